@@ -1,0 +1,238 @@
+//! Challenges of `WWW-Authenticate` (RFC 9110, section 11.6.1): read and written.
+//!
+//! Takes and gives text. A header can hold several challenges, and a response several headers; what cannot be read is skipped.
+
+use std::fmt::Write as _;
+
+use http::header::WWW_AUTHENTICATE;
+use http::{HeaderMap, HeaderValue};
+
+/// One challenge: a scheme and its parameters.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Challenge {
+    scheme: String,
+    params: Vec<(String, String)>,
+}
+
+impl Challenge {
+    /// Creates a challenge without parameters.
+    pub fn new(scheme: &str) -> Self {
+        Self {
+            scheme: scheme.to_owned(),
+            params: Vec::new(),
+        }
+    }
+
+    /// Adds a parameter.
+    #[must_use]
+    pub fn with(mut self, name: &str, value: impl Into<String>) -> Self {
+        self.params.push((name.to_owned(), value.into()));
+        self
+    }
+
+    /// Returns true if this is the scheme, in any case.
+    pub fn is(&self, scheme: &str) -> bool {
+        self.scheme.eq_ignore_ascii_case(scheme)
+    }
+
+    /// Returns a parameter; its name in any case.
+    pub fn param(&self, name: &str) -> Option<&str> {
+        let mut all = self.params.iter();
+        let found = all.find(|(known, _)| known.eq_ignore_ascii_case(name));
+        found.map(|(_, value)| value.as_str())
+    }
+
+    /// Reads all challenges of a response, those of unknown schemes included.
+    pub fn read_all(headers: &HeaderMap) -> Vec<Self> {
+        let values = headers.get_all(WWW_AUTHENTICATE).iter();
+        let texts = values.filter_map(|value| std::str::from_utf8(value.as_bytes()).ok());
+        texts.flat_map(Self::parse).collect()
+    }
+
+    /// Reads the challenges of one header.
+    pub fn parse(text: &str) -> Vec<Self> {
+        let mut rest = Rest(text);
+        let mut found: Vec<Self> = Vec::new();
+        loop {
+            rest.skip(&[' ', '\t', ',']);
+            if rest.0.is_empty() {
+                return found;
+            }
+            let Some(name) = rest.token() else {
+                // What is no token: up to the next comma.
+                rest.skip_until_comma();
+                continue;
+            };
+            let after_name = rest.0;
+            rest.skip(&[' ', '\t']);
+            match (rest.value(), found.last_mut()) {
+                (Some(value), Some(challenge)) => {
+                    challenge.params.push((name.to_ascii_lowercase(), value));
+                }
+                (Some(_), None) => {}
+                (None, _) => {
+                    rest.0 = after_name;
+                    found.push(Self::new(name));
+                    rest.skip(&[' ', '\t']);
+                    rest.skip_token68();
+                }
+            }
+        }
+    }
+
+    /// Returns the value of the header. Characters that a header cannot hold become `?`.
+    pub fn to_header(&self) -> HeaderValue {
+        let mut text = self.scheme.clone();
+        for (at, (name, value)) in self.params.iter().enumerate() {
+            let separator = if at == 0 { " " } else { ", " };
+            // Writing to a string cannot fail.
+            let _ = write!(text, "{separator}{name}=\"");
+            for character in value.chars() {
+                match character {
+                    '"' | '\\' => text.extend(['\\', character]),
+                    ' '..='~' => text.push(character),
+                    _ => text.push('?'),
+                }
+            }
+            text.push('"');
+        }
+        HeaderValue::from_str(&text).unwrap_or(HeaderValue::from_static("Bearer"))
+    }
+}
+
+/// What is left of a header.
+struct Rest<'t>(&'t str);
+
+impl<'t> Rest<'t> {
+    fn skip(&mut self, characters: &[char]) {
+        self.0 = self.0.trim_start_matches(characters);
+    }
+
+    fn skip_until_comma(&mut self) {
+        self.0 = self.0.find(',').map_or("", |at| &self.0[at..]);
+    }
+
+    fn token(&mut self) -> Option<&'t str> {
+        let is_token = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
+        let end = self.0.find(|c| !is_token(c)).unwrap_or(self.0.len());
+        let (token, rest) = self.0.split_at(end);
+        self.0 = rest;
+        (!token.is_empty()).then_some(token)
+    }
+
+    /// Reads `=` and a token or a quoted string. Leaves a `=` that ends a token68.
+    fn value(&mut self) -> Option<String> {
+        let after = self.0.strip_prefix('=')?;
+        let after = after.trim_start_matches([' ', '\t']);
+        if after.is_empty() || after.starts_with(['=', ',']) {
+            return None;
+        }
+        let Some(quoted) = after.strip_prefix('"') else {
+            // Some servers write URLs without quotes.
+            let end = after.find([',', ' ', '\t']).unwrap_or(after.len());
+            self.0 = &after[end..];
+            return Some(after[..end].to_owned());
+        };
+        let mut value = String::new();
+        let mut characters = quoted.char_indices();
+        while let Some((at, character)) = characters.next() {
+            match character {
+                '"' => {
+                    self.0 = &quoted[at + 1..];
+                    return Some(value);
+                }
+                '\\' => value.extend(characters.next().map(|(_, escaped)| escaped)),
+                _ => value.push(character),
+            }
+        }
+        self.0 = "";
+        Some(value)
+    }
+
+    /// Skips the credentials-like form of a challenge, such as that of Negotiate.
+    fn skip_token68(&mut self) {
+        let is_token68 = |c: char| c.is_ascii_alphanumeric() || "-._~+/".contains(c);
+        let end = self.0.find(|c| !is_token68(c)).unwrap_or(self.0.len());
+        let rest = self.0[end..].trim_start_matches('=');
+        let ends = rest.trim_start_matches([' ', '\t']);
+        if end > 0 && (ends.is_empty() || ends.starts_with(',')) {
+            self.0 = ends;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, expected: &[(&str, &[(&str, &str)])]) {
+        let found = Challenge::parse(text);
+        let expected = expected.iter().map(|(scheme, params)| {
+            let params = params.iter();
+            params.fold(Challenge::new(scheme), |challenge, (name, value)| {
+                challenge.with(name, *value)
+            })
+        });
+        assert_eq!(found, expected.collect::<Vec<_>>(), "{text}");
+    }
+
+    #[test]
+    fn challenges_are_read() {
+        check("Bearer", &[("Bearer", &[])]);
+        check(
+            r#"Bearer resource_metadata="https://a/b", scope="x y""#,
+            &[(
+                "Bearer",
+                &[("resource_metadata", "https://a/b"), ("scope", "x y")],
+            )],
+        );
+        check(
+            r#"Negotiate YWJj==, Basic realm="a, \"b\"" , bearer error=invalid_token"#,
+            &[
+                ("Negotiate", &[]),
+                ("Basic", &[("realm", r#"a, "b""#)]),
+                ("bearer", &[("error", "invalid_token")]),
+            ],
+        );
+        check(
+            "Negotiate, DPoP algs=\"ES256\", Bearer Resource_Metadata = https://a/b?c=d,",
+            &[
+                ("Negotiate", &[]),
+                ("DPoP", &[("algs", "ES256")]),
+                ("Bearer", &[("resource_metadata", "https://a/b?c=d")]),
+            ],
+        );
+        check("Bearer scope=\"open", &[("Bearer", &[("scope", "open")])]);
+        check(", = \"x\" ,, ", &[]);
+    }
+
+    #[test]
+    fn written_challenges_read_back() {
+        let challenge = Challenge::new("Bearer")
+            .with("error_description", r#"a "quoted" \ text"#)
+            .with("scope", "a b");
+        let header = challenge.to_header();
+        let text = header.to_str().expect("ASCII");
+        assert_eq!(
+            text,
+            r#"Bearer error_description="a \"quoted\" \\ text", scope="a b""#
+        );
+        assert_eq!(Challenge::parse(text), [challenge]);
+        let header = Challenge::new("Bearer").with("a", "é\r\nX: y").to_header();
+        assert_eq!(header, r#"Bearer a="???X: y""#);
+    }
+
+    #[test]
+    fn any_text_is_survived() {
+        let pieces = ["a", "=", "\"", "\\", ",", " ", "é", "Bearer ", "x=\"y\""];
+        for seed in 0..pieces.len().pow(5) {
+            let mut seed = seed;
+            let mut text = String::new();
+            for _ in 0..5 {
+                text += pieces[seed % pieces.len()];
+                seed /= pieces.len();
+            }
+            Challenge::parse(&text);
+        }
+    }
+}

@@ -1,0 +1,312 @@
+//! How the user signs in: the browser of the system with a loopback redirect, or a URL that is shown and an answer that is
+//! pasted. Programs with a user interface of their own implement [`UserAgent`].
+
+use std::future::Future;
+use std::pin::Pin;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::time::timeout;
+use url::Url;
+
+use super::gate::is_loopback;
+use super::request::LIFETIME;
+use crate::locate;
+use crate::secret::Secret;
+
+/// Future of a user agent. Its error is shown to people.
+pub type AgentFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, String>> + Send + 'a>>;
+
+/// Brings the user to the authorization server and back.
+pub trait UserAgent: Send + Sync + 'static {
+    /// Prepares to take the redirect of one authorization. `preferred` is the redirect URI that the client is registered with:
+    /// another one needs a new registration.
+    fn begin<'a>(&'a self, preferred: Option<&'a str>) -> AgentFuture<'a, Box<dyn Redirect>>;
+}
+
+/// Redirect of one authorization.
+pub trait Redirect: Send {
+    /// Returns the redirect URI: https, a loopback address, or a custom scheme.
+    fn redirect_uri(&self) -> &str;
+
+    /// Opens the URL for the user and returns the whole query of the redirect, undecoded and unchecked.
+    fn authorize(self: Box<Self>, url: Url) -> AgentFuture<'static, Secret>;
+}
+
+type Open = Arc<dyn Fn(&Url) -> Result<(), String> + Send + Sync>;
+
+/// The browser of the system, and a listener on `127.0.0.1` for the redirect.
+#[derive(Clone)]
+pub struct Browser {
+    open: Open,
+    host: &'static str,
+    page: Arc<str>,
+}
+
+impl Default for Browser {
+    fn default() -> Self {
+        Self {
+            open: Arc::new(open_browser),
+            host: "127.0.0.1",
+            page: "You are signed in. You can close this window.".into(),
+        }
+    }
+}
+
+impl Browser {
+    /// Sets how a URL is opened, in place of the browser of the system.
+    #[must_use]
+    pub fn open_with(
+        mut self,
+        open: impl Fn(&Url) -> Result<(), String> + Send + Sync + 'static,
+    ) -> Self {
+        self.open = Arc::new(open);
+        self
+    }
+
+    /// Writes `localhost` in redirect URIs, for authorization servers that do not know `127.0.0.1`.
+    #[must_use]
+    pub fn use_localhost(mut self) -> Self {
+        self.host = "localhost";
+        self
+    }
+
+    /// Sets the text that the browser shows at the end.
+    #[must_use]
+    pub fn page(mut self, text: &str) -> Self {
+        self.page = text.into();
+        self
+    }
+}
+
+impl UserAgent for Browser {
+    fn begin<'a>(&'a self, preferred: Option<&'a str>) -> AgentFuture<'a, Box<dyn Redirect>> {
+        Box::pin(async move {
+            let preferred = preferred.and_then(locate::parse).filter(is_loopback);
+            let port = preferred.and_then(|url| url.port());
+            let bound = match port {
+                Some(port) => TcpListener::bind(("127.0.0.1", port)).await.ok(),
+                None => None,
+            };
+            let listener = match bound {
+                Some(listener) => listener,
+                None => TcpListener::bind(("127.0.0.1", 0))
+                    .await
+                    .map_err(|error| format!("no port for the redirect can be opened: {error}"))?,
+            };
+            let port = listener.local_addr().map_err(|error| error.to_string())?;
+            let uri = format!("http://{}:{}/callback", self.host, port.port());
+            let redirect: Box<dyn Redirect> = Box::new(Loopback {
+                listener,
+                uri,
+                open: Arc::clone(&self.open),
+                page: Arc::clone(&self.page),
+            });
+            Ok(redirect)
+        })
+    }
+}
+
+struct Loopback {
+    listener: TcpListener,
+    uri: String,
+    open: Open,
+    page: Arc<str>,
+}
+
+impl Redirect for Loopback {
+    fn redirect_uri(&self) -> &str {
+        &self.uri
+    }
+
+    fn authorize(self: Box<Self>, url: Url) -> AgentFuture<'static, Secret> {
+        Box::pin(async move {
+            (self.open)(&url)?;
+            let late = |_| "nobody signed in within ten minutes".to_owned();
+            timeout(LIFETIME, self.wait()).await.map_err(late)?
+        })
+    }
+}
+
+impl Loopback {
+    /// Waits for the redirect. Other requests, such as that for an icon, are answered with 404.
+    async fn wait(&self) -> Result<Secret, String> {
+        loop {
+            let accepted = self.listener.accept().await;
+            let (mut stream, _) = accepted.map_err(|error| error.to_string())?;
+            let read = timeout(Duration::from_secs(10), read_target(&mut stream)).await;
+            let target = read.ok().flatten();
+            let target = target.as_ref().map(Secret::expose);
+            let query = target.and_then(|target| target.strip_prefix("/callback?"));
+            let (status, text) = match query {
+                Some(_) => ("200 OK", &*self.page),
+                None => ("404 Not Found", "There is nothing here."),
+            };
+            let response = format!(
+                "HTTP/1.1 {status}\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: {}\r\nCache-Control: no-store\r\nReferrer-Policy: no-referrer\r\nConnection: close\r\n\r\n{text}",
+                text.len()
+            );
+            // The browser may have gone.
+            let _ = stream.write_all(response.as_bytes()).await;
+            let _ = stream.shutdown().await;
+            if let Some(query) = query {
+                return Ok(Secret::new(query));
+            }
+        }
+    }
+}
+
+/// Reads the target of a GET.
+async fn read_target(stream: &mut TcpStream) -> Option<Secret> {
+    let mut head = zeroize::Zeroizing::new(Vec::new());
+    while !head.windows(4).any(|end| end == b"\r\n\r\n") {
+        let mut chunk = [0; 2048];
+        let read = stream.read(&mut chunk).await.ok()?;
+        head.extend_from_slice(&chunk[..read]);
+        if read == 0 || head.len() > 32 << 10 {
+            return None;
+        }
+    }
+    let line = head.split(|&byte| byte == b'\r').next()?;
+    let line = std::str::from_utf8(line).ok()?;
+    let target = line.strip_prefix("GET ")?.strip_suffix(" HTTP/1.1")?;
+    Some(Secret::new(target))
+}
+
+/// Opens a URL in the browser of the system, without a shell.
+fn open_browser(url: &Url) -> Result<(), String> {
+    let (program, first): (&str, &[&str]) = if cfg!(target_os = "macos") {
+        ("open", &[])
+    } else if cfg!(windows) {
+        ("rundll32.exe", &["url.dll,FileProtocolHandler"])
+    } else {
+        ("xdg-open", &[])
+    };
+    let mut command = Command::new(program);
+    command.args(first).arg(url.as_str());
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    let started = command.spawn();
+    let mut child = started.map_err(|error| {
+        format!(
+            "`{program}` does not open the browser ({error}); use `Headless` where there is none"
+        )
+    })?;
+    // Waits so that no zombie stays.
+    std::thread::spawn(move || child.wait());
+    Ok(())
+}
+
+type Show = Arc<dyn Fn(&Url) -> AgentFuture<'static, String> + Send + Sync>;
+
+/// A user without a browser on this machine: the URL is shown, and the user pastes the URL that the browser ends at.
+#[derive(Clone)]
+pub struct Headless {
+    redirect_uri: String,
+    show: Show,
+}
+
+impl Headless {
+    /// Creates an agent that calls `show` with the URL to open; its future gives the URL that the browser was redirected to.
+    pub fn new<F, Fut>(show: F) -> Self
+    where
+        F: Fn(&Url) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<String, String>> + Send + 'static,
+    {
+        Self {
+            redirect_uri: "http://127.0.0.1:8765/callback".to_owned(),
+            show: Arc::new(move |url| Box::pin(show(url))),
+        }
+    }
+
+    /// Creates an agent on the terminal: prints to standard error, reads from standard input.
+    pub fn terminal() -> Self {
+        Self::new(|url| {
+            use std::io::Write as _;
+            let words = format!(
+                "Open this URL in a browser:\n\n{url}\n\nThen paste the URL that the browser ends at (it need not load):\n"
+            );
+            let written = std::io::stderr().write_all(words.as_bytes());
+            async move {
+                written.map_err(|error| error.to_string())?;
+                let read = tokio::task::spawn_blocking(|| {
+                    let mut line = String::new();
+                    std::io::stdin().read_line(&mut line).map(|_| line)
+                });
+                let line = read.await.map_err(|error| error.to_string())?;
+                line.map_err(|error| error.to_string())
+            }
+        })
+    }
+
+    /// Sets the redirect URI.
+    #[must_use]
+    pub fn redirect_uri(mut self, uri: impl Into<String>) -> Self {
+        self.redirect_uri = uri.into();
+        self
+    }
+}
+
+impl UserAgent for Headless {
+    fn begin<'a>(&'a self, _: Option<&'a str>) -> AgentFuture<'a, Box<dyn Redirect>> {
+        let redirect: Box<dyn Redirect> = Box::new(Pasted(self.clone()));
+        Box::pin(async move { Ok(redirect) })
+    }
+}
+
+struct Pasted(Headless);
+
+impl Redirect for Pasted {
+    fn redirect_uri(&self) -> &str {
+        &self.0.redirect_uri
+    }
+
+    fn authorize(self: Box<Self>, url: Url) -> AgentFuture<'static, Secret> {
+        Box::pin(async move {
+            let pasted = Secret::new((self.0.show)(&url).await?);
+            let query = pasted.expose().trim().split_once('?');
+            let (_, query) = query.ok_or("the pasted text is no URL with a query")?;
+            Ok(Secret::new(query.split('#').next().unwrap_or(query)))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn loopback_takes_one_redirect() {
+        let browser = Browser::default().open_with(|_| Ok(()));
+        let redirect = browser.begin(None).await.expect("a port");
+        let uri = Url::parse(redirect.redirect_uri()).expect("a URL");
+        let port = uri.port().expect("a port");
+        let waiting = tokio::spawn(redirect.authorize(uri));
+        let mut answers = Vec::new();
+        for target in ["/favicon.ico", "/callback?code=a%20b&state=s"] {
+            let mut stream = TcpStream::connect(("127.0.0.1", port)).await.expect("open");
+            let request = format!("GET {target} HTTP/1.1\r\nHost: x\r\n\r\n");
+            stream.write_all(request.as_bytes()).await.expect("sent");
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer).await.expect("answered");
+            answers.push(answer.lines().next().unwrap_or("").to_owned());
+        }
+        assert_eq!(answers, ["HTTP/1.1 404 Not Found", "HTTP/1.1 200 OK"]);
+        let query = waiting.await.expect("a task").expect("a query");
+        assert_eq!(query.expose(), "code=a%20b&state=s");
+    }
+
+    #[tokio::test]
+    async fn headless_takes_a_pasted_url() {
+        let agent = Headless::new(|_| async { Ok(" http://127.0.0.1:1/x?code=c#f\n".to_owned()) });
+        let redirect = agent.begin(None).await.expect("ready");
+        let url = Url::parse("https://as.example").expect("a URL");
+        let query = redirect.authorize(url).await.expect("a query");
+        assert_eq!(query.expose(), "code=c");
+    }
+}

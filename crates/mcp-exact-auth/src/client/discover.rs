@@ -1,0 +1,269 @@
+//! Discovery: from the endpoint of a server to the metadata of its authorization server ("Authorization Server Discovery").
+
+use url::Url;
+
+use super::error::OAuthError;
+use super::fetch::Fetch;
+use super::options::{Dpop, GrantKind, OAuth};
+use crate::challenge::Challenge;
+use crate::locate;
+use crate::metadata::{Answer, ResourceMetadata, ServerMetadata, read_answer};
+use crate::scope::Scopes;
+
+const RESOURCE: &str = "the resource metadata";
+const SERVER: &str = "the metadata of the authorization server";
+
+/// What a response with status 401 or 403 says.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Demand {
+    pub(crate) metadata_url: Option<String>,
+    pub(crate) scopes: Option<Scopes>,
+    pub(crate) error: Option<String>,
+    pub(crate) description: Option<String>,
+    /// Whether a token that is bound to a key is wanted.
+    pub(crate) wants_dpop: bool,
+}
+
+impl Demand {
+    /// Reads the challenges of a response. Bearer and DPoP count, wherever they stand; others are somebody else's.
+    pub(crate) fn of(challenges: &[Challenge]) -> Self {
+        let of_scheme = |scheme| challenges.iter().find(|challenge| challenge.is(scheme));
+        let (bearer, dpop) = (of_scheme("Bearer"), of_scheme("DPoP"));
+        let Some(challenge) = bearer.or(dpop) else {
+            return Self::default();
+        };
+        // With both schemes, either may hold what the other one leaves out.
+        let param = |name| {
+            let mut both = [Some(challenge), dpop].into_iter().flatten();
+            both.find_map(|challenge| challenge.param(name))
+        };
+        Self {
+            metadata_url: param("resource_metadata").map(str::to_owned),
+            scopes: param("scope")
+                .map(Scopes::parse)
+                .filter(|scopes| !scopes.is_empty()),
+            error: param("error").map(str::to_owned),
+            description: param("error_description").map(super::request::plain),
+            wants_dpop: bearer.is_none(),
+        }
+    }
+}
+
+/// What discovery has found.
+#[derive(Debug, Clone)]
+pub(crate) struct Found {
+    /// Identifier of the resource.
+    pub(crate) resource: String,
+    pub(crate) sends_resource: bool,
+    pub(crate) server: ServerMetadata,
+    /// Whether the metadata is assumed (2025-03-26).
+    pub(crate) is_assumed: bool,
+    /// Scopes that the resource names.
+    pub(crate) scopes: Option<Scopes>,
+    pub(crate) is_dpop: bool,
+}
+
+/// Discovers resource and authorization server.
+pub(crate) async fn discover(
+    fetch: &Fetch,
+    options: &OAuth,
+    endpoint: &Url,
+    demand: &Demand,
+) -> Result<Found, OAuthError> {
+    let found = resource_metadata(fetch, endpoint, demand.metadata_url.as_deref()).await?;
+    let Some((url, metadata)) = found else {
+        return fallback(fetch, options, endpoint).await;
+    };
+    if !locate::covers(&metadata.resource, endpoint) {
+        return Err(OAuthError::ResourceMismatch {
+            url,
+            resource: metadata.resource,
+            endpoint: endpoint.to_string(),
+        });
+    }
+    let issuer = choose(options, &url, &metadata.authorization_servers)?;
+    let server = server_metadata(fetch, options, &issuer).await?;
+    let supports = ServerMetadata::lists(&server.dpop_signing_alg_values_supported, "ES256");
+    let is_demanded = demand.wants_dpop || metadata.dpop_bound_access_tokens_required == Some(true);
+    Ok(Found {
+        resource: metadata.resource,
+        sends_resource: options.sends_resource,
+        is_assumed: false,
+        scopes: metadata
+            .scopes_supported
+            .map(|scopes| scopes.into_iter().collect()),
+        is_dpop: match options.dpop {
+            Dpop::Never => false,
+            Dpop::Demanded => is_demanded,
+            Dpop::Preferred => is_demanded || supports == Some(true),
+        },
+        server,
+    })
+}
+
+/// Returns the issuer that is used: the configured one, if the resource names it, or the first. Its bytes stay as they are.
+fn choose(options: &OAuth, url: &str, named: &[String]) -> Result<String, OAuthError> {
+    let Some(wanted) = &options.issuer else {
+        let first = named.first().cloned();
+        return first.ok_or_else(|| OAuthError::NoAuthorizationServer {
+            url: url.to_owned(),
+        });
+    };
+    let mut named_like_it = named.iter();
+    let found = named_like_it.find(|issuer| locate::is_same_issuer(issuer, wanted));
+    found.cloned().ok_or_else(|| OAuthError::IssuerNotNamed {
+        issuer: wanted.clone(),
+        named: named.to_vec(),
+    })
+}
+
+/// Finds the metadata of the resource; `None` if it is at none of its places.
+async fn resource_metadata(
+    fetch: &Fetch,
+    endpoint: &Url,
+    named: Option<&str>,
+) -> Result<Option<(String, ResourceMetadata)>, OAuthError> {
+    let candidates = match named {
+        Some(url) => vec![url.to_owned()],
+        None => locate::resource_metadata_urls(endpoint),
+    };
+    for url in candidates {
+        let response = fetch.get(RESOURCE, &url).await?;
+        match read_answer(response.status.as_u16(), &response.body) {
+            Answer::Found(metadata) => return Ok(Some((url, metadata))),
+            Answer::Unavailable => return Err(trouble(RESOURCE, url, response.status)),
+            Answer::Absent => {}
+        }
+    }
+    match named {
+        Some(url) => Err(OAuthError::NoResourceMetadata {
+            url: url.to_owned(),
+        }),
+        None => Ok(None),
+    }
+}
+
+fn trouble(what: &'static str, url: String, status: http::StatusCode) -> OAuthError {
+    OAuthError::Unavailable {
+        what,
+        url,
+        reason: format!("the server answered with status {}", status.as_u16()),
+    }
+}
+
+/// Finds and checks the metadata of an issuer.
+pub(crate) async fn server_metadata(
+    fetch: &Fetch,
+    options: &OAuth,
+    issuer: &str,
+) -> Result<ServerMetadata, OAuthError> {
+    let url = fetch.check("the issuer", issuer)?;
+    let tried = locate::server_metadata_urls(&url);
+    match first_of(fetch, &tried).await? {
+        Some((url, server)) => checked(options, &url, issuer, server),
+        None => Err(OAuthError::NoServerMetadata {
+            issuer: issuer.to_owned(),
+            tried,
+        }),
+    }
+}
+
+async fn first_of(
+    fetch: &Fetch,
+    urls: &[String],
+) -> Result<Option<(String, ServerMetadata)>, OAuthError> {
+    for url in urls {
+        let response = fetch.get(SERVER, url).await?;
+        match read_answer(response.status.as_u16(), &response.body) {
+            Answer::Found(server) => return Ok(Some((url.clone(), server))),
+            Answer::Unavailable => return Err(trouble(SERVER, url.clone(), response.status)),
+            Answer::Absent => {}
+        }
+    }
+    Ok(None)
+}
+
+/// Checks that metadata belongs to the issuer, and that it promises PKCE where a code is asked for.
+fn checked(
+    options: &OAuth,
+    url: &str,
+    issuer: &str,
+    server: ServerMetadata,
+) -> Result<ServerMetadata, OAuthError> {
+    if !locate::is_same_issuer(&server.issuer, issuer) {
+        return Err(OAuthError::IssuerMismatch {
+            url: url.to_owned(),
+            expected: issuer.to_owned(),
+            found: server.issuer,
+        });
+    }
+    let methods = &server.code_challenge_methods_supported;
+    let is_assumed = methods.is_none()
+        && options
+            .assumed_pkce
+            .iter()
+            .any(|known| locate::is_same_issuer(known, issuer));
+    let has_pkce = ServerMetadata::lists(methods, "S256") == Some(true) || is_assumed;
+    match has_pkce || !matches!(options.grant, GrantKind::AuthorizationCode) {
+        true => Ok(server),
+        false => Err(OAuthError::NoPkce {
+            issuer: issuer.to_owned(),
+        }),
+    }
+}
+
+/// A server of 2025-03-26 is its own authorization server ("Authorization Base URL").
+async fn fallback(fetch: &Fetch, options: &OAuth, endpoint: &Url) -> Result<Found, OAuthError> {
+    let origin = locate::origin(endpoint);
+    if !options.has_fallback {
+        let mut urls = locate::resource_metadata_urls(endpoint);
+        return Err(OAuthError::NoResourceMetadata {
+            url: urls.swap_remove(0),
+        });
+    }
+    let url = fetch.check("the issuer", &origin)?;
+    let mut tried = locate::server_metadata_urls(&url);
+    tried.truncate(1);
+    let (server, is_assumed) = match first_of(fetch, &tried).await? {
+        Some((url, server)) => (checked(options, &url, &origin, server)?, false),
+        None => (ServerMetadata::assumed(&origin), true),
+    };
+    Ok(Found {
+        resource: locate::canonical_resource(endpoint),
+        sends_resource: false,
+        server,
+        is_assumed,
+        scopes: None,
+        is_dpop: false,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn demands_are_read_from_any_place() {
+        let demand = |text| Demand::of(&Challenge::parse(text));
+        let expected = Demand {
+            metadata_url: Some("https://a/m".to_owned()),
+            scopes: Some(Scopes::parse("x")),
+            error: None,
+            description: None,
+            wants_dpop: false,
+        };
+        for text in [
+            r#"Bearer resource_metadata="https://a/m", scope="x""#,
+            r#"Negotiate, Basic realm="r", bearer scope=x, resource_metadata="https://a/m""#,
+            r#"DPoP algs="ES256", Bearer scope=x, resource_metadata="https://a/m""#,
+            r#"Bearer scope=x, DPoP resource_metadata="https://a/m""#,
+        ] {
+            assert_eq!(demand(text), expected, "{text}");
+        }
+        assert!(demand("DPoP").wants_dpop);
+        assert_eq!(
+            demand("Basic resource_metadata=\"https://evil\""),
+            Demand::default()
+        );
+    }
+}

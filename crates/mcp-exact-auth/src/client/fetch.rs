@@ -1,0 +1,182 @@
+//! Requests to metadata and authorization servers: through the gate, with limits of size, time and redirects.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{ACCEPT, CONTENT_TYPE, LOCATION};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode};
+use mcp_exact_transport::http::client::HttpClient;
+use url::Url;
+
+use super::error::OAuthError;
+use super::gate::Gate;
+use crate::locate;
+use crate::net::{CheckedClient, blocked_by, chain, read_body};
+
+/// Redirects of a GET.
+const REDIRECTS: usize = 3;
+
+/// Response that was read.
+#[derive(Debug)]
+pub(crate) struct Response {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Bytes,
+}
+
+/// Sends requests to metadata and authorization servers.
+#[derive(Clone)]
+pub(crate) struct Fetch {
+    client: Arc<dyn HttpClient>,
+    gate: Gate,
+    /// Value of `MCP-Protocol-Version` of requests for metadata.
+    revision: Option<HeaderValue>,
+    /// Longest time of a request, with its redirects and body.
+    deadline: Duration,
+}
+
+impl Fetch {
+    pub(crate) fn new(
+        gate: Gate,
+        client: Option<Arc<dyn HttpClient>>,
+        revision: Option<HeaderValue>,
+        deadline: Duration,
+    ) -> Result<Self, OAuthError> {
+        let client = match client {
+            Some(client) => client,
+            None => Arc::new(CheckedClient::new(gate.0).map_err(|error| {
+                OAuthError::UserAgent(format!("the root certificates cannot be read: {error}"))
+            })?),
+        };
+        Ok(Self {
+            client,
+            gate,
+            revision,
+            deadline,
+        })
+    }
+
+    /// Checks a URL that is opened elsewhere, or taken apart.
+    pub(crate) fn check(&self, what: &'static str, url: &str) -> Result<Url, OAuthError> {
+        self.gate.check(what, url)
+    }
+
+    /// Gets a metadata document. Follows redirects within the origin.
+    pub(crate) async fn get(&self, what: &'static str, url: &str) -> Result<Response, OAuthError> {
+        let mut target = self.gate.check(what, url)?;
+        let exchange = async {
+            for _ in 0..=REDIRECTS {
+                let mut headers = HeaderMap::new();
+                headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
+                if let Some(revision) = &self.revision {
+                    let name = HeaderName::from_static("mcp-protocol-version");
+                    headers.insert(name, revision.clone());
+                }
+                let response = self
+                    .exchange(what, Method::GET, &target, headers, Bytes::new())
+                    .await?;
+                let location = response.headers.get(LOCATION);
+                let Some(location) = location.filter(|_| response.status.is_redirection()) else {
+                    return Ok(response);
+                };
+                target = self.redirect(what, &target, location)?;
+            }
+            Err(unavailable(what, &target, "it redirects too often"))
+        };
+        self.in_time(what, url, exchange).await
+    }
+
+    fn redirect(
+        &self,
+        what: &'static str,
+        from: &Url,
+        location: &HeaderValue,
+    ) -> Result<Url, OAuthError> {
+        let location = location.to_str().ok();
+        let target = location.and_then(|location| from.join(location).ok());
+        match target {
+            Some(target) if locate::origin(&target) == locate::origin(from) => {
+                self.gate.check(what, target.as_str())
+            }
+            _ => Err(OAuthError::Blocked {
+                what,
+                url: from.to_string(),
+                reason: "it redirects to another origin".to_owned(),
+            }),
+        }
+    }
+
+    /// Posts to an endpoint. Redirects are not followed: the body holds secrets.
+    pub(crate) async fn post(
+        &self,
+        what: &'static str,
+        url: &str,
+        content_type: &'static str,
+        mut headers: HeaderMap,
+        body: String,
+    ) -> Result<Response, OAuthError> {
+        let target = self.gate.check(what, url)?;
+        headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+        let exchange = self.exchange(what, Method::POST, &target, headers, body.into());
+        self.in_time(what, url, exchange).await
+    }
+
+    async fn in_time(
+        &self,
+        what: &'static str,
+        url: &str,
+        exchange: impl Future<Output = Result<Response, OAuthError>>,
+    ) -> Result<Response, OAuthError> {
+        let late = |_| OAuthError::Unavailable {
+            what,
+            url: url.to_owned(),
+            reason: format!("it took longer than {:?}", self.deadline),
+        };
+        tokio::time::timeout(self.deadline, exchange)
+            .await
+            .map_err(late)?
+    }
+
+    async fn exchange(
+        &self,
+        what: &'static str,
+        method: Method,
+        target: &Url,
+        headers: HeaderMap,
+        body: Bytes,
+    ) -> Result<Response, OAuthError> {
+        let failed = |error: &dyn std::fmt::Display| unavailable(what, target, error);
+        let mut request = Request::new(body);
+        *request.method_mut() = method;
+        *request.uri_mut() = target.as_str().parse().map_err(|error| failed(&error))?;
+        *request.headers_mut() = headers;
+        let sent = self.client.send(request).await;
+        let response = sent.map_err(|error| match blocked_by(&*error) {
+            Some(reason) => OAuthError::Blocked {
+                what,
+                url: target.to_string(),
+                reason,
+            },
+            None => failed(&chain(&*error)),
+        })?;
+        let (parts, body) = response.into_parts();
+        let body = read_body(body).await;
+        let body = body.map_err(|error| failed(&chain(&*error)))?;
+        Ok(Response {
+            status: parts.status,
+            headers: parts.headers,
+            body,
+        })
+    }
+}
+
+fn unavailable(what: &'static str, url: &Url, reason: impl std::fmt::Display) -> OAuthError {
+    OAuthError::Unavailable {
+        what,
+        url: url.to_string(),
+        reason: reason.to_string(),
+    }
+}

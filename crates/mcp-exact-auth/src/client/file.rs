@@ -1,0 +1,143 @@
+//! Token store in a folder: one file a key, readable by its owner alone, and locks that hold over processes.
+
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::{ErrorKind, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use rustix::fs::{FlockOperation, flock};
+use sha2::{Digest, Sha256};
+
+use super::pkce::random;
+use super::store::{StoreFuture, StoreLock, TokenStore};
+use crate::secret::Secret;
+
+/// Token store in a folder of the user. The folder has mode 0700 and its files 0600; values are not encrypted.
+#[derive(Debug, Clone)]
+pub struct FileStore {
+    folder: PathBuf,
+}
+
+impl FileStore {
+    /// Names the folder. It is created when something is written.
+    pub fn new(folder: impl Into<PathBuf>) -> Self {
+        Self {
+            folder: folder.into(),
+        }
+    }
+
+    fn path(&self, key: &str, extension: &str) -> PathBuf {
+        let name = URL_SAFE_NO_PAD.encode(Sha256::digest(key));
+        self.folder.join(format!("{name}.{extension}"))
+    }
+}
+
+fn words(path: &Path, error: &std::io::Error) -> String {
+    format!("{}: {error}", path.display())
+}
+
+fn create_folder(folder: &Path) -> Result<(), String> {
+    let mut builder = DirBuilder::new();
+    let created = builder.recursive(true).mode(0o700).create(folder);
+    created.map_err(|error| words(folder, &error))?;
+    // Others must be able neither to read the files nor to replace them.
+    let metadata = folder.metadata().map_err(|error| words(folder, &error))?;
+    match metadata.mode() & 0o077 {
+        0 => Ok(()),
+        _ => Err(format!(
+            "{} is open to other users; `chmod 700` it",
+            folder.display()
+        )),
+    }
+}
+
+fn read(path: &Path) -> Result<Option<Secret>, String> {
+    match std::fs::read_to_string(path) {
+        Ok(text) => Ok(Some(Secret::new(text))),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(words(path, &error)),
+    }
+}
+
+/// Writes beside the file and renames: whoever reads finds the old value or the new one.
+fn write(folder: &Path, path: &Path, value: &Secret) -> Result<(), String> {
+    create_folder(folder)?;
+    let random = random().map_err(|error| error.to_string())?;
+    let beside = path.with_extension(format!("{random}.new"));
+    let written = (|| {
+        let mut options = OpenOptions::new();
+        let mut file = options
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&beside)?;
+        file.write_all(value.expose().as_bytes())?;
+        file.sync_all()?;
+        std::fs::rename(&beside, path)?;
+        File::open(folder)?.sync_all()
+    })();
+    written.map_err(|error| {
+        // It may never have been created.
+        let _ = std::fs::remove_file(&beside);
+        words(path, &error)
+    })
+}
+
+fn remove(path: &Path) -> Result<(), String> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(words(path, &error)),
+        _ => Ok(()),
+    }
+}
+
+/// Takes a lock that the system releases when the process ends, however it ends.
+fn lock(folder: &Path, path: &Path) -> Result<StoreLock, String> {
+    create_folder(folder)?;
+    let mut options = OpenOptions::new();
+    let file = options
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .open(path)
+        .map_err(|error| words(path, &error))?;
+    loop {
+        match flock(&file, FlockOperation::LockExclusive) {
+            Ok(()) => return Ok(Box::new(file)),
+            Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(words(path, &error.into())),
+        }
+    }
+}
+
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, String> + Send + 'static,
+) -> Result<T, String> {
+    let ended = tokio::task::spawn_blocking(work).await;
+    ended.unwrap_or_else(|error| Err(error.to_string()))
+}
+
+impl TokenStore for FileStore {
+    fn read<'a>(&'a self, key: &'a str) -> StoreFuture<'a, Option<Secret>> {
+        let path = self.path(key, "json");
+        Box::pin(blocking(move || read(&path)))
+    }
+
+    fn write<'a>(&'a self, key: &'a str, value: &'a Secret) -> StoreFuture<'a, ()> {
+        let (folder, path) = (self.folder.clone(), self.path(key, "json"));
+        let value = value.clone();
+        Box::pin(blocking(move || write(&folder, &path, &value)))
+    }
+
+    fn remove<'a>(&'a self, key: &'a str) -> StoreFuture<'a, ()> {
+        let path = self.path(key, "json");
+        Box::pin(blocking(move || remove(&path)))
+    }
+
+    fn lock<'a>(&'a self, key: &'a str) -> StoreFuture<'a, StoreLock> {
+        let (folder, path) = (self.folder.clone(), self.path(key, "lock"));
+        Box::pin(blocking(move || lock(&folder, &path)))
+    }
+}

@@ -1,0 +1,879 @@
+//! The way from a refused request to a token: discovery, refresh, the grants, and what is kept.
+//!
+//! One task at a time works for a credential, in one process at a time; the others wait and take its token.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use http::header::{HeaderMap, HeaderName, HeaderValue};
+use url::Url;
+
+use super::discover::{Demand, Found, discover, server_metadata};
+use super::error::OAuthError;
+use super::fetch::{Fetch, Response};
+use super::gate::Gate;
+use super::key::DpopKey;
+use super::options::{GrantKind, IdentityProvider, OAuth, Source};
+use super::request::{Asked, Pending};
+use super::store::{Records, StoredClient, StoredToken};
+use super::token::{Credential, Issued, TokenRequest, read};
+use super::{register, token};
+use crate::locate;
+use crate::metadata::ServerMetadata;
+use crate::scope::Scopes;
+use crate::secret::Secret;
+
+/// Seconds before its end at which a token is refreshed.
+const EARLY: u64 = 45;
+/// Further authorizations for one operation ("Step-Up Authorization Flow": "a few times").
+const ROUNDS: u32 = 2;
+
+const DPOP: HeaderName = HeaderName::from_static("dpop");
+const DPOP_NONCE: HeaderName = HeaderName::from_static("dpop-nonce");
+const JWT_BEARER: &str = "urn:ietf:params:oauth:grant-type:jwt-bearer";
+const ID_JAG: &str = "urn:ietf:params:oauth:token-type:id-jag";
+
+/// Token in use.
+#[derive(Debug)]
+pub(crate) struct Token {
+    pub(crate) stored: StoredToken,
+    key: Option<DpopKey>,
+}
+
+impl Token {
+    fn new(stored: StoredToken) -> Result<Arc<Self>, OAuthError> {
+        let key = stored.dpop_key.as_ref().filter(|_| stored.is_dpop);
+        let key = key.map(DpopKey::from_text).transpose()?;
+        Ok(Arc::new(Self { stored, key }))
+    }
+}
+
+/// How a token came about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// Somebody else obtained it.
+    Adopted,
+    Refreshed,
+    Authorized,
+}
+
+/// Client at an authorization server.
+struct ClientId {
+    id: String,
+    credential: Credential,
+    /// Whether it was registered by this crate, so that it can be forgotten.
+    is_dynamic: bool,
+}
+
+#[derive(Default)]
+struct State {
+    /// Further authorizations, by operation.
+    rounds: HashMap<String, u32>,
+    /// Error that only a person can remove.
+    failed: Option<OAuthError>,
+}
+
+/// Authorization for one endpoint.
+pub(crate) struct Flow {
+    options: OAuth,
+    endpoint: Url,
+    fetch: Fetch,
+    records: Records,
+    key: String,
+    /// Held while a token is obtained.
+    state: tokio::sync::Mutex<State>,
+    current: Mutex<Option<Arc<Token>>>,
+    is_loaded: tokio::sync::OnceCell<()>,
+    /// Latest DPoP nonce of each origin.
+    nonces: Mutex<HashMap<String, String>>,
+    last_error: Mutex<Option<OAuthError>>,
+}
+
+impl Flow {
+    pub(crate) fn new(options: OAuth, endpoint: &str) -> Result<Arc<Self>, OAuthError> {
+        let bad = |reason: &str| OAuthError::Url {
+            what: "the endpoint of the server",
+            url: endpoint.to_owned(),
+            reason: reason.to_owned(),
+        };
+        let url = locate::parse(endpoint).ok_or_else(|| bad("it is no absolute URL of HTTP"))?;
+        if url.scheme() != "https" && !super::gate::is_loopback(&url) && !options.allows_private {
+            return Err(bad(
+                "tokens are sent over https alone; `allow_private_addresses` allows plain HTTP in a trusted network",
+            ));
+        }
+        if let Some(metadata_url) = &options.metadata_url {
+            let parsed = locate::parse(metadata_url);
+            if !parsed.is_some_and(|url| url.scheme() == "https" && url.path().len() > 1) {
+                return Err(OAuthError::Url {
+                    what: "the client metadata URL",
+                    url: metadata_url.clone(),
+                    reason: "it has to be https and to have a path".to_owned(),
+                });
+            }
+        }
+        let gate = Gate::new(&url, options.allows_private);
+        let revision = options.revision.as_deref();
+        let revision = revision.and_then(|revision| HeaderValue::from_str(revision).ok());
+        let key = format!(
+            "token {} {}",
+            locate::canonical_resource(&url),
+            options.account
+        );
+        Ok(Arc::new(Self {
+            fetch: Fetch::new(gate, options.http.clone(), revision, options.timeout)?,
+            records: Records(Arc::clone(&options.store)),
+            options,
+            endpoint: url,
+            key,
+            state: tokio::sync::Mutex::default(),
+            current: Mutex::default(),
+            is_loaded: tokio::sync::OnceCell::new(),
+            nonces: Mutex::default(),
+            last_error: Mutex::default(),
+        }))
+    }
+
+    pub(crate) fn endpoint(&self) -> &Url {
+        &self.endpoint
+    }
+
+    /// Waits while a token is being obtained. Returns false if none was.
+    pub(crate) async fn settled(&self) -> bool {
+        let is_busy = self.state.try_lock().is_err();
+        drop(self.state.lock().await);
+        is_busy
+    }
+
+    pub(crate) fn note_error(&self, error: OAuthError) {
+        *self.error_slot() = Some(error);
+    }
+
+    pub(crate) fn take_error(&self) -> Option<OAuthError> {
+        self.error_slot().take()
+    }
+
+    fn error_slot(&self) -> std::sync::MutexGuard<'_, Option<OAuthError>> {
+        self.last_error
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn current(&self) -> Option<Arc<Token>> {
+        self.current
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    fn adopt(&self, token: Option<Arc<Token>>) {
+        *self.current.lock().unwrap_or_else(PoisonError::into_inner) = token;
+    }
+
+    /// Returns the token to send, refreshed if it ends soon.
+    pub(crate) async fn token(self: &Arc<Self>) -> Result<Option<Arc<Token>>, OAuthError> {
+        let load = || async {
+            let stored = self.records.read::<StoredToken>(&self.key).await?;
+            self.adopt(stored.map(Token::new).transpose()?);
+            Ok::<_, OAuthError>(())
+        };
+        self.is_loaded.get_or_try_init(load).await?;
+        let Some(token) = self.current() else {
+            return Ok(None);
+        };
+        let ends = token.stored.expires_within(EARLY, now());
+        if !ends || token.stored.refresh_token.is_none() {
+            return Ok(Some(token));
+        }
+        let flow = Arc::clone(self);
+        match in_task(async move { flow.refresh_early(token).await }).await {
+            Ok(token) => Ok(Some(token)),
+            // The server decides whether the old one still holds.
+            Err(_) => Ok(self.current()),
+        }
+    }
+
+    /// Obtains a token in place of one that was refused with status 401.
+    pub(crate) async fn renew(
+        self: &Arc<Self>,
+        used: Option<Arc<Token>>,
+        demand: Demand,
+        may_refresh: bool,
+    ) -> Result<(Arc<Token>, Origin), OAuthError> {
+        let flow = Arc::clone(self);
+        in_task(async move { flow.renew_now(used, &demand, may_refresh).await }).await
+    }
+
+    /// Obtains a token with more scopes, after status 403.
+    pub(crate) async fn step_up(
+        self: &Arc<Self>,
+        used: Option<Arc<Token>>,
+        demand: Demand,
+        operation: String,
+    ) -> Result<Arc<Token>, OAuthError> {
+        let flow = Arc::clone(self);
+        in_task(async move { flow.step_up_now(used, &demand, operation).await }).await
+    }
+
+    /// Forgets the rounds of an operation that has succeeded.
+    pub(crate) fn succeeded(&self, operation: &str) {
+        if let Ok(mut state) = self.state.try_lock() {
+            state.rounds.remove(operation);
+        }
+    }
+
+    /// Forgets the token and an error that is remembered.
+    pub(crate) async fn sign_out(&self) -> Result<(), OAuthError> {
+        let mut state = self.state.lock().await;
+        *state = State::default();
+        self.adopt(None);
+        self.records.remove(&self.key).await
+    }
+
+    async fn refresh_early(&self, used: Arc<Token>) -> Result<Arc<Token>, OAuthError> {
+        let _state = self.state.lock().await;
+        if let Some(current) = self.other_than(Some(&used)) {
+            return Ok(current);
+        }
+        let _lock = self.records.lock(&self.key).await?;
+        if let Some(token) = self.stored_by_another(Some(&used)).await? {
+            return Ok(token);
+        }
+        let stored = &used.stored;
+        let server = match stored.is_assumed {
+            true => ServerMetadata::assumed(&stored.issuer),
+            false => server_metadata(&self.fetch, &self.options, &stored.issuer).await?,
+        };
+        self.refresh(&used, &server).await
+    }
+
+    async fn renew_now(
+        &self,
+        used: Option<Arc<Token>>,
+        demand: &Demand,
+        may_refresh: bool,
+    ) -> Result<(Arc<Token>, Origin), OAuthError> {
+        let mut state = self.state.lock().await;
+        if let Some(current) = self.other_than(used.as_ref()) {
+            return Ok((current, Origin::Adopted));
+        }
+        if let Some(error) = &state.failed {
+            return Err(error.clone());
+        }
+        let _lock = self.records.lock(&self.key).await?;
+        if let Some(token) = self.stored_by_another(used.as_ref()).await? {
+            return Ok((token, Origin::Adopted));
+        }
+        let obtained = self.obtain(used.as_ref(), demand, may_refresh).await;
+        if let Err(error) = &obtained
+            && !error.is_transient()
+        {
+            state.failed = Some(error.clone());
+        }
+        obtained
+    }
+
+    async fn obtain(
+        &self,
+        used: Option<&Arc<Token>>,
+        demand: &Demand,
+        may_refresh: bool,
+    ) -> Result<(Arc<Token>, Origin), OAuthError> {
+        // The resource may have moved to another authorization server: nothing of the old one is shown to the new one.
+        let found = discover(&self.fetch, &self.options, &self.endpoint, demand).await?;
+        let known = used.filter(|token| token.stored.issuer == found.server.issuer);
+        if let Some(token) = known
+            && may_refresh
+            && token.stored.refresh_token.is_some()
+        {
+            match self.refresh(token, &found.server).await {
+                Ok(token) => return Ok((token, Origin::Refreshed)),
+                Err(error) if error.is_transient() => return Err(error),
+                Err(_) => {}
+            }
+        }
+        let asked = self.scopes_of(demand, &found, known);
+        let token = self.authorize(&found, asked).await?;
+        Ok((token, Origin::Authorized))
+    }
+
+    async fn step_up_now(
+        &self,
+        used: Option<Arc<Token>>,
+        demand: &Demand,
+        operation: String,
+    ) -> Result<Arc<Token>, OAuthError> {
+        let mut state = self.state.lock().await;
+        let wanted = demand.scopes.clone().unwrap_or_default();
+        if let Some(current) = self.other_than(used.as_ref())
+            && current.stored.asked.contains_all(&wanted)
+        {
+            return Ok(current);
+        }
+        if let Some(error) = &state.failed {
+            return Err(error.clone());
+        }
+        let rounds = state.rounds.entry(operation.clone()).or_default();
+        if *rounds >= ROUNDS {
+            return Err(OAuthError::StepUpLimit {
+                operation,
+                scopes: wanted.to_string(),
+                rounds: *rounds,
+            });
+        }
+        *rounds += 1;
+        let _lock = self.records.lock(&self.key).await?;
+        let found = discover(&self.fetch, &self.options, &self.endpoint, demand).await?;
+        let known = used.filter(|token| token.stored.issuer == found.server.issuer);
+        let asked = self.scopes_of(demand, &found, known.as_ref());
+        // A refresh cannot widen the scopes (RFC 6749, section 6).
+        self.authorize(&found, asked).await
+    }
+
+    /// Returns the token in use if it is another one than `used`.
+    fn other_than(&self, used: Option<&Arc<Token>>) -> Option<Arc<Token>> {
+        let current = self.current()?;
+        let is_other = used.is_none_or(|used| !Arc::ptr_eq(used, &current));
+        is_other.then_some(current)
+    }
+
+    /// Adopts a token that another process has stored meanwhile.
+    async fn stored_by_another(
+        &self,
+        used: Option<&Arc<Token>>,
+    ) -> Result<Option<Arc<Token>>, OAuthError> {
+        let Some(stored) = self.records.read::<StoredToken>(&self.key).await? else {
+            return Ok(None);
+        };
+        let is_used = used.is_some_and(|used| used.stored.access_token == stored.access_token);
+        if is_used || stored.expires_within(0, now()) {
+            return Ok(None);
+        }
+        let token = Token::new(stored)?;
+        self.adopt(Some(Arc::clone(&token)));
+        Ok(Some(token))
+    }
+
+    /// Returns the scopes to ask for ("Scope Selection Strategy"): those of the challenge, else all of the resource, never
+    /// those of the authorization server; and those that were asked for before.
+    fn scopes_of(&self, demand: &Demand, found: &Found, known: Option<&Arc<Token>>) -> Scopes {
+        let before = known.map_or(Scopes::default(), |token| token.stored.asked.clone());
+        let named = demand.scopes.as_ref().or(found.scopes.as_ref());
+        let named = named.cloned().unwrap_or_default();
+        let scopes = before.union(&named).union(&self.options.scopes);
+        let offline = Scopes::parse("offline_access");
+        let is_listed = ServerMetadata::lists(&found.server.scopes_supported, "offline_access");
+        let wants_offline = self.options.wants_refresh
+            && matches!(self.options.grant, GrantKind::AuthorizationCode);
+        match is_listed == Some(true) && wants_offline {
+            true => scopes.union(&offline),
+            false => scopes,
+        }
+    }
+
+    async fn refresh(
+        &self,
+        token: &Token,
+        server: &ServerMetadata,
+    ) -> Result<Arc<Token>, OAuthError> {
+        let old = &token.stored;
+        let secret = old.refresh_token.clone().unwrap_or_default();
+        let client = self.known_client(&old.client_id, server).await?;
+        let resource = Some(&*old.resource).filter(|_| old.sends_resource);
+        let form = || {
+            TokenRequest::new("refresh_token")
+                .set("refresh_token", secret.expose())
+                .set_option("resource", resource)
+                .scopes(&old.granted)
+        };
+        let issued = self
+            .exchange(&form, &client, server, token.key.as_ref())
+            .await?;
+        let stored = StoredToken {
+            access_token: issued.access_token,
+            // Without a new one, the old one goes on (RFC 6749, section 6).
+            refresh_token: Some(issued.refresh_token.unwrap_or(secret)),
+            is_dpop: issued.is_dpop,
+            expires_at: issued.expires_in.map(|seconds| now() + seconds),
+            granted: issued.scopes.unwrap_or_else(|| old.granted.clone()),
+            ..old.clone()
+        };
+        self.keep(stored).await
+    }
+
+    /// Stores a token before it is used, and uses it.
+    async fn keep(&self, stored: StoredToken) -> Result<Arc<Token>, OAuthError> {
+        self.records.write(&self.key, &stored).await?;
+        let token = Token::new(stored)?;
+        self.adopt(Some(Arc::clone(&token)));
+        Ok(token)
+    }
+
+    async fn authorize(&self, found: &Found, asked: Scopes) -> Result<Arc<Token>, OAuthError> {
+        let key = match found.is_dpop {
+            true => Some(DpopKey::generate()?),
+            false => None,
+        };
+        let (client_id, issued) = match &self.options.grant {
+            GrantKind::AuthorizationCode => self.by_code(found, &asked, key.as_ref()).await?,
+            GrantKind::ClientCredentials => {
+                let client = self.configured_client(&found.server).await?;
+                let form = || self.form("client_credentials", found, &asked);
+                self.direct(&form, client, found, key.as_ref()).await?
+            }
+            GrantKind::Workload(source) => {
+                let assertion = source_of(source).await?;
+                let client = self.workload_client(&found.server)?;
+                let form = || {
+                    self.form(JWT_BEARER, found, &asked)
+                        .set("assertion", assertion.expose())
+                };
+                self.direct(&form, client, found, key.as_ref()).await?
+            }
+            GrantKind::Enterprise(provider) => {
+                let client = self.configured_client(&found.server).await?;
+                let assertion = self.identity_assertion(provider, found, &asked).await?;
+                let form = || {
+                    self.form(JWT_BEARER, found, &asked)
+                        .set("assertion", assertion.expose())
+                };
+                self.direct(&form, client, found, key.as_ref()).await?
+            }
+        };
+        self.keep(StoredToken {
+            issuer: found.server.issuer.clone(),
+            resource: found.resource.clone(),
+            client_id,
+            access_token: issued.access_token,
+            refresh_token: issued.refresh_token,
+            is_dpop: issued.is_dpop,
+            dpop_key: key.map(|key| key.text().clone()),
+            expires_at: issued.expires_in.map(|seconds| now() + seconds),
+            granted: issued.scopes.unwrap_or_else(|| asked.clone()),
+            asked,
+            sends_resource: found.sends_resource,
+            is_assumed: found.is_assumed,
+        })
+        .await
+    }
+
+    /// Begins the form of a grant, with resource and scopes.
+    fn form(&self, grant_type: &str, found: &Found, asked: &Scopes) -> TokenRequest {
+        let resource = Some(&*found.resource).filter(|_| found.sends_resource);
+        TokenRequest::new(grant_type)
+            .set_option("resource", resource)
+            .scopes(asked)
+    }
+
+    async fn direct(
+        &self,
+        form: &(dyn Fn() -> TokenRequest + Sync),
+        client: ClientId,
+        found: &Found,
+        key: Option<&DpopKey>,
+    ) -> Result<(String, Issued), OAuthError> {
+        let issued = self.exchange(form, &client, &found.server, key).await?;
+        Ok((client.id, issued))
+    }
+
+    /// Lets the user sign in and exchanges the code.
+    async fn by_code(
+        &self,
+        found: &Found,
+        asked: &Scopes,
+        key: Option<&DpopKey>,
+    ) -> Result<(String, Issued), OAuthError> {
+        let server = &found.server;
+        let record = client_key(&server.issuer);
+        let registered = self.records.read::<StoredClient>(&record).await?;
+        let preferred = registered.and_then(|client| client.redirect_uri);
+        let redirect = self.options.agent.begin(preferred.as_deref()).await;
+        let redirect = redirect.map_err(OAuthError::UserAgent)?;
+        let redirect_uri = redirect.redirect_uri().to_owned();
+        check_redirect(&redirect_uri)?;
+        let client = self.client(server, &redirect_uri, asked).await?;
+        let resource = Some(&*found.resource).filter(|_| found.sends_resource);
+        let request = Asked {
+            client_id: &client.id,
+            redirect_uri: &redirect_uri,
+            resource,
+            scopes: asked,
+        };
+        let (pending, url) = Pending::begin(server, request, SystemTime::now())?;
+        self.fetch
+            .check("the authorization endpoint", url.as_str())?;
+        let query = redirect.authorize(url).await;
+        let query = query.map_err(OAuthError::UserAgent)?;
+        let grant = pending.answer(&query, SystemTime::now())?;
+        let form = || {
+            TokenRequest::new("authorization_code")
+                .set("code", grant.code.expose())
+                .set("redirect_uri", &grant.redirect_uri)
+                .set("code_verifier", grant.verifier.expose())
+                .set_option("resource", resource)
+        };
+        let issued = self.exchange(&form, &client, server, key).await?;
+        Ok((client.id, issued))
+    }
+
+    /// Exchanges the identity token of the user for an assertion of the provider (RFC 8693, ID-JAG).
+    async fn identity_assertion(
+        &self,
+        provider: &IdentityProvider,
+        found: &Found,
+        asked: &Scopes,
+    ) -> Result<Secret, OAuthError> {
+        let identity = source_of(&provider.id_token).await?;
+        let url = &provider.token_endpoint;
+        let server = ServerMetadata {
+            issuer: url.clone(),
+            token_endpoint: Some(url.clone()),
+            ..ServerMetadata::default()
+        };
+        let client = ClientId {
+            id: provider.client_id.clone(),
+            credential: match &provider.client_secret {
+                Some(secret) => Credential::Secret {
+                    secret: secret.clone(),
+                    method: Some("client_secret_post".to_owned()),
+                },
+                None => Credential::None,
+            },
+            is_dynamic: false,
+        };
+        let form = || {
+            TokenRequest::new("urn:ietf:params:oauth:grant-type:token-exchange")
+                .set("requested_token_type", ID_JAG)
+                .set("audience", &found.server.issuer)
+                .set("resource", &found.resource)
+                .set("subject_token", identity.expose())
+                .set(
+                    "subject_token_type",
+                    "urn:ietf:params:oauth:token-type:id_token",
+                )
+                .scopes(asked)
+        };
+        let (_, response) = self.send(&form, &client, &server, None).await?;
+        token::check_issued_type(url, &response.body, ID_JAG)?;
+        let issued = read(url, response.status.as_u16(), &response.body)?;
+        Ok(issued.access_token)
+    }
+
+    /// Sends a token request and reads the token.
+    async fn exchange(
+        &self,
+        form: &(dyn Fn() -> TokenRequest + Sync),
+        client: &ClientId,
+        server: &ServerMetadata,
+        key: Option<&DpopKey>,
+    ) -> Result<Issued, OAuthError> {
+        let (url, response) = self.send(form, client, server, key).await?;
+        let issued = read(&url, response.status.as_u16(), &response.body);
+        if let Err(OAuthError::Token { error, .. }) = &issued
+            && error == "invalid_client"
+            && client.is_dynamic
+        {
+            // The server has forgotten the registration: the next attempt registers again.
+            self.records.remove(&client_key(&server.issuer)).await?;
+        }
+        let issued = issued?;
+        match issued.is_dpop && key.is_none() {
+            true => Err(OAuthError::BadToken {
+                url,
+                reason: "it is bound to a key that the client does not have".to_owned(),
+            }),
+            false => Ok(issued),
+        }
+    }
+
+    /// Sends a token request; once more with the nonce that the server wants for a proof (RFC 9449, section 8).
+    async fn send(
+        &self,
+        form: &(dyn Fn() -> TokenRequest + Sync),
+        client: &ClientId,
+        server: &ServerMetadata,
+        key: Option<&DpopKey>,
+    ) -> Result<(String, Response), OAuthError> {
+        let missing = || OAuthError::NoEndpoint {
+            issuer: server.issuer.clone(),
+            endpoint: "token_endpoint",
+        };
+        let url = server.token_endpoint.clone().ok_or_else(missing)?;
+        let mut has_retried = false;
+        loop {
+            let request = form().authenticate(&client.id, &client.credential, server, now())?;
+            let (mut headers, body) = request.body();
+            if let Some(key) = key {
+                let nonce = self.nonce(&url);
+                let proof = key.proof("POST", &url, None, nonce.as_deref(), now())?;
+                headers.insert(DPOP, secret_header(proof.expose())?);
+            }
+            let kind = "application/x-www-form-urlencoded";
+            let posted = self
+                .fetch
+                .post("the token endpoint", &url, kind, headers, body);
+            let response = posted.await?;
+            let has_nonce = self.note_nonce(&url, &response.headers);
+            let wants_nonce = response.status == 400
+                && has_nonce
+                && key.is_some()
+                && matches!(
+                    read(&url, 400, &response.body),
+                    Err(OAuthError::Token { error, .. }) if error == "use_dpop_nonce"
+                );
+            if !wants_nonce || std::mem::replace(&mut has_retried, true) {
+                return Ok((url, response));
+            }
+        }
+    }
+
+    /// Returns the client that an id belongs to.
+    async fn known_client(
+        &self,
+        client_id: &str,
+        server: &ServerMetadata,
+    ) -> Result<ClientId, OAuthError> {
+        let mut registered = self.options.registered.iter();
+        if let Some(client) = registered.find(|client| client.client_id == client_id) {
+            return Ok(ClientId {
+                id: client.client_id.clone(),
+                credential: client.credential.clone(),
+                is_dynamic: false,
+            });
+        }
+        let record = client_key(&server.issuer);
+        let stored = self.records.read::<StoredClient>(&record).await?;
+        match stored.filter(|stored| stored.client_id == client_id) {
+            Some(stored) => Ok(dynamic(stored)),
+            None => Ok(ClientId {
+                id: client_id.to_owned(),
+                credential: Credential::None,
+                is_dynamic: false,
+            }),
+        }
+    }
+
+    /// Returns the id of the client at an authorization server: configured, by its metadata document, or registered now.
+    async fn client(
+        &self,
+        server: &ServerMetadata,
+        redirect_uri: &str,
+        asked: &Scopes,
+    ) -> Result<ClientId, OAuthError> {
+        let configured = self.configured_client(server).await;
+        let (Some(registration_endpoint), true) = (
+            server.registration_endpoint.as_deref(),
+            self.options.is_dynamic,
+        ) else {
+            return match (configured, self.by_metadata(server)) {
+                (Ok(client), _) | (Err(_), Some(client)) => Ok(client),
+                (Err(error), None) => Err(error),
+            };
+        };
+        if let Some(client) = configured.ok().or_else(|| self.by_metadata(server)) {
+            return Ok(client);
+        }
+        let record = client_key(&server.issuer);
+        let stored = self.records.read::<StoredClient>(&record).await?;
+        let is_usable = |stored: &StoredClient| {
+            stored.redirect_uri.as_deref() == Some(redirect_uri)
+                && (stored.secret_expires_at == 0 || stored.secret_expires_at > now() + EARLY)
+        };
+        if let Some(stored) = stored.filter(is_usable) {
+            return Ok(dynamic(stored));
+        }
+        let body = register::body(&self.options.name, redirect_uri, asked, server);
+        let what = "the registration endpoint";
+        let response = self
+            .fetch
+            .post(
+                what,
+                registration_endpoint,
+                "application/json",
+                HeaderMap::new(),
+                body.to_string(),
+            )
+            .await?;
+        let status = response.status.as_u16();
+        let client = register::read(registration_endpoint, redirect_uri, status, &response.body)?;
+        self.records.write(&record, &client).await?;
+        Ok(dynamic(client))
+    }
+
+    fn by_metadata(&self, server: &ServerMetadata) -> Option<ClientId> {
+        let is_supported = server.client_id_metadata_document_supported == Some(true);
+        let url = self.options.metadata_url.clone().filter(|_| is_supported)?;
+        Some(ClientId {
+            id: url,
+            credential: Credential::None,
+            is_dynamic: false,
+        })
+    }
+
+    /// Returns the client that is configured for an authorization server. One without an issuer belongs to the first server that
+    /// it is used at: a resource cannot have its secret sent elsewhere later.
+    async fn configured_client(&self, server: &ServerMetadata) -> Result<ClientId, OAuthError> {
+        let mut other = None;
+        for client in &self.options.registered {
+            let issuer = client
+                .issuer
+                .clone()
+                .or_else(|| self.options.issuer.clone());
+            let issuer = match issuer {
+                Some(issuer) => issuer,
+                None => self.first_issuer(&client.client_id, server).await?,
+            };
+            if locate::is_same_issuer(&issuer, &server.issuer) {
+                return Ok(ClientId {
+                    id: client.client_id.clone(),
+                    credential: client.credential.clone(),
+                    is_dynamic: false,
+                });
+            }
+            other = Some(issuer);
+        }
+        Err(OAuthError::NoClientId {
+            issuer: server.issuer.clone(),
+            configured: other,
+        })
+    }
+
+    async fn first_issuer(
+        &self,
+        client_id: &str,
+        server: &ServerMetadata,
+    ) -> Result<String, OAuthError> {
+        let record = format!("issuer {} {client_id}", self.key);
+        if let Some(issuer) = self.records.read::<String>(&record).await? {
+            return Ok(issuer);
+        }
+        self.records.write(&record, &server.issuer).await?;
+        Ok(server.issuer.clone())
+    }
+
+    /// A workload has no client of its own unless one is configured.
+    fn workload_client(&self, server: &ServerMetadata) -> Result<ClientId, OAuthError> {
+        let client = self.options.registered.first();
+        Ok(ClientId {
+            id: client.map_or(String::new(), |client| client.client_id.clone()),
+            credential: match client {
+                Some(client) if client.issuer.as_deref() == Some(&*server.issuer) => {
+                    client.credential.clone()
+                }
+                _ => Credential::None,
+            },
+            is_dynamic: false,
+        })
+    }
+
+    /// Returns the headers that present a token.
+    pub(crate) fn headers(
+        &self,
+        token: &Token,
+        method: &str,
+        url: &str,
+    ) -> Result<HeaderMap, OAuthError> {
+        let mut headers = HeaderMap::new();
+        let access = &token.stored.access_token;
+        let scheme = match &token.key {
+            Some(key) => {
+                let nonce = self.nonce(url);
+                let proof = key.proof(method, url, Some(access), nonce.as_deref(), now())?;
+                headers.insert(DPOP, secret_header(proof.expose())?);
+                "DPoP"
+            }
+            None => "Bearer",
+        };
+        let value = Secret::new(format!("{scheme} {}", access.expose()));
+        headers.insert(http::header::AUTHORIZATION, secret_header(value.expose())?);
+        Ok(headers)
+    }
+
+    fn nonce(&self, url: &str) -> Option<String> {
+        let origin = locate::origin(&locate::parse(url)?);
+        let nonces = self.nonces.lock().unwrap_or_else(PoisonError::into_inner);
+        nonces.get(&origin).cloned()
+    }
+
+    /// Keeps the nonce that a response names for later proofs. Returns true if it names one.
+    pub(crate) fn note_nonce(&self, url: &str, headers: &HeaderMap) -> bool {
+        let nonce = headers
+            .get(DPOP_NONCE)
+            .and_then(|nonce| nonce.to_str().ok());
+        let (Some(nonce), Some(url)) = (nonce, locate::parse(url)) else {
+            return false;
+        };
+        let mut nonces = self.nonces.lock().unwrap_or_else(PoisonError::into_inner);
+        nonces.insert(locate::origin(&url), nonce.to_owned());
+        true
+    }
+}
+
+/// Runs to the end even if the request that needs it is given up: what the user has typed is not lost.
+async fn in_task<T: Send + 'static>(
+    work: impl Future<Output = Result<T, OAuthError>> + Send + 'static,
+) -> Result<T, OAuthError> {
+    let ended = tokio::spawn(work).await;
+    ended.unwrap_or_else(|error| {
+        Err(OAuthError::UserAgent(format!(
+            "a task ended early: {error}"
+        )))
+    })
+}
+
+fn client_key(issuer: &str) -> String {
+    format!("client {issuer}")
+}
+
+fn dynamic(stored: StoredClient) -> ClientId {
+    let credential = match stored.client_secret {
+        Some(secret) => Credential::Secret {
+            secret,
+            method: stored.auth_method,
+        },
+        None => Credential::None,
+    };
+    ClientId {
+        id: stored.client_id,
+        credential,
+        is_dynamic: true,
+    }
+}
+
+/// Redirect URIs are https, loopback, or a scheme of the program's own ("Communication Security").
+fn check_redirect(uri: &str) -> Result<(), OAuthError> {
+    let url = Url::parse(uri).ok();
+    let is_safe = url.is_some_and(|url| match url.scheme() {
+        "https" => true,
+        "http" => super::gate::is_loopback(&url),
+        scheme => scheme.contains('.'),
+    });
+    match is_safe {
+        true => Ok(()),
+        false => Err(OAuthError::Url {
+            what: "the redirect URI",
+            url: uri.to_owned(),
+            reason: "use https, a loopback address, or a custom scheme with a dot".to_owned(),
+        }),
+    }
+}
+
+async fn source_of(source: &Source) -> Result<Secret, OAuthError> {
+    source()
+        .await
+        .map_err(|error| OAuthError::Key(format!("the assertion could not be had: {error}")))
+}
+
+fn secret_header(text: &str) -> Result<HeaderValue, OAuthError> {
+    let value = HeaderValue::from_str(text);
+    let mut value = value.map_err(|error| OAuthError::Key(error.to_string()))?;
+    value.set_sensitive(true);
+    Ok(value)
+}
+
+/// Returns the seconds since 1970.
+fn now() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| since.as_secs())
+}

@@ -1,0 +1,94 @@
+//! Which URLs may be opened: guards against server-side request forgery by metadata of a hostile server.
+//!
+//! URLs are checked before a request; addresses inside the connector, after the name was resolved.
+
+use std::net::IpAddr;
+
+use url::{Host, Url};
+
+use super::error::OAuthError;
+use crate::locate;
+use crate::net::{Addresses, is_localhost};
+
+/// Addresses and schemes that are allowed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Gate(pub(crate) Addresses);
+
+impl Gate {
+    /// Creates the gate for an MCP endpoint: loopback may be reached while the endpoint is on it.
+    pub(crate) fn new(endpoint: &Url, allows_private: bool) -> Self {
+        Self(Addresses {
+            loopback: is_loopback(endpoint),
+            private: allows_private,
+        })
+    }
+
+    /// Checks a URL.
+    pub(crate) fn check(self, what: &'static str, text: &str) -> Result<Url, OAuthError> {
+        let blocked = |reason: &str| OAuthError::Blocked {
+            what,
+            url: text.to_owned(),
+            reason: reason.to_owned(),
+        };
+        let url = locate::parse(text).ok_or_else(|| OAuthError::Url {
+            what,
+            url: text.to_owned(),
+            reason: "it is no absolute URL of HTTP without a user name".to_owned(),
+        })?;
+        if url.scheme() != "https" && !(self.0.loopback && is_loopback(&url)) {
+            return Err(blocked("it is not https"));
+        }
+        match address(&url).is_none_or(|address| self.0.allow(address)) {
+            true => Ok(url),
+            false => Err(blocked("it leads to a private or reserved address")),
+        }
+    }
+}
+
+fn address(url: &Url) -> Option<IpAddr> {
+    match url.host() {
+        Some(Host::Ipv4(address)) => Some(address.into()),
+        Some(Host::Ipv6(address)) => Some(address.into()),
+        _ => None,
+    }
+}
+
+/// Returns true if a URL names a loopback address, or `localhost`.
+pub(crate) fn is_loopback(url: &Url) -> bool {
+    match address(url) {
+        Some(address) => address.to_canonical().is_loopback(),
+        None => url.host_str().is_some_and(is_localhost),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn gate(endpoint: &str) -> Gate {
+        Gate::new(&locate::parse(endpoint).expect("a URL"), false)
+    }
+
+    #[test]
+    fn urls_need_https_beyond_loopback() {
+        let public = gate("https://mcp.example/mcp");
+        let local = gate("http://localhost:3000/mcp");
+        for (url, of_public, of_local) in [
+            ("https://as.example/x", true, true),
+            ("http://as.example/x", false, false),
+            ("http://localhost:1/x", false, true),
+            ("http://127.0.0.1/x", false, true),
+            ("https://127.0.0.1/x", false, true),
+            ("https://[::ffff:127.0.0.1]/x", false, true),
+            ("https://2130706433/x", false, true),
+            ("https://0x7f.1/x", false, true),
+            ("https://169.254.169.254/latest", false, false),
+            ("https://user@as.example/", false, false),
+            ("file:///etc/passwd", false, false),
+            ("javascript:alert(1)", false, false),
+        ] {
+            assert_eq!(public.check("x", url).is_ok(), of_public, "{url}");
+            assert_eq!(local.check("x", url).is_ok(), of_local, "{url}");
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! Keys of clients: signed assertions (RFC 7523) and DPoP proofs (RFC 9449).
+//!
+//! Private keys are PKCS #8; algorithms follow from the kind of key.
+
+use std::fmt;
+use std::sync::Arc;
+
+use aws_lc_rs::rand::SystemRandom;
+use aws_lc_rs::rsa;
+use aws_lc_rs::signature::{
+    self, ECDSA_P256_SHA256_FIXED_SIGNING, ECDSA_P384_SHA384_FIXED_SIGNING, EcdsaKeyPair,
+    Ed25519KeyPair, KeyPair as _,
+};
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use super::error::OAuthError;
+use super::pkce::random;
+use crate::secret::Secret;
+
+enum Pair {
+    P256(EcdsaKeyPair),
+    P384(EcdsaKeyPair),
+    Ed25519(Ed25519KeyPair),
+    Rsa(rsa::KeyPair),
+}
+
+/// Private key that signs assertions of a client (`private_key_jwt`).
+#[derive(Clone)]
+pub struct SigningKey {
+    pair: Arc<Pair>,
+    id: Option<String>,
+}
+
+impl SigningKey {
+    /// Reads a private key in PEM: PKCS #8 (`BEGIN PRIVATE KEY`) of P-256, P-384, Ed25519 or RSA.
+    ///
+    /// # Errors
+    /// The text is no such key.
+    pub fn from_pem(pem: &str) -> Result<Self, OAuthError> {
+        let bad = |reason: &str| {
+            OAuthError::Key(format!(
+                "the private key cannot be read: {reason}; `openssl pkcs8 -topk8 -nocrypt` converts it to PKCS #8 in PEM"
+            ))
+        };
+        let (begin, end) = ("-----BEGIN PRIVATE KEY-----", "-----END PRIVATE KEY-----");
+        let body = pem
+            .split_once(begin)
+            .and_then(|(_, rest)| rest.split_once(end));
+        let (body, _) = body.ok_or_else(|| bad("there is no `BEGIN PRIVATE KEY`"))?;
+        let body: Secret = body.split_whitespace().collect::<String>().into();
+        let der = STANDARD.decode(body.expose()).map(zeroize::Zeroizing::new);
+        let der = der.map_err(|_| bad("it is not base64"))?;
+        Self::from_der(&der).ok_or_else(|| bad("its kind is not supported"))
+    }
+
+    fn from_der(der: &[u8]) -> Option<Self> {
+        let ecdsa = |algorithm| EcdsaKeyPair::from_pkcs8(algorithm, der).ok();
+        let pair = ecdsa(&ECDSA_P256_SHA256_FIXED_SIGNING)
+            .map(Pair::P256)
+            .or_else(|| ecdsa(&ECDSA_P384_SHA384_FIXED_SIGNING).map(Pair::P384))
+            .or_else(|| Ed25519KeyPair::from_pkcs8(der).ok().map(Pair::Ed25519))
+            .or_else(|| rsa::KeyPair::from_pkcs8(der).ok().map(Pair::Rsa))?;
+        Some(Self {
+            pair: Arc::new(pair),
+            id: None,
+        })
+    }
+
+    /// Sets the id that the authorization server knows the key by (`kid`).
+    #[must_use]
+    pub fn id(mut self, id: impl Into<String>) -> Self {
+        self.id = Some(id.into());
+        self
+    }
+
+    fn algorithm(&self) -> &'static str {
+        match &*self.pair {
+            Pair::P256(_) => "ES256",
+            Pair::P384(_) => "ES384",
+            Pair::Ed25519(_) => "EdDSA",
+            Pair::Rsa(_) => "RS256",
+        }
+    }
+
+    fn sign(&self, message: &[u8]) -> Result<Vec<u8>, OAuthError> {
+        let random = SystemRandom::new();
+        let failed = |_| OAuthError::Key("the private key does not sign".to_owned());
+        match &*self.pair {
+            Pair::P256(pair) | Pair::P384(pair) => {
+                let signature = pair.sign(&random, message).map_err(failed)?;
+                Ok(signature.as_ref().to_vec())
+            }
+            Pair::Ed25519(pair) => Ok(pair.sign(message).as_ref().to_vec()),
+            Pair::Rsa(pair) => {
+                let mut signature = vec![0; pair.public_modulus_len()];
+                let padding = &signature::RSA_PKCS1_SHA256;
+                pair.sign(padding, &random, message, &mut signature)
+                    .map_err(failed)?;
+                Ok(signature)
+            }
+        }
+    }
+
+    /// Signs claims as a compact JWS.
+    fn jws(&self, header: &Value, claims: &Value) -> Result<Secret, OAuthError> {
+        let part = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_string());
+        let message = format!("{}.{}", part(header), part(claims));
+        let signature = URL_SAFE_NO_PAD.encode(self.sign(message.as_bytes())?);
+        Ok(Secret::new(format!("{message}.{signature}")))
+    }
+
+    /// Creates the assertion that authenticates a client (RFC 7523, section 3): issuer and subject are the client.
+    pub(crate) fn assertion(
+        &self,
+        client_id: &str,
+        audience: &str,
+        now: u64,
+    ) -> Result<Secret, OAuthError> {
+        let mut header = json!({"alg": self.algorithm(), "typ": "JWT"});
+        if let Some(id) = &self.id {
+            header["kid"] = json!(id);
+        }
+        let claims = json!({
+            "iss": client_id,
+            "sub": client_id,
+            "aud": audience,
+            "iat": now,
+            "exp": now + 60,
+            "jti": random()?,
+        });
+        self.jws(&header, &claims)
+    }
+}
+
+impl fmt::Debug for SigningKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SigningKey")
+            .field("algorithm", &self.algorithm())
+            .field("id", &self.id)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Key that tokens are bound to (RFC 9449): P-256, created by the client.
+#[derive(Clone)]
+pub(crate) struct DpopKey {
+    key: SigningKey,
+    jwk: Value,
+    pkcs8: Secret,
+}
+
+impl DpopKey {
+    /// Creates a key.
+    pub(crate) fn generate() -> Result<Self, OAuthError> {
+        let random = SystemRandom::new();
+        let algorithm = &ECDSA_P256_SHA256_FIXED_SIGNING;
+        let document = EcdsaKeyPair::generate_pkcs8(algorithm, &random);
+        let document = document.map_err(|_| OAuthError::NoRandomness)?;
+        let text = Secret::new(STANDARD.encode(document.as_ref()));
+        Self::from_text(&text)
+    }
+
+    /// Reads a key that [`text`](Self::text) gave.
+    pub(crate) fn from_text(text: &Secret) -> Result<Self, OAuthError> {
+        let bad = || OAuthError::Key("the stored key of the token cannot be read".to_owned());
+        let der = STANDARD.decode(text.expose()).map(zeroize::Zeroizing::new);
+        let der = der.map_err(|_| bad())?;
+        let algorithm = &ECDSA_P256_SHA256_FIXED_SIGNING;
+        let pair = EcdsaKeyPair::from_pkcs8(algorithm, &der).map_err(|_| bad())?;
+        // An uncompressed point: 4, x, y.
+        let point = pair.public_key().as_ref();
+        let (Some(x), Some(y)) = (point.get(1..33), point.get(33..65)) else {
+            return Err(bad());
+        };
+        let jwk = json!({
+            "crv": "P-256",
+            "kty": "EC",
+            "x": URL_SAFE_NO_PAD.encode(x),
+            "y": URL_SAFE_NO_PAD.encode(y),
+        });
+        Ok(Self {
+            key: SigningKey {
+                pair: Arc::new(Pair::P256(pair)),
+                id: None,
+            },
+            jwk,
+            pkcs8: text.clone(),
+        })
+    }
+
+    /// Returns the form that a token store keeps.
+    pub(crate) fn text(&self) -> &Secret {
+        &self.pkcs8
+    }
+
+    /// Creates the proof of one request (RFC 9449, section 4.2). The query of the URL is no part of it.
+    pub(crate) fn proof(
+        &self,
+        method: &str,
+        url: &str,
+        token: Option<&Secret>,
+        nonce: Option<&str>,
+        now: u64,
+    ) -> Result<Secret, OAuthError> {
+        let target = url.split(['?', '#']).next().unwrap_or(url);
+        let header = json!({"alg": "ES256", "jwk": self.jwk, "typ": "dpop+jwt"});
+        let mut claims = json!({"htm": method, "htu": target, "iat": now, "jti": random()?});
+        if let Some(token) = token {
+            claims["ath"] = json!(URL_SAFE_NO_PAD.encode(Sha256::digest(token.expose())));
+        }
+        if let Some(nonce) = nonce {
+            claims["nonce"] = json!(nonce);
+        }
+        self.key.jws(&header, &claims)
+    }
+}
+
+impl fmt::Debug for DpopKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("DpopKey(…)")
+    }
+}

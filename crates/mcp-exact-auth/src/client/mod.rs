@@ -1,0 +1,32 @@
+//! OAuth clients: from a refused request to a token, for every revision that has authorization (2025-03-26 to 2026-07-28).
+//!
+//! [`OAuth`] holds what a program decides; [`OAuthClient`] is the HTTP client of a transport that adds the token and answers
+//! status 401 and 403.
+
+mod agent;
+mod discover;
+mod error;
+mod fetch;
+#[cfg(unix)]
+mod file;
+mod flow;
+mod gate;
+mod key;
+mod options;
+mod pkce;
+mod register;
+mod request;
+mod service;
+mod store;
+mod token;
+
+pub use agent::{AgentFuture, Browser, Headless, Redirect, UserAgent};
+pub use error::OAuthError;
+#[cfg(unix)]
+pub use file::FileStore;
+pub use key::SigningKey;
+pub use options::{Dpop, IdentityProvider, OAuth};
+pub use pkce::NoRandomness;
+pub use service::OAuthClient;
+pub use store::{MemoryStore, StoreFuture, StoreLock, TokenStore};
+pub use url::Url;

@@ -1,0 +1,61 @@
+//! Random values and PKCE (RFC 7636): verifier and its S256 challenge.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use sha2::{Digest, Sha256};
+
+use crate::secret::Secret;
+
+/// The system has no random numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the system has no random numbers")]
+pub struct NoRandomness;
+
+/// Returns 256 random bits in base64url.
+pub(crate) fn random() -> Result<String, NoRandomness> {
+    let mut bytes = [0; 32];
+    getrandom::fill(&mut bytes).map_err(|_| NoRandomness)?;
+    Ok(URL_SAFE_NO_PAD.encode(bytes))
+}
+
+/// Secret of one authorization request.
+#[derive(Debug)]
+pub(crate) struct Verifier(Secret);
+
+impl Verifier {
+    pub(crate) fn new() -> Result<Self, NoRandomness> {
+        random().map(|text| Self(Secret::new(text)))
+    }
+
+    /// Returns the value of `code_challenge` for the method S256.
+    pub(crate) fn challenge(&self) -> String {
+        URL_SAFE_NO_PAD.encode(Sha256::digest(self.0.expose()))
+    }
+
+    pub(crate) fn secret(&self) -> &Secret {
+        &self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// RFC 7636, appendix B.
+    #[test]
+    fn challenge_of_the_specification() {
+        let verifier = Verifier("dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk".into());
+        assert_eq!(
+            verifier.challenge(),
+            "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"
+        );
+    }
+
+    /// RFC 7636, section 4.1: 43 to 128 characters.
+    #[test]
+    fn verifiers_are_long_and_differ() {
+        let (a, b) = (random().expect("random"), random().expect("random"));
+        assert_eq!(a.len(), 43);
+        assert_ne!(a, b);
+    }
+}

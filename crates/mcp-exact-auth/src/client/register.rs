@@ -1,0 +1,166 @@
+//! Dynamic client registration (RFC 7591).
+//!
+//! No IO: gives the body of the request, takes the body of the response.
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::error::OAuthError;
+use super::gate::is_loopback;
+use super::request::plain;
+use super::store::StoredClient;
+use crate::locate;
+use crate::metadata::ServerMetadata;
+use crate::scope::Scopes;
+use crate::secret::Secret;
+
+/// Returns the body of a registration.
+pub(crate) fn body(
+    name: &str,
+    redirect_uri: &str,
+    scopes: &Scopes,
+    server: &ServerMetadata,
+) -> Value {
+    let lists =
+        |method: &str| ServerMetadata::lists(&server.token_endpoint_auth_methods_supported, method);
+    // A client that runs where its user is keeps no secret, so it is public where the server allows that.
+    let method = match (lists("none"), lists("client_secret_basic")) {
+        (Some(true) | None, _) => "none",
+        (_, Some(true)) => "client_secret_basic",
+        _ => "client_secret_post",
+    };
+    let is_native = match locate::parse(redirect_uri) {
+        Some(url) => is_loopback(&url),
+        None => true,
+    };
+    let mut body = json!({
+        "client_name": name,
+        "redirect_uris": [redirect_uri],
+        "grant_types": ["authorization_code", "refresh_token"],
+        "response_types": ["code"],
+        "token_endpoint_auth_method": method,
+        "application_type": if is_native { "native" } else { "web" },
+    });
+    if !scopes.is_empty() {
+        body["scope"] = json!(scopes.to_string());
+    }
+    body
+}
+
+#[derive(Deserialize)]
+struct Answer {
+    #[serde(default)]
+    client_id: String,
+    #[serde(default)]
+    client_secret: Option<Secret>,
+    #[serde(default)]
+    client_secret_expires_at: Option<f64>,
+    #[serde(default)]
+    token_endpoint_auth_method: Option<String>,
+    #[serde(default)]
+    error: Option<String>,
+    #[serde(default)]
+    error_description: Option<String>,
+}
+
+/// Reads the response to a registration. What it says of the client counts, not what was asked for.
+pub(crate) fn read(
+    url: &str,
+    redirect_uri: &str,
+    status: u16,
+    body: &[u8],
+) -> Result<StoredClient, OAuthError> {
+    let refused = |reason: String| OAuthError::Registration {
+        url: url.to_owned(),
+        reason,
+    };
+    let answer = serde_json::from_slice::<Answer>(body).ok();
+    if !(200..300).contains(&status) {
+        let words = answer.and_then(|answer| {
+            let error = answer.error?;
+            let description = answer.error_description.map(|text| format!(" ({text})"));
+            Some(plain(error + &description.unwrap_or_default()))
+        });
+        let words = words.unwrap_or_else(|| format!("it answered with status {status}"));
+        return Err(refused(words));
+    }
+    let answer = answer.filter(|answer| !answer.client_id.is_empty());
+    let answer = answer.ok_or_else(|| refused("the answer has no `client_id`".to_owned()))?;
+    Ok(StoredClient {
+        client_id: answer.client_id,
+        client_secret: answer.client_secret.filter(|secret| !secret.is_empty()),
+        secret_expires_at: answer.client_secret_expires_at.unwrap_or(0.0) as u64,
+        auth_method: answer.token_endpoint_auth_method,
+        redirect_uri: Some(redirect_uri.to_owned()),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn registrations_follow_the_server() {
+        let server = |methods: &[&str]| ServerMetadata {
+            token_endpoint_auth_methods_supported: Some(
+                methods.iter().map(|&method| method.to_owned()).collect(),
+            ),
+            ..ServerMetadata::default()
+        };
+        for (methods, uri, method, kind) in [
+            (
+                &["none"][..],
+                "http://127.0.0.1:1/callback",
+                "none",
+                "native",
+            ),
+            (
+                &["client_secret_basic", "none"],
+                "app.example:/cb",
+                "none",
+                "native",
+            ),
+            (
+                &["client_secret_post", "client_secret_basic"],
+                "https://a.example/cb",
+                "client_secret_basic",
+                "web",
+            ),
+            (
+                &["client_secret_post"],
+                "http://localhost/cb",
+                "client_secret_post",
+                "native",
+            ),
+        ] {
+            let body = body("x", uri, &Scopes::default(), &server(methods));
+            assert_eq!(body["token_endpoint_auth_method"], method);
+            assert_eq!(body["application_type"], kind);
+            assert_eq!(body.get("scope"), None);
+        }
+    }
+
+    #[test]
+    fn answers_are_obeyed() {
+        let read = |status, body: &str| read("https://as.example/r", "cb", status, body.as_bytes());
+        let client = read(
+            201,
+            r#"{"client_id":"c","client_secret":"","client_secret_expires_at":0,"token_endpoint_auth_method":"none"}"#,
+        );
+        let client = client.expect("a client");
+        assert_eq!((&*client.client_id, &client.client_secret), ("c", &None));
+        assert_eq!(client.auth_method.as_deref(), Some("none"));
+        for (status, body, words) in [
+            (
+                400,
+                r#"{"error":"invalid_redirect_uri"}"#,
+                "invalid_redirect_uri",
+            ),
+            (403, "no", "status 403"),
+            (201, "{}", "no `client_id`"),
+        ] {
+            let error = read(status, body).expect_err("refused").to_string();
+            assert!(error.contains(words), "{error}");
+        }
+    }
+}

@@ -1,0 +1,288 @@
+//! The authorization request and the check of its answer (RFC 6749, section 4.1; RFC 9207).
+//!
+//! No IO: gives the URL for the browser, takes the query of the redirect.
+
+use std::time::{Duration, SystemTime};
+
+use url::Url;
+use url::form_urlencoded;
+
+use super::error::OAuthError;
+use super::pkce::{Verifier, random};
+use crate::locate;
+use crate::metadata::ServerMetadata;
+use crate::scope::Scopes;
+use crate::secret::Secret;
+
+/// How long the user may take.
+pub(crate) const LIFETIME: Duration = Duration::from_secs(600);
+
+/// What the URL of an authorization request names.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Asked<'a> {
+    pub(crate) client_id: &'a str,
+    pub(crate) redirect_uri: &'a str,
+    /// Value of `resource` (RFC 8707), unless the server is older.
+    pub(crate) resource: Option<&'a str>,
+    pub(crate) scopes: &'a Scopes,
+}
+
+/// An authorization request that waits for its answer. It can be answered once.
+#[derive(Debug)]
+pub(crate) struct Pending {
+    state: Secret,
+    verifier: Verifier,
+    issuer: String,
+    requires_iss: bool,
+    redirect_uri: String,
+    expires: SystemTime,
+}
+
+/// The code of an answer that was checked, and what the token request repeats.
+#[derive(Debug)]
+pub(crate) struct Grant {
+    pub(crate) code: Secret,
+    pub(crate) verifier: Secret,
+    pub(crate) redirect_uri: String,
+}
+
+impl Pending {
+    /// Begins a request; returns the URL that the browser opens.
+    pub(crate) fn begin(
+        server: &ServerMetadata,
+        asked: Asked<'_>,
+        now: SystemTime,
+    ) -> Result<(Self, Url), OAuthError> {
+        let missing = || OAuthError::NoEndpoint {
+            issuer: server.issuer.clone(),
+            endpoint: "authorization_endpoint",
+        };
+        let endpoint = server.authorization_endpoint.as_deref();
+        let endpoint = endpoint.ok_or_else(missing)?;
+        let mut url = locate::parse(endpoint).ok_or_else(|| OAuthError::Url {
+            what: "the authorization endpoint",
+            url: endpoint.to_owned(),
+            reason: "it is no URL of HTTP".to_owned(),
+        })?;
+        let pending = Self {
+            state: Secret::new(random()?),
+            verifier: Verifier::new()?,
+            issuer: server.issuer.clone(),
+            requires_iss: server.authorization_response_iss_parameter_supported == Some(true),
+            redirect_uri: asked.redirect_uri.to_owned(),
+            expires: now + LIFETIME,
+        };
+        url.set_fragment(None);
+        let mut query = url.query_pairs_mut();
+        query
+            .append_pair("response_type", "code")
+            .append_pair("client_id", asked.client_id)
+            .append_pair("redirect_uri", asked.redirect_uri)
+            .append_pair("state", pending.state.expose())
+            .append_pair("code_challenge", &pending.verifier.challenge())
+            .append_pair("code_challenge_method", "S256");
+        if !asked.scopes.is_empty() {
+            query.append_pair("scope", &asked.scopes.to_string());
+        }
+        if asked.scopes.contains("offline_access") {
+            // OpenID Connect Core, section 11: without consent, the scope is ignored.
+            query.append_pair("prompt", "consent");
+        }
+        if let Some(resource) = asked.resource {
+            query.append_pair("resource", resource);
+        }
+        drop(query);
+        Ok((pending, url))
+    }
+
+    /// Checks the query of the redirect: first `state`, then `iss`, before anything else of it is used or shown.
+    pub(crate) fn answer(self, query: &Secret, now: SystemTime) -> Result<Grant, OAuthError> {
+        let refused = |reason: &str| OAuthError::Callback {
+            issuer: self.issuer.clone(),
+            reason: reason.to_owned(),
+        };
+        let parameters = Parameters::of(query.expose());
+        let parameter = |name: &str| {
+            parameters
+                .single(name)
+                .map_err(|Repeated| refused(&format!("`{name}` is repeated")))
+        };
+        match parameter("state")? {
+            Some(state) if Secret::from(state) == self.state => {}
+            _ => return Err(refused("`state` is not the one of the request")),
+        }
+        if now > self.expires {
+            return Err(refused("it came too late; try again"));
+        }
+        match parameter("iss")? {
+            // RFC 9207, section 2.4: simple string comparison, without normalization.
+            Some(iss) if iss != self.issuer => {
+                return Err(refused(
+                    "`iss` names another issuer, so the answer may come from another authorization server",
+                ));
+            }
+            None if self.requires_iss => {
+                return Err(refused(
+                    "`iss` is missing, though the metadata promises it (RFC 9207)",
+                ));
+            }
+            _ => {}
+        }
+        if let Some(error) = parameter("error")? {
+            return Err(OAuthError::Refused {
+                issuer: self.issuer,
+                error: plain(error),
+                description: parameters
+                    .single("error_description")
+                    .ok()
+                    .flatten()
+                    .map(plain),
+            });
+        }
+        let code = parameter("code")?.filter(|code| !code.is_empty());
+        Ok(Grant {
+            code: Secret::new(code.ok_or_else(|| refused("`code` is missing"))?),
+            verifier: self.verifier.secret().clone(),
+            redirect_uri: self.redirect_uri,
+        })
+    }
+}
+
+/// Returns the words of a server as one short line without control characters.
+pub(crate) fn plain(text: impl AsRef<str>) -> String {
+    let characters = text.as_ref().chars().take(300);
+    characters
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect()
+}
+
+struct Repeated;
+
+/// Parameters of a query, decoded.
+struct Parameters<'q>(Vec<(std::borrow::Cow<'q, str>, std::borrow::Cow<'q, str>)>);
+
+impl<'q> Parameters<'q> {
+    fn of(query: &'q str) -> Self {
+        Self(form_urlencoded::parse(query.as_bytes()).collect())
+    }
+
+    /// Returns the one value of a parameter.
+    fn single(&self, name: &str) -> Result<Option<&str>, Repeated> {
+        let mut values = self.0.iter().filter(|(known, _)| known == name);
+        let first = values.next().map(|(_, value)| &**value);
+        match values.next() {
+            Some(_) => Err(Repeated),
+            None => Ok(first),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ISSUER: &str = "https://as.example";
+
+    fn begin(advertises_iss: bool) -> (Pending, Url) {
+        let server = ServerMetadata {
+            issuer: ISSUER.to_owned(),
+            authorization_endpoint: Some(format!("{ISSUER}/authorize?tenant=1#x")),
+            authorization_response_iss_parameter_supported: Some(advertises_iss),
+            ..ServerMetadata::default()
+        };
+        let asked = Asked {
+            client_id: "a client",
+            redirect_uri: "http://127.0.0.1:7/callback",
+            resource: Some("https://mcp.example"),
+            scopes: &Scopes::parse("a b"),
+        };
+        Pending::begin(&server, asked, SystemTime::UNIX_EPOCH).expect("a request")
+    }
+
+    fn parameter(url: &Url, name: &str) -> String {
+        let mut pairs = url.query_pairs();
+        let found = pairs.find(|(known, _)| known == name);
+        found
+            .map(|(_, value)| value.into_owned())
+            .unwrap_or_default()
+    }
+
+    #[test]
+    fn requests_name_resource_and_challenge() {
+        let (pending, url) = begin(false);
+        assert!(url.as_str().starts_with(
+            "https://as.example/authorize?tenant=1&response_type=code&client_id=a+client&redirect_uri=http%3A%2F%2F127.0.0.1%3A7%2Fcallback&state="
+        ), "{url}");
+        assert_eq!(
+            parameter(&url, "code_challenge"),
+            pending.verifier.challenge()
+        );
+        for (name, value) in [
+            ("code_challenge_method", "S256"),
+            ("scope", "a b"),
+            ("resource", "https://mcp.example"),
+        ] {
+            assert_eq!(parameter(&url, name), value);
+        }
+        assert_eq!(url.fragment(), None);
+    }
+
+    /// Answers that are refused or taken, each with the error or the code (RFC 9207, section 2.4; RFC 6749, section 4.1.2).
+    #[test]
+    fn answers_are_checked() {
+        let right = "https%3A%2F%2Fas.example";
+        for (advertises_iss, query, expected) in [
+            (false, "code=c&state=S", Ok("c")),
+            (true, &format!("code=c&state=S&iss={right}"), Ok("c")),
+            (false, &format!("code=c&state=S&iss={right}"), Ok("c")),
+            (false, "code=c", Err("`state`")),
+            (false, "code=c&state=other", Err("`state`")),
+            (false, "code=c&state=S&state=S", Err("`state` is repeated")),
+            (false, "code=c&code=d&state=S", Err("`code` is repeated")),
+            (true, "code=c&state=S", Err("`iss` is missing")),
+            (true, "error=access_denied&state=S", Err("`iss` is missing")),
+            (
+                false,
+                "code=c&state=S&iss=https%3A%2F%2Fas.example%2F",
+                Err("`iss` names another"),
+            ),
+            (
+                false,
+                "error=x&state=S&iss=https%3A%2F%2Fevil.example",
+                Err("`iss` names another"),
+            ),
+            (
+                false,
+                &format!("code=c&state=S&iss={right}&iss={right}"),
+                Err("`iss` is repeated"),
+            ),
+            (false, "state=S", Err("`code` is missing")),
+            (false, "code=&state=S", Err("`code` is missing")),
+            (
+                false,
+                "error=access_denied&error_description=no%0Aline&state=S",
+                Err("access_denied (no line)"),
+            ),
+        ] {
+            let (pending, url) = begin(advertises_iss);
+            let state = parameter(&url, "state");
+            let query = Secret::new(query.replace("state=S", &format!("state={state}")));
+            let answered = pending.answer(&query, SystemTime::UNIX_EPOCH);
+            match (answered, expected) {
+                (Ok(grant), Ok(code)) => assert_eq!(grant.code.expose(), code),
+                (Err(error), Err(words)) => {
+                    assert!(error.to_string().contains(words), "{error}");
+                }
+                (answered, _) => panic!("{query:?}: {answered:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn late_answers_are_refused() {
+        let (pending, url) = begin(false);
+        let query = Secret::new(format!("code=c&state={}", parameter(&url, "state")));
+        let late = SystemTime::UNIX_EPOCH + LIFETIME + Duration::from_secs(1);
+        assert!(pending.answer(&query, late).is_err());
+    }
+}

@@ -1,0 +1,204 @@
+//! The HTTP client that authorizes requests: adds the token, and answers status 401 and 403 with an authorization.
+
+use std::fmt;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{Method, Request, StatusCode};
+use mcp_exact_transport::http::client::{HttpClient, HttpClientError, HttpFuture};
+
+use super::discover::Demand;
+use super::error::OAuthError;
+use super::flow::{Flow, Origin, Token};
+use super::options::OAuth;
+use crate::challenge::Challenge;
+use crate::locate;
+
+/// HTTP client that authorizes the requests to one MCP server. Clones share their token.
+#[derive(Clone)]
+pub struct OAuthClient {
+    flow: Arc<Flow>,
+    client: Arc<dyn HttpClient>,
+}
+
+impl OAuth {
+    /// Wraps the HTTP client of a transport, for the endpoint of one server.
+    ///
+    /// # Errors
+    /// The URL is not https and not on loopback, or the URL of the client's metadata cannot be used.
+    pub fn client(
+        self,
+        endpoint: &str,
+        client: Arc<dyn HttpClient>,
+    ) -> Result<OAuthClient, OAuthError> {
+        Ok(OAuthClient {
+            flow: Flow::new(self, endpoint)?,
+            client,
+        })
+    }
+}
+
+impl OAuthClient {
+    /// Forgets the token, and an error of the last authorization.
+    ///
+    /// # Errors
+    /// The token store fails.
+    pub async fn sign_out(&self) -> Result<(), OAuthError> {
+        self.flow.sign_out().await
+    }
+
+    /// Waits while an authorization is under way. Returns false if there was none.
+    pub async fn settled(&self) -> bool {
+        self.flow.settled().await
+    }
+
+    /// Returns why the last request was not sent, and forgets it.
+    pub fn take_error(&self) -> Option<OAuthError> {
+        self.flow.take_error()
+    }
+
+    async fn respond(&self, request: Request<Bytes>) -> Result<HttpResponse, HttpClientError> {
+        let target = request.uri().to_string();
+        let is_of_server =
+            locate::parse(&target).is_some_and(|url| url.origin() == self.flow.endpoint().origin());
+        // The end of a session is no reason to sign in.
+        if !is_of_server || request.method() == Method::DELETE {
+            let token = match is_of_server {
+                true => self.flow.token().await?,
+                false => None,
+            };
+            return self.send(&request, &target, token.as_deref()).await;
+        }
+        let mut exchange = Exchange::default();
+        let mut token = self.flow.token().await?;
+        loop {
+            let response = self.send(&request, &target, token.as_deref()).await?;
+            let has_nonce = self.flow.note_nonce(&target, response.headers());
+            let status = response.status();
+            if status != StatusCode::UNAUTHORIZED && status != StatusCode::FORBIDDEN {
+                if exchange.has_stepped_up {
+                    self.flow.succeeded(&operation_of(&request));
+                }
+                return Ok(response);
+            }
+            let demand = Demand::of(&Challenge::read_all(response.headers()));
+            let error = demand.error.clone();
+            if error.as_deref() == Some("use_dpop_nonce") && has_nonce && token.is_some() {
+                if std::mem::replace(&mut exchange.has_nonce, true) {
+                    return Ok(response);
+                }
+                continue;
+            }
+            if status == StatusCode::UNAUTHORIZED {
+                drop(response);
+                token = Some(self.renew(&mut exchange, token, demand).await?);
+            } else if error.as_deref() == Some("insufficient_scope") {
+                drop(response);
+                let operation = operation_of(&request);
+                exchange.has_stepped_up = true;
+                token = Some(self.flow.step_up(token, demand, operation).await?);
+            } else {
+                return Ok(response);
+            }
+        }
+    }
+
+    async fn renew(
+        &self,
+        exchange: &mut Exchange,
+        token: Option<Arc<Token>>,
+        demand: Demand,
+    ) -> Result<Arc<Token>, OAuthError> {
+        if let Some(token) = token.as_ref().filter(|_| exchange.is_fresh) {
+            return Err(OAuthError::StillUnauthorized {
+                issuer: token.stored.issuer.clone(),
+                resource: token.stored.resource.clone(),
+                description: demand.description,
+            });
+        }
+        let may_refresh = exchange.renewals == 0;
+        let (token, origin) = self.flow.renew(token, demand, may_refresh).await?;
+        exchange.renewals += 1;
+        exchange.is_fresh = origin == Origin::Authorized || exchange.renewals > 2;
+        Ok(token)
+    }
+
+    async fn send(
+        &self,
+        request: &Request<Bytes>,
+        target: &str,
+        token: Option<&Token>,
+    ) -> Result<HttpResponse, HttpClientError> {
+        let mut copy = Request::new(request.body().clone());
+        *copy.method_mut() = request.method().clone();
+        *copy.uri_mut() = request.uri().clone();
+        *copy.headers_mut() = request.headers().clone();
+        if let Some(token) = token {
+            let headers = self
+                .flow
+                .headers(token, request.method().as_str(), target)?;
+            copy.headers_mut().extend(headers);
+        }
+        self.client.send(copy).await
+    }
+}
+
+type HttpResponse = http::Response<mcp_exact_transport::http::client::HttpBody>;
+
+/// What has been tried for one request.
+#[derive(Default)]
+struct Exchange {
+    renewals: u32,
+    /// Whether the token was just issued, so that another 401 is final.
+    is_fresh: bool,
+    has_nonce: bool,
+    has_stepped_up: bool,
+}
+
+impl HttpClient for OAuthClient {
+    fn send(&self, request: Request<Bytes>) -> HttpFuture<'_> {
+        Box::pin(async move {
+            let response = self.respond(request).await;
+            let error = response.as_ref().err();
+            if let Some(error) = error.and_then(|error| error.downcast_ref::<OAuthError>()) {
+                self.flow.note_error(error.clone());
+            }
+            response
+        })
+    }
+}
+
+impl fmt::Debug for OAuthClient {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OAuthClient")
+            .field("endpoint", &self.flow.endpoint().as_str())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Names the operation of a request: its method, and the tool, prompt or resource.
+fn operation_of(request: &Request<Bytes>) -> String {
+    #[derive(serde::Deserialize)]
+    struct Message<'m> {
+        #[serde(borrow, default)]
+        method: std::borrow::Cow<'m, str>,
+        #[serde(borrow, default)]
+        params: Params<'m>,
+    }
+    #[derive(Default, serde::Deserialize)]
+    struct Params<'m> {
+        #[serde(borrow, default)]
+        name: Option<std::borrow::Cow<'m, str>>,
+        #[serde(borrow, default)]
+        uri: Option<std::borrow::Cow<'m, str>>,
+    }
+    let message = serde_json::from_slice::<Message<'_>>(request.body());
+    let Ok(message) = message else {
+        return request.method().to_string();
+    };
+    let name = message.params.name.or(message.params.uri);
+    match name {
+        Some(name) => format!("{} {name:?}", message.method),
+        None => message.method.into_owned(),
+    }
+}

@@ -1,0 +1,354 @@
+//! The token endpoint (RFC 6749, section 3.2): how clients authenticate, and what its answers mean.
+//!
+//! No IO: gives forms and headers, takes bodies.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use http::header::AUTHORIZATION;
+use http::{HeaderMap, HeaderValue};
+use serde::Deserialize;
+use url::form_urlencoded::{self, byte_serialize};
+
+use super::error::OAuthError;
+use super::key::SigningKey;
+use super::request::plain;
+use crate::metadata::ServerMetadata;
+use crate::scope::Scopes;
+use crate::secret::Secret;
+
+/// How a client proves who it is.
+#[derive(Debug, Clone)]
+pub(crate) enum Credential {
+    /// Public client.
+    None,
+    /// Shared secret, with the method of the registration if there is one.
+    Secret {
+        secret: Secret,
+        method: Option<String>,
+    },
+    /// Assertion that the key signs.
+    Key(SigningKey),
+}
+
+/// Form of a token request, with its headers.
+pub(crate) struct TokenRequest {
+    form: form_urlencoded::Serializer<'static, String>,
+    pub(crate) headers: HeaderMap,
+}
+
+impl TokenRequest {
+    /// Begins a request.
+    pub(crate) fn new(grant_type: &str) -> Self {
+        let mut form = form_urlencoded::Serializer::new(String::new());
+        form.append_pair("grant_type", grant_type);
+        Self {
+            form,
+            headers: HeaderMap::new(),
+        }
+    }
+
+    /// Adds a parameter.
+    pub(crate) fn set(mut self, name: &str, value: &str) -> Self {
+        self.form.append_pair(name, value);
+        self
+    }
+
+    /// Adds a parameter unless it is absent.
+    pub(crate) fn set_option(self, name: &str, value: Option<&str>) -> Self {
+        match value {
+            Some(value) => self.set(name, value),
+            None => self,
+        }
+    }
+
+    /// Adds scopes, if there are any.
+    pub(crate) fn scopes(self, scopes: &Scopes) -> Self {
+        match scopes.is_empty() {
+            true => self,
+            false => self.set("scope", &scopes.to_string()),
+        }
+    }
+
+    /// Authenticates the client by one method: the registered one if the server lists it, else with a secret `basic`, then
+    /// `post`. Without a list, a secret is sent as `basic` (RFC 8414, section 2).
+    pub(crate) fn authenticate(
+        mut self,
+        client_id: &str,
+        credential: &Credential,
+        server: &ServerMetadata,
+        now: u64,
+    ) -> Result<Self, OAuthError> {
+        let listed = &server.token_endpoint_auth_methods_supported;
+        let lists = |method: &str| ServerMetadata::lists(listed, method);
+        match credential {
+            // A workload has no client.
+            Credential::None if client_id.is_empty() => Ok(self),
+            Credential::None => Ok(self.set("client_id", client_id)),
+            Credential::Key(key) => {
+                let assertion = key.assertion(client_id, &server.issuer, now)?;
+                let kind = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
+                Ok(self
+                    .set("client_id", client_id)
+                    .set("client_assertion_type", kind)
+                    .set("client_assertion", assertion.expose()))
+            }
+            Credential::Secret { secret, method } => {
+                let registered = method.as_deref();
+                let registered = registered.filter(|method| lists(method).unwrap_or(true));
+                let method = registered.unwrap_or(match lists("client_secret_basic") {
+                    Some(false) if lists("client_secret_post") == Some(true) => {
+                        "client_secret_post"
+                    }
+                    Some(false) if lists("none") == Some(true) => "none",
+                    _ => "client_secret_basic",
+                });
+                match method {
+                    "client_secret_post" => Ok(self
+                        .set("client_id", client_id)
+                        .set("client_secret", secret.expose())),
+                    "none" => Ok(self.set("client_id", client_id)),
+                    _ => {
+                        self.headers
+                            .insert(AUTHORIZATION, basic(client_id, secret)?);
+                        Ok(self)
+                    }
+                }
+            }
+        }
+    }
+
+    /// Returns the body.
+    pub(crate) fn body(self) -> (HeaderMap, String) {
+        let Self { mut form, headers } = self;
+        (headers, form.finish())
+    }
+}
+
+/// Returns the header of `client_secret_basic`. Id and secret are form-encoded first (RFC 6749, section 2.3.1).
+fn basic(client_id: &str, secret: &Secret) -> Result<HeaderValue, OAuthError> {
+    let encode = |text: &str| byte_serialize(text.as_bytes()).collect::<String>();
+    let pair = format!("{}:{}", encode(client_id), encode(secret.expose()));
+    let value = HeaderValue::from_str(&format!("Basic {}", STANDARD.encode(pair)));
+    let mut value = value.map_err(|error| OAuthError::Key(error.to_string()))?;
+    value.set_sensitive(true);
+    Ok(value)
+}
+
+/// Token that a server has issued.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Issued {
+    pub(crate) access_token: Secret,
+    pub(crate) is_dpop: bool,
+    /// Seconds.
+    pub(crate) expires_in: Option<u64>,
+    pub(crate) refresh_token: Option<Secret>,
+    /// Granted scopes; absent when they are those that were asked for.
+    pub(crate) scopes: Option<Scopes>,
+}
+
+#[derive(Deserialize)]
+struct Body {
+    #[serde(default)]
+    access_token: Secret,
+    #[serde(default)]
+    token_type: Option<String>,
+    #[serde(default)]
+    expires_in: Option<serde_json::Value>,
+    #[serde(default)]
+    refresh_token: Option<Secret>,
+    #[serde(default)]
+    scope: Option<String>,
+    #[serde(default)]
+    error: Option<String>,
+    #[serde(default)]
+    error_description: Option<String>,
+}
+
+/// Checks the type of a token that an exchange has given (RFC 8693, section 2.2.1). Errors are left to [`read`].
+pub(crate) fn check_issued_type(url: &str, body: &[u8], expected: &str) -> Result<(), OAuthError> {
+    #[derive(Deserialize)]
+    struct Exchanged {
+        #[serde(default)]
+        error: Option<String>,
+        #[serde(default)]
+        issued_token_type: Option<String>,
+    }
+    match serde_json::from_slice::<Exchanged>(body) {
+        Ok(Exchanged {
+            error: None,
+            issued_token_type,
+        }) if issued_token_type.as_deref() != Some(expected) => Err(OAuthError::BadToken {
+            url: url.to_owned(),
+            reason: format!("`issued_token_type` is not `{expected}`"),
+        }),
+        _ => Ok(()),
+    }
+}
+
+/// Reads the response of a token endpoint (RFC 6749, sections 5.1 and 5.2).
+pub(crate) fn read(url: &str, status: u16, body: &[u8]) -> Result<Issued, OAuthError> {
+    let bad = |reason: &str| OAuthError::BadToken {
+        url: url.to_owned(),
+        reason: reason.to_owned(),
+    };
+    let parsed = serde_json::from_slice::<Body>(body);
+    // Some servers send errors with status 200.
+    if let Ok(Body {
+        error: Some(error),
+        error_description,
+        ..
+    }) = &parsed
+    {
+        return Err(OAuthError::Token {
+            url: url.to_owned(),
+            error: plain(error),
+            description: error_description.as_ref().map(plain),
+        });
+    }
+    if status == 408 || status == 429 || status >= 500 {
+        return Err(OAuthError::Unavailable {
+            what: "the token endpoint",
+            url: url.to_owned(),
+            reason: format!("it answered with status {status}"),
+        });
+    }
+    if !(200..300).contains(&status) {
+        return Err(OAuthError::Token {
+            url: url.to_owned(),
+            error: format!("with status {status}"),
+            description: None,
+        });
+    }
+    let body = parsed.map_err(|_| bad("the answer is no JSON object of a token"))?;
+    if body.access_token.is_empty() {
+        return Err(bad("`access_token` is missing"));
+    }
+    if HeaderValue::from_str(body.access_token.expose()).is_err() {
+        return Err(bad("`access_token` cannot be sent in a header"));
+    }
+    let kind = body.token_type.as_deref().map(str::to_ascii_lowercase);
+    let is_dpop = match kind.as_deref() {
+        Some("bearer") => false,
+        Some("dpop") => true,
+        // RFC 8693, section 2.2.1: what is no access token.
+        Some("n_a") => false,
+        Some(_) => return Err(bad("`token_type` is neither Bearer nor DPoP")),
+        None => return Err(bad("`token_type` is missing")),
+    };
+    let seconds = |value: serde_json::Value| match value {
+        serde_json::Value::String(text) => text.parse().ok(),
+        value => value
+            .as_u64()
+            .or_else(|| value.as_f64().map(|seconds| seconds.max(0.0) as u64)),
+    };
+    Ok(Issued {
+        access_token: body.access_token,
+        is_dpop,
+        expires_in: body.expires_in.and_then(seconds),
+        refresh_token: body.refresh_token.filter(|token| !token.is_empty()),
+        scopes: body.scope.as_deref().map(Scopes::parse),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn server(methods: Option<&[&str]>) -> ServerMetadata {
+        ServerMetadata {
+            issuer: "https://as.example".to_owned(),
+            token_endpoint_auth_methods_supported: methods
+                .map(|methods| methods.iter().map(|&method| method.to_owned()).collect()),
+            ..ServerMetadata::default()
+        }
+    }
+
+    fn secret(method: Option<&str>) -> Credential {
+        Credential::Secret {
+            secret: "p:w d".into(),
+            method: method.map(str::to_owned),
+        }
+    }
+
+    #[test]
+    fn one_method_authenticates() {
+        let basic = "Basic YStpZDpwJTNBdytk";
+        let post = "grant_type=g&client_id=a+id&client_secret=p%3Aw+d";
+        let public = "grant_type=g&client_id=a+id";
+        for (methods, credential, expected) in [
+            (None, secret(None), basic),
+            (None, secret(Some("client_secret_post")), post),
+            (
+                Some(&["client_secret_post", "client_secret_basic"][..]),
+                secret(None),
+                basic,
+            ),
+            (Some(&["client_secret_post"]), secret(None), post),
+            (
+                Some(&["client_secret_post"]),
+                secret(Some("client_secret_basic")),
+                post,
+            ),
+            (Some(&["none"]), secret(None), public),
+            (Some(&["none"]), Credential::None, public),
+            (None, Credential::None, public),
+        ] {
+            let request = TokenRequest::new("g");
+            let request = request
+                .authenticate("a id", &credential, &server(methods), 0)
+                .expect("a request");
+            let (headers, body) = request.body();
+            match headers.get(AUTHORIZATION) {
+                Some(header) => {
+                    assert_eq!(
+                        (header.to_str().expect("ASCII"), &*body),
+                        (expected, "grant_type=g")
+                    );
+                }
+                None => assert_eq!(body, expected),
+            }
+        }
+    }
+
+    #[test]
+    fn answers_are_read() {
+        let read = |status, body: &str| read("https://as.example/t", status, body.as_bytes());
+        let issued = read(
+            200,
+            r#"{"access_token":"a","token_type":"bEARER","expires_in":"60","scope":"x y","refresh_token":""}"#,
+        );
+        assert_eq!(
+            issued,
+            Ok(Issued {
+                access_token: "a".into(),
+                is_dpop: false,
+                expires_in: Some(60),
+                refresh_token: None,
+                scopes: Some(Scopes::parse("x y")),
+            })
+        );
+        for (status, body, words) in [
+            (200, r#"{"access_token":"a","token_type":"mac"}"#, "neither"),
+            (200, r#"{"access_token":"a"}"#, "`token_type` is missing"),
+            (
+                200,
+                r#"{"token_type":"bearer"}"#,
+                "`access_token` is missing",
+            ),
+            (
+                200,
+                r#"{"access_token":"a\nb","token_type":"bearer"}"#,
+                "header",
+            ),
+            (200, "<html>", "no JSON"),
+            (200, r#"{"error":"invalid_grant"}"#, "invalid_grant"),
+            (400, r#"{"error":"invalid_target"}"#, "application ID URI"),
+            (400, "", "status 400"),
+            (302, "", "status 302"),
+            (503, "", "try again later"),
+        ] {
+            let error = read(status, body).expect_err("it is refused").to_string();
+            assert!(error.contains(words), "{error}");
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! Authorization of the Model Context Protocol: OAuth 2.1 clients and resource servers, for every revision.
+//!
+//! Authorization is optional, and for HTTP only; servers on standard streams take credentials from their environment.
+//! [`client`] obtains tokens, [`server`] verifies them. Both build on the transports of [`mcp_exact_transport`]. The modules of
+//! [`guide`] show how, task by task.
+#![cfg_attr(
+    not(all(feature = "client", feature = "server")),
+    allow(rustdoc::broken_intra_doc_links)
+)]
+
+mod challenge;
+#[cfg(feature = "client")]
+pub mod client;
+#[cfg(all(feature = "client", feature = "server"))]
+pub mod guide;
+#[cfg(feature = "client")]
+mod locate;
+mod metadata;
+#[cfg(feature = "_net")]
+mod net;
+mod scope;
+#[cfg(feature = "client")]
+mod secret;
+#[cfg(feature = "server")]
+pub mod server;
+
+pub use challenge::Challenge;
+pub use metadata::{ResourceMetadata, ServerMetadata};
+pub use scope::Scopes;
+#[cfg(feature = "client")]
+pub use secret::Secret;

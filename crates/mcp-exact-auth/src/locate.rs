@@ -1,0 +1,175 @@
+//! URLs: where metadata is, and whether a resource covers an endpoint.
+//!
+//! Issuers and resources go through as the strings that they are; URLs are parsed only to take them apart.
+
+use url::Url;
+
+const RESOURCE: &str = "/.well-known/oauth-protected-resource";
+const SERVER: &str = "/.well-known/oauth-authorization-server";
+const OPENID: &str = "/.well-known/openid-configuration";
+
+/// Parses an absolute URL of HTTP without credentials in it.
+pub(crate) fn parse(text: &str) -> Option<Url> {
+    let url = Url::parse(text).ok()?;
+    let is_http = matches!(url.scheme(), "http" | "https") && url.has_host();
+    let is_plain = url.username().is_empty() && url.password().is_none();
+    (is_http && is_plain).then_some(url)
+}
+
+/// Returns scheme, host and port of a URL, without a slash at the end.
+pub(crate) fn origin(url: &Url) -> String {
+    url.origin().ascii_serialization()
+}
+
+/// Returns the path without a slash at its end.
+fn path(url: &Url) -> &str {
+    url.path().trim_end_matches('/')
+}
+
+/// Returns the URLs where the metadata of a resource may be, the most specific first (RFC 9728, section 3.1).
+pub(crate) fn resource_metadata_urls(endpoint: &Url) -> Vec<String> {
+    let origin = origin(endpoint);
+    let mut urls = vec![format!("{origin}{RESOURCE}{}", path(endpoint))];
+    if !path(endpoint).is_empty() {
+        urls.push(format!("{origin}{RESOURCE}"));
+    }
+    urls
+}
+
+/// Returns the URLs where the metadata of an authorization server may be, in the order in which clients ask ("Authorization
+/// Server Metadata Discovery"). The root of the origin is none of them unless the issuer has no path.
+pub(crate) fn server_metadata_urls(issuer: &Url) -> Vec<String> {
+    let origin = origin(issuer);
+    match path(issuer) {
+        "" => vec![format!("{origin}{SERVER}"), format!("{origin}{OPENID}")],
+        path => vec![
+            format!("{origin}{SERVER}{path}"),
+            format!("{origin}{OPENID}{path}"),
+            format!("{origin}{path}{OPENID}"),
+        ],
+    }
+}
+
+/// Returns the identifier that a client derives from the URL of the endpoint: no fragment, no slash that is the whole path
+/// ("Canonical Server URI").
+pub(crate) fn canonical_resource(endpoint: &Url) -> String {
+    let mut url = endpoint.clone();
+    url.set_fragment(None);
+    match (url.path(), url.query()) {
+        ("/", None) => origin(&url),
+        _ => url.into(),
+    }
+}
+
+/// Returns true if a resource covers an endpoint: same origin, and a path that is equal or a prefix of whole segments.
+pub(crate) fn covers(resource: &str, endpoint: &Url) -> bool {
+    let Some(resource) = parse(resource) else {
+        return false;
+    };
+    let rest = endpoint.path().strip_prefix(path(&resource));
+    let is_prefix = rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+    let query = resource.query();
+    resource.fragment().is_none()
+        && resource.origin() == endpoint.origin()
+        && is_prefix
+        && (query.is_none() || query == endpoint.query())
+}
+
+/// Returns true if two texts name one issuer. They have to be equal; a slash that is the whole path is the one difference that
+/// is allowed, since Google needs it.
+pub(crate) fn is_same_issuer(a: &str, b: &str) -> bool {
+    let is_origin = |text: &str| parse(text).is_some_and(|url| url.path() == "/");
+    a == b || (a.trim_end_matches('/') == b.trim_end_matches('/') && is_origin(a) && is_origin(b))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn url(text: &str) -> Url {
+        parse(text).expect("a URL")
+    }
+
+    #[test]
+    fn resource_metadata_has_two_places() {
+        let urls = |text| resource_metadata_urls(&url(text));
+        assert_eq!(
+            urls("https://H.example:8443/a/mcp/?x#f"),
+            [
+                "https://h.example:8443/.well-known/oauth-protected-resource/a/mcp",
+                "https://h.example:8443/.well-known/oauth-protected-resource"
+            ]
+        );
+        assert_eq!(
+            urls("https://h.example/"),
+            ["https://h.example/.well-known/oauth-protected-resource"]
+        );
+    }
+
+    #[test]
+    fn server_metadata_is_never_above_its_issuer() {
+        assert_eq!(
+            server_metadata_urls(&url("https://as.example/t1/")),
+            [
+                "https://as.example/.well-known/oauth-authorization-server/t1",
+                "https://as.example/.well-known/openid-configuration/t1",
+                "https://as.example/t1/.well-known/openid-configuration"
+            ]
+        );
+        assert_eq!(
+            server_metadata_urls(&url("https://as.example")),
+            [
+                "https://as.example/.well-known/oauth-authorization-server",
+                "https://as.example/.well-known/openid-configuration"
+            ]
+        );
+    }
+
+    #[test]
+    fn canonical_resources_have_no_lone_slash() {
+        for (endpoint, resource) in [
+            ("HTTPS://Mcp.Example.com/", "https://mcp.example.com"),
+            ("https://a.example/mcp#x", "https://a.example/mcp"),
+            ("https://a.example/mcp/", "https://a.example/mcp/"),
+            ("https://a.example:8443/?t=1", "https://a.example:8443/?t=1"),
+        ] {
+            assert_eq!(canonical_resource(&url(endpoint)), resource);
+        }
+    }
+
+    #[test]
+    fn resources_cover_whole_segments() {
+        let endpoint = url("https://a.example/mcp/v1");
+        for (resource, expected) in [
+            ("https://a.example/mcp/v1", true),
+            ("https://a.example/mcp/v1/", true),
+            ("https://a.example/mcp", true),
+            ("https://a.example", true),
+            ("https://A.example:443/", true),
+            ("https://a.example/mc", false),
+            ("https://a.example/mcp/v1/x", false),
+            ("https://a.example/mcp#f", false),
+            ("https://a.example/mcp?x", false),
+            ("http://a.example/mcp", false),
+            ("https://a.example:444/mcp", false),
+            ("https://b.example/mcp", false),
+            ("https://u@a.example/mcp", false),
+            ("a.example", false),
+        ] {
+            assert_eq!(covers(resource, &endpoint), expected, "{resource}");
+        }
+    }
+
+    #[test]
+    fn issuers_differ_by_one_byte() {
+        for (a, b, expected) in [
+            ("https://a.example", "https://a.example", true),
+            ("https://a.example/", "https://a.example", true),
+            ("https://a.example/t", "https://a.example/t/", false),
+            ("https://A.example", "https://a.example", false),
+            ("https://a.example:443", "https://a.example", false),
+        ] {
+            assert_eq!(is_same_issuer(a, b), expected, "{a} {b}");
+        }
+    }
+}

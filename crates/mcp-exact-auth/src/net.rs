@@ -1,0 +1,335 @@
+//! Connections to servers that somebody else names: TLS with the roots of the system, and no connection to an address that is
+//! not allowed, whatever a name resolves to.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use http::{Request, Uri};
+use http_body_util::{BodyExt, Full};
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::client::legacy::connect::dns::{GaiResolver, Name};
+use hyper_util::rt::TokioExecutor;
+use mcp_exact_transport::http::client::{HttpBody, HttpClient, HttpClientError, HttpFuture};
+use tower_service::Service;
+
+/// Largest document or answer.
+const BODY_BYTES: usize = 1 << 20;
+
+/// Addresses that may be connected to. Public ones always may.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Addresses {
+    /// Loopback addresses, and plain HTTP to them.
+    pub(crate) loopback: bool,
+    /// Private networks.
+    pub(crate) private: bool,
+}
+
+impl Addresses {
+    /// Returns true if an address may be connected to.
+    pub(crate) fn allow(self, address: IpAddr) -> bool {
+        let address = address.to_canonical();
+        if address.is_loopback() {
+            return self.loopback;
+        }
+        match is_public(address) {
+            true => true,
+            false => self.private && !address.is_unspecified() && !address.is_multicast(),
+        }
+    }
+
+    /// Checks a URL before it is requested; gives the rule that it breaks. Names are checked when they are resolved.
+    pub(crate) fn check(self, url: &Uri) -> Result<(), &'static str> {
+        let host = url.host().unwrap_or("");
+        let literal = host.trim_start_matches('[').trim_end_matches(']');
+        let address = literal.parse::<IpAddr>().ok();
+        let is_loopback = match address {
+            Some(address) => address.to_canonical().is_loopback(),
+            None => is_localhost(host),
+        };
+        let has_user = url
+            .authority()
+            .is_some_and(|authority| authority.as_str().contains('@'));
+        match url.scheme_str() {
+            _ if host.is_empty() || has_user => {
+                return Err("it is no absolute URL of HTTP without a user name");
+            }
+            Some("https") => {}
+            Some("http") if is_loopback && self.loopback => {}
+            _ => return Err("it is not https"),
+        }
+        match address.is_none_or(|address| self.allow(address)) {
+            true => Ok(()),
+            false => Err("it leads to a private or reserved address"),
+        }
+    }
+}
+
+/// Returns true for the names of the loopback address.
+pub(crate) fn is_localhost(host: &str) -> bool {
+    let host = host.trim_end_matches('.').to_ascii_lowercase();
+    host == "localhost" || host.ends_with(".localhost")
+}
+
+/// Returns true for addresses of the public Internet (IANA special-purpose registries).
+fn is_public(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(address) => is_public_v4(address),
+        IpAddr::V6(address) => is_public_v6(address),
+    }
+}
+
+fn is_public_v4(address: Ipv4Addr) -> bool {
+    let [a, b, c, _] = address.octets();
+    let is_special = address.is_private()
+        || address.is_loopback()
+        || address.is_link_local()
+        || address.is_documentation()
+        || matches!((a, b, c), (192, 0, 0) | (192, 88, 99))
+        || a == 0
+        || (a == 100 && b & 0xc0 == 64)
+        || (a == 198 && b & 0xfe == 18)
+        || a >= 224;
+    !is_special
+}
+
+fn is_public_v6(address: Ipv6Addr) -> bool {
+    let [a, b, c, d, e, f, g, h] = address.segments();
+    let embedded = |high: u16, low: u16| {
+        let [a, b] = high.to_be_bytes();
+        let [c, d] = low.to_be_bytes();
+        is_public_v4(Ipv4Addr::new(a, b, c, d))
+    };
+    match (a, b) {
+        // NAT64 and 6to4 lead to the IPv4 address inside.
+        (0x64, 0xff9b) if [c, d, e, f] == [0; 4] => embedded(g, h),
+        (0x2002, _) => embedded(b, c),
+        // Teredo, benchmarking, ORCHID and documentation.
+        (0x2001, ..0x200 | 0xdb8) | (0x3fff, ..0x1000) => false,
+        // Only 2000::/3 is global unicast.
+        _ => a & 0xe000 == 0x2000,
+    }
+}
+
+/// A name led to addresses that are not allowed.
+#[derive(Debug, thiserror::Error)]
+#[error("`{0}` resolves to a private or reserved address")]
+struct BlockedName(String);
+
+/// A URL breaks a rule.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct BlockedUrl(&'static str);
+
+/// Returns the rule that an error is about, if it is one of these.
+pub(crate) fn blocked_by(error: &(dyn std::error::Error + 'static)) -> Option<String> {
+    let mut error = Some(error);
+    while let Some(cause) = error {
+        if cause.is::<BlockedName>() || cause.is::<BlockedUrl>() {
+            return Some(cause.to_string());
+        }
+        error = cause.source();
+    }
+    None
+}
+
+/// Returns an error with its causes.
+pub(crate) fn chain(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut words = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        words.push_str(": ");
+        words.push_str(&cause.to_string());
+        source = cause.source();
+    }
+    words
+}
+
+/// Reads a body of at most 1 MiB.
+pub(crate) async fn read_body(mut body: HttpBody) -> Result<Bytes, HttpClientError> {
+    let mut whole = BytesMut::new();
+    while let Some(frame) = body.frame().await {
+        if let Ok(data) = frame?.into_data() {
+            if whole.len() + data.len() > BODY_BYTES {
+                return Err("the answer is longer than 1 MiB".into());
+            }
+            whole.extend_from_slice(&data);
+        }
+    }
+    Ok(whole.freeze())
+}
+
+/// Resolver that gives out the allowed addresses of a name alone: the address that was checked is the one that is connected
+/// to.
+#[derive(Clone)]
+struct CheckedResolver {
+    resolver: GaiResolver,
+    addresses: Addresses,
+}
+
+impl Service<Name> for CheckedResolver {
+    type Response = std::vec::IntoIter<SocketAddr>;
+    type Error = HttpClientError;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Self::Error>> + Send>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        self.resolver.poll_ready(cx).map_err(Into::into)
+    }
+
+    fn call(&mut self, name: Name) -> Self::Future {
+        let (addresses, host) = (self.addresses, name.as_str().to_owned());
+        let resolved = self.resolver.call(name);
+        Box::pin(async move {
+            let all: Vec<SocketAddr> = resolved.await?.collect();
+            let has_any = !all.is_empty();
+            let allowed = all
+                .into_iter()
+                .filter(|address| addresses.allow(address.ip()));
+            let allowed: Vec<SocketAddr> = allowed.collect();
+            match has_any && allowed.is_empty() {
+                true => Err(BlockedName(host).into()),
+                false => Ok(allowed.into_iter()),
+            }
+        })
+    }
+}
+
+type Connector = HttpsConnector<HttpConnector<CheckedResolver>>;
+
+/// HTTP client whose connector holds the rules.
+pub(crate) struct CheckedClient {
+    client: Client<Connector, Full<Bytes>>,
+    addresses: Addresses,
+}
+
+impl CheckedClient {
+    /// Creates a client.
+    ///
+    /// # Errors
+    /// The root certificates of the system cannot be read.
+    pub(crate) fn new(addresses: Addresses) -> std::io::Result<Self> {
+        let mut http = HttpConnector::new_with_resolver(CheckedResolver {
+            resolver: GaiResolver::new(),
+            addresses,
+        });
+        http.enforce_http(false);
+        http.set_nodelay(true);
+        http.set_connect_timeout(Some(Duration::from_secs(10)));
+        let builder = HttpsConnectorBuilder::new().with_native_roots()?;
+        let connector = builder.https_or_http().enable_http1().wrap_connector(http);
+        Ok(Self {
+            client: Client::builder(TokioExecutor::new()).build(connector),
+            addresses,
+        })
+    }
+}
+
+impl HttpClient for CheckedClient {
+    fn send(&self, request: Request<Bytes>) -> HttpFuture<'_> {
+        Box::pin(async move {
+            // Addresses in URLs are not resolved.
+            self.addresses.check(request.uri()).map_err(BlockedUrl)?;
+            let response = self.client.request(request.map(Full::new)).await?;
+            let boxed = |body: hyper::body::Incoming| {
+                body.map_err(|error| Box::new(error) as HttpClientError)
+                    .boxed_unsync()
+            };
+            Ok(response.map(boxed))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PUBLIC: Addresses = Addresses {
+        loopback: false,
+        private: false,
+    };
+    const OPEN: Addresses = Addresses {
+        loopback: true,
+        private: true,
+    };
+
+    #[test]
+    fn private_addresses_are_blocked() {
+        for (address, is_allowed) in [
+            ("1.1.1.1", true),
+            ("2606:4700:4700::1111", true),
+            ("::ffff:1.1.1.1", true),
+            ("64:ff9b::101:101", true),
+            ("10.0.0.1", false),
+            ("100.64.0.1", false),
+            ("127.0.0.1", false),
+            ("169.254.169.254", false),
+            ("172.16.0.1", false),
+            ("192.0.0.1", false),
+            ("192.0.2.1", false),
+            ("192.168.1.1", false),
+            ("198.18.0.1", false),
+            ("::1", false),
+            ("::ffff:127.0.0.1", false),
+            ("::ffff:169.254.169.254", false),
+            ("::127.0.0.1", false),
+            ("64:ff9b::a00:1", false),
+            ("2002:7f00:1::", false),
+            ("2001:db8::1", false),
+            ("2001::1", false),
+            ("fc00::1", false),
+            ("fd00:ec2::254", false),
+            ("fe80::1", false),
+        ] {
+            let address: IpAddr = address.parse().expect("an address");
+            assert_eq!(PUBLIC.allow(address), is_allowed, "{address}");
+            assert!(OPEN.allow(address), "{address}");
+        }
+        for never in ["0.0.0.0", "::", "224.0.0.1", "ff02::1"] {
+            let address: IpAddr = never.parse().expect("an address");
+            assert!(!OPEN.allow(address), "{address}");
+        }
+    }
+
+    #[test]
+    fn urls_are_checked_before_requests() {
+        for (url, is_allowed) in [
+            ("https://a.example/x", true),
+            ("https://1.1.1.1/x", true),
+            ("http://a.example/x", false),
+            ("https://[::1]/x", false),
+            ("https://169.254.169.254/", false),
+            ("https://user@a.example/", false),
+            ("/x", false),
+        ] {
+            let uri = url.parse().expect("a URI");
+            assert_eq!(PUBLIC.check(&uri).is_ok(), is_allowed, "{url}");
+        }
+        let local = Addresses {
+            loopback: true,
+            private: false,
+        };
+        for (url, is_allowed) in [
+            ("http://localhost:1/x", true),
+            ("http://[::1]:1/x", true),
+            ("http://a.example/x", false),
+            ("http://10.0.0.1/x", false),
+        ] {
+            let uri = url.parse().expect("a URI");
+            assert_eq!(local.check(&uri).is_ok(), is_allowed, "{url}");
+        }
+    }
+
+    /// The address counts, not the name.
+    #[tokio::test]
+    async fn names_are_checked_when_resolved() {
+        let client = CheckedClient::new(PUBLIC).expect("roots");
+        let request = Request::get("https://localhost:9/").body(Bytes::new());
+        let sent = client.send(request.expect("a request")).await;
+        let error = sent.map(drop).expect_err("it is blocked");
+        assert!(blocked_by(&*error).is_some(), "{}", chain(&*error));
+    }
+}

@@ -1,0 +1,87 @@
+//! Sets of scopes (RFC 6749, section 3.3): text with spaces between, and their union.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// Set of scopes that keeps the order in which they were named.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "String", into = "String")]
+pub struct Scopes(Vec<String>);
+
+impl Scopes {
+    /// Reads scopes with spaces between.
+    pub fn parse(text: &str) -> Self {
+        text.split(' ').filter(|scope| !scope.is_empty()).collect()
+    }
+
+    /// Returns true if there is none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Returns the scopes in their order.
+    pub fn iter(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(String::as_str)
+    }
+
+    /// Returns true if a scope is one of them. Case matters.
+    pub fn contains(&self, scope: &str) -> bool {
+        self.0.iter().any(|known| known == scope)
+    }
+
+    /// Returns true if all scopes of `other` are among them.
+    pub fn contains_all(&self, other: &Self) -> bool {
+        other.iter().all(|scope| self.contains(scope))
+    }
+
+    /// Returns the scopes of both, those of `self` first.
+    #[must_use]
+    pub fn union(&self, other: &Self) -> Self {
+        self.iter().chain(other.iter()).collect()
+    }
+}
+
+impl<S: AsRef<str>> FromIterator<S> for Scopes {
+    fn from_iter<I: IntoIterator<Item = S>>(scopes: I) -> Self {
+        let mut all: Vec<String> = Vec::new();
+        for scope in scopes {
+            let scope = scope.as_ref();
+            if !all.iter().any(|known| known == scope) {
+                all.push(scope.to_owned());
+            }
+        }
+        Self(all)
+    }
+}
+
+impl From<String> for Scopes {
+    fn from(text: String) -> Self {
+        Self::parse(&text)
+    }
+}
+
+impl From<Scopes> for String {
+    fn from(scopes: Scopes) -> Self {
+        scopes.to_string()
+    }
+}
+
+impl fmt::Display for Scopes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.join(" "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unions_keep_order() {
+        let (a, b) = (Scopes::parse("b  a b"), Scopes::parse("c a"));
+        assert_eq!(a.to_string(), "b a");
+        assert_eq!(a.union(&b).to_string(), "b a c");
+        assert!(a.union(&b).contains_all(&b) && !a.contains_all(&b));
+    }
+}

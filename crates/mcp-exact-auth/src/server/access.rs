@@ -1,0 +1,344 @@
+//! What a verified token says, and the rules that its claims have to obey (RFC 9068, section 4).
+//!
+//! No IO: takes claims and the time.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use mcp_exact_session::Principal;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+use crate::scope::Scopes;
+
+/// What a verified access token says of its bearer. Handlers get this, never the token: it is for this server alone.
+#[derive(Clone)]
+pub struct Access(Arc<Inner>);
+
+struct Inner {
+    issuer: String,
+    subject: Option<String>,
+    client_id: Option<String>,
+    scopes: Scopes,
+    expires: SystemTime,
+    /// Thumbprint of the key that the token is bound to (RFC 9449).
+    key: Option<String>,
+    /// All claims, as JSON.
+    claims: Vec<u8>,
+}
+
+impl Access {
+    /// Returns the issuer.
+    pub fn issuer(&self) -> &str {
+        &self.0.issuer
+    }
+
+    /// Returns the user or account, unique at the issuer; `None` if the token names none.
+    pub fn subject(&self) -> Option<&str> {
+        self.0.subject.as_deref()
+    }
+
+    /// Returns the client that the token was issued to.
+    pub fn client_id(&self) -> Option<&str> {
+        self.0.client_id.as_deref()
+    }
+
+    /// Returns the granted scopes.
+    pub fn scopes(&self) -> &Scopes {
+        &self.0.scopes
+    }
+
+    /// Returns when the token ends.
+    pub fn expires(&self) -> SystemTime {
+        self.0.expires
+    }
+
+    /// Decodes all claims.
+    ///
+    /// # Errors
+    /// They do not have the form of `T`.
+    pub fn claims<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
+        serde_json::from_slice(&self.0.claims)
+    }
+
+    /// Returns who sessions and state belong to: issuer, subject and client. A refreshed token is the same principal.
+    pub fn principal(&self) -> Principal {
+        let parts = (self.issuer(), self.subject(), self.client_id());
+        Principal(serde_json::json!(parts).to_string())
+    }
+
+    pub(super) fn key(&self) -> Option<&str> {
+        self.0.key.as_deref()
+    }
+}
+
+impl fmt::Debug for Access {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Access")
+            .field("issuer", &self.issuer())
+            .field("subject", &self.subject())
+            .field("client_id", &self.client_id())
+            .field("scopes", &self.scopes())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Why a token is refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TokenError {
+    /// The token does not count. The words go to the client.
+    #[error("{0}")]
+    Invalid(String),
+    /// Whether the token counts cannot be found out now. The words go to the log.
+    #[error("{0}")]
+    Unavailable(String),
+}
+
+impl TokenError {
+    /// Creates the error of a token that does not count.
+    pub fn invalid(words: impl fmt::Display) -> Self {
+        Self::Invalid(words.to_string())
+    }
+}
+
+/// What claims have to say.
+#[derive(Debug, Clone)]
+pub(super) struct Rules {
+    pub(super) issuer: String,
+    /// The resource, and further names that its tokens carry.
+    pub(super) audiences: Vec<String>,
+    /// Difference of clocks that is allowed.
+    pub(super) skew: Duration,
+}
+
+/// One value or several.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum OneOrMany {
+    One(String),
+    Many(Vec<String>),
+}
+
+impl OneOrMany {
+    fn any(&self, wanted: impl Fn(&str) -> bool) -> bool {
+        match self {
+            Self::One(one) => wanted(one),
+            Self::Many(many) => many.iter().any(|one| wanted(one)),
+        }
+    }
+
+    fn scopes(&self) -> Scopes {
+        match self {
+            Self::One(one) => Scopes::parse(one),
+            Self::Many(many) => many.iter().collect(),
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct Claims {
+    #[serde(default)]
+    active: Option<bool>,
+    #[serde(default)]
+    iss: Option<String>,
+    #[serde(default)]
+    sub: Option<String>,
+    #[serde(default)]
+    aud: Option<OneOrMany>,
+    #[serde(default)]
+    exp: Option<f64>,
+    #[serde(default)]
+    nbf: Option<f64>,
+    #[serde(default)]
+    iat: Option<f64>,
+    #[serde(default)]
+    client_id: Option<String>,
+    #[serde(default)]
+    azp: Option<String>,
+    #[serde(default)]
+    scope: Option<OneOrMany>,
+    #[serde(default)]
+    scp: Option<OneOrMany>,
+    #[serde(default)]
+    cnf: Option<Confirmation>,
+}
+
+#[derive(Deserialize)]
+struct Confirmation {
+    #[serde(default)]
+    jkt: Option<String>,
+    /// Keys that tokens are bound to in other ways, which this server does not check.
+    #[serde(default, rename = "x5t#S256")]
+    certificate: Option<serde::de::IgnoredAny>,
+}
+
+/// Seconds of the latest time that is told apart: the end of the year 9999.
+const LATEST: f64 = 253_402_300_799.0;
+
+/// Checks claims. `is_introspected` is true for the answer of an introspection endpoint, which has to say `active` and may leave
+/// the issuer out (RFC 7662, section 2.2).
+pub(super) fn check(
+    claims: Vec<u8>,
+    rules: &Rules,
+    is_introspected: bool,
+    now: SystemTime,
+) -> Result<Access, TokenError> {
+    let invalid = |words: &str| TokenError::Invalid(words.to_owned());
+    let parsed: Claims = serde_json::from_slice(&claims)
+        .map_err(|_| invalid("the token's claims cannot be read"))?;
+    if is_introspected && parsed.active != Some(true) {
+        return Err(invalid("the token is not active"));
+    }
+    let issuer = match parsed.iss {
+        Some(issuer) if issuer == rules.issuer => issuer,
+        None if is_introspected => rules.issuer.clone(),
+        _ => return Err(invalid("the token comes from another issuer")),
+    };
+    let audience = parsed
+        .aud
+        .ok_or_else(|| invalid("the token has no audience"))?;
+    if !audience.any(|one| rules.audiences.iter().any(|known| known == one)) {
+        return Err(invalid("the token is for another audience"));
+    }
+    let now = now.duration_since(UNIX_EPOCH).unwrap_or_default();
+    let (now, skew) = (now.as_secs_f64(), rules.skew.as_secs_f64());
+    let expires = parsed.exp.filter(|exp| exp.is_finite() && *exp >= 0.0);
+    let expires = expires.ok_or_else(|| invalid("the token has no expiry"))?;
+    if expires + skew <= now {
+        return Err(invalid("the token has expired"));
+    }
+    let is_future = |at: Option<f64>| at.is_some_and(|at| at > now + skew);
+    if is_future(parsed.nbf) || is_future(parsed.iat) {
+        return Err(invalid("the token is not valid yet"));
+    }
+    let (mut key, mut is_bound_otherwise) = (None, false);
+    if let Some(confirmation) = parsed.cnf {
+        is_bound_otherwise = confirmation.certificate.is_some() || confirmation.jkt.is_none();
+        key = confirmation.jkt;
+    }
+    if is_bound_otherwise {
+        return Err(invalid("the token is bound in a way that is not supported"));
+    }
+    let scopes = parsed.scope.or(parsed.scp);
+    Ok(Access(Arc::new(Inner {
+        issuer,
+        subject: parsed.sub,
+        client_id: parsed.client_id.or(parsed.azp),
+        scopes: scopes.map_or(Scopes::default(), |scopes| scopes.scopes()),
+        expires: UNIX_EPOCH + Duration::from_secs_f64(expires.min(LATEST)),
+        key,
+        claims,
+    })))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rules() -> Rules {
+        Rules {
+            issuer: "https://as.example".to_owned(),
+            audiences: vec!["https://mcp.example".to_owned(), "api://x".to_owned()],
+            skew: Duration::from_secs(60),
+        }
+    }
+
+    fn now() -> SystemTime {
+        UNIX_EPOCH + Duration::from_secs(1000)
+    }
+
+    const GOOD: &str = r#"{"iss":"https://as.example","aud":"https://mcp.example","exp":1001,"sub":"u","client_id":"c","scope":"a b"}"#;
+
+    #[test]
+    fn claims_are_checked() {
+        let ok = "";
+        for (from, to, expected) in [
+            ("", "", ok),
+            (r#""https://mcp.example""#, r#"["x","api://x"]"#, ok),
+            (
+                r#""https://mcp.example""#,
+                r#""https://mcp.example/""#,
+                "audience",
+            ),
+            (
+                r#""https://mcp.example""#,
+                r#""https://other.example""#,
+                "audience",
+            ),
+            (r#""https://mcp.example""#, "[]", "audience"),
+            (r#""aud":"https://mcp.example","#, "", "no audience"),
+            (
+                r#""https://as.example""#,
+                r#""https://as.example/""#,
+                "issuer",
+            ),
+            (r#""iss":"https://as.example","#, "", "issuer"),
+            ("1001", "941", ok),
+            ("1001", "940", "expired"),
+            ("1001", "-1e300", "no expiry"),
+            ("1001", "1e300", ok),
+            ("1001", "\"1001\"", "cannot be read"),
+            (r#""exp":1001,"#, "", "no expiry"),
+            (r#""sub""#, r#""nbf":1060,"sub""#, ok),
+            (r#""sub""#, r#""nbf":1061,"sub""#, "not valid yet"),
+            (r#""sub""#, r#""iat":1061,"sub""#, "not valid yet"),
+            (r#""sub""#, r#""cnf":{"jkt":"x"},"sub""#, ok),
+            (r#""sub""#, r#""cnf":{"x5t#S256":"x"},"sub""#, "bound"),
+            (r#""sub""#, r#""cnf":{"jwk":{}},"sub""#, "bound"),
+            (r#""sub""#, r#""exp":9999,"sub""#, "cannot be read"),
+        ] {
+            let claims = GOOD.replacen(from, to, usize::from(!from.is_empty()));
+            let checked = check(claims.clone().into_bytes(), &rules(), false, now());
+            match checked {
+                Ok(access) => {
+                    assert_eq!(expected, ok, "{claims}");
+                    assert_eq!(access.subject(), Some("u"));
+                }
+                Err(error) => {
+                    let words = error.to_string();
+                    assert!(
+                        expected != ok && words.contains(expected),
+                        "{claims}: {words}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn scopes_have_three_spellings() {
+        for to in [
+            r#""scp":"a b""#,
+            r#""scp":["a","b"]"#,
+            r#""scope":["a","b"]"#,
+        ] {
+            let claims = GOOD.replace(r#""scope":"a b""#, to);
+            let access = check(claims.into_bytes(), &rules(), false, now()).expect("valid");
+            assert_eq!(access.scopes().to_string(), "a b", "{to}");
+        }
+    }
+
+    #[test]
+    fn introspection_has_to_say_active() {
+        let checked = |claims: String| check(claims.into_bytes(), &rules(), true, now());
+        assert!(checked(GOOD.to_owned()).is_err());
+        assert!(checked(GOOD.replace('{', r#"{"active":false,"#)).is_err());
+        assert!(checked(GOOD.replace('{', r#"{"active":true,"#)).is_ok());
+        let no_issuer = GOOD.replace(r#""iss":"https://as.example","#, r#""active":true,"#);
+        assert!(checked(no_issuer).is_ok());
+    }
+
+    #[test]
+    fn principals_are_unambiguous() {
+        let of = |sub: &str, client: &str| {
+            let claims = GOOD.replace(r#""u""#, sub).replace(r#""c""#, client);
+            let access = check(claims.into_bytes(), &rules(), false, now());
+            access.expect("valid").principal()
+        };
+        assert_eq!(of(r#""u""#, r#""c""#), of(r#""u""#, r#""c""#));
+        assert_ne!(of(r#""u""#, r#""c""#), of(r#""u\",\"c""#, r#""""#));
+        assert_ne!(of("null", r#""c""#), of(r#""""#, r#""c""#));
+    }
+}

@@ -1,0 +1,184 @@
+//! Requests of a resource server to the authorization servers that it trusts: metadata, keys, introspection.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{ACCEPT, AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE};
+use http::{HeaderMap, HeaderValue, Method, Request, Uri};
+use mcp_exact_transport::http::client::HttpClient;
+
+use super::access::TokenError;
+use crate::metadata::{Answer, ServerMetadata, read_answer};
+use crate::net::{Addresses, CheckedClient, chain, read_body};
+
+const DEADLINE: Duration = Duration::from_secs(10);
+
+/// HTTP client with the rules for addresses.
+#[derive(Clone)]
+pub(super) struct Fetch {
+    client: Arc<dyn HttpClient>,
+    addresses: Addresses,
+}
+
+/// Document, and how long it may be kept.
+pub(super) struct Document {
+    pub(super) body: Bytes,
+    pub(super) max_age: Option<Duration>,
+}
+
+fn unavailable(url: &str, reason: impl std::fmt::Display) -> TokenError {
+    TokenError::Unavailable(format!("`{url}` could not be had: {reason}"))
+}
+
+impl Fetch {
+    /// Creates the client. Issuers are configured by the operator: private networks are allowed, and loopback for issuers on it.
+    pub(super) fn new(
+        issuer: &str,
+        client: Option<Arc<dyn HttpClient>>,
+    ) -> Result<Self, TokenError> {
+        let uri = issuer.parse::<Uri>().ok();
+        let loopback = Addresses {
+            loopback: true,
+            private: false,
+        };
+        let is_http = uri
+            .as_ref()
+            .is_some_and(|uri| uri.scheme_str() == Some("http"));
+        let is_loopback = uri.is_some_and(|uri| loopback.check(&uri).is_ok() && is_http);
+        let addresses = Addresses {
+            loopback: is_loopback,
+            private: true,
+        };
+        let client = match client {
+            Some(client) => client,
+            None => {
+                Arc::new(CheckedClient::new(addresses).map_err(|error| unavailable(issuer, error))?)
+            }
+        };
+        Ok(Self { client, addresses })
+    }
+
+    async fn exchange(
+        &self,
+        method: Method,
+        url: &str,
+        headers: HeaderMap,
+        body: Bytes,
+    ) -> Result<(u16, HeaderMap, Bytes), TokenError> {
+        let uri: Uri = url.parse().map_err(|error| unavailable(url, error))?;
+        self.addresses
+            .check(&uri)
+            .map_err(|reason| unavailable(url, reason))?;
+        let mut request = Request::new(body);
+        *request.method_mut() = method;
+        *request.uri_mut() = uri;
+        *request.headers_mut() = headers;
+        request
+            .headers_mut()
+            .insert(ACCEPT, HeaderValue::from_static("application/json"));
+        let exchange = async {
+            let response = self.client.send(request).await;
+            let response = response.map_err(|error| unavailable(url, chain(&*error)))?;
+            let (parts, body) = response.into_parts();
+            let body = read_body(body).await;
+            let body = body.map_err(|error| unavailable(url, chain(&*error)))?;
+            Ok((parts.status.as_u16(), parts.headers, body))
+        };
+        let ended = tokio::time::timeout(DEADLINE, exchange).await;
+        ended.unwrap_or_else(|_| Err(unavailable(url, "it took longer than 10 s")))
+    }
+
+    /// Gets a document. Redirects are not followed: the operator has named the URL.
+    pub(super) async fn get(&self, url: &str) -> Result<Document, TokenError> {
+        let exchanged = self.exchange(Method::GET, url, HeaderMap::new(), Bytes::new());
+        let (status, headers, body) = exchanged.await?;
+        match status {
+            200..=299 => Ok(Document {
+                body,
+                max_age: max_age(&headers),
+            }),
+            status => Err(unavailable(
+                url,
+                format!("it answered with status {status}"),
+            )),
+        }
+    }
+
+    /// Posts a form with the credentials of this server.
+    pub(super) async fn post(
+        &self,
+        url: &str,
+        authorization: HeaderValue,
+        form: String,
+    ) -> Result<Bytes, TokenError> {
+        let mut headers = HeaderMap::new();
+        headers.insert(AUTHORIZATION, authorization);
+        let kind = HeaderValue::from_static("application/x-www-form-urlencoded");
+        headers.insert(CONTENT_TYPE, kind);
+        let exchanged = self.exchange(Method::POST, url, headers, form.into());
+        match exchanged.await? {
+            (200, _, body) => Ok(body),
+            (status, ..) => Err(unavailable(
+                url,
+                format!("it answered with status {status}"),
+            )),
+        }
+    }
+
+    /// Finds where the keys of an issuer are, by its metadata.
+    pub(super) async fn keys_url(&self, issuer: &str) -> Result<String, TokenError> {
+        for url in metadata_urls(issuer) {
+            let exchanged = self.exchange(Method::GET, &url, HeaderMap::new(), Bytes::new());
+            let (status, _, body) = exchanged.await?;
+            match read_answer::<ServerMetadata>(status, &body) {
+                Answer::Found(metadata) if metadata.issuer != issuer => {
+                    let words = format!("it belongs to the issuer `{}`", metadata.issuer);
+                    return Err(unavailable(&url, words));
+                }
+                Answer::Found(ServerMetadata {
+                    jwks_uri: Some(keys),
+                    ..
+                }) => return Ok(keys),
+                Answer::Found(_) | Answer::Absent => {}
+                Answer::Unavailable => {
+                    return Err(unavailable(
+                        &url,
+                        format!("it answered with status {status}"),
+                    ));
+                }
+            }
+        }
+        Err(TokenError::Unavailable(format!(
+            "no metadata of the issuer `{issuer}` names its keys; name them with `keys_url`"
+        )))
+    }
+}
+
+/// Returns the URLs where the metadata of an issuer may be.
+fn metadata_urls(issuer: &str) -> Vec<String> {
+    let rest = issuer.find("://").map_or(0, |at| at + 3);
+    let path_at = issuer[rest..]
+        .find('/')
+        .map_or(issuer.len(), |at| rest + at);
+    let (origin, path) = issuer.split_at(path_at);
+    let path = path.trim_end_matches('/');
+    let server = "/.well-known/oauth-authorization-server";
+    let openid = "/.well-known/openid-configuration";
+    let mut urls = vec![
+        format!("{origin}{server}{path}"),
+        format!("{origin}{openid}{path}"),
+    ];
+    if !path.is_empty() {
+        urls.push(format!("{origin}{path}{openid}"));
+    }
+    urls
+}
+
+/// Returns `max-age` of `Cache-Control`.
+fn max_age(headers: &HeaderMap) -> Option<Duration> {
+    let value = headers.get(CACHE_CONTROL)?.to_str().ok()?;
+    let mut directives = value.split(',').map(str::trim);
+    let seconds = directives.find_map(|directive| directive.strip_prefix("max-age="))?;
+    seconds.parse().ok().map(Duration::from_secs)
+}

@@ -1,0 +1,357 @@
+//! Signed tokens (RFC 7515, RFC 7519) and the keys that verify them (RFC 7517).
+//!
+//! The kind of a key decides which algorithms it takes, so a token cannot choose: neither `none` nor a shared secret, nor a
+//! public key in the place of one. Keys are parsed once.
+
+use std::collections::HashMap;
+use std::fmt;
+
+use aws_lc_rs::encoding::{AsDer as _, PublicKeyX509Der};
+use aws_lc_rs::rsa::PublicKeyComponents;
+use aws_lc_rs::signature::{
+    ECDSA_P256_SHA256_FIXED, ECDSA_P384_SHA384_FIXED, ECDSA_P521_SHA512_FIXED, ED25519,
+    ParsedPublicKey, RSA_PKCS1_2048_8192_SHA256, RSA_PKCS1_2048_8192_SHA384,
+    RSA_PKCS1_2048_8192_SHA512, RSA_PSS_2048_8192_SHA256, RSA_PSS_2048_8192_SHA384,
+    RSA_PSS_2048_8192_SHA512, VerificationAlgorithm,
+};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde::{Deserialize, Serialize};
+
+/// Keys of a set that are kept.
+const KEYS: usize = 64;
+
+/// Public key as JSON (RFC 7517). Members of private keys are known so that they can be refused.
+#[derive(Clone, Default, Serialize, Deserialize)]
+pub(crate) struct Jwk {
+    pub(crate) kty: String,
+    #[serde(default)]
+    pub(crate) crv: String,
+    #[serde(default)]
+    x: String,
+    #[serde(default)]
+    y: String,
+    #[serde(default)]
+    n: String,
+    #[serde(default)]
+    e: String,
+    #[serde(default)]
+    kid: Option<String>,
+    #[serde(default)]
+    alg: Option<String>,
+    #[serde(default, rename = "use")]
+    usage: Option<String>,
+    #[serde(default, skip_serializing)]
+    d: Option<serde::de::IgnoredAny>,
+}
+
+/// Key that verifies signatures.
+pub(crate) struct Key {
+    id: Option<String>,
+    /// The key for each algorithm that it takes.
+    algorithms: Vec<(&'static str, ParsedPublicKey)>,
+}
+
+impl Jwk {
+    /// Returns true if there is a private key in it.
+    pub(crate) fn is_private(&self) -> bool {
+        self.d.is_some()
+    }
+
+    /// Parses the key; `None` for a kind that cannot verify, such as a shared secret.
+    pub(crate) fn parse(&self) -> Option<Key> {
+        if self.usage.as_deref().is_some_and(|usage| usage != "sig") {
+            return None;
+        }
+        let bytes = |text: &str| URL_SAFE_NO_PAD.decode(text).ok();
+        let mut algorithms = Vec::new();
+        let mut add = |name, algorithm: &'static dyn VerificationAlgorithm, key: &[u8]| {
+            let is_wanted = self.alg.as_deref().is_none_or(|wanted| wanted == name);
+            if is_wanted && let Ok(key) = ParsedPublicKey::new(algorithm, key) {
+                algorithms.push((name, key));
+            }
+        };
+        match (&*self.kty, &*self.crv) {
+            ("EC", curve) => {
+                let point = [&[4][..], &bytes(&self.x)?, &bytes(&self.y)?].concat();
+                match curve {
+                    "P-256" => add("ES256", &ECDSA_P256_SHA256_FIXED, &point),
+                    "P-384" => add("ES384", &ECDSA_P384_SHA384_FIXED, &point),
+                    "P-521" => add("ES512", &ECDSA_P521_SHA512_FIXED, &point),
+                    _ => return None,
+                }
+            }
+            ("OKP", "Ed25519") => {
+                let key = bytes(&self.x)?;
+                add("EdDSA", &ED25519, &key);
+                add("Ed25519", &ED25519, &key);
+            }
+            ("RSA", _) => {
+                let components = PublicKeyComponents {
+                    n: bytes(&self.n)?,
+                    e: bytes(&self.e)?,
+                };
+                let der: PublicKeyX509Der<'static> = components.as_der().ok()?;
+                let der = der.as_ref();
+                add("RS256", &RSA_PKCS1_2048_8192_SHA256, der);
+                add("RS384", &RSA_PKCS1_2048_8192_SHA384, der);
+                add("RS512", &RSA_PKCS1_2048_8192_SHA512, der);
+                add("PS256", &RSA_PSS_2048_8192_SHA256, der);
+                add("PS384", &RSA_PSS_2048_8192_SHA384, der);
+                add("PS512", &RSA_PSS_2048_8192_SHA512, der);
+            }
+            _ => return None,
+        }
+        let id = self.kid.clone();
+        (!algorithms.is_empty()).then_some(Key { id, algorithms })
+    }
+
+    /// Returns the SHA-256 thumbprint (RFC 7638).
+    pub(crate) fn thumbprint(&self) -> Option<String> {
+        let Self {
+            crv,
+            kty,
+            x,
+            y,
+            n,
+            e,
+            ..
+        } = self;
+        // Members in the order of their names. None of them can hold a character that JSON escapes, or parsing has failed.
+        let text = match &**kty {
+            "EC" => format!(r#"{{"crv":"{crv}","kty":"EC","x":"{x}","y":"{y}"}}"#),
+            "OKP" => format!(r#"{{"crv":"{crv}","kty":"OKP","x":"{x}"}}"#),
+            "RSA" => format!(r#"{{"e":"{e}","kty":"RSA","n":"{n}"}}"#),
+            _ => return None,
+        };
+        Some(digest(text.as_bytes()))
+    }
+}
+
+/// Returns SHA-256 in base64url.
+pub(crate) fn digest(bytes: &[u8]) -> String {
+    let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, bytes);
+    URL_SAFE_NO_PAD.encode(digest.as_ref())
+}
+
+/// Why a signed token does not count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum BadToken {
+    #[error("the token is no signed JWT")]
+    Form,
+    #[error("the token's header has members that have to be understood (`crit`)")]
+    Critical,
+    #[error("the token is signed by an unknown key")]
+    UnknownKey,
+    #[error("the token's algorithm is not one of the key that it names")]
+    Algorithm,
+    #[error("the token's signature is wrong")]
+    Signature,
+}
+
+/// Header of a signed token.
+#[derive(Deserialize)]
+pub(crate) struct Header {
+    pub(crate) alg: String,
+    #[serde(default)]
+    pub(crate) kid: Option<String>,
+    #[serde(default)]
+    pub(crate) typ: Option<String>,
+    #[serde(default)]
+    crit: Option<serde::de::IgnoredAny>,
+    #[serde(default)]
+    pub(crate) jwk: Option<Jwk>,
+}
+
+impl Header {
+    /// Returns the media type without its prefix, in lower case (RFC 7515, section 4.1.9).
+    pub(crate) fn kind(&self) -> Option<String> {
+        let kind = self.typ.as_deref()?.to_ascii_lowercase();
+        Some(match kind.strip_prefix("application/") {
+            Some(short) if !short.contains('/') => short.to_owned(),
+            _ => kind,
+        })
+    }
+}
+
+/// Signed token whose parts were taken apart and whose signature was not looked at.
+pub(crate) struct Unverified<'t> {
+    pub(crate) header: Header,
+    message: &'t str,
+    payload: &'t str,
+    signature: &'t str,
+}
+
+impl<'t> Unverified<'t> {
+    /// Takes a token apart.
+    pub(crate) fn new(token: &'t str) -> Result<Self, BadToken> {
+        let (message, signature) = token.rsplit_once('.').ok_or(BadToken::Form)?;
+        let (header, payload) = message.split_once('.').ok_or(BadToken::Form)?;
+        if payload.contains('.') {
+            return Err(BadToken::Form);
+        }
+        let header = URL_SAFE_NO_PAD.decode(header);
+        let header = header.map_err(|_| BadToken::Form)?;
+        let header: Header = serde_json::from_slice(&header).map_err(|_| BadToken::Form)?;
+        if header.crit.is_some() {
+            return Err(BadToken::Critical);
+        }
+        Ok(Self {
+            header,
+            message,
+            payload,
+            signature,
+        })
+    }
+
+    /// Verifies the signature and returns the payload.
+    pub(crate) fn verify(&self, key: &Key) -> Result<Vec<u8>, BadToken> {
+        let mut all = key.algorithms.iter();
+        let known = all.find(|(name, _)| *name == self.header.alg);
+        let (_, key) = known.ok_or(BadToken::Algorithm)?;
+        let signature = URL_SAFE_NO_PAD.decode(self.signature);
+        let signature = signature.map_err(|_| BadToken::Form)?;
+        key.verify_sig(self.message.as_bytes(), &signature)
+            .map_err(|_| BadToken::Signature)?;
+        let payload = URL_SAFE_NO_PAD.decode(self.payload);
+        payload.map_err(|_| BadToken::Form)
+    }
+}
+
+/// Keys of an issuer.
+#[derive(Default)]
+pub(crate) struct KeySet {
+    keys: Vec<Key>,
+    by_id: HashMap<String, usize>,
+}
+
+impl KeySet {
+    /// Parses a key set. Keys that cannot verify are left out, and so is what follows the first 64.
+    pub(crate) fn parse(json: &[u8]) -> Option<Self> {
+        #[derive(Deserialize)]
+        struct Set {
+            keys: Vec<serde_json::Value>,
+        }
+        let set: Set = serde_json::from_slice(json).ok()?;
+        let mut parsed = Self::default();
+        for key in set.keys {
+            let jwk = serde_json::from_value::<Jwk>(key).ok();
+            let Some(key) = jwk.and_then(|jwk| jwk.parse()) else {
+                continue;
+            };
+            if parsed.keys.len() == KEYS {
+                break;
+            }
+            if let Some(id) = &key.id {
+                parsed.by_id.insert(id.clone(), parsed.keys.len());
+            }
+            parsed.keys.push(key);
+        }
+        Some(parsed)
+    }
+
+    /// Finds the key of a token: by its id, or the only one for the algorithm if the token names none.
+    pub(crate) fn find(&self, header: &Header) -> Option<&Key> {
+        match &header.kid {
+            Some(id) => self.by_id.get(id).and_then(|&at| self.keys.get(at)),
+            None => {
+                let takes = |key: &&Key| key.algorithms.iter().any(|(name, _)| *name == header.alg);
+                let mut fitting = self.keys.iter().filter(takes);
+                fitting.next().filter(|_| fitting.next().is_none())
+            }
+        }
+    }
+}
+
+impl fmt::Debug for KeySet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KeySet")
+            .field("keys", &self.keys.len())
+            .finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// RFC 7515, appendix A.3.
+    const TOKEN: &str = "eyJhbGciOiJFUzI1NiJ9.eyJpc3MiOiJqb2UiLA0KICJleHAiOjEzMDA4MTkzODAsDQogImh0dHA6Ly9leGFtcGxlLmNvbS9pc19yb290Ijp0cnVlfQ.DtEhU3ljbEg8L38VWAfUAqOyKAM6-Xx-F4GawxaepmXFCgfTjDxw5djxLa8ISlSApmWQxfKTUJqPP3-Kg6NU1Q";
+    const KEY: &str = r#"{"kty":"EC","crv":"P-256","x":"f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU","y":"x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0"}"#;
+
+    fn set(keys: &[&str]) -> KeySet {
+        let json = format!(r#"{{"keys":[{}]}}"#, keys.join(","));
+        KeySet::parse(json.as_bytes()).expect("a key set")
+    }
+
+    fn check(keys: &KeySet, token: &str) -> Result<Vec<u8>, BadToken> {
+        let token = Unverified::new(token)?;
+        let key = keys.find(&token.header).ok_or(BadToken::UnknownKey)?;
+        token.verify(key)
+    }
+
+    #[test]
+    fn the_token_of_the_specification_verifies() {
+        let payload = check(&set(&[KEY]), TOKEN).expect("it verifies");
+        assert!(payload.starts_with(br#"{"iss":"joe""#));
+    }
+
+    #[test]
+    fn changed_tokens_do_not_verify() {
+        let keys = set(&[KEY]);
+        let (message, signature) = TOKEN.rsplit_once('.').expect("three parts");
+        let (_, payload) = message.split_once('.').expect("three parts");
+        let part = |text: &str| URL_SAFE_NO_PAD.encode(text);
+        let with_header = |header: &str| format!("{}.{payload}.{signature}", part(header));
+        for (token, expected) in [
+            (with_header(r#"{"alg":"none"}"#), BadToken::UnknownKey),
+            (with_header(r#"{"alg":"None"}"#), BadToken::UnknownKey),
+            (with_header(r#"{"alg":"HS256"}"#), BadToken::UnknownKey),
+            (with_header(r#"{"alg":"ES384"}"#), BadToken::UnknownKey),
+            (with_header(r#"{"alg":"ES256","x":1}"#), BadToken::Signature),
+            (
+                with_header(r#"{"alg":"ES256","crit":["exp"]}"#),
+                BadToken::Critical,
+            ),
+            (
+                with_header(r#"{"alg":"ES256","kid":"k"}"#),
+                BadToken::UnknownKey,
+            ),
+            (
+                with_header(r#"{"alg":"ES256","alg":"ES256"}"#),
+                BadToken::Form,
+            ),
+            (format!("{message}."), BadToken::Signature),
+            (format!("{message}.{signature}="), BadToken::Form),
+            (format!("{message}.{signature}."), BadToken::Form),
+            (message.to_owned(), BadToken::Form),
+            (payload.to_owned(), BadToken::Form),
+            (String::new(), BadToken::Form),
+        ] {
+            assert_eq!(check(&keys, &token), Err(expected), "{token}");
+        }
+    }
+
+    /// A key takes the algorithms of its kind, and fewer if it says so (RFC 8725, section 3.1).
+    #[test]
+    fn keys_choose_the_algorithm() {
+        let other = KEY.replace('{', r#"{"alg":"ES512","#);
+        let encrypts = KEY.replace('{', r#"{"use":"enc","#);
+        let shared = r#"{"kty":"oct","k":"c2VjcmV0"}"#;
+        for keys in [set(&[&other]), set(&[&encrypts]), set(&[shared]), set(&[])] {
+            assert_eq!(check(&keys, TOKEN), Err(BadToken::UnknownKey));
+        }
+        // Two keys, and a token that names none.
+        assert_eq!(check(&set(&[KEY, KEY]), TOKEN), Err(BadToken::UnknownKey));
+    }
+
+    /// RFC 7638, section 3.1.
+    #[test]
+    fn the_thumbprint_of_the_specification() {
+        let key: Jwk = serde_json::from_str(r#"{"kty":"RSA","n":"0vx7agoebGcQSuuPiLJXZptN9nndrQmbXEps2aiAFbWhM78LhWx4cbbfAAtVT86zwu1RK7aPFFxuhDR1L6tSoc_BJECPebWKRXjBZCiFV4n3oknjhMstn64tZ_2W-5JsGY4Hc5n9yBXArwl93lqt7_RN5w6Cf0h4QyQ5v-65YGjQR0_FDW2QvzqY368QQMicAtaSqzs8KJZgnYb9c7d0zgdAZHzu6qMQvRL5hajrn1n91CbOpbISD08qNLyrdkt-bFTWhAI4vMQFh6WeZu0fM4lFd2NcRwr3XPksINHaQ-G_xBniIqbw0Ls1jF44-csFCur-kEgU8awapJzKnqDKgw","e":"AQAB","alg":"RS256","kid":"2011-04-29"}"#).expect("a key");
+        assert_eq!(
+            key.thumbprint().as_deref(),
+            Some("NzbLsXh8uDCcd-6MNwXF4W_7noWXFZAfHkxZsRGC9Xs")
+        );
+    }
+}

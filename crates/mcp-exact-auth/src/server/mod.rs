@@ -1,0 +1,14 @@
+//! OAuth resource servers: verification of access tokens, challenges and metadata, for Streamable HTTP and HTTP+SSE.
+//!
+//! [`ResourceServer`] authenticates the requests of an HTTP service. Handlers receive [`Access`], never the token.
+
+mod access;
+mod dpop;
+mod fetch;
+mod jose;
+mod resource;
+mod verify;
+
+pub use access::{Access, TokenError};
+pub use resource::{Binding, InvalidResource, ResourceServer};
+pub use verify::{Introspection, Jwks, TokenVerifier, VerifyFuture};

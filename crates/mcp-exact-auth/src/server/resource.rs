@@ -1,0 +1,435 @@
+//! The resource server: reads credentials, has tokens verified, answers with challenges, and serves its metadata.
+
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use bytes::Bytes;
+use http::header::{
+    ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN, ALLOW,
+    AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderName,
+};
+use http::request::Parts;
+use http::{HeaderValue, Method, Response, StatusCode, Uri};
+use mcp_exact_transport::http::server::{AuthError, AuthFuture, Authenticate, TokenExpiry};
+
+use super::access::{Access, TokenError};
+use super::dpop::{self, Used};
+use super::verify::{Jwks, TokenVerifier};
+use crate::challenge::Challenge;
+use crate::metadata::ResourceMetadata;
+use crate::scope::Scopes;
+
+const WELL_KNOWN: &str = "/.well-known/oauth-protected-resource";
+const DPOP: HeaderName = HeaderName::from_static("dpop");
+
+type Hierarchy = Arc<dyn Fn(&Scopes, &str) -> bool + Send + Sync>;
+
+/// When tokens have to be bound to a key (RFC 9449).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Binding {
+    /// Bound tokens need a proof, others do not.
+    #[default]
+    Optional,
+    /// Only bound tokens are accepted.
+    Required,
+}
+
+/// The configuration of a resource server cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the resource `{0}` cannot be used; name the public URL of the endpoint, https or on loopback, without a fragment"
+)]
+pub struct InvalidResource(String);
+
+/// OAuth resource server: lets requests with a valid access token through, and tells the others how to get one.
+///
+/// Without [`Access`], handlers do not run. Give it to the options of the HTTP server:
+///
+/// ```
+/// # fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// use std::sync::Arc;
+///
+/// use mcp_exact_auth::server::ResourceServer;
+/// use mcp_exact_transport::http::server::HttpServerOptions;
+///
+/// let auth = ResourceServer::jwks("https://as.example.com", "https://mcp.example.com/mcp")?
+///     .scopes(["read"]);
+/// let options = HttpServerOptions {
+///     path: Some("/mcp".to_owned()),
+///     authenticate: Some(Arc::new(auth)),
+///     ..HttpServerOptions::default()
+/// };
+/// # Ok(())
+/// # }
+/// # example().expect("it is valid");
+/// ```
+#[derive(Clone)]
+pub struct ResourceServer {
+    verifiers: Vec<Arc<dyn TokenVerifier>>,
+    metadata: ResourceMetadata,
+    /// URL of the metadata, as clients see it.
+    metadata_url: String,
+    /// Paths that the metadata is served at.
+    metadata_paths: Vec<String>,
+    /// URLs of the endpoint and of the paths of HTTP+SSE beside it, as clients see them.
+    urls: Vec<String>,
+    required: Scopes,
+    covers: Hierarchy,
+    binding: Binding,
+    used: Arc<Used>,
+}
+
+impl ResourceServer {
+    /// Accepts signed tokens of an issuer for a resource: the public URL of the endpoint, as clients write it.
+    ///
+    /// # Errors
+    /// The resource is no such URL.
+    pub fn jwks(issuer: &str, resource: &str) -> Result<Self, InvalidResource> {
+        Self::new(issuer, resource, Jwks::new(issuer, resource))
+    }
+
+    /// Accepts the tokens that a verifier accepts, of an issuer.
+    ///
+    /// # Errors
+    /// The resource is no public URL.
+    pub fn new(
+        issuer: &str,
+        resource: &str,
+        verifier: impl TokenVerifier,
+    ) -> Result<Self, InvalidResource> {
+        let invalid = || InvalidResource(resource.to_owned());
+        let uri: Uri = resource.parse().map_err(|_| invalid())?;
+        let (scheme, authority) = (uri.scheme_str(), uri.authority());
+        let (Some(scheme), Some(authority)) = (scheme, authority) else {
+            return Err(invalid());
+        };
+        let host = uri.host().unwrap_or("");
+        let is_local = matches!(host, "localhost" | "127.0.0.1" | "[::1]");
+        let is_safe = scheme == "https" || (scheme == "http" && is_local);
+        if !is_safe || resource.contains('#') || authority.as_str().contains('@') {
+            return Err(invalid());
+        }
+        let (origin, path) = (format!("{scheme}://{authority}"), uri.path());
+        let path = path.trim_end_matches('/');
+        let directory = path.rsplit_once('/').map_or("", |(directory, _)| directory);
+        let mut metadata_paths = vec![format!("{WELL_KNOWN}{path}")];
+        if !path.is_empty() {
+            metadata_paths.push(WELL_KNOWN.to_owned());
+        }
+        Ok(Self {
+            verifiers: vec![Arc::new(verifier)],
+            metadata: ResourceMetadata {
+                resource: resource.to_owned(),
+                authorization_servers: vec![issuer.to_owned()],
+                bearer_methods_supported: Some(vec!["header".to_owned()]),
+                ..ResourceMetadata::default()
+            },
+            metadata_url: format!("{origin}{WELL_KNOWN}{path}"),
+            metadata_paths,
+            urls: vec![
+                format!("{origin}{path}"),
+                format!("{origin}{directory}/sse"),
+                format!("{origin}{directory}/messages"),
+            ],
+            required: Scopes::default(),
+            covers: Arc::new(Scopes::contains),
+            binding: Binding::default(),
+            used: Arc::default(),
+        })
+    }
+
+    /// Accepts the tokens of another issuer too.
+    #[must_use]
+    pub fn or_issuer(mut self, issuer: &str, verifier: impl TokenVerifier) -> Self {
+        self.metadata.authorization_servers.push(issuer.to_owned());
+        self.verifiers.push(Arc::new(verifier));
+        self
+    }
+
+    /// Sets the scopes that every request needs. Clients ask for them first.
+    #[must_use]
+    pub fn scopes<S: AsRef<str>>(mut self, scopes: impl IntoIterator<Item = S>) -> Self {
+        self.required = scopes.into_iter().collect();
+        let named = self.required.iter().map(str::to_owned).collect();
+        self.metadata.scopes_supported = Some(named);
+        self
+    }
+
+    /// Sets which granted scopes cover a needed one, such as `write` covering `read`. Without it, equal ones do.
+    #[must_use]
+    pub fn hierarchy(
+        mut self,
+        covers: impl Fn(&Scopes, &str) -> bool + Send + Sync + 'static,
+    ) -> Self {
+        self.covers = Arc::new(covers);
+        self
+    }
+
+    /// Sets when tokens have to be bound to a key.
+    #[must_use]
+    pub fn binding(mut self, binding: Binding) -> Self {
+        self.binding = binding;
+        let algorithms = ["ES256", "ES384", "EdDSA", "RS256", "PS256"];
+        self.metadata.dpop_signing_alg_values_supported =
+            Some(algorithms.map(str::to_owned).to_vec());
+        self.metadata.dpop_bound_access_tokens_required = Some(binding == Binding::Required);
+        self
+    }
+
+    /// Sets the name of the resource for people.
+    #[must_use]
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.metadata.resource_name = Some(name.into());
+        self
+    }
+
+    /// Serves the metadata below its own path alone, for an origin with several resources.
+    #[must_use]
+    pub fn shares_origin(mut self) -> Self {
+        self.metadata_paths.truncate(1);
+        self
+    }
+
+    /// Returns the metadata document, for programs whose HTTP server does not hand requests for it to the service.
+    pub fn metadata(&self) -> &ResourceMetadata {
+        &self.metadata
+    }
+
+    /// Returns the URL of the metadata document.
+    pub fn metadata_url(&self) -> &str {
+        &self.metadata_url
+    }
+
+    fn challenge(&self, scheme: &str) -> Challenge {
+        Challenge::new(scheme).with("resource_metadata", &*self.metadata_url)
+    }
+
+    /// Refuses a request without credentials, or with ones that do not count ("Protected Resource Metadata Discovery
+    /// Requirements"; RFC 6750, section 3).
+    fn unauthorized(&self, scheme: &str, error: Option<(&str, &str)>) -> AuthError {
+        let mut challenge = self.challenge(scheme);
+        if !self.required.is_empty() {
+            challenge = challenge.with("scope", self.required.to_string());
+        }
+        if let Some((error, description)) = error {
+            challenge = challenge
+                .with("error", error)
+                .with("error_description", description);
+        }
+        AuthError::unauthorized(challenge.to_header())
+    }
+
+    fn malformed(&self, description: &str) -> AuthError {
+        let challenge = self
+            .challenge("Bearer")
+            .with("error", "invalid_request")
+            .with("error_description", description);
+        AuthError {
+            status: StatusCode::BAD_REQUEST,
+            challenge: Some(challenge.to_header()),
+        }
+    }
+
+    fn scheme(&self) -> &'static str {
+        match self.binding {
+            Binding::Optional => "Bearer",
+            Binding::Required => "DPoP",
+        }
+    }
+
+    async fn check(&self, request: &mut Parts) -> Result<Access, AuthError> {
+        // Nothing behind this function sees the token.
+        let headers: Vec<HeaderValue> = take_all(&mut request.headers, &AUTHORIZATION);
+        let proofs: Vec<HeaderValue> = take_all(&mut request.headers, &DPOP);
+        let query = request.uri.query().unwrap_or("");
+        if query
+            .split('&')
+            .any(|part| part.starts_with("access_token="))
+        {
+            return Err(self.malformed("tokens are sent in the header Authorization"));
+        }
+        let header = match &headers[..] {
+            [] => return Err(self.unauthorized(self.scheme(), None)),
+            [header] => header,
+            _ => return Err(self.malformed("there is more than one Authorization header")),
+        };
+        let (scheme, token) = credentials(header)
+            .ok_or_else(|| self.malformed("the Authorization header holds no token"))?;
+        let is_dpop = scheme.eq_ignore_ascii_case("DPoP");
+        if !is_dpop && !scheme.eq_ignore_ascii_case("Bearer") {
+            return Err(self.unauthorized(self.scheme(), None));
+        }
+        let scheme = if is_dpop { "DPoP" } else { self.scheme() };
+        let invalid = |words: &str| self.unauthorized(scheme, Some(("invalid_token", words)));
+        let access = self.verify(token, &invalid).await?;
+        match (access.key(), is_dpop) {
+            (None, false) if self.binding == Binding::Required => {
+                return Err(invalid("only tokens that are bound to a key are accepted"));
+            }
+            (None, false) => {}
+            (None, true) => return Err(invalid("the token is not bound to a key")),
+            // RFC 9449, section 7.2: a bound token is no bearer token.
+            (Some(_), false) => {
+                let words = "the token is bound to a key; send it with the scheme DPoP";
+                return Err(self.unauthorized("DPoP", Some(("invalid_token", words))));
+            }
+            (Some(key), true) => self.check_proof(request, &proofs, token, key)?,
+        }
+        Ok(access)
+    }
+
+    async fn verify(
+        &self,
+        token: &str,
+        invalid: &(dyn Fn(&str) -> AuthError + Sync),
+    ) -> Result<Access, AuthError> {
+        let (mut refused, mut is_unavailable) = (None, false);
+        for verifier in &self.verifiers {
+            match verifier.verify(token).await {
+                Ok(access) => return Ok(access),
+                Err(TokenError::Invalid(words)) => refused = Some(words),
+                Err(TokenError::Unavailable(_)) => is_unavailable = true,
+            }
+        }
+        match is_unavailable {
+            true => Err(AuthError {
+                status: StatusCode::SERVICE_UNAVAILABLE,
+                challenge: None,
+            }),
+            false => Err(invalid(
+                refused.as_deref().unwrap_or("the token is not valid"),
+            )),
+        }
+    }
+
+    fn check_proof(
+        &self,
+        request: &Parts,
+        proofs: &[HeaderValue],
+        token: &str,
+        key: &str,
+    ) -> Result<(), AuthError> {
+        let refused = |words| self.unauthorized("DPoP", Some(("invalid_dpop_proof", words)));
+        let proof = match proofs {
+            [proof] => proof
+                .to_str()
+                .map_err(|_| refused("the proof is no text"))?,
+            _ => return Err(refused("there has to be one DPoP header")),
+        };
+        let expected = dpop::Expected {
+            method: request.method.as_str(),
+            urls: &self.urls,
+            token,
+            key,
+        };
+        let id = dpop::check(proof, &expected, SystemTime::now()).map_err(refused)?;
+        match self.used.insert(key, &id) {
+            true => Ok(()),
+            false => Err(refused("the proof was used before")),
+        }
+    }
+
+    /// Refuses an operation whose scopes were not granted: all of them in one challenge ("Runtime Insufficient Scope Errors").
+    fn insufficient(&self, access: &Access, needed: &[String]) -> Option<AuthError> {
+        let granted = access.scopes();
+        if needed.iter().all(|scope| (self.covers)(granted, scope)) {
+            return None;
+        }
+        let all = self.required.union(&needed.iter().collect());
+        let scheme = if access.key().is_some() {
+            "DPoP"
+        } else {
+            self.scheme()
+        };
+        let challenge = Challenge::new(scheme)
+            .with("error", "insufficient_scope")
+            .with("scope", all.to_string())
+            .with("resource_metadata", &*self.metadata_url)
+            .with(
+                "error_description",
+                "the token does not have the scopes of this operation",
+            );
+        Some(AuthError {
+            status: StatusCode::FORBIDDEN,
+            challenge: Some(challenge.to_header()),
+        })
+    }
+}
+
+impl Authenticate for ResourceServer {
+    fn authenticate<'a>(&'a self, request: &'a mut Parts) -> AuthFuture<'a> {
+        Box::pin(async move {
+            let access = self.check(request).await?;
+            let required: Vec<String> = self.required.iter().map(str::to_owned).collect();
+            if let Some(error) = self.insufficient(&access, &required) {
+                return Err(error);
+            }
+            let principal = access.principal();
+            request.extensions.insert(TokenExpiry(access.expires()));
+            request.extensions.insert(access);
+            Ok(Some(principal))
+        })
+    }
+
+    fn authorize(&self, request: &Parts, scopes: &[String]) -> Result<(), AuthError> {
+        match request.extensions.get::<Access>() {
+            Some(access) => self.insufficient(access, scopes).map_or(Ok(()), Err),
+            None => Err(self.unauthorized(self.scheme(), None)),
+        }
+    }
+
+    fn respond(&self, request: &Parts) -> Option<Response<Bytes>> {
+        let path = request.uri.path().trim_end_matches('/');
+        if !self.metadata_paths.iter().any(|known| known == path) {
+            return None;
+        }
+        let mut response = Response::new(Bytes::new());
+        let (status, body) = match request.method {
+            Method::GET | Method::HEAD => (
+                StatusCode::OK,
+                serde_json::to_vec(&self.metadata).unwrap_or_default(),
+            ),
+            Method::OPTIONS => (StatusCode::NO_CONTENT, Vec::new()),
+            _ => (StatusCode::METHOD_NOT_ALLOWED, Vec::new()),
+        };
+        *response.status_mut() = status;
+        *response.body_mut() = body.into();
+        let headers = response.headers_mut();
+        for (name, value) in [
+            (CONTENT_TYPE, "application/json"),
+            (CACHE_CONTROL, "public, max-age=300"),
+            (ACCESS_CONTROL_ALLOW_ORIGIN, "*"),
+            (ACCESS_CONTROL_ALLOW_METHODS, "GET, HEAD, OPTIONS"),
+            (ACCESS_CONTROL_ALLOW_HEADERS, "Mcp-Protocol-Version"),
+            (ALLOW, "GET, HEAD, OPTIONS"),
+        ] {
+            headers.insert(name, HeaderValue::from_static(value));
+        }
+        Some(response)
+    }
+}
+
+fn take_all(headers: &mut HeaderMap, name: &HeaderName) -> Vec<HeaderValue> {
+    let values = headers.get_all(name).iter().cloned().collect();
+    headers.remove(name);
+    values
+}
+
+/// Reads scheme and token (RFC 6750, section 2.1).
+fn credentials(header: &HeaderValue) -> Option<(&str, &str)> {
+    let (scheme, token) = header.to_str().ok()?.split_once(' ')?;
+    let token = token.trim_matches(' ');
+    let is_token = |c: char| c.is_ascii_alphanumeric() || "-._~+/=".contains(c);
+    let is_basic = !scheme.eq_ignore_ascii_case("Bearer") && !scheme.eq_ignore_ascii_case("DPoP");
+    (is_basic || (!token.is_empty() && token.chars().all(is_token))).then_some((scheme, token))
+}
+
+impl std::fmt::Debug for ResourceServer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ResourceServer")
+            .field("metadata", &self.metadata)
+            .field("required", &self.required)
+            .field("binding", &self.binding)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,279 @@
+//! Verifiers of access tokens: by the keys of an issuer, by introspection, or by code of the program.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::{Duration, Instant, SystemTime};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use http::HeaderValue;
+use mcp_exact_transport::http::client::HttpClient;
+use tokio::sync::Mutex;
+
+use super::access::{Access, Rules, TokenError, check};
+use super::fetch::Fetch;
+use super::jose::{BadToken, KeySet, Unverified};
+
+/// Future of a verification.
+pub type VerifyFuture<'a> = Pin<Box<dyn Future<Output = Result<Access, TokenError>> + Send + 'a>>;
+
+/// Verifies access tokens: signature or state, issuer, audience, expiry. Scopes and binding are checked by the
+/// [`ResourceServer`](super::ResourceServer).
+pub trait TokenVerifier: Send + Sync + 'static {
+    /// Returns what a token says, or why it does not count.
+    fn verify<'a>(&'a self, token: &'a str) -> VerifyFuture<'a>;
+}
+
+/// Shortest and longest time that keys are kept without asking for them again.
+const KEPT: std::ops::RangeInclusive<Duration> =
+    Duration::from_secs(5 * 60)..=Duration::from_secs(24 * 3600);
+/// Pause between two requests for keys because of an unknown one.
+const PAUSE: Duration = Duration::from_secs(60);
+
+/// Verifies signed tokens (RFC 9068) by the keys of their issuer. Keys are fetched when they are needed, kept, and fetched again
+/// for an unknown key, once a minute at most.
+pub struct Jwks {
+    rules: Rules,
+    types: Vec<String>,
+    keys_url: Option<String>,
+    client: Option<Arc<dyn HttpClient>>,
+    keys: RwLock<Option<Arc<Kept>>>,
+    /// When keys were asked for last. Held while they are.
+    asked: Mutex<Option<Instant>>,
+}
+
+struct Kept {
+    keys: KeySet,
+    until: Instant,
+}
+
+impl Jwks {
+    /// Trusts an issuer for tokens whose audience is the resource. The issuer has to be equal to the claim `iss`.
+    pub fn new(issuer: impl Into<String>, resource: impl Into<String>) -> Self {
+        Self {
+            rules: Rules {
+                issuer: issuer.into(),
+                audiences: vec![resource.into()],
+                skew: Duration::from_secs(60),
+            },
+            types: vec!["at+jwt".to_owned()],
+            keys_url: None,
+            client: None,
+            keys: RwLock::default(),
+            asked: Mutex::default(),
+        }
+    }
+
+    /// Accepts another audience too, for authorization servers that do not put the resource into tokens (Entra ID, Keycloak).
+    #[must_use]
+    pub fn audience(mut self, audience: impl Into<String>) -> Self {
+        self.rules.audiences.push(audience.into());
+        self
+    }
+
+    /// Accepts tokens of the type `JWT` or of none, for authorization servers that do not write `at+jwt` (RFC 9068, section 2.1).
+    /// Make sure that the issuer gives out no other signed tokens with this audience, such as identity tokens.
+    #[must_use]
+    pub fn accept_plain_jwt(mut self) -> Self {
+        self.types.extend(["jwt".to_owned(), String::new()]);
+        self
+    }
+
+    /// Sets the difference of clocks that is allowed; a minute by default.
+    #[must_use]
+    pub fn clock_skew(mut self, skew: Duration) -> Self {
+        self.rules.skew = skew;
+        self
+    }
+
+    /// Names the key set, in place of the one in the issuer's metadata.
+    #[must_use]
+    pub fn keys_url(mut self, url: impl Into<String>) -> Self {
+        self.keys_url = Some(url.into());
+        self
+    }
+
+    /// Sets a fixed key set (JSON), which is never fetched.
+    ///
+    /// # Errors
+    /// It is no key set.
+    pub fn fixed_keys(self, json: &str) -> Result<Self, TokenError> {
+        let bad = || TokenError::Unavailable("the fixed keys are no JSON key set".to_owned());
+        let keys = KeySet::parse(json.as_bytes()).ok_or_else(bad)?;
+        let far = Instant::now() + Duration::from_secs(100 * 365 * 24 * 3600);
+        // Asked for in the far future: never again.
+        Ok(Self {
+            keys: RwLock::new(Some(Arc::new(Kept { keys, until: far }))),
+            asked: Mutex::new(Some(far)),
+            ..self
+        })
+    }
+
+    /// Sets the HTTP client.
+    #[must_use]
+    pub fn http_client(mut self, client: Arc<dyn HttpClient>) -> Self {
+        self.client = Some(client);
+        self
+    }
+
+    fn kept(&self) -> Option<Arc<Kept>> {
+        let keys = self.keys.read().unwrap_or_else(PoisonError::into_inner);
+        keys.clone()
+    }
+
+    async fn check(&self, token: &str) -> Result<Access, TokenError> {
+        let unverified = Unverified::new(token).map_err(TokenError::invalid)?;
+        let kind = unverified.header.kind().unwrap_or_default();
+        if !self.types.contains(&kind) {
+            return Err(TokenError::Invalid(
+                "the token's type is not `at+jwt`".to_owned(),
+            ));
+        }
+        let mut kept = match self.kept() {
+            Some(kept) if kept.until > Instant::now() => kept,
+            before => self.fetch(before).await?,
+        };
+        if kept.keys.find(&unverified.header).is_none() {
+            kept = self.fetch(Some(kept)).await?;
+        }
+        let key = kept.keys.find(&unverified.header);
+        let key = key.ok_or_else(|| TokenError::invalid(BadToken::UnknownKey))?;
+        let claims = unverified.verify(key).map_err(TokenError::invalid)?;
+        check(claims, &self.rules, false, SystemTime::now())
+    }
+
+    /// Fetches the keys unless somebody has done so since `before` was read, or a moment ago. Gives the old ones where new ones
+    /// cannot be had.
+    async fn fetch(&self, before: Option<Arc<Kept>>) -> Result<Arc<Kept>, TokenError> {
+        let mut asked = self.asked.lock().await;
+        let now = self.kept();
+        let is_new = match (&now, &before) {
+            (Some(now), Some(before)) => !Arc::ptr_eq(now, before),
+            (now, _) => now.is_some(),
+        };
+        let is_soon = asked.is_some_and(|asked| asked.checked_add(PAUSE) > Some(Instant::now()));
+        if let Some(now) = now
+            && (is_new || is_soon)
+        {
+            return Ok(now);
+        }
+        if is_soon {
+            let words = format!("the keys of `{}` cannot be had", self.rules.issuer);
+            return Err(TokenError::Unavailable(words));
+        }
+        *asked = Some(Instant::now());
+        match self.download().await {
+            Ok(kept) => {
+                let kept = Arc::new(kept);
+                let mut keys = self.keys.write().unwrap_or_else(PoisonError::into_inner);
+                *keys = Some(Arc::clone(&kept));
+                Ok(kept)
+            }
+            Err(error) => before.ok_or(error),
+        }
+    }
+
+    async fn download(&self) -> Result<Kept, TokenError> {
+        let issuer = &self.rules.issuer;
+        let fetch = Fetch::new(issuer, self.client.clone())?;
+        let url = match &self.keys_url {
+            Some(url) => url.clone(),
+            None => fetch.keys_url(issuer).await?,
+        };
+        let document = fetch.get(&url).await?;
+        let keys = KeySet::parse(&document.body);
+        let keys = keys.ok_or_else(|| TokenError::Unavailable(format!("`{url}` is no key set")))?;
+        let age = document.max_age.unwrap_or(Duration::from_secs(3600));
+        Ok(Kept {
+            keys,
+            until: Instant::now() + age.clamp(*KEPT.start(), *KEPT.end()),
+        })
+    }
+}
+
+impl TokenVerifier for Jwks {
+    fn verify<'a>(&'a self, token: &'a str) -> VerifyFuture<'a> {
+        Box::pin(self.check(token))
+    }
+}
+
+/// Verifies tokens by asking the authorization server (RFC 7662), once for each request.
+pub struct Introspection {
+    rules: Rules,
+    url: String,
+    authorization: HeaderValue,
+    client: Option<Arc<dyn HttpClient>>,
+}
+
+impl Introspection {
+    /// Names the issuer, the resource, the introspection endpoint, and the credentials of this server there (HTTP Basic).
+    ///
+    /// # Errors
+    /// The credentials cannot be sent in a header.
+    pub fn new(
+        issuer: impl Into<String>,
+        resource: impl Into<String>,
+        url: impl Into<String>,
+        id: &str,
+        secret: &str,
+    ) -> Result<Self, TokenError> {
+        let pair = format!("{}:{}", encode(id), encode(secret));
+        let value = HeaderValue::from_str(&format!("Basic {}", STANDARD.encode(pair)));
+        let mut authorization = value.map_err(TokenError::invalid)?;
+        authorization.set_sensitive(true);
+        Ok(Self {
+            rules: Rules {
+                issuer: issuer.into(),
+                audiences: vec![resource.into()],
+                skew: Duration::from_secs(60),
+            },
+            url: url.into(),
+            authorization,
+            client: None,
+        })
+    }
+
+    /// Accepts another audience too.
+    #[must_use]
+    pub fn audience(mut self, audience: impl Into<String>) -> Self {
+        self.rules.audiences.push(audience.into());
+        self
+    }
+
+    /// Sets the HTTP client.
+    #[must_use]
+    pub fn http_client(mut self, client: Arc<dyn HttpClient>) -> Self {
+        self.client = Some(client);
+        self
+    }
+
+    async fn check(&self, token: &str) -> Result<Access, TokenError> {
+        let fetch = Fetch::new(&self.url, self.client.clone())?;
+        let form = format!("token={}&token_type_hint=access_token", encode(token));
+        let answer = fetch.post(&self.url, self.authorization.clone(), form);
+        check(answer.await?.to_vec(), &self.rules, true, SystemTime::now())
+    }
+}
+
+impl TokenVerifier for Introspection {
+    fn verify<'a>(&'a self, token: &'a str) -> VerifyFuture<'a> {
+        Box::pin(self.check(token))
+    }
+}
+
+/// Encodes a value of a form.
+fn encode(text: &str) -> String {
+    use std::fmt::Write as _;
+    let mut encoded = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
+                encoded.push(char::from(byte));
+            }
+            // Writing to a string cannot fail.
+            _ => drop(write!(encoded, "%{byte:02X}")),
+        }
+    }
+    encoded
+}

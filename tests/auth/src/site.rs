@@ -1,0 +1,180 @@
+//! An HTTP server on 127.0.0.1 that records what it is asked.
+
+use std::convert::Infallible;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderMap, Request, Response};
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use tokio::net::TcpListener;
+
+/// Request that was received.
+#[derive(Debug, Clone)]
+pub struct Seen {
+    /// Method.
+    pub method: String,
+    /// Path without the query.
+    pub path: String,
+    /// Query, undecoded.
+    pub query: String,
+    /// Headers.
+    pub headers: HeaderMap,
+    /// Body.
+    pub body: String,
+}
+
+impl Seen {
+    /// Returns a header, or nothing.
+    pub fn header(&self, name: &str) -> &str {
+        let value = self.headers.get(name);
+        value.and_then(|value| value.to_str().ok()).unwrap_or("")
+    }
+
+    /// Returns a parameter of the query or of the form, decoded.
+    pub fn param(&self, name: &str) -> Option<String> {
+        let pairs = self.query.split('&').chain(self.body.split('&'));
+        let mut pairs = pairs.filter_map(|pair| pair.split_once('='));
+        let (_, value) = pairs.find(|(known, _)| *known == name)?;
+        Some(decode(value))
+    }
+}
+
+/// Decodes a value of a form.
+pub fn decode(text: &str) -> String {
+    let mut bytes = Vec::new();
+    let mut rest = text.bytes();
+    while let Some(byte) = rest.next() {
+        match byte {
+            b'+' => bytes.push(b' '),
+            b'%' => {
+                let digits = [rest.next().unwrap_or(b'0'), rest.next().unwrap_or(b'0')];
+                let digits = std::str::from_utf8(&digits).unwrap_or("00");
+                bytes.push(u8::from_str_radix(digits, 16).unwrap_or(b'?'));
+            }
+            byte => bytes.push(byte),
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// Encodes a value of a form.
+pub fn encode(text: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+    let mut encoded = String::new();
+    for byte in text.bytes() {
+        match plain(byte) {
+            true => encoded.push(char::from(byte)),
+            false => encoded += &format!("%{byte:02X}"),
+        }
+    }
+    encoded
+}
+
+/// Response of a site.
+pub type Reply = Response<Full<Bytes>>;
+
+/// Creates a response with a JSON body.
+pub fn json(status: u16, body: &serde_json::Value) -> Reply {
+    reply(
+        status,
+        &[("content-type", "application/json")],
+        &body.to_string(),
+    )
+}
+
+/// Creates a response.
+///
+/// # Panics
+/// A header is invalid.
+pub fn reply(status: u16, headers: &[(&str, &str)], body: &str) -> Reply {
+    let mut response = Response::builder().status(status);
+    for (name, value) in headers {
+        response = response.header(*name, *value);
+    }
+    let body = Full::new(Bytes::copy_from_slice(body.as_bytes()));
+    response.body(body).expect("valid headers")
+}
+
+type Respond = dyn Fn(&Seen) -> Reply + Send + Sync;
+
+/// A running server; it ends with the runtime.
+#[derive(Clone)]
+pub struct Site {
+    /// Origin, without a slash at its end.
+    pub url: String,
+    seen: Arc<Mutex<Vec<Seen>>>,
+}
+
+impl Site {
+    /// Starts a server. The function that makes the responder learns the origin.
+    ///
+    /// # Panics
+    /// No port can be opened.
+    pub async fn start<F>(make: impl FnOnce(&str) -> F) -> Self
+    where
+        F: Fn(&Seen) -> Reply + Send + Sync + 'static,
+    {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let url = format!("http://{}", listener.local_addr().expect("an address"));
+        let respond: Arc<Respond> = Arc::new(make(&url));
+        let seen = Arc::new(Mutex::default());
+        let site = Self {
+            url,
+            seen: Arc::clone(&seen),
+        };
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let (respond, seen) = (Arc::clone(&respond), Arc::clone(&seen));
+                tokio::spawn(async move {
+                    let service = service_fn(|request| answer(request, &respond, &seen));
+                    let connection = hyper::server::conn::http1::Builder::new()
+                        .serve_connection(TokioIo::new(stream), service);
+                    // Clients may go at any time.
+                    let _ = connection.await;
+                });
+            }
+        });
+        site
+    }
+
+    /// Returns the requests so far.
+    pub fn seen(&self) -> Vec<Seen> {
+        let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        seen.clone()
+    }
+
+    /// Returns how many requests had this path.
+    pub fn count(&self, path: &str) -> usize {
+        self.seen().iter().filter(|seen| seen.path == path).count()
+    }
+}
+
+async fn answer(
+    request: Request<Incoming>,
+    respond: &Arc<Respond>,
+    all: &Arc<Mutex<Vec<Seen>>>,
+) -> Result<Reply, Infallible> {
+    let (parts, body) = request.into_parts();
+    let body = body.collect().await.map(|body| body.to_bytes());
+    let seen = Seen {
+        method: parts.method.to_string(),
+        path: parts.uri.path().to_owned(),
+        query: parts.uri.query().unwrap_or("").to_owned(),
+        headers: parts.headers,
+        body: String::from_utf8_lossy(&body.unwrap_or_default()).into_owned(),
+    };
+    all.lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .push(seen.clone());
+    let response = respond(&seen);
+    let delay = response.headers().get("x-delay-ms");
+    let delay = delay.and_then(|delay| delay.to_str().ok()?.parse().ok());
+    if let Some(delay) = delay {
+        tokio::time::sleep(Duration::from_millis(delay)).await;
+    }
+    Ok(response)
+}

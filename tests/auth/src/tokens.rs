@@ -1,0 +1,80 @@
+//! Signed tokens of any content, and the key sets that verify the good ones.
+
+use aws_lc_rs::rand::SystemRandom;
+use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde_json::{Value, json};
+
+/// Private key of an issuer or of a client.
+pub struct Signer {
+    pair: EcdsaKeyPair,
+    /// Id of the key.
+    pub kid: String,
+}
+
+impl Signer {
+    /// Creates a key.
+    ///
+    /// # Panics
+    /// The system has no random numbers.
+    pub fn new(kid: &str) -> Self {
+        let algorithm = &ECDSA_P256_SHA256_FIXED_SIGNING;
+        Self {
+            pair: EcdsaKeyPair::generate(algorithm).expect("random numbers"),
+            kid: kid.to_owned(),
+        }
+    }
+
+    /// Returns the public key as JSON.
+    pub fn jwk(&self) -> Value {
+        let point = self.pair.public_key().as_ref();
+        json!({
+            "kty": "EC",
+            "crv": "P-256",
+            "x": URL_SAFE_NO_PAD.encode(&point[1..33]),
+            "y": URL_SAFE_NO_PAD.encode(&point[33..]),
+        })
+    }
+
+    /// Returns the key set with this key.
+    pub fn key_set(&self) -> Value {
+        let mut jwk = self.jwk();
+        jwk["kid"] = json!(self.kid);
+        json!({"keys": [jwk]})
+    }
+
+    /// Returns the thumbprint of the public key (RFC 7638).
+    pub fn thumbprint(&self) -> String {
+        // `serde_json` writes the members in the order of their names, as the thumbprint demands.
+        digest(self.jwk().to_string().as_bytes())
+    }
+
+    /// Returns the header of a good access token.
+    pub fn header(&self) -> Value {
+        json!({"alg": "ES256", "typ": "at+jwt", "kid": self.kid})
+    }
+
+    /// Signs a token.
+    ///
+    /// # Panics
+    /// The system has no random numbers.
+    pub fn sign(&self, header: &Value, claims: &Value) -> String {
+        let message = message(header, claims);
+        let signature = self.pair.sign(&SystemRandom::new(), message.as_bytes());
+        let signature = URL_SAFE_NO_PAD.encode(signature.expect("random numbers"));
+        format!("{message}.{signature}")
+    }
+}
+
+/// Returns header and claims of a token without a signature.
+pub fn message(header: &Value, claims: &Value) -> String {
+    let part = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_string());
+    format!("{}.{}", part(header), part(claims))
+}
+
+/// Returns SHA-256 in base64url.
+pub fn digest(bytes: &[u8]) -> String {
+    let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, bytes);
+    URL_SAFE_NO_PAD.encode(digest)
+}

@@ -1,0 +1,437 @@
+//! Attacks on clients: a row each, with the attack, and the error or the number of sign-ins that is the answer.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Request, Uri};
+use mcp_exact::transport::http::client::{HttpClient, HttpClientError, HyperClient};
+use mcp_exact_auth::client::{OAuth, OAuthClient, OAuthError};
+use mcp_exact_tests_auth::authority::{Authority, Knobs, Redirected, parameter};
+use mcp_exact_tests_auth::site::{json as respond_json, reply};
+use serde_json::json;
+
+pub(crate) fn client(authority: &Authority, oauth: OAuth) -> OAuthClient {
+    let inner = Arc::new(HyperClient::default());
+    oauth
+        .client(&authority.endpoint(), inner)
+        .expect("the URL is on loopback")
+}
+
+/// Sends a call and returns its status.
+pub(crate) async fn call(client: &OAuthClient, endpoint: &str) -> Result<u16, HttpClientError> {
+    let body = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t"}}"#;
+    let mut request = Request::new(Bytes::from_static(body.as_bytes()));
+    *request.method_mut() = http::Method::POST;
+    *request.uri_mut() = endpoint.parse::<Uri>().expect("a URL");
+    Ok(client.send(request).await?.status().as_u16())
+}
+
+fn reason(error: &HttpClientError) -> &OAuthError {
+    error.downcast_ref().expect("an error of authorization")
+}
+
+fn knobs(turn: impl FnOnce(&mut Knobs)) -> Knobs {
+    let mut knobs = Knobs::default();
+    turn(&mut knobs);
+    knobs
+}
+
+fn sign_ins(authority: &Authority) -> usize {
+    authority.server.count("/authorize")
+}
+
+#[tokio::test]
+async fn obedient_servers_are_used() {
+    let authority = Authority::start(Knobs::default()).await;
+    let agent = Redirected::default();
+    let client = client(&authority, OAuth::new("test").user_agent(agent.clone()));
+    for _ in 0..3 {
+        let status = call(&client, &authority.endpoint())
+            .await
+            .expect("authorized");
+        assert_eq!(status, 200);
+    }
+    assert_eq!(sign_ins(&authority), 1);
+    let opened = agent.opened.lock().expect("no panic")[0].clone();
+    assert_eq!(parameter(&opened, "resource"), Some(authority.endpoint()));
+    let token = authority.server.seen().pop().expect("a token request");
+    assert_eq!(token.param("resource"), Some(authority.endpoint()));
+}
+
+/// Each attack, what the servers do, and words of the error. No token request may follow a refused answer.
+#[tokio::test]
+async fn attacks_end_with_an_error() {
+    let rows: Vec<(&str, Knobs, &str)> = vec![
+        (
+            "mix-up: the answer comes from another issuer (RFC 9207)",
+            knobs(|k| k.redirect = |query, _| query + "&iss=https%3A%2F%2Fevil.example"),
+            "`iss` names another issuer",
+        ),
+        (
+            "the promised iss is missing",
+            knobs(|k| k.redirect = |query, _| query),
+            "`iss` is missing",
+        ),
+        (
+            "iss has a further slash",
+            knobs(|k| k.redirect = |query, issuer| format!("{query}&iss={issuer}/")),
+            "`iss` names another issuer",
+        ),
+        (
+            "iss is there twice",
+            knobs(|k| k.redirect = |query, issuer| format!("{query}&iss={issuer}&iss={issuer}")),
+            "`iss` is repeated",
+        ),
+        (
+            "the state is another one",
+            knobs(|k| k.redirect = |query, issuer| format!("{}x&iss={issuer}", query)),
+            "`state` is not",
+        ),
+        (
+            "two codes",
+            knobs(|k| k.redirect = |query, issuer| format!("{query}&code=x&iss={issuer}")),
+            "`code` is repeated",
+        ),
+        (
+            "the metadata belongs to another issuer",
+            knobs(|k| k.metadata = |m, _| m["issuer"] = json!("https://evil.example")),
+            "belongs to the issuer `https://evil.example`",
+        ),
+        (
+            "PKCE is downgraded to plain",
+            knobs(|k| k.metadata = |m, _| m["code_challenge_methods_supported"] = json!(["plain"])),
+            "does not list S256",
+        ),
+        (
+            "PKCE is left out",
+            knobs(|k| {
+                k.metadata = |m, _| {
+                    drop(
+                        m.as_object_mut()
+                            .map(|m| m.remove("code_challenge_methods_supported")),
+                    )
+                };
+            }),
+            "does not list S256",
+        ),
+        (
+            "the metadata redirects to another origin",
+            knobs(|k| {
+                k.metadata_reply =
+                    Some(|_| reply(302, &[("location", "http://127.0.0.1:1/metadata")], ""));
+            }),
+            "redirects to another origin",
+        ),
+        (
+            "the metadata redirects in a circle",
+            knobs(|k| {
+                k.metadata_reply = Some(|origin| {
+                    let here = format!("{origin}/.well-known/oauth-authorization-server");
+                    reply(302, &[("location", &here)], "")
+                });
+            }),
+            "redirects too often",
+        ),
+        (
+            "the metadata is too long",
+            knobs(|k| k.metadata_reply = Some(|_| reply(200, &[], &" ".repeat(2 << 20)))),
+            "longer than 1 MiB",
+        ),
+        (
+            "the metadata never comes",
+            knobs(|k| k.metadata_reply = Some(|_| reply(200, &[("x-delay-ms", "60000")], ""))),
+            "it took longer",
+        ),
+        (
+            "the server has trouble, which must not move the client to another document",
+            knobs(|k| k.metadata_reply = Some(|_| reply(503, &[], ""))),
+            "status 503",
+        ),
+        (
+            "the resource is another one",
+            knobs(|k| k.resource = |m, _, _| m["resource"] = json!("https://evil.example/mcp")),
+            "is about `https://evil.example/mcp`",
+        ),
+        (
+            "the resource is a sibling",
+            knobs(|k| k.resource = |m, origin, _| m["resource"] = json!(format!("{origin}/mc"))),
+            "is about",
+        ),
+        (
+            "the resource names no authorization server",
+            knobs(|k| k.resource = |m, _, _| m["authorization_servers"] = json!([])),
+            "names no authorization server",
+        ),
+        (
+            "the issuer is on a private address",
+            knobs(|k| {
+                k.resource =
+                    |m, _, _| m["authorization_servers"] = json!(["https://169.254.169.254"]);
+            }),
+            "private or reserved address",
+        ),
+        (
+            "the issuer is not https",
+            knobs(|k| {
+                k.resource = |m, _, _| m["authorization_servers"] = json!(["http://as.example"]);
+            }),
+            "it is not https",
+        ),
+        (
+            "the resource metadata is on a private address",
+            knobs(|k| {
+                k.challenge = |_| r#"Bearer resource_metadata="http://10.0.0.1/m""#.to_owned();
+            }),
+            "it is not https",
+        ),
+        (
+            "the token endpoint is on a private address",
+            knobs(|k| k.metadata = |m, _| m["token_endpoint"] = json!("https://[fd00::1]/token")),
+            "private or reserved address",
+        ),
+        (
+            "the authorization endpoint is a script",
+            knobs(|k| {
+                k.metadata = |m, _| m["authorization_endpoint"] = json!("javascript:alert(1)")
+            }),
+            "no URL of HTTP",
+        ),
+        (
+            "the token endpoint redirects",
+            knobs(|k| {
+                k.token = Some(|_| reply(307, &[("location", "http://127.0.0.1:1/token")], ""));
+            }),
+            "status 307",
+        ),
+        (
+            "the token is no bearer token",
+            knobs(|k| {
+                k.token =
+                    Some(|_| respond_json(200, &json!({"access_token": "a", "token_type": "mac"})));
+            }),
+            "neither Bearer nor DPoP",
+        ),
+        (
+            "the token breaks out of its header",
+            knobs(|k| {
+                k.token = Some(|_| {
+                    respond_json(
+                        200,
+                        &json!({"access_token": "a\r\nX: y", "token_type": "Bearer"}),
+                    )
+                });
+            }),
+            "cannot be sent in a header",
+        ),
+        (
+            "the metadata of the challenge does not exist",
+            knobs(|k| {
+                k.challenge = |origin| format!(r#"Bearer resource_metadata="{origin}/nothing""#);
+            }),
+            "there is none",
+        ),
+    ];
+    for (attack, knobs, expected) in rows {
+        let authority = Authority::start(knobs).await;
+        let oauth = OAuth::new("test")
+            .user_agent(Redirected::default())
+            .timeout(Duration::from_millis(500));
+        let client = client(&authority, oauth);
+        let error = call(&client, &authority.endpoint()).await;
+        let error = error.expect_err(attack);
+        let words = reason(&error).to_string();
+        assert!(words.contains(expected), "{attack}: {words}");
+        let was_refused = matches!(reason(&error), OAuthError::Callback { .. });
+        assert!(
+            !was_refused || authority.server.count("/token") == 0,
+            "{attack}"
+        );
+    }
+}
+
+/// "Clients SHOULD implement retry limits" (2026-07-28, "Step-Up Authorization Flow"): a challenge that no authorization meets.
+#[tokio::test]
+async fn step_up_loops_end() {
+    let authority = Authority::start(knobs(|k| k.never_granted = Some("more"))).await;
+    let client = client(
+        &authority,
+        OAuth::new("test").user_agent(Redirected::default()),
+    );
+    for _ in 0..3 {
+        let error = call(&client, &authority.endpoint()).await;
+        let error = error.expect_err("it is never granted");
+        assert!(
+            matches!(reason(&error), OAuthError::StepUpLimit { rounds: 2, .. }),
+            "{error}"
+        );
+    }
+    assert_eq!(sign_ins(&authority), 3);
+    let asked = authority.server.seen();
+    let mut asked = asked.iter().filter(|seen| seen.path == "/authorize");
+    assert_eq!(
+        asked
+            .next_back()
+            .and_then(|seen| seen.param("scope"))
+            .as_deref(),
+        Some("more")
+    );
+}
+
+#[tokio::test]
+async fn refused_fresh_tokens_end() {
+    let authority = Authority::start(knobs(|k| k.refuses_tokens = true)).await;
+    let client = client(
+        &authority,
+        OAuth::new("test").user_agent(Redirected::default()),
+    );
+    let error = call(&client, &authority.endpoint())
+        .await
+        .expect_err("refused");
+    assert!(
+        matches!(reason(&error), OAuthError::StillUnauthorized { .. }),
+        "{error}"
+    );
+    assert_eq!(sign_ins(&authority), 1);
+}
+
+/// A person has refused: further requests do not ask again.
+#[tokio::test]
+async fn refusals_are_remembered() {
+    let authority = Authority::start(knobs(|k| {
+        k.redirect = |query, issuer| {
+            let state = query.split_once("&state=").map_or("", |(_, state)| state);
+            format!("error=access_denied&state={state}&iss={issuer}")
+        };
+    }))
+    .await;
+    let client = client(
+        &authority,
+        OAuth::new("test").user_agent(Redirected::default()),
+    );
+    for _ in 0..3 {
+        let error = call(&client, &authority.endpoint())
+            .await
+            .expect_err("refused");
+        assert!(error.to_string().contains("access_denied"), "{error}");
+    }
+    assert_eq!(sign_ins(&authority), 1);
+    authority.turn(|knobs| knobs.redirect = Knobs::default().redirect);
+    client.sign_out().await.expect("the store is in memory");
+    assert_eq!(
+        call(&client, &authority.endpoint())
+            .await
+            .expect("authorized"),
+        200
+    );
+}
+
+#[tokio::test]
+async fn expired_tokens_are_refreshed_once() {
+    let authority = Authority::start(Knobs::default()).await;
+    let client = client(
+        &authority,
+        OAuth::new("test").user_agent(Redirected::default()),
+    );
+    call(&client, &authority.endpoint())
+        .await
+        .expect("authorized");
+    for _ in 0..3 {
+        authority.expire_tokens();
+        let endpoint = authority.endpoint();
+        let calls = (0..20).map(|_| {
+            let (client, endpoint) = (client.clone(), endpoint.clone());
+            tokio::spawn(async move { call(&client, &endpoint).await.expect("refreshed") })
+        });
+        for call in calls.collect::<Vec<_>>() {
+            assert_eq!(call.await.expect("no panic"), 200);
+        }
+    }
+    assert_eq!(sign_ins(&authority), 1);
+    assert_eq!(authority.server.count("/token"), 4);
+    assert!(!authority.is_revoked());
+}
+
+/// Nothing of the old authorization server is shown to the new one ("Authorization Server Migration").
+#[tokio::test]
+async fn new_servers_see_nothing_of_old_ones() {
+    let old = Authority::start(Knobs::default()).await;
+    let new = Authority::start(Knobs::default()).await;
+    let client = client(&old, OAuth::new("test").user_agent(Redirected::default()));
+    call(&client, &old.endpoint()).await.expect("authorized");
+    let refresh_tokens_before = old.server.count("/token");
+    // The resource trusts its own tokens alone, so the new server's token is refused in the end.
+    static NEW: std::sync::OnceLock<String> = std::sync::OnceLock::new();
+    NEW.set(new.server.url.clone()).expect("set once");
+    old.turn(|knobs| {
+        knobs.resource = |metadata, _, _| {
+            metadata["authorization_servers"] = json!([NEW.get().cloned().unwrap_or_default()]);
+        };
+    });
+    old.expire_tokens();
+    let error = call(&client, &old.endpoint())
+        .await
+        .expect_err("another issuer");
+    assert!(
+        matches!(reason(&error), OAuthError::StillUnauthorized { .. }),
+        "{error}"
+    );
+    assert_eq!(old.server.count("/token"), refresh_tokens_before);
+    assert_eq!(
+        (new.server.count("/register"), new.server.count("/token")),
+        (1, 1)
+    );
+    for seen in new.server.seen() {
+        let text = format!("{seen:?}");
+        assert!(
+            !text.contains("refresh-2") && !text.contains("access-2"),
+            "{text}"
+        );
+    }
+}
+
+/// A secret goes to the authorization server that it was configured for, whatever the resource names.
+#[tokio::test]
+async fn secrets_stay_with_their_issuer() {
+    let authority = Authority::start(knobs(|k| {
+        k.metadata = |m, _| m["registration_endpoint"] = json!(null);
+    }))
+    .await;
+    let oauth = OAuth::registered("https://as.example", "id").secret("configured secret");
+    let client = client(&authority, oauth.user_agent(Redirected::default()));
+    let error = call(&client, &authority.endpoint())
+        .await
+        .expect_err("another issuer");
+    assert!(
+        error
+            .to_string()
+            .contains("belongs to `https://as.example`"),
+        "{error}"
+    );
+    assert_eq!(authority.server.count("/token"), 0);
+}
+
+/// Tokens go to the origin of the server alone.
+#[tokio::test]
+async fn tokens_go_to_one_origin() {
+    let authority = Authority::start(Knobs::default()).await;
+    let other = Authority::start(Knobs::default()).await;
+    let client = client(
+        &authority,
+        OAuth::new("test").user_agent(Redirected::default()),
+    );
+    call(&client, &authority.endpoint())
+        .await
+        .expect("authorized");
+    let status = call(&client, &other.endpoint())
+        .await
+        .expect("sent without a token");
+    assert_eq!(status, 401);
+    assert!(
+        other
+            .resource
+            .seen()
+            .iter()
+            .all(|seen| seen.header("authorization").is_empty())
+    );
+}

@@ -1,0 +1,44 @@
+//! Fifty processes with one token store: whoever finds the token expired, one refreshes it, and all go on.
+
+use std::process::Stdio;
+
+use mcp_exact_auth::client::{FileStore, OAuth};
+use mcp_exact_tests_auth::authority::{Authority, Knobs, Redirected};
+use tokio::process::Command;
+
+use crate::client::{call, client};
+
+const PROCESSES: usize = 50;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_process_refreshes_for_all() {
+    let authority = Authority::start(Knobs::default()).await;
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("tokens");
+    let oauth = OAuth::new("test")
+        .store(FileStore::new(&path))
+        .user_agent(Redirected::default());
+    let first = client(&authority, oauth);
+    call(&first, &authority.endpoint())
+        .await
+        .expect("authorized");
+    authority.expire_tokens();
+    let children = (0..PROCESSES).map(|_| {
+        Command::new(env!("CARGO_BIN_EXE_one_call"))
+            .arg(authority.endpoint())
+            .arg(&path)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("it starts")
+    });
+    for child in children.collect::<Vec<_>>() {
+        let output = child.wait_with_output().await.expect("it ends");
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(String::from_utf8_lossy(&output.stdout), "200\n", "{errors}");
+    }
+    // The code, and one refresh.
+    assert_eq!(authority.server.count("/token"), 2);
+    assert_eq!(authority.server.count("/authorize"), 1);
+    assert!(!authority.is_revoked());
+}

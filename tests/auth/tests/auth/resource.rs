@@ -1,0 +1,457 @@
+//! Attacks on resource servers: tokens that do not count, floods of unknown keys, tokens of other principals.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use aws_lc_rs::hmac;
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use http::request::Parts;
+use mcp_exact::transport::http::server::{AuthError, Authenticate as _};
+use mcp_exact_auth::Challenge;
+use mcp_exact_auth::server::{Access, Binding, Introspection, Jwks, ResourceServer};
+use mcp_exact_tests_auth::site::{Site, json as respond_json};
+use mcp_exact_tests_auth::tokens::{Signer, digest, message};
+use serde_json::{Value, json};
+
+const RESOURCE: &str = "https://mcp.example/mcp";
+const ISSUER: &str = "https://as.example";
+
+fn now() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.expect("after 1970").as_secs()
+}
+
+fn claims() -> Value {
+    json!({
+        "iss": ISSUER,
+        "aud": RESOURCE,
+        "sub": "u",
+        "client_id": "c",
+        "scope": "read",
+        "iat": now(),
+        "exp": now() + 600,
+    })
+}
+
+fn with(change: impl FnOnce(&mut Value)) -> Value {
+    let mut claims = claims();
+    change(&mut claims);
+    claims
+}
+
+fn request(headers: &[(&str, &str)]) -> Parts {
+    let mut request = http::Request::post("https://mcp.example/mcp");
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    let (parts, ()) = request.body(()).expect("a request").into_parts();
+    parts
+}
+
+fn server(signer: &Signer) -> ResourceServer {
+    let jwks = Jwks::new(ISSUER, RESOURCE).fixed_keys(&signer.key_set().to_string());
+    ResourceServer::new(ISSUER, RESOURCE, jwks.expect("keys")).expect("a resource")
+}
+
+async fn check(server: &ResourceServer, headers: &[(&str, &str)]) -> Result<Parts, AuthError> {
+    let mut parts = request(headers);
+    server.authenticate(&mut parts).await?;
+    Ok(parts)
+}
+
+/// Returns the status and the challenge of a refusal.
+async fn refused(server: &ResourceServer, headers: &[(&str, &str)]) -> (u16, Challenge) {
+    let error = check(server, headers).await.expect_err("it is refused");
+    let challenge = error.challenge.expect("a challenge");
+    let mut challenges = Challenge::parse(challenge.to_str().expect("ASCII"));
+    (error.status.as_u16(), challenges.remove(0))
+}
+
+async fn bearer(server: &ResourceServer, token: &str) -> Result<Parts, AuthError> {
+    check(server, &[("authorization", &format!("Bearer {token}"))]).await
+}
+
+#[tokio::test]
+async fn good_tokens_are_accepted_and_taken_away() {
+    let signer = Signer::new("k");
+    let token = signer.sign(&signer.header(), &claims());
+    let parts = bearer(&server(&signer), &token).await.expect("accepted");
+    let access = parts.extensions.get::<Access>().expect("what it says");
+    assert_eq!(
+        (access.subject(), access.client_id()),
+        (Some("u"), Some("c"))
+    );
+    assert!(!format!("{parts:?} {access:?}").contains(&token));
+    assert!(parts.headers.get("authorization").is_none());
+}
+
+/// Each attack, the token, and words of the challenge. All end with status 401 and `invalid_token`.
+#[tokio::test]
+async fn bad_tokens_are_refused() {
+    let (signer, stranger) = (Signer::new("k"), Signer::new("k"));
+    let header = signer.header();
+    let typed = |kind: &str| json!({"alg": "ES256", "kid": "k", "typ": kind});
+    let hmac_token = {
+        let message = message(
+            &json!({"alg": "HS256", "kid": "k", "typ": "at+jwt"}),
+            &claims(),
+        );
+        let key = hmac::Key::new(hmac::HMAC_SHA256, signer.jwk().to_string().as_bytes());
+        let tag = hmac::sign(&key, message.as_bytes());
+        format!("{message}.{}", URL_SAFE_NO_PAD.encode(tag))
+    };
+    let good = signer.sign(&header, &claims());
+    let (good_message, good_signature) = good.rsplit_once('.').expect("three parts");
+    let other_claims = message(&header, &with(|c| c["sub"] = json!("admin")));
+    let none = json!({"alg": "none", "kid": "k", "typ": "at+jwt"});
+    for (attack, token, words) in [
+        (
+            "alg none",
+            format!("{}.", message(&none, &claims())),
+            "algorithm",
+        ),
+        ("the public key as a shared secret", hmac_token, "algorithm"),
+        (
+            "another key with the same id",
+            stranger.sign(&header, &claims()),
+            "signature",
+        ),
+        (
+            "an unknown key",
+            signer.sign(
+                &json!({"alg": "ES256", "kid": "x", "typ": "at+jwt"}),
+                &claims(),
+            ),
+            "unknown key",
+        ),
+        (
+            "a key that the token brings along",
+            signer.sign(
+                &json!({"alg": "ES256", "kid": "x", "jwk": signer.jwk(), "typ": "at+jwt"}),
+                &claims(),
+            ),
+            "unknown key",
+        ),
+        (
+            "changed claims",
+            format!("{other_claims}.{good_signature}"),
+            "signature",
+        ),
+        ("no signature", format!("{good_message}."), "signature"),
+        (
+            "an identity token",
+            signer.sign(&typed("JWT"), &claims()),
+            "at+jwt",
+        ),
+        (
+            "a proof",
+            signer.sign(&typed("dpop+jwt"), &claims()),
+            "at+jwt",
+        ),
+        (
+            "an assertion",
+            signer.sign(&typed("oauth-id-jag+jwt"), &claims()),
+            "at+jwt",
+        ),
+        (
+            "another audience",
+            signer.sign(
+                &header,
+                &with(|c| c["aud"] = json!("https://mcp.example/other")),
+            ),
+            "audience",
+        ),
+        (
+            "the origin as audience",
+            signer.sign(&header, &with(|c| c["aud"] = json!("https://mcp.example"))),
+            "audience",
+        ),
+        (
+            "no audience",
+            signer.sign(&header, &with(|c| c["aud"] = json!(null))),
+            "audience",
+        ),
+        (
+            "another issuer",
+            signer.sign(&header, &with(|c| c["iss"] = json!("https://evil.example"))),
+            "issuer",
+        ),
+        (
+            "the issuer with a slash",
+            signer.sign(&header, &with(|c| c["iss"] = json!("https://as.example/"))),
+            "issuer",
+        ),
+        (
+            "expired",
+            signer.sign(&header, &with(|c| c["exp"] = json!(now() - 61))),
+            "expired",
+        ),
+        (
+            "never expires",
+            signer.sign(&header, &with(|c| c["exp"] = json!(null))),
+            "expiry",
+        ),
+        (
+            "not valid yet",
+            signer.sign(&header, &with(|c| c["nbf"] = json!(now() + 120))),
+            "not valid yet",
+        ),
+        (
+            "from the future",
+            signer.sign(&header, &with(|c| c["iat"] = json!(now() + 120))),
+            "not valid yet",
+        ),
+        ("opaque", "opaque".to_owned(), "no signed JWT"),
+    ] {
+        let header = format!("Bearer {token}");
+        let (status, challenge) = refused(&server(&signer), &[("authorization", &header)]).await;
+        assert_eq!(status, 401, "{attack}");
+        assert_eq!(challenge.param("error"), Some("invalid_token"), "{attack}");
+        let description = challenge.param("error_description").unwrap_or("");
+        assert!(description.contains(words), "{attack}: {description}");
+        assert!(!description.contains(&token), "{attack}");
+    }
+}
+
+/// RFC 6750, section 3: what the request looks like decides the status and the error.
+#[tokio::test]
+async fn challenges_have_the_form_of_the_specification() {
+    let signer = Signer::new("k");
+    let server = server(&signer).scopes(["read", "list"]);
+    let token = signer.sign(&signer.header(), &claims());
+    let metadata = "https://mcp.example/.well-known/oauth-protected-resource/mcp";
+    let bearer = format!("Bearer {token}");
+    for (headers, status, error) in [
+        (&[][..], 401, None),
+        (&[("authorization", "Basic eDp5")], 401, None),
+        (&[("authorization", "Bearer")], 400, Some("invalid_request")),
+        (
+            &[("authorization", "Bearer a b")],
+            400,
+            Some("invalid_request"),
+        ),
+        (
+            &[("authorization", &*bearer), ("authorization", &bearer)],
+            400,
+            Some("invalid_request"),
+        ),
+        (&[("authorization", "Bearer x")], 401, Some("invalid_token")),
+        (
+            &[("authorization", &*bearer)],
+            403,
+            Some("insufficient_scope"),
+        ),
+    ] {
+        let (got, challenge) = refused(&server, headers).await;
+        assert_eq!(
+            (got, challenge.param("error")),
+            (status, error),
+            "{headers:?}"
+        );
+        assert!(challenge.is("Bearer"));
+        assert_eq!(challenge.param("resource_metadata"), Some(metadata));
+        if status != 400 {
+            assert_eq!(challenge.param("scope"), Some("read list"));
+        }
+    }
+    let mut parts = request(&[]);
+    parts.uri = "https://mcp.example/mcp?access_token=x"
+        .parse()
+        .expect("a URI");
+    let error = server
+        .authenticate(&mut parts)
+        .await
+        .expect_err("in the query");
+    assert_eq!(error.status, 400);
+}
+
+/// One challenge names all scopes of an operation; a program's hierarchy decides what covers them.
+#[tokio::test]
+async fn operations_need_all_their_scopes() {
+    let signer = Signer::new("k");
+    let server = server(&signer).scopes(["read"]);
+    let token = signer.sign(&signer.header(), &claims());
+    let parts = bearer(&server, &token).await.expect("it has `read`");
+    let needed = ["write".to_owned(), "read".to_owned()];
+    let error = server.authorize(&parts, &needed).expect_err("no `write`");
+    assert_eq!(error.status, 403);
+    let challenge = error.challenge.expect("a challenge");
+    let challenge = Challenge::parse(challenge.to_str().expect("ASCII")).remove(0);
+    assert_eq!(challenge.param("scope"), Some("read write"));
+    server
+        .authorize(&parts, &needed[1..])
+        .expect("it has `read`");
+    let lenient =
+        server.hierarchy(|granted, needed| granted.contains("read") || granted.contains(needed));
+    lenient.authorize(&parts, &needed).expect("covered");
+}
+
+/// Unknown keys cause one request in a minute, however many tokens name them.
+#[tokio::test]
+async fn floods_of_unknown_keys_cause_one_request() {
+    let signer = Arc::new(Signer::new("k"));
+    let keys = signer.key_set();
+    let site = Site::start(|origin| {
+        let origin = origin.to_owned();
+        move |seen| match &*seen.path {
+            "/.well-known/oauth-authorization-server" => respond_json(
+                200,
+                &json!({"issuer": origin, "jwks_uri": format!("{origin}/keys")}),
+            ),
+            _ => respond_json(200, &keys),
+        }
+    })
+    .await;
+    let server = Arc::new(ResourceServer::jwks(&site.url, RESOURCE).expect("a resource"));
+    let tasks = (0..200).map(|number| {
+        let (server, signer) = (Arc::clone(&server), Arc::clone(&signer));
+        let header = json!({"alg": "ES256", "kid": format!("x{number}"), "typ": "at+jwt"});
+        let token = signer.sign(&header, &claims());
+        tokio::spawn(async move { bearer(&server, &token).await.map(drop) })
+    });
+    for task in tasks.collect::<Vec<_>>() {
+        let error = task.await.expect("no panic").expect_err("an unknown key");
+        assert_eq!(error.status, 401);
+    }
+    assert_eq!(site.count("/keys"), 1);
+    let issuer = site.url.clone();
+    let good = signer.sign(&signer.header(), &with(|c| c["iss"] = json!(issuer)));
+    bearer(&server, &good).await.expect("the keys are kept");
+    assert_eq!(site.count("/keys"), 1);
+}
+
+/// Without keys, the server has trouble; the token is not to blame.
+#[tokio::test]
+async fn absent_keys_are_no_fault_of_the_token() {
+    let signer = Signer::new("k");
+    let site = Site::start(|_| |_: &_| respond_json(500, &json!({}))).await;
+    let server = ResourceServer::jwks(&site.url, RESOURCE).expect("a resource");
+    let token = signer.sign(&signer.header(), &claims());
+    for _ in 0..3 {
+        let error = bearer(&server, &token).await.expect_err("no keys");
+        assert_eq!(error.status, 503);
+        assert_eq!(error.challenge, None);
+    }
+    assert_eq!(site.seen().len(), 1);
+}
+
+#[tokio::test]
+async fn opaque_tokens_are_introspected() {
+    let site = Site::start(|_| {
+        |seen: &mcp_exact_tests_auth::site::Seen| {
+            let mut answer = claims();
+            let is_known = seen.param("token").as_deref() == Some("o+p/aque");
+            let is_server = seen.header("authorization") == "Basic cnMlMjAxOnMlM0Fjcg==";
+            answer["active"] = json!(is_known && is_server);
+            respond_json(200, &answer)
+        }
+    })
+    .await;
+    let url = format!("{}/introspect", site.url);
+    let verifier = Introspection::new(ISSUER, RESOURCE, url, "rs 1", "s:cr").expect("credentials");
+    let server = ResourceServer::new(ISSUER, RESOURCE, verifier).expect("a resource");
+    bearer(&server, "o+p/aque").await.expect("active");
+    let error = bearer(&server, "other").await.expect_err("not active");
+    assert_eq!(error.status, 401);
+}
+
+/// Returns a proof of possession for a call with a token.
+fn proof(key: &Signer, token: &str, change: impl FnOnce(&mut Value)) -> String {
+    let header = json!({"alg": "ES256", "typ": "dpop+jwt", "jwk": key.jwk()});
+    let mut claims = json!({
+        "jti": digest(&now().to_be_bytes()),
+        "htm": "POST",
+        "htu": RESOURCE,
+        "iat": now(),
+        "ath": digest(token.as_bytes()),
+    });
+    change(&mut claims);
+    key.sign(&header, &claims)
+}
+
+/// RFC 9449, section 4.3: a bound token counts with a fresh proof of its key alone.
+#[tokio::test]
+async fn bound_tokens_need_their_key() {
+    let (signer, key, thief) = (Signer::new("k"), Signer::new(""), Signer::new(""));
+    let server = server(&signer).binding(Binding::Optional);
+    let jkt = key.thumbprint();
+    let token = signer.sign(&signer.header(), &with(|c| c["cnf"] = json!({"jkt": jkt})));
+    let scheme = format!("DPoP {token}");
+    let send =
+        async |proof: &str| check(&server, &[("authorization", &scheme), ("dpop", proof)]).await;
+    let good = proof(&key, &token, |_| {});
+    send(&good).await.expect("the key is right");
+    let rows = [
+        ("used before", good.clone()),
+        (
+            "another key",
+            proof(&thief, &token, |c| c["jti"] = json!("1")),
+        ),
+        (
+            "another method",
+            proof(&key, &token, |c| c["htm"] = json!("GET")),
+        ),
+        (
+            "another URL",
+            proof(&key, &token, |c| {
+                c["htu"] = json!("https://evil.example/mcp")
+            }),
+        ),
+        ("another token", proof(&key, "x", |_| {})),
+        (
+            "too old",
+            proof(&key, &token, |c| c["iat"] = json!(now() - 301)),
+        ),
+        (
+            "from the future",
+            proof(&key, &token, |c| c["iat"] = json!(now() + 302)),
+        ),
+        ("no id", proof(&key, &token, |c| c["jti"] = json!(""))),
+        ("no proof", String::new()),
+    ];
+    for (attack, proof) in rows {
+        let error = send(&proof).await.expect_err(attack);
+        let challenge = error.challenge.expect("a challenge");
+        let challenge = Challenge::parse(challenge.to_str().expect("ASCII")).remove(0);
+        assert!(challenge.is("DPoP"), "{attack}");
+        assert_eq!(
+            challenge.param("error"),
+            Some("invalid_dpop_proof"),
+            "{attack}"
+        );
+    }
+    // A bound token is no bearer token, and a bearer token is not bound.
+    assert_eq!(
+        bearer(&server, &token).await.expect_err("stolen").status,
+        401
+    );
+    let plain = signer.sign(&signer.header(), &claims());
+    let scheme = format!("DPoP {plain}");
+    let (status, _) = refused(&server, &[("authorization", &scheme)]).await;
+    assert_eq!(status, 401);
+    let strict = server.clone().binding(Binding::Required);
+    assert_eq!(
+        bearer(&strict, &plain).await.expect_err("not bound").status,
+        401
+    );
+}
+
+/// The longest that a client may be ahead of the server's clock.
+#[tokio::test]
+async fn clocks_may_differ_by_a_minute() {
+    let signer = Signer::new("k");
+    let token = signer.sign(&signer.header(), &with(|c| c["exp"] = json!(now() - 30)));
+    bearer(&server(&signer), &token)
+        .await
+        .expect("within the skew");
+    let strict = Jwks::new(ISSUER, RESOURCE).clock_skew(Duration::ZERO);
+    let strict = strict
+        .fixed_keys(&signer.key_set().to_string())
+        .expect("keys");
+    let strict = ResourceServer::new(ISSUER, RESOURCE, strict).expect("a resource");
+    assert_eq!(
+        bearer(&strict, &token).await.expect_err("expired").status,
+        401
+    );
+}

@@ -1,0 +1,117 @@
+//! No secret in what people and logs see: `Debug` of every public type, and errors.
+
+use mcp_exact_auth::Secret;
+use mcp_exact_auth::client::{FileStore, IdentityProvider, OAuth, SigningKey, TokenStore as _};
+use mcp_exact_tests_auth::authority::{Authority, Knobs, Redirected};
+use mcp_exact_tests_auth::site::json as respond_json;
+use serde_json::json;
+
+use crate::client::{call, client};
+
+/// Secrets that the servers of these tests use.
+const SECRETS: [&str; 6] = [
+    "hunter2",
+    "access-",
+    "refresh-",
+    "code-",
+    "leaked",
+    "verifier=",
+];
+
+fn check(text: &str) {
+    for secret in SECRETS {
+        assert!(!text.contains(secret), "{secret} in {text}");
+    }
+}
+
+#[tokio::test]
+async fn debug_shows_no_secret() {
+    let authority = Authority::start(Knobs::default()).await;
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = FileStore::new(folder.path().join("tokens"));
+    let oauth = OAuth::registered(authority.server.url.clone(), "id")
+        .secret("hunter2")
+        .store(store.clone())
+        .user_agent(Redirected::default());
+    check(&format!("{oauth:?}"));
+    let client = client(&authority, oauth);
+    call(&client, &authority.endpoint())
+        .await
+        .expect("authorized");
+    check(&format!("{client:?} {store:?}"));
+    check(&format!("{:?}", Secret::new("hunter2")));
+    check(&format!("{:?}", OAuth::client_credentials("id", "hunter2")));
+    let provider = IdentityProvider::new("https://idp.example/token", "id", || async {
+        Ok(Secret::new("hunter2"))
+    });
+    check(&format!(
+        "{:?}",
+        OAuth::enterprise(provider.secret("hunter2"), "id", "hunter2")
+    ));
+    let error =
+        SigningKey::from_pem("-----BEGIN PRIVATE KEY-----\nhunter2\n-----END PRIVATE KEY-----");
+    check(&format!(
+        "{error:?} {}",
+        error.as_ref().expect_err("no key")
+    ));
+}
+
+/// What a hostile token endpoint echoes of a request does not reach the error.
+#[tokio::test]
+async fn errors_show_no_secret() {
+    for answer in [
+        |seen: &mcp_exact_tests_auth::site::Seen| respond_json(400, &json!({"leaked": seen.body})),
+        |seen: &mcp_exact_tests_auth::site::Seen| {
+            respond_json(
+                200,
+                &json!({"access_token": "leaked", "token_type": seen.body}),
+            )
+        },
+    ] {
+        let authority = Authority::start(Knobs {
+            token: Some(answer),
+            ..Knobs::default()
+        })
+        .await;
+        let client = client(
+            &authority,
+            OAuth::new("x").user_agent(Redirected::default()),
+        );
+        let error = call(&client, &authority.endpoint())
+            .await
+            .expect_err("refused");
+        check(&format!("{error} {error:?}"));
+    }
+}
+
+/// Others can neither read nor replace what the store keeps.
+#[tokio::test]
+async fn stored_secrets_are_private() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("a").join("tokens");
+    let store = FileStore::new(&path);
+    assert_eq!(store.read("k").await, Ok(None));
+    store.write("k", &"one".into()).await.expect("written");
+    store.write("k", &"two".into()).await.expect("written");
+    assert_eq!(store.read("k").await, Ok(Some("two".into())));
+    let mode = |path: &std::path::Path| {
+        let metadata = std::fs::metadata(path).expect("it is there");
+        metadata.permissions().mode() & 0o777
+    };
+    assert_eq!(mode(&path), 0o700);
+    let files: Vec<_> = std::fs::read_dir(&path).expect("a folder").collect();
+    assert_eq!(files.len(), 1);
+    for file in files {
+        assert_eq!(mode(&file.expect("a file").path()), 0o600);
+    }
+    store.remove("k").await.expect("removed");
+    assert_eq!(store.read("k").await, Ok(None));
+    let open = std::fs::Permissions::from_mode(0o755);
+    std::fs::set_permissions(&path, open).expect("changed");
+    let error = store
+        .write("k", &"x".into())
+        .await
+        .expect_err("open to others");
+    assert!(error.contains("chmod 700"), "{error}");
+}
