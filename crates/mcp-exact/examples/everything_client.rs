@@ -6,6 +6,12 @@
 
 use std::env;
 
+use bytes::Bytes;
+use mcp_exact::auth::Secret;
+use mcp_exact::auth::client::{
+    AgentFuture, IdentityProvider, OAuth, Redirect, SigningKey, Url, UserAgent,
+};
+use mcp_exact::transport::http::client::{HttpClient, HyperClient};
 use mcp_exact::{
     Client, Connect, Definition, Error, Form, FormAnswer, JsonObject, Result, Revision, Root,
     SampleReply, SampleRequest, revisions,
@@ -18,6 +24,22 @@ use serde_json::{Map, Value, json};
 #[serde(rename_all = "camelCase", default)]
 struct Context {
     tool_calls: Vec<ToolCall>,
+    #[serde(flatten)]
+    credentials: Credentials,
+}
+
+/// Credentials of the scenarios about authorization.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Credentials {
+    client_id: Option<String>,
+    client_secret: Option<Secret>,
+    issuer: Option<String>,
+    private_key_pem: Option<Secret>,
+    idp_client_id: String,
+    idp_id_token: Secret,
+    idp_token_endpoint: String,
+    valid_jwt: Option<Secret>,
 }
 
 /// A call that the scenario wants.
@@ -48,7 +70,77 @@ fn context() -> Result<Context> {
     }
 }
 
-fn connect(url: &str) -> Result<Connect> {
+/// Signs in without a person: the suite redirects at once.
+struct Redirected;
+
+impl UserAgent for Redirected {
+    fn begin<'a>(&'a self, _: Option<&'a str>) -> AgentFuture<'a, Box<dyn Redirect>> {
+        Box::pin(async {
+            let redirect: Box<dyn Redirect> = Box::new(Self);
+            Ok(redirect)
+        })
+    }
+}
+
+impl Redirect for Redirected {
+    fn redirect_uri(&self) -> &str {
+        "http://127.0.0.1:8765/callback"
+    }
+
+    fn authorize(self: Box<Self>, url: Url) -> AgentFuture<'static, Secret> {
+        Box::pin(async move {
+            let request = http::Request::get(url.as_str()).body(Bytes::new());
+            let request = request.map_err(|error| error.to_string())?;
+            let client = HyperClient::default();
+            let response = client.send(request).await;
+            let response = response.map_err(|error| error.to_string())?;
+            let location = response.headers().get("location");
+            let location = location.and_then(|location| location.to_str().ok());
+            let query = location.and_then(|location| location.split_once('?'));
+            let (_, query) = query.ok_or("the server does not redirect")?;
+            Ok(Secret::new(query))
+        })
+    }
+}
+
+/// Returns how the client is authorized, as the context says.
+fn oauth(context: Credentials) -> Result<OAuth> {
+    if let Some(token) = context.valid_jwt {
+        return Ok(OAuth::workload(move || {
+            let token = token.clone();
+            async move { Ok(token) }
+        }));
+    }
+    let (secret, issuer) = (context.client_secret, context.issuer);
+    let Some(id) = context.client_id else {
+        return Ok(OAuth::cimd(
+            "https://conformance-test.local/client-metadata.json",
+        ));
+    };
+    if let Some(pem) = context.private_key_pem {
+        let key = SigningKey::from_pem(pem.expose())?;
+        return Ok(OAuth::client_credentials_key(id, key));
+    }
+    let secret = secret.unwrap_or_default();
+    if !context.idp_token_endpoint.is_empty() {
+        let token = context.idp_id_token;
+        let provider = IdentityProvider::new(
+            context.idp_token_endpoint,
+            context.idp_client_id,
+            move || {
+                let token = token.clone();
+                async move { Ok(token) }
+            },
+        );
+        return Ok(OAuth::enterprise(provider, id, secret));
+    }
+    Ok(match issuer {
+        Some(issuer) => OAuth::registered(issuer, id).secret(secret),
+        None => OAuth::client_credentials(id, secret),
+    })
+}
+
+fn connect(url: &str, credentials: Credentials) -> Result<Connect> {
     let connect = Client::connect(url)
         .identity("everything-client", "1.0.0")
         .on_elicit(fill_in)
@@ -58,7 +150,8 @@ fn connect(url: &str) -> Result<Connect> {
         .roots([Root {
             uri: "file:///workspace".to_owned(),
             name: Some("Workspace".to_owned()),
-        }]);
+        }])
+        .oauth(oauth(credentials)?.user_agent(Redirected));
     Ok(match revision()? {
         Some(revision) => connect.revision(revision),
         None => connect,
@@ -195,8 +288,9 @@ async fn main() -> Result {
         .nth(1)
         .ok_or_else(|| Error::msg("no URL; give the endpoint of the server as the argument"))?;
     let scenario = env::var("MCP_CONFORMANCE_SCENARIO").unwrap_or_default();
-    let context = context()?;
-    let client = connect(&url)?.await?;
+    let mut context = context()?;
+    let credentials = std::mem::take(&mut context.credentials);
+    let client = connect(&url, credentials)?.await?;
     match scenario.as_str() {
         "initialize" | "request-metadata" | "json-schema-ref-no-deref" => {
             list_tools(&client).await?;

@@ -27,12 +27,14 @@
 //! `macros`, `stdio`, `process`, `http-server` and `http-client` are on by default; `unix` adds Unix sockets, and
 //! `local` handlers whose futures are not `Send`, `logs` a layer of `tracing-subscriber` that sends events to clients, and
 //! `validation` the check of arguments and results against their JSON Schemas (without it, arguments are checked by
-//! decoding).
+//! decoding). `oauth-client` adds authorization of clients ([`Connect::oauth`]).
 
 #[cfg(all(doctest, feature = "macros", feature = "stdio"))]
 #[doc = include_str!("../README.md")]
 mod readme {}
 
+#[cfg(feature = "oauth-client")]
+pub use mcp_exact_auth as auth;
 pub use mcp_exact_transport as transport;
 #[doc(hidden)]
 pub use schemars;

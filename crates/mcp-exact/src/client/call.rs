@@ -99,6 +99,7 @@ impl Future for Request {
                     let outcome = ready!(Pin::new(pending).poll(cx));
                     this.state = State::Done;
                     let result = result_of(outcome)
+                        .map_err(|error| this.link.authorization().explain(error))
                         .inspect_err(|error| tracing::debug!("<- {}: {error}", this.method))?;
                     tracing::debug!("<- {}: result", this.method);
                     tracing::trace!("<- {}: {result}", this.method);

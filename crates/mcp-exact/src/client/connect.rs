@@ -12,6 +12,7 @@ use transport::{ConnectionOptions, Transport, memory_pair};
 
 use super::answer::{Form, FormAnswer, Handlers, SampleReply, SampleRequest};
 use super::link::{ClientLink, Dial, Settings};
+use super::oauth::Authorization;
 use super::{Client, ClientError};
 use crate::cx::Root;
 use crate::link::{CachedNegotiation, Identity, Json, Level, Limits, Revision};
@@ -52,6 +53,10 @@ pub struct Connect {
     settings: Settings,
     handlers: Handlers,
     cached: Option<CachedNegotiation>,
+    #[cfg(feature = "http-client")]
+    endpoint: Option<transport::http::client::HttpEndpoint>,
+    #[cfg(feature = "oauth-client")]
+    oauth: Option<mcp_exact_auth::client::OAuth>,
 }
 
 /// Makes the connection once the settings are known.
@@ -65,6 +70,10 @@ impl Connect {
             settings: Settings::new(identity),
             handlers: Handlers::default(),
             cached: None,
+            #[cfg(feature = "http-client")]
+            endpoint: None,
+            #[cfg(feature = "oauth-client")]
+            oauth: None,
         }
     }
 
@@ -120,13 +129,30 @@ impl Connect {
     pub(super) fn http(
         endpoint: Result<transport::http::client::HttpEndpoint, ClientError>,
     ) -> Self {
-        Self::new(endpoint.map(|endpoint| -> DialWith {
-            Box::new(move |_| {
-                Box::new(move |config, cached, handler| {
-                    Ok(endpoint.connect(config, cached, handler))
-                })
-            })
-        }))
+        let named = endpoint.as_ref().ok().cloned();
+        let mut connect = Self::new(endpoint.map(dial_http));
+        connect.endpoint = named;
+        connect
+    }
+
+    /// Obtains tokens for the server, when it demands them. Only for connections over HTTP: servers in other processes take
+    /// credentials from their environment.
+    ///
+    /// ```no_run
+    /// # async fn example() -> mcp_exact::Result {
+    /// use mcp_exact::Client;
+    /// use mcp_exact::auth::client::OAuth;
+    ///
+    /// let client = Client::connect("https://mcp.example.com/mcp")
+    ///     .oauth(OAuth::new("My program"))
+    ///     .await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[cfg(feature = "oauth-client")]
+    pub fn oauth(mut self, oauth: mcp_exact_auth::client::OAuth) -> Self {
+        self.oauth = Some(oauth);
+        self
     }
 
     /// Uses what an earlier connection to the same server has found out ([`Client::negotiation`]), which saves a probe.
@@ -236,13 +262,100 @@ impl Connect {
     async fn connect(mut self) -> Result<Client, ClientError> {
         self.settings.set_capabilities(self.handlers.capabilities());
         let wants_changes = self.handlers.change.is_some();
-        let dial = self.dial?(&self.settings);
-        let client =
-            Client(ClientLink::open(self.settings, self.handlers, self.cached, dial).await?);
+        let client = Client(self.open().await?);
         if wants_changes {
             client.listen_to_lists().await?;
         }
         Ok(client)
+    }
+
+    #[cfg(feature = "oauth-client")]
+    async fn open(mut self) -> Result<Arc<ClientLink>, ClientError> {
+        let Some(oauth) = self.oauth.take() else {
+            return self.dial().await;
+        };
+        let words = "authorization is for connections over HTTP; remove `.oauth(…)`";
+        let no_http = || ClientError::Config(words.to_owned());
+        // An endpoint that cannot be used has its error in the dial.
+        let _ = self.dial?;
+        let endpoint = self.endpoint.ok_or_else(no_http)?;
+        let (endpoint, client) = oauth_endpoint(endpoint, oauth)?;
+        let authorization = Authorization {
+            client: Some(client),
+        };
+        loop {
+            let dial = dial_http(endpoint.clone())(&self.settings);
+            let opened = ClientLink::open(
+                self.settings.clone(),
+                self.handlers.clone(),
+                self.cached,
+                dial,
+                authorization.clone(),
+            );
+            match opened.await {
+                Ok(link) => return Ok(link),
+                // The user may take longer to sign in than servers take to answer.
+                Err(_) if authorization.settled().await => {}
+                Err(error) => return Err(authorization.explain(error)),
+            }
+        }
+    }
+
+    #[cfg(not(feature = "oauth-client"))]
+    async fn open(self) -> Result<Arc<ClientLink>, ClientError> {
+        self.dial().await
+    }
+
+    async fn dial(self) -> Result<Arc<ClientLink>, ClientError> {
+        let dial = self.dial?(&self.settings);
+        let authorization = Authorization::default();
+        ClientLink::open(
+            self.settings,
+            self.handlers,
+            self.cached,
+            dial,
+            authorization,
+        )
+        .await
+    }
+}
+
+#[cfg(feature = "http-client")]
+fn dial_http(endpoint: transport::http::client::HttpEndpoint) -> DialWith {
+    Box::new(move |_| {
+        Box::new(move |config, cached, handler| Ok(endpoint.connect(config, cached, handler)))
+    })
+}
+
+/// Wraps the HTTP client of an endpoint.
+#[cfg(feature = "oauth-client")]
+fn oauth_endpoint(
+    endpoint: transport::http::client::HttpEndpoint,
+    oauth: mcp_exact_auth::client::OAuth,
+) -> Result<
+    (
+        transport::http::client::HttpEndpoint,
+        mcp_exact_auth::client::OAuthClient,
+    ),
+    ClientError,
+> {
+    let url = endpoint.target().to_string();
+    let mut wrapped = None;
+    let endpoint = endpoint.map_client(|inner| match oauth.client(&url, Arc::clone(&inner)) {
+        Ok(client) => {
+            let authorized: Arc<dyn transport::http::client::HttpClient> = Arc::new(client.clone());
+            wrapped = Some(Ok(client));
+            authorized
+        }
+        Err(error) => {
+            wrapped = Some(Err(error));
+            inner
+        }
+    });
+    match wrapped {
+        Some(Ok(client)) => Ok((endpoint, client)),
+        Some(Err(error)) => Err(ClientError::Authorization(Box::new(error))),
+        None => Err(ClientError::Lost),
     }
 }
 

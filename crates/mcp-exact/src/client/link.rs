@@ -20,6 +20,7 @@ use super::cache::Cache;
 #[cfg(feature = "validation")]
 use super::check::OutputChecks;
 use super::connect::{ClientChange, LogMessage};
+use super::oauth::Authorization;
 use crate::link::{
     CachedNegotiation, Identity, JsonObject, Level, Limits, PeerError, RequestKey, Revision,
     SendError,
@@ -103,6 +104,7 @@ pub(super) struct ClientLink {
     negotiation: CachedNegotiation,
     /// The subscription to the server's lists (from 2026-07-28 on).
     lists: Mutex<Option<PendingRequest>>,
+    authorization: Authorization,
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -128,6 +130,7 @@ impl ClientLink {
         handlers: Handlers,
         cached: Option<CachedNegotiation>,
         dial: Dial,
+        authorization: Authorization,
     ) -> Result<Arc<Self>, ClientError> {
         let defaults = settings.0.request_timeout;
         let shared = settings
@@ -159,7 +162,12 @@ impl ClientLink {
             info,
             negotiation,
             lists: Mutex::default(),
+            authorization,
         }))
+    }
+
+    pub(super) fn authorization(&self) -> &Authorization {
+        &self.authorization
     }
 
     /// Returns what is negotiated now: a session over HTTP may have been followed by another one.

@@ -10,6 +10,7 @@ mod check;
 mod connect;
 mod link;
 mod list;
+mod oauth;
 mod output;
 mod subscribe;
 mod task;
@@ -94,6 +95,10 @@ pub enum ClientError {
     /// The request cannot be sent to this server.
     #[error(transparent)]
     Send(#[from] SendError),
+    /// The server demands authorization, and no token could be had.
+    #[cfg(feature = "oauth-client")]
+    #[error(transparent)]
+    Authorization(Box<mcp_exact_auth::client::OAuthError>),
     /// The arguments are no JSON object.
     #[error("the arguments cannot be sent: {0}")]
     Arguments(String),
