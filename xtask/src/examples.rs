@@ -6,19 +6,21 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, bail};
 
-/// Builds examples of a package; returns their programs in the order of the names.
+/// Builds examples of a package with further features; returns their programs in the order of the names.
 ///
 /// # Errors
 /// When cargo cannot be started, or an example does not build.
 pub fn build<const N: usize>(
     root: &Path,
     package: &str,
+    features: &[&str],
     names: [&str; N],
 ) -> anyhow::Result<[PathBuf; N]> {
     let output = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
         .current_dir(root)
         .args(["build", "--locked", "--package", package])
         .args(names.iter().flat_map(|name| ["--example", name]))
+        .args(features.iter().flat_map(|feature| ["--features", feature]))
         .arg("--message-format=json-render-diagnostics")
         .stderr(Stdio::inherit())
         .output()

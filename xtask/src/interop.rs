@@ -165,9 +165,9 @@ struct Examples {
 
 impl Examples {
     fn build(root: &Path) -> anyhow::Result<Self> {
-        let [client, server] = examples::build(root, STDIO, ["stdio_client", "stdio_server"])?;
+        let [client, server] = examples::build(root, STDIO, &[], ["stdio_client", "stdio_server"])?;
         let [http_client, http_server] =
-            examples::build(root, HTTP, ["http_client", "http_server"])?;
+            examples::build(root, HTTP, &[], ["http_client", "http_server"])?;
         Ok(Self {
             client,
             server,
