@@ -125,15 +125,18 @@ impl Redirect for Loopback {
     fn authorize(self: Box<Self>, url: Url) -> AgentFuture<'static, Secret> {
         Box::pin(async move {
             (self.open)(&url)?;
+            let state = url.query_pairs().find(|(name, _)| name == "state");
+            let state = Secret::new(state.map_or(String::new(), |(_, state)| state.into_owned()));
             let late = |_| "nobody signed in within ten minutes".to_owned();
-            timeout(LIFETIME, self.wait()).await.map_err(late)?
+            timeout(LIFETIME, self.wait(&state)).await.map_err(late)?
         })
     }
 }
 
 impl Loopback {
-    /// Waits for the redirect. Other requests, such as that for an icon, are answered with 404.
-    async fn wait(&self) -> Result<Secret, String> {
+    /// Waits for the redirect. Other requests are answered with 404: that for an icon, and those of pages that guess the port
+    /// and know no state.
+    async fn wait(&self, state: &Secret) -> Result<Secret, String> {
         loop {
             let accepted = self.listener.accept().await;
             let (mut stream, _) = accepted.map_err(|error| error.to_string())?;
@@ -141,6 +144,7 @@ impl Loopback {
             let target = read.ok().flatten();
             let target = target.as_ref().map(Secret::expose);
             let query = target.and_then(|target| target.strip_prefix("/callback?"));
+            let query = query.filter(|query| has_state(query, state));
             let (status, text) = match query {
                 Some(_) => ("200 OK", &*self.page),
                 None => ("404 Not Found", "There is nothing here."),
@@ -157,6 +161,11 @@ impl Loopback {
             }
         }
     }
+}
+
+fn has_state(query: &str, state: &Secret) -> bool {
+    let mut pairs = url::form_urlencoded::parse(query.as_bytes());
+    pairs.any(|(name, value)| name == "state" && Secret::new(value) == *state)
 }
 
 /// Reads the target of a GET.
@@ -286,9 +295,14 @@ mod tests {
         let redirect = browser.begin(None).await.expect("a port");
         let uri = Url::parse(redirect.redirect_uri()).expect("a URL");
         let port = uri.port().expect("a port");
-        let waiting = tokio::spawn(redirect.authorize(uri));
+        let opened = Url::parse("https://as.example/?state=s").expect("a URL");
+        let waiting = tokio::spawn(redirect.authorize(opened));
         let mut answers = Vec::new();
-        for target in ["/favicon.ico", "/callback?code=a%20b&state=s"] {
+        for target in [
+            "/favicon.ico",
+            "/callback?code=x&state=guessed",
+            "/callback?code=a%20b&state=s",
+        ] {
             let mut stream = TcpStream::connect(("127.0.0.1", port)).await.expect("open");
             let request = format!("GET {target} HTTP/1.1\r\nHost: x\r\n\r\n");
             stream.write_all(request.as_bytes()).await.expect("sent");
@@ -296,7 +310,8 @@ mod tests {
             stream.read_to_string(&mut answer).await.expect("answered");
             answers.push(answer.lines().next().unwrap_or("").to_owned());
         }
-        assert_eq!(answers, ["HTTP/1.1 404 Not Found", "HTTP/1.1 200 OK"]);
+        let (no, yes) = ("HTTP/1.1 404 Not Found", "HTTP/1.1 200 OK");
+        assert_eq!(answers, [no, no, yes]);
         let query = waiting.await.expect("a task").expect("a query");
         assert_eq!(query.expose(), "code=a%20b&state=s");
     }

@@ -245,7 +245,17 @@ impl Flow {
             true => ServerMetadata::assumed(&stored.issuer),
             false => server_metadata(&self.fetch, &self.options, &stored.issuer).await?,
         };
-        self.refresh(&used, &server).await
+        match self.refresh(&used, &server).await {
+            Err(error) if !error.is_transient() => {
+                // The token still holds for a moment; it is not refreshed again.
+                self.keep(StoredToken {
+                    refresh_token: None,
+                    ..stored.clone()
+                })
+                .await
+            }
+            refreshed => refreshed,
+        }
     }
 
     async fn renew_now(
@@ -500,9 +510,10 @@ impl Flow {
             resource,
             scopes: asked,
         };
+        if let Some(endpoint) = &server.authorization_endpoint {
+            self.fetch.check("the authorization endpoint", endpoint)?;
+        }
         let (pending, url) = Pending::begin(server, request, SystemTime::now())?;
-        self.fetch
-            .check("the authorization endpoint", url.as_str())?;
         let query = redirect.authorize(url).await;
         let query = query.map_err(OAuthError::UserAgent)?;
         let grant = pending.answer(&query, SystemTime::now())?;

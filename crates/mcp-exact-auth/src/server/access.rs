@@ -221,11 +221,16 @@ pub(super) fn check(
     if is_bound_otherwise {
         return Err(invalid("the token is bound in a way that is not supported"));
     }
+    let client_id = parsed.client_id.or(parsed.azp);
+    if parsed.sub.is_none() && client_id.is_none() {
+        // All such tokens would be one principal.
+        return Err(invalid("the token names neither a subject nor a client"));
+    }
     let scopes = parsed.scope.or(parsed.scp);
     Ok(Access(Arc::new(Inner {
         issuer,
         subject: parsed.sub,
-        client_id: parsed.client_id.or(parsed.azp),
+        client_id,
         scopes: scopes.map_or(Scopes::default(), |scopes| scopes.scopes()),
         expires: UNIX_EPOCH + Duration::from_secs_f64(expires.min(LATEST)),
         key,
@@ -275,6 +280,7 @@ mod tests {
                 "issuer",
             ),
             (r#""iss":"https://as.example","#, "", "issuer"),
+            (r#""sub":"u","client_id":"c","#, "", "neither"),
             ("1001", "941", ok),
             ("1001", "940", "expired"),
             ("1001", "-1e300", "no expiry"),

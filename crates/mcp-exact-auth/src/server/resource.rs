@@ -288,7 +288,10 @@ impl ResourceServer {
             match verifier.verify(token).await {
                 Ok(access) => return Ok(access),
                 Err(TokenError::Invalid(words)) => refused = Some(words),
-                Err(TokenError::Unavailable(_)) => is_unavailable = true,
+                Err(TokenError::Unavailable(words)) => {
+                    tracing::warn!(reason = words, "a token could not be verified");
+                    is_unavailable = true;
+                }
             }
         }
         match is_unavailable {

@@ -170,7 +170,10 @@ impl Jwks {
                 *keys = Some(Arc::clone(&kept));
                 Ok(kept)
             }
-            Err(error) => before.ok_or(error),
+            Err(error) => {
+                tracing::warn!(%error, "the keys of an issuer could not be refreshed");
+                before.ok_or(error)
+            }
         }
     }
 

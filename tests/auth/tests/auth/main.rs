@@ -4,3 +4,4 @@ mod client;
 mod processes;
 mod resource;
 mod secrets;
+mod server;
