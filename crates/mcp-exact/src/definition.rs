@@ -130,8 +130,9 @@ macro_rules! common_setters {
                     self
                 }
 
-                /// Sets a label that [`visible`](crate::ServerBuilder::visible) can decide by, such as an OAuth scope. It is
-                /// not advertised.
+                /// Sets the OAuth scopes that callers need, with spaces between. They are checked over HTTP with authentication
+                /// ([`Server::http`](crate::Server::http)); [`visible`](crate::ServerBuilder::visible) can decide by them
+                /// too. They are not advertised.
                 #[must_use]
                 pub fn scope(mut self, scope: impl Into<String>) -> Self {
                     self.common.scope = Some(scope.into());

@@ -255,6 +255,22 @@ impl FromCall for Option<Principal> {
     }
 }
 
+/// What the access token says; a call without one ends with an error.
+#[cfg(feature = "oauth-server")]
+impl FromCall for mcp_exact_auth::server::Access {
+    fn from_call(call: &Call) -> Result<Self, Error> {
+        let missing = || Error::msg("the request has no access token; authorize and call again");
+        call.cx().access().cloned().ok_or_else(missing)
+    }
+}
+
+#[cfg(feature = "oauth-server")]
+impl FromCall for Option<mcp_exact_auth::server::Access> {
+    fn from_call(call: &Call) -> Result<Self, Error> {
+        Ok(call.cx().access().cloned())
+    }
+}
+
 impl FromCall for Revision {
     fn from_call(call: &Call) -> Result<Self, Error> {
         Ok(call.cx().revision())

@@ -27,13 +27,14 @@
 //! `macros`, `stdio`, `process`, `http-server` and `http-client` are on by default; `unix` adds Unix sockets, and
 //! `local` handlers whose futures are not `Send`, `logs` a layer of `tracing-subscriber` that sends events to clients, and
 //! `validation` the check of arguments and results against their JSON Schemas (without it, arguments are checked by
-//! decoding). `oauth-client` adds authorization of clients ([`Connect::oauth`]).
+//! decoding). `oauth-client` adds authorization of clients (`Connect::oauth`), `oauth-server` that of servers
+//! (`auth::server::ResourceServer`, and `Access` as an argument of handlers).
 
 #[cfg(all(doctest, feature = "macros", feature = "stdio"))]
 #[doc = include_str!("../README.md")]
 mod readme {}
 
-#[cfg(feature = "oauth-client")]
+#[cfg(any(feature = "oauth-client", feature = "oauth-server"))]
 pub use mcp_exact_auth as auth;
 pub use mcp_exact_transport as transport;
 #[doc(hidden)]

@@ -159,6 +159,13 @@ impl Request {
         http.map_or(&[], |http| &http.headers)
     }
 
+    /// Returns what the token of the request says, once it was verified.
+    #[cfg(feature = "oauth-server")]
+    pub(crate) fn access(&self) -> Option<&mcp_exact_auth::server::Access> {
+        let http = self.incoming.context().cx.http.as_ref()?;
+        http.extensions.get()
+    }
+
     /// Returns what the transport knows of the request.
     pub(crate) fn context(&self) -> &RequestContext {
         &self.incoming.context().cx

@@ -270,6 +270,13 @@ impl Cx {
         self.0.request.principal()
     }
 
+    /// Returns what the access token of the request says; `None` without a resource server. The token itself is for no
+    /// handler to see.
+    #[cfg(feature = "oauth-server")]
+    pub fn access(&self) -> Option<&mcp_exact_auth::server::Access> {
+        self.0.request.access()
+    }
+
     /// Returns a header of the HTTP request, by its name in any case; `None` on other transports.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.0.request.header(name)

@@ -10,6 +10,8 @@ mod dispatch;
 mod page;
 mod runner;
 mod runtime;
+#[cfg(feature = "http-server")]
+mod scopes;
 mod serve;
 mod tasks;
 mod visibility;

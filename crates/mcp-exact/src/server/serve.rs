@@ -66,12 +66,19 @@ impl Server {
     }
 
     /// Returns the service for Streamable HTTP, and for HTTP+SSE beside it: a `tower` service, which an application can mount.
+    ///
+    /// With [`authenticate`](transport::http::server::HttpServerOptions::authenticate), calls of tools, resources and prompts
+    /// that have a [`scope`](crate::Tool::scope) need it: without it they get status 403 and do not reach the handler.
     #[cfg(feature = "http-server")]
     pub fn http(
         &self,
-        options: transport::http::server::HttpServerOptions,
+        mut options: transport::http::server::HttpServerOptions,
     ) -> transport::http::server::HttpService {
         let (settings, handler) = self.endpoint();
+        let server = self.clone();
+        options
+            .required_scopes
+            .get_or_insert_with(|| Arc::new(move |message| server.required_scopes(message)));
         transport::http::server::HttpService::new(settings, handler, options)
     }
 

@@ -22,6 +22,20 @@ impl<'r> Caller<'r> {
         self.0.principal()
     }
 
+    /// Returns what the access token of the request says; `None` without a resource server.
+    #[cfg(feature = "oauth-server")]
+    pub fn access(&self) -> Option<&'r mcp_exact_auth::server::Access> {
+        self.0.access()
+    }
+
+    /// Returns true if the access token grants all of these scopes, which are written with spaces between.
+    #[cfg(feature = "oauth-server")]
+    pub fn has_scope(&self, scopes: &str) -> bool {
+        let mut scopes = scopes.split_whitespace();
+        self.access()
+            .is_some_and(|access| scopes.all(|scope| access.scopes().contains(scope)))
+    }
+
     /// Returns a header of the HTTP request, by its name in any case.
     pub fn header(&self, name: &str) -> Option<&'r str> {
         self.0.header(name)
