@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use xtask::bench::{self, Bench};
 use xtask::{
-    codegen, conformance, diff, interop, miri, nightly, package, page, quickstart, schema, test,
+    codegen, conformance, diff, interop, miri, nightly, package, page, providers, quickstart, schema, test,
     transcripts, workspace_root,
 };
 
@@ -34,6 +34,8 @@ enum Task {
     },
     /// Run the official conformance suite against our server and our client.
     Conformance(conformance::Arguments),
+    /// Run our OAuth clients and resource servers with authorization servers of other people.
+    Providers,
     /// Say what changed between two revisions, or write one page over all of them.
     Diff(diff::Arguments),
     /// Run the stdio examples against the official SDKs, in both directions.
@@ -174,6 +176,7 @@ fn run(task: Task) -> anyhow::Result<()> {
         },
         Task::Codegen { check } => codegen::run(&root, check),
         Task::Conformance(arguments) => conformance::run(&root, &arguments),
+        Task::Providers => providers::run(&root),
         Task::Diff(arguments) => diff::run(&root, &arguments),
         Task::Interop(arguments) => interop::run(&root, &arguments),
         Task::Miri => miri::run(&root),

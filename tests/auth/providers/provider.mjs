@@ -1,0 +1,69 @@
+// An authorization server of oidc-provider that signs its one user in without asking.
+// node provider.mjs RESOURCE JWK: prints its issuer; JWK is the public key of the client `keyed`.
+import { generateKeyPairSync } from 'node:crypto';
+import { createServer } from 'node:net';
+import { Provider } from 'oidc-provider';
+
+const [resource, jwk] = process.argv.slice(2);
+const free = await new Promise((resolve) => {
+  const server = createServer().listen(0, '127.0.0.1', () => {
+    const { port } = server.address();
+    server.close(() => resolve(port));
+  });
+});
+const issuer = `http://127.0.0.1:${free}`;
+const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+const key = { ...privateKey.export({ format: 'jwk' }), kid: 'k', alg: 'ES256', use: 'sig' };
+const machine = { grant_types: ['client_credentials'], redirect_uris: [], response_types: [], scope: 'read write' };
+
+const provider = new Provider(issuer, {
+  clients: [
+    { ...machine, client_id: 'secret', client_secret: 'a secret of the client' },
+    {
+      ...machine,
+      client_id: 'keyed',
+      token_endpoint_auth_method: 'private_key_jwt',
+      token_endpoint_auth_signing_alg: 'ES256',
+      jwks: { keys: [JSON.parse(jwk)] },
+    },
+  ],
+  cookies: { keys: ['of a test'] },
+  features: {
+    clientCredentials: { enabled: true },
+    devInteractions: { enabled: false },
+    dPoP: { enabled: true },
+    registration: { enabled: true },
+    resourceIndicators: {
+      enabled: true,
+      getResourceServerInfo: (ctx, indicator) => ({
+        scope: 'read write',
+        audience: indicator,
+        accessTokenFormat: 'jwt',
+        accessTokenTTL: 600,
+        jwt: { sign: { alg: 'ES256' } },
+      }),
+      useGrantedResource: () => true,
+    },
+  },
+  findAccount: (ctx, id) => ({ accountId: id, claims: () => ({ sub: id }) }),
+  interactions: { url: (ctx, interaction) => `/interaction/${interaction.uid}` },
+  jwks: { keys: [key] },
+  pkce: { required: () => true },
+  rotateRefreshToken: true,
+  scopes: ['openid', 'offline_access', 'read', 'write'],
+});
+
+provider.use(async (ctx, next) => {
+  if (!ctx.path.startsWith('/interaction/')) return next();
+  const { params, prompt, session } = await provider.interactionDetails(ctx.req, ctx.res);
+  let result = { login: { accountId: 'user' } };
+  if (prompt.name === 'consent') {
+    const grant = new provider.Grant({ accountId: session.accountId, clientId: params.client_id });
+    grant.addOIDCScope(params.scope ?? '');
+    grant.addResourceScope(resource, params.scope ?? '');
+    result = { consent: { grantId: await grant.save() } };
+  }
+  ctx.redirect(await provider.interactionResult(ctx.req, ctx.res, result, { mergeWithLastSubmission: true }));
+});
+provider.on('server_error', (ctx, error) => console.error(error));
+provider.listen(free, '127.0.0.1', () => console.log(issuer));
