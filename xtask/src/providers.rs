@@ -8,12 +8,19 @@ use std::process::Command;
 
 use anyhow::{Context, bail};
 
-use crate::interop::install::quietly;
+use crate::interop::{self, install::quietly};
 
 /// The files that say what is installed.
 const PINS: [&str; 2] = ["package.json", "package-lock.json"];
-/// The programs that start a provider.
-const PROGRAMS: [&str; 2] = ["mock.mjs", "provider.mjs"];
+/// The programs that start a provider or a peer.
+const PROGRAMS: [&str; 4] = [
+    "mock.mjs",
+    "provider.mjs",
+    "python_client.py",
+    "python_server.py",
+];
+/// The peer of `cargo xtask interop` whose Python runs the programs of the Python SDK.
+const PYTHON: &str = "python-2.3.0";
 /// Copy of the pins that were installed; written last.
 const STAMP: &str = "installed.txt";
 
@@ -25,10 +32,12 @@ pub fn run(root: &Path) -> anyhow::Result<()> {
     let source = root.join("tests").join("auth").join("providers");
     let target = root.join("target").join("providers");
     install(&source, &target)?;
+    let python = interop::interpreter(root, PYTHON)?;
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let status = Command::new(cargo)
         .current_dir(root)
         .env("MCP_EXACT_PROVIDERS", &target)
+        .env("MCP_EXACT_PYTHON", python)
         .args(["test", "--locked", "--package", "mcp-exact-tests-auth"])
         .args(["--test", "providers", "--", "--ignored"])
         .status()

@@ -1,10 +1,10 @@
 // An authorization server of oidc-provider that signs its one user in without asking.
-// node provider.mjs RESOURCE JWK: prints its issuer; JWK is the public key of the client `keyed`.
+// node provider.mjs JWK: prints its issuer; JWK is the public key of the client `keyed`.
 import { generateKeyPairSync } from 'node:crypto';
 import { createServer } from 'node:net';
 import { Provider } from 'oidc-provider';
 
-const [resource, jwk] = process.argv.slice(2);
+const [jwk] = process.argv.slice(2);
 const free = await new Promise((resolve) => {
   const server = createServer().listen(0, '127.0.0.1', () => {
     const { port } = server.address();
@@ -17,6 +17,7 @@ const key = { ...privateKey.export({ format: 'jwk' }), kid: 'k', alg: 'ES256', u
 const machine = { grant_types: ['client_credentials'], redirect_uris: [], response_types: [], scope: 'read write' };
 
 const provider = new Provider(issuer, {
+  clientDefaults: { id_token_signed_response_alg: 'ES256' },
   clients: [
     { ...machine, client_id: 'secret', client_secret: 'a secret of the client' },
     {
@@ -60,7 +61,9 @@ provider.use(async (ctx, next) => {
   if (prompt.name === 'consent') {
     const grant = new provider.Grant({ accountId: session.accountId, clientId: params.client_id });
     grant.addOIDCScope(params.scope ?? '');
-    grant.addResourceScope(resource, params.scope ?? '');
+    for (const resource of [params.resource ?? []].flat()) {
+      grant.addResourceScope(resource, params.scope ?? '');
+    }
     result = { consent: { grantId: await grant.save() } };
   }
   ctx.redirect(await provider.interactionResult(ctx.req, ctx.res, result, { mergeWithLastSubmission: true }));

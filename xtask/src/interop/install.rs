@@ -22,6 +22,11 @@ pub(super) struct Installed {
 }
 
 impl Installed {
+    /// Returns the interpreter, which finds the packages of the peer.
+    pub(super) fn interpreter(&self) -> &Path {
+        &self.interpreter
+    }
+
     /// The command that starts a program in a mode.
     pub(super) fn command(&self, mode: &Mode) -> Vec<OsString> {
         let mut command = vec![
