@@ -190,9 +190,7 @@ pub enum OAuthError {
         description: Option<String>,
     },
     /// A URL leads to an address that must not be reached (server-side request forgery).
-    #[error(
-        "{what} `{url}` was not opened: {reason}; allow it with `allow_private_addresses` if the network is trusted"
-    )]
+    #[error("{what} `{url}` was not opened: {reason}")]
     Blocked {
         /// What the URL is.
         what: &'static str,

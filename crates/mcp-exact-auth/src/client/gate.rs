@@ -40,7 +40,9 @@ impl Gate {
         }
         match address(&url).is_none_or(|address| self.0.allow(address)) {
             true => Ok(url),
-            false => Err(blocked("it leads to a private or reserved address")),
+            false => Err(blocked(
+                "it leads to a private or reserved address; `allow_private_addresses` allows it in a trusted network",
+            )),
         }
     }
 }

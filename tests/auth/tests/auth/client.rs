@@ -195,7 +195,7 @@ async fn attacks_end_with_an_error() {
             knobs(|k| {
                 k.metadata = |m, _| m["authorization_endpoint"] = json!("javascript:alert(1)")
             }),
-            "no URL of HTTP",
+            "no absolute URL of HTTP",
         ),
         (
             "the token endpoint redirects",
