@@ -7,6 +7,7 @@ await server.issuer.keys.generate('ES256');
 server.service.on('beforeTokenSigning', (token, request) => {
   token.payload.aud = request.body?.resource ?? resource;
   token.payload.scope = request.body?.scope ?? 'read';
+  token.payload.client_id ??= request.body?.client_id ?? 'unknown';
 });
 await server.start(0, '127.0.0.1');
 server.issuer.url = `http://127.0.0.1:${server.address().port}`;

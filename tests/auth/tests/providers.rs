@@ -143,6 +143,8 @@ async fn spawn(program: &str, arguments: &[&str]) -> (Child, String) {
     let mut line = String::new();
     let mut output = BufReader::new(output);
     output.read_line(&mut line).await.expect("it prints");
+    // A program that goes on printing must find a reader.
+    tokio::spawn(async move { tokio::io::copy(&mut output, &mut tokio::io::sink()).await });
     (child, line.trim_end().to_owned())
 }
 
