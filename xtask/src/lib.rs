@@ -12,7 +12,6 @@ pub mod examples;
 pub mod interop;
 pub mod miri;
 pub mod nightly;
-pub mod origin;
 pub mod package;
 pub mod page;
 pub mod providers;

@@ -7,8 +7,8 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use xtask::bench::{self, Bench};
 use xtask::{
-    codegen, conformance, diff, interop, miri, nightly, package, page, providers, quickstart, schema, test,
-    transcripts, workspace_root,
+    codegen, conformance, diff, interop, miri, nightly, package, page, providers, quickstart,
+    schema, test, transcripts, workspace_root,
 };
 
 /// The commands that build this workspace.
