@@ -422,7 +422,7 @@ async fn tasks_belong_to_their_principal() {
     impl Authenticate for ByHeader {
         fn authenticate<'a>(
             &'a self,
-            request: &'a http::request::Parts,
+            request: &'a mut http::request::Parts,
         ) -> mcp_exact::transport::http::server::AuthFuture<'a> {
             let name = request
                 .headers
