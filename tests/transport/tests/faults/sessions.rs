@@ -10,7 +10,7 @@ use tokio::io::AsyncReadExt;
 struct Names;
 
 impl Authenticate for Names {
-    fn authenticate<'a>(&'a self, request: &'a http::request::Parts) -> AuthFuture<'a> {
+    fn authenticate<'a>(&'a self, request: &'a mut http::request::Parts) -> AuthFuture<'a> {
         let name = request.headers.get("authorization");
         let name = name.and_then(|name| name.to_str().ok());
         Box::pin(async move { Ok(name.map(|name| Principal(name.to_owned()))) })
