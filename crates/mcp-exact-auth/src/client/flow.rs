@@ -502,7 +502,7 @@ impl Flow {
         let redirect = redirect.map_err(OAuthError::UserAgent)?;
         let redirect_uri = redirect.redirect_uri().to_owned();
         check_redirect(&redirect_uri)?;
-        let client = self.client(server, &redirect_uri, asked).await?;
+        let client = self.client(server, &redirect_uri).await?;
         let resource = Some(&*found.resource).filter(|_| found.sends_resource);
         let request = Asked {
             client_id: &client.id,
@@ -670,7 +670,6 @@ impl Flow {
         &self,
         server: &ServerMetadata,
         redirect_uri: &str,
-        asked: &Scopes,
     ) -> Result<ClientId, OAuthError> {
         let configured = self.configured_client(server).await;
         let (Some(registration_endpoint), true) = (
@@ -694,7 +693,7 @@ impl Flow {
         if let Some(stored) = stored.filter(is_usable) {
             return Ok(dynamic(stored));
         }
-        let body = register::body(&self.options.name, redirect_uri, asked, server);
+        let body = register::body(&self.options.name, redirect_uri, server);
         let what = "the registration endpoint";
         let response = self
             .fetch

@@ -11,16 +11,10 @@ use super::request::plain;
 use super::store::StoredClient;
 use crate::locate;
 use crate::metadata::ServerMetadata;
-use crate::scope::Scopes;
 use crate::secret::Secret;
 
-/// Returns the body of a registration.
-pub(crate) fn body(
-    name: &str,
-    redirect_uri: &str,
-    scopes: &Scopes,
-    server: &ServerMetadata,
-) -> Value {
+/// Returns the body of a registration. It names no scopes: servers take them as a limit, which a later step-up would exceed.
+pub(crate) fn body(name: &str, redirect_uri: &str, server: &ServerMetadata) -> Value {
     let lists =
         |method: &str| ServerMetadata::lists(&server.token_endpoint_auth_methods_supported, method);
     // A client that runs where its user is keeps no secret, so it is public where the server allows that.
@@ -33,18 +27,14 @@ pub(crate) fn body(
         Some(url) => is_loopback(&url),
         None => true,
     };
-    let mut body = json!({
+    json!({
         "client_name": name,
         "redirect_uris": [redirect_uri],
         "grant_types": ["authorization_code", "refresh_token"],
         "response_types": ["code"],
         "token_endpoint_auth_method": method,
         "application_type": if is_native { "native" } else { "web" },
-    });
-    if !scopes.is_empty() {
-        body["scope"] = json!(scopes.to_string());
-    }
-    body
+    })
 }
 
 #[derive(Deserialize)]
@@ -133,7 +123,7 @@ mod tests {
                 "native",
             ),
         ] {
-            let body = body("x", uri, &Scopes::default(), &server(methods));
+            let body = body("x", uri, &server(methods));
             assert_eq!(body["token_endpoint_auth_method"], method);
             assert_eq!(body["application_type"], kind);
             assert_eq!(body.get("scope"), None);
