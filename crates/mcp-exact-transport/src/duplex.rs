@@ -24,6 +24,7 @@ use crate::endpoint::{
     Endpoint, Internal, Readers, RequestContext, ServerDispatch, ServerEndpoint, ServerHandler,
     Shared, Signal,
 };
+use crate::observe;
 use crate::transport::Transport;
 
 /// Bytes that wait in a transport before no more output is taken from the endpoint.
@@ -87,13 +88,13 @@ pub async fn serve(
     let context = FrameContext::new(RequestContext::default());
     let mut driver = Driver::new(shared, transport, context, notify, options);
     let mut shutdown = std::pin::pin!(shutdown);
-    let result = poll_fn(|cx| {
+    let serving = poll_fn(|cx| {
         if !driver.is_draining && shutdown.as_mut().poll(cx).is_ready() {
             driver.drain();
         }
         driver.poll(cx)
-    })
-    .await;
+    });
+    let result = observe::connection("duplex", None, serving).await;
     drop(driver);
     Ok(result?)
 }
@@ -115,7 +116,8 @@ pub fn connect(
     let handle = ClientHandle::of(&shared);
     let task = tokio::spawn(async move {
         let _end = EndOfConnection(Arc::clone(&shared));
-        let result = poll_fn(|cx| driver.poll(cx)).await;
+        let serving = poll_fn(|cx| driver.poll(cx));
+        let result = observe::connection("duplex", None, serving).await;
         let reason = match result {
             Ok(()) => ConnectError::Transport("the server closed the connection".to_owned()),
             Err(error) => ConnectError::Transport(format!("the connection broke: {error}")),

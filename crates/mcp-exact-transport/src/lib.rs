@@ -46,6 +46,8 @@
 //! - HTTP: `Host` and `Origin` have to be loopback names unless the options say otherwise; ids of sessions are 128 random bits; a
 //!   session belongs to the principal that began it; messages, headers, connections, sessions, queues and the event log are limited;
 //!   clients that send or read too slowly are cut off.
+//! - TLS: with the feature `tls`, by rustls, for the listener and for the client. Without it, a proxy in front of the server speaks
+//!   it, and clients connect to plain HTTP alone.
 //! - Standard streams: nothing but messages can be written to standard output once the transport has them; what the program prints
 //!   goes to standard error.
 //! - Child processes: a process group or job that does not outlive its driver.
@@ -75,7 +77,7 @@ pub mod http;
 mod line;
 #[cfg(feature = "tokio")]
 mod memory;
-#[cfg(any(feature = "http-server", feature = "process"))]
+#[cfg(any(feature = "tokio", feature = "http-server", feature = "process"))]
 mod observe;
 #[cfg(feature = "process")]
 mod process;

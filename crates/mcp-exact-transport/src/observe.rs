@@ -2,6 +2,71 @@
 //!
 //! Messages, arguments, headers and queries are never part of it.
 
+/// Returns true if somebody wants to know about the current request.
+#[cfg(feature = "http-server")]
+pub(crate) fn is_observed() -> bool {
+    #[cfg(feature = "tracing")]
+    return !tracing::Span::current().is_disabled();
+    #[cfg(not(feature = "tracing"))]
+    false
+}
+
+/// Adds to the span of a request which revision it speaks, as far as that is known, and the number of its session in this process:
+/// ids of sessions are secrets.
+#[cfg(feature = "http-server")]
+pub(crate) fn request_of(revision: Option<&str>, session: Option<u64>) {
+    #[cfg(feature = "tracing")]
+    {
+        let span = tracing::Span::current();
+        if let Some(revision) = revision {
+            span.record("revision", revision);
+        }
+        if let Some(session) = session {
+            span.record("session", session);
+        }
+    }
+    #[cfg(not(feature = "tracing"))]
+    let _ = (revision, session);
+}
+
+/// Puts a connection into a span of its own, with the kind of its transport and, over HTTP, the address of its client.
+#[cfg(feature = "tokio")]
+pub(crate) fn connection<F: Future>(
+    transport: &'static str,
+    remote: Option<std::net::SocketAddr>,
+    serving: F,
+) -> impl Future<Output = F::Output> {
+    #[cfg(feature = "tracing")]
+    let serving = {
+        let span = tracing::debug_span!("connection", transport, remote = tracing::field::Empty);
+        if let Some(remote) = remote {
+            span.record("remote", tracing::field::display(remote));
+        }
+        tracing::Instrument::instrument(serving, span)
+    };
+    #[cfg(not(feature = "tracing"))]
+    let _ = (transport, remote);
+    serving
+}
+
+/// Notes that a session begins, with its number in this process.
+#[cfg(feature = "http-server")]
+pub(crate) fn session_begun(session: u64) {
+    #[cfg(feature = "tracing")]
+    tracing::debug!(session, "a session begins");
+    #[cfg(not(feature = "tracing"))]
+    let _ = session;
+}
+
+/// Notes that a session ends.
+#[cfg(feature = "http-server")]
+pub(crate) fn session_ended(session: u64) {
+    #[cfg(feature = "tracing")]
+    tracing::debug!(session, "a session ends");
+    #[cfg(not(feature = "tracing"))]
+    let _ = session;
+}
+
 /// Notes that a store outside of the process failed, where the transport goes on without it.
 #[cfg(feature = "http-server")]
 pub(crate) fn store_failed(what: &'static str, error: &dyn std::fmt::Display) {

@@ -7,10 +7,12 @@ use std::time::Duration;
 use http_body_util::BodyExt;
 use mcp_exact_tests_transport::echo;
 use mcp_exact_tests_transport::http::{INITIALIZE, Random, call, respond, stateless_call};
-use mcp_exact_transport::event_log::{EventLog, MemoryEventLog};
+use mcp_exact_transport::event_log::{EventLog, MemoryEventLog, StoreFuture};
 use mcp_exact_transport::http::server::{HttpServerOptions, HttpService};
 use mcp_exact_transport::sse::{Decoded, Decoder};
-use mcp_exact_transport::store::MemorySessionStore;
+use mcp_exact_transport::store::{
+    MemorySessionStore, SessionRecord, SessionStore, SessionStoreError,
+};
 
 fn service(options: HttpServerOptions) -> HttpService {
     HttpService::new(echo::server_settings(), Arc::new(echo::handle), options)
@@ -184,4 +186,102 @@ async fn sessions_outlive_their_process() {
             .status(),
         404
     );
+}
+
+/// A seal that is enough for a test: it repeats what it is bound to.
+#[derive(Debug)]
+struct Repeating;
+
+impl mcp_exact_session::Seal for Repeating {
+    fn seal(&self, payload: &str, context: &[u8]) -> String {
+        format!("{payload}.{}", context.len())
+    }
+
+    fn open(&self, sealed: &str, context: &[u8]) -> Option<String> {
+        let payload = sealed.strip_suffix(&format!(".{}", context.len()))?;
+        Some(payload.to_owned())
+    }
+}
+
+/// A store that counts how often it is asked.
+#[derive(Default)]
+struct Counting {
+    store: MemorySessionStore,
+    loads: std::sync::atomic::AtomicUsize,
+}
+
+impl SessionStore for Counting {
+    fn save<'a>(
+        &'a self,
+        id: &'a str,
+        record: SessionRecord,
+        lifetime: Duration,
+    ) -> StoreFuture<'a, (), SessionStoreError> {
+        self.store.save(id, record, lifetime)
+    }
+
+    fn load<'a>(
+        &'a self,
+        id: &'a str,
+    ) -> StoreFuture<'a, Option<SessionRecord>, SessionStoreError> {
+        self.loads
+            .fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        self.store.load(id)
+    }
+
+    fn remove<'a>(&'a self, id: &'a str) -> StoreFuture<'a, bool, SessionStoreError> {
+        self.store.remove(id)
+    }
+}
+
+#[tokio::test]
+async fn forged_session_ids_ask_no_store() {
+    let store = Arc::new(Counting::default());
+    let start = || {
+        service(HttpServerOptions {
+            session_store: Some(Arc::clone(&store) as _),
+            session_ids: Some(Arc::new(Repeating)),
+            ..HttpServerOptions::default()
+        })
+    };
+    let id = begin(&start()).await;
+    let loads = || store.loads.load(std::sync::atomic::Ordering::Relaxed);
+    let second = start();
+    for (id, status, asked) in [
+        ("0123456789abcdef0123456789abcdef", 404, 0),
+        ("0123456789abcdef0123456789abcdef.1", 404, 0),
+        (id.as_str(), 200, 1),
+    ] {
+        let session = [("mcp-session-id", id)];
+        let response = respond(&second, "POST", &session, &call(2, "echo", "")).await;
+        assert_eq!(
+            (response.status().as_u16(), loads()),
+            (status, asked),
+            "{id}"
+        );
+    }
+}
+
+/// A snapshot that is due is saved before the output of the request that makes it due leaves (`SnapshotDue::Now`).
+#[tokio::test]
+async fn sessions_are_saved_before_output() {
+    let store = Arc::new(MemorySessionStore::default());
+    let service = service(HttpServerOptions {
+        session_store: Some(Arc::clone(&store) as _),
+        ..HttpServerOptions::default()
+    });
+    let id = begin(&service).await;
+    let session = [("mcp-session-id", id.as_str())];
+    // More streams and requests to the client than one snapshot reserves numbers for.
+    for n in 0..600 {
+        let response = respond(&service, "POST", &session, &call(n, "echo", "")).await;
+        assert_eq!(response.status(), 200);
+        let record = store.load(&id).await.expect("loaded").expect("a record");
+        let snapshot: mcp_exact_session::Snapshot = record.snapshot.parse().expect("a snapshot");
+        assert!(
+            snapshot.last_stream > u64::from(n),
+            "{n} {}",
+            snapshot.last_stream
+        );
+    }
 }

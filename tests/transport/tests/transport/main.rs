@@ -4,6 +4,7 @@ mod client;
 mod cuts;
 mod hardening;
 mod http;
+mod independent;
 mod memory;
 mod shared;
 #[cfg(unix)]

@@ -22,6 +22,8 @@ use tokio::task::JoinHandle;
 
 pub use send::{HttpBody, HttpClient, HttpClientError, HttpFuture, HyperClient};
 pub use target::InvalidTarget;
+#[cfg(feature = "tls")]
+pub use tokio_rustls::rustls;
 
 use crate::clock;
 use crate::duplex::Wake;

@@ -18,7 +18,7 @@ use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncWrite, Interest};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
@@ -29,6 +29,12 @@ use super::service::HttpService;
 
 /// What a client of HTTP/2 with prior knowledge sends first (RFC 9113, section 3.4).
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+/// Name of HTTP/2 in ALPN (RFC 9113, section 3.2).
+#[cfg(feature = "tls")]
+const H2: &[u8] = b"h2";
+/// How long what was sent to a client may stay without an acknowledgement.
+#[cfg(target_os = "linux")]
+const UNACKNOWLEDGED: Duration = Duration::from_secs(60);
 /// Looks at an idle connection in the time that it may be idle.
 const LOOKS: u32 = 4;
 
@@ -37,6 +43,8 @@ pub(super) struct Connections {
     http1: http1::Builder,
     http2: http2::Builder<TokioExecutor>,
     header_timeout: Duration,
+    #[cfg(feature = "tls")]
+    tls: Option<tokio_rustls::TlsAcceptor>,
 }
 
 /// Protocol of a connection.
@@ -63,7 +71,19 @@ impl Connections {
             http1,
             http2,
             header_timeout: options.header_timeout,
+            #[cfg(feature = "tls")]
+            tls: None,
         }
+    }
+
+    /// Serves connections by TLS. The client chooses the protocol by ALPN (RFC 7301).
+    #[cfg(feature = "tls")]
+    pub(super) fn set_tls(&mut self, config: &tokio_rustls::rustls::ServerConfig) {
+        let mut config = config.clone();
+        if config.alpn_protocols.is_empty() {
+            config.alpn_protocols = vec![H2.to_vec(), b"http/1.1".to_vec()];
+        }
+        self.tls = Some(Arc::new(config).into());
     }
 
     /// Serves one connection until it ends. A connection that breaks concerns nobody else.
@@ -76,6 +96,19 @@ impl Connections {
     ) {
         // Small messages leave at once.
         let _ = stream.set_nodelay(true);
+        find_dead_peer(&stream);
+        #[cfg(feature = "tls")]
+        if let Some(acceptor) = &self.tls {
+            if let Ok(Ok(stream)) = timeout(self.header_timeout, acceptor.accept(stream)).await {
+                let protocol = match stream.get_ref().1.alpn_protocol() {
+                    Some(H2) => Protocol::Http2,
+                    _ => Protocol::Http1,
+                };
+                self.serve_as(protocol, stream, remote, service, stopped)
+                    .await;
+            }
+            return;
+        }
         if let Ok(Ok(protocol)) = timeout(self.header_timeout, protocol_of(&stream)).await {
             self.serve_as(protocol, stream, remote, service, stopped)
                 .await;
@@ -120,6 +153,20 @@ impl Connections {
     }
 }
 
+/// Lets the system end the connection of a client that is gone without a word. The comments that keep event streams alive are sent
+/// in vain then.
+fn find_dead_peer(stream: &TcpStream) {
+    #[cfg(target_os = "linux")]
+    {
+        let milliseconds = u32::try_from(UNACKNOWLEDGED.as_millis()).unwrap_or(u32::MAX);
+        let _ = rustix::net::sockopt::set_tcp_user_timeout(stream, milliseconds);
+    }
+    #[cfg(unix)]
+    let _ = rustix::net::sockopt::set_socket_keepalive(stream, true);
+    #[cfg(not(unix))]
+    let _ = stream;
+}
+
 /// Finds out which protocol a client speaks, and leaves its bytes in the socket.
 async fn protocol_of(stream: &TcpStream) -> io::Result<Protocol> {
     let mut first = [0; PREFACE.len()];
@@ -130,6 +177,10 @@ async fn protocol_of(stream: &TcpStream) -> io::Result<Protocol> {
         }
         if count == PREFACE.len() {
             return Ok(Protocol::Http2);
+        }
+        // A client that sends no more has sent half a request of HTTP/1.1, if anything.
+        if stream.ready(Interest::READABLE).await?.is_read_closed() {
+            return Ok(Protocol::Http1);
         }
         // The rest of the preface is on its way; the socket is readable all the while.
         sleep(Duration::from_millis(5)).await;

@@ -41,6 +41,7 @@ pub(super) async fn respond(
     request: &Checked,
 ) -> Result<Response<ResponseBody>, Refusal> {
     let session = session_of(inner, request).await?;
+    session.observe_request();
     checks::check_get_types(&request.parts.headers)?;
     if inner.is_draining() {
         let words = "the server shuts down; try again later";

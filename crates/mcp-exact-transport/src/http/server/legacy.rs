@@ -31,7 +31,7 @@ pub(super) fn open(
         return Err(unavailable(words));
     }
     let failed = |words: &str| refuse(StatusCode::INTERNAL_SERVER_ERROR, words);
-    let id = new_id().map_err(|_| failed("the system has no random numbers"))?;
+    let id = new_id(None, None).map_err(failed)?;
     let settings = Arc::clone(inner.settings());
     let endpoint = ServerEndpoint::new(settings, Binding::HttpSse, clock::now());
     let shared = super::endpoints::share(inner, endpoint, Some(Arc::clone(&id)));

@@ -12,9 +12,12 @@ use tokio::net::{TcpListener, ToSocketAddrs};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
+#[cfg(feature = "tls")]
+use tokio_rustls::rustls;
 
 use super::connection::Connections;
 use super::service::HttpService;
+use crate::observe;
 
 /// Address of the client of a request; an extension of the request. Another listener than this crate's inserts it itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,6 +55,8 @@ impl Default for ListenOptions {
 pub struct HttpListener {
     listener: TcpListener,
     options: ListenOptions,
+    #[cfg(feature = "tls")]
+    tls: Option<Arc<rustls::ServerConfig>>,
 }
 
 impl HttpListener {
@@ -68,6 +73,8 @@ impl HttpListener {
         Self {
             listener,
             options: ListenOptions::default(),
+            #[cfg(feature = "tls")]
+            tls: None,
         }
     }
 
@@ -75,6 +82,14 @@ impl HttpListener {
     #[must_use]
     pub fn options(mut self, options: ListenOptions) -> Self {
         self.options = options;
+        self
+    }
+
+    /// Serves by TLS. Without protocols of ALPN in the configuration, clients choose between HTTP/2 and HTTP/1.1.
+    #[cfg(feature = "tls")]
+    #[must_use]
+    pub fn tls(mut self, config: Arc<rustls::ServerConfig>) -> Self {
+        self.tls = Some(config);
         self
     }
 
@@ -95,7 +110,13 @@ impl HttpListener {
         service: HttpService,
         shutdown: impl Future<Output = ()> + Send,
     ) -> io::Result<()> {
-        let connections = Arc::new(Connections::new(&self.options));
+        #[cfg_attr(not(feature = "tls"), allow(unused_mut))]
+        let mut connections = Connections::new(&self.options);
+        #[cfg(feature = "tls")]
+        if let Some(config) = &self.tls {
+            connections.set_tls(config);
+        }
+        let connections = Arc::new(connections);
         let permits = Arc::new(Semaphore::new(self.options.connections));
         let (stop, stopped) = watch::channel(());
         let mut tasks = JoinSet::new();
@@ -123,8 +144,8 @@ impl HttpListener {
             let connections = Arc::clone(&connections);
             let (service, stopped) = (service.clone(), stopped.clone());
             tasks.spawn(async move {
-                let remote = RemoteAddress(remote);
-                connections.serve(stream, remote, service, stopped).await;
+                let serving = connections.serve(stream, RemoteAddress(remote), service, stopped);
+                observe::connection("http", Some(remote), serving).await;
                 drop(permit);
             });
         };

@@ -24,3 +24,5 @@ pub use options::{
 };
 pub use response::ResponseBody;
 pub use service::HttpService;
+#[cfg(feature = "tls")]
+pub use tokio_rustls::rustls;

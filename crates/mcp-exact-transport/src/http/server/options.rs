@@ -12,7 +12,7 @@ use std::time::{Duration, SystemTime};
 use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderValue, Response, StatusCode};
-use mcp_exact_session::Principal;
+use mcp_exact_session::{Principal, Seal};
 
 use crate::event_log::{EventLog, MemoryEventLog};
 use crate::store::{ChangeBus, SessionStore};
@@ -126,6 +126,9 @@ pub struct HttpServerOptions {
     pub event_log: Option<Arc<dyn EventLog>>,
     /// Store of sessions, from which another process resumes them; without one, they end with the process.
     pub session_store: Option<Arc<dyn SessionStore>>,
+    /// Seals the ids of sessions, together with their principal: an id that this seal has not made is refused before any store is
+    /// asked. What it makes has to be visible ASCII. Without it, an id is 128 random bits.
+    pub session_ids: Option<Arc<dyn Seal>>,
     /// Bus to the other processes that serve the same sessions. They share the session store and the event log too, and have
     /// their own copy of a session each: a balancer should send the requests of a session to one process as a rule.
     pub change_bus: Option<Arc<dyn ChangeBus>>,
@@ -152,6 +155,7 @@ impl Default for HttpServerOptions {
             body_timeout: Duration::from_secs(30),
             event_log: Some(Arc::new(MemoryEventLog::default())),
             session_store: None,
+            session_ids: None,
             change_bus: None,
             authenticate: None,
             required_scopes: None,

@@ -28,6 +28,7 @@ use crate::clock;
 use crate::endpoint::{RequestContext, ServerEndpoint, Shared, is_request};
 use crate::event_log::EventId;
 use crate::http::{SESSION_ID, headers_of};
+use crate::observe;
 use crate::sse;
 use crate::transport::Received;
 
@@ -165,6 +166,9 @@ async fn stateless(
     body: &[u8],
     context: FrameContext<RequestContext>,
 ) -> Result<Response<ResponseBody>, Refusal> {
+    if let Some(http) = &context.http {
+        observe::request_of(http.header("mcp-protocol-version"), None);
+    }
     let shared = super::endpoints::share(inner, new_endpoint(inner), None);
     let stream = open_post(&shared)?;
     let attachment = Attachment::new(Arc::clone(&shared), stream);
@@ -214,8 +218,8 @@ async fn initialize(
     if inner.sessions.len() >= inner.options().sessions {
         return Err(unavailable("too many sessions; try again later"));
     }
-    let no_id = |_| unavailable("the system has no random numbers; try again later");
-    let id = new_id().map_err(no_id)?;
+    let seal = inner.options().session_ids.as_deref();
+    let id = new_id(seal, context.principal.as_ref()).map_err(unavailable)?;
     let endpoint = new_endpoint(inner);
     let shared = super::endpoints::share(inner, endpoint, Some(Arc::clone(&id)));
     let principal: Option<Principal> = context.principal.clone();
@@ -226,6 +230,7 @@ async fn initialize(
     receive(shared, stream, body, context)?;
     let is_established = shared.lock().endpoint.session_info().is_some();
     if is_established {
+        session.observe_request();
         inner.add_session(&session)?;
         resume::save(inner, &session).await;
     }
@@ -247,6 +252,7 @@ async fn in_session(
     let shared = session.shared();
     let stream = open_post(shared)?;
     let attachment = Attachment::new(Arc::clone(shared), stream);
+    session.observe_request();
     receive(shared, stream, body, context)?;
     resume::save(inner, session).await;
     answer(inner, attachment, Some(session), Box::new(guard)).await

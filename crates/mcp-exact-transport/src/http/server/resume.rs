@@ -9,7 +9,7 @@ use mcp_exact_session::{Principal, SnapshotDue};
 
 use super::response::{Refusal, refuse, unavailable};
 use super::service::Inner;
-use super::session::Session;
+use super::session::{Session, is_id_of};
 use crate::endpoint::resume_server;
 use crate::observe;
 use crate::store::{SessionRecord, SessionStore};
@@ -20,6 +20,9 @@ pub(super) async fn find(
     id: &str,
     principal: Option<&Principal>,
 ) -> Result<Arc<Session>, Refusal> {
+    if !is_id_of(inner.options().session_ids.as_deref(), id, principal) {
+        return Err(unknown());
+    }
     if let Some(session) = inner.sessions.find(id, principal) {
         return Ok(session);
     }
@@ -63,7 +66,8 @@ pub(super) async fn load(
     id: &str,
     principal: Option<&Principal>,
 ) -> Result<SessionRecord, Refusal> {
-    let Some(store) = &inner.options().session_store else {
+    let is_id = is_id_of(inner.options().session_ids.as_deref(), id, principal);
+    let Some(store) = inner.options().session_store.as_ref().filter(|_| is_id) else {
         return Err(unknown());
     };
     let loaded = store.load(id).await;

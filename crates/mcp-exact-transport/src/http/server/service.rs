@@ -165,6 +165,8 @@ impl HttpService {
             method = %parts.method,
             path = parts.uri.path(),
             status = tracing::field::Empty,
+            revision = tracing::field::Empty,
+            session = tracing::field::Empty,
         );
         let responding = self.inner.respond(parts, body);
         #[cfg(feature = "tracing")]

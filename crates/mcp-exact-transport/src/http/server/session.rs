@@ -4,14 +4,17 @@
 //! that name their events.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use mcp_exact_session::{Principal, SnapshotDue, StreamId};
+use mcp_exact_session::http::is_session_id;
+use mcp_exact_session::{Principal, Seal, SnapshotDue, StreamId};
 use tokio::time::sleep;
 
 use crate::endpoint::{ServerEndpoint, Shared};
 use crate::event_log::LogStream;
+use crate::observe;
 
 /// How often a shutdown looks for answers that are not sent yet.
 const SETTLE: Duration = Duration::from_millis(5);
@@ -19,6 +22,8 @@ const SETTLE: Duration = Duration::from_millis(5);
 /// A session.
 pub(super) struct Session {
     id: Arc<str>,
+    /// Number among the sessions of this process, for whoever observes it.
+    number: u64,
     shared: Arc<Shared<ServerEndpoint>>,
     principal: Option<Principal>,
     state: Mutex<State>,
@@ -46,8 +51,12 @@ impl Session {
         shared: Arc<Shared<ServerEndpoint>>,
         principal: Option<Principal>,
     ) -> Arc<Self> {
+        static LAST: AtomicU64 = AtomicU64::new(0);
+        let number = LAST.fetch_add(1, Ordering::Relaxed) + 1;
+        observe::session_begun(number);
         Arc::new(Self {
             id,
+            number,
             shared,
             principal,
             state: Mutex::new(State {
@@ -69,6 +78,16 @@ impl Session {
 
     pub(super) fn id(&self) -> &Arc<str> {
         &self.id
+    }
+
+    /// Tells whoever observes it that the current request belongs to the session.
+    pub(super) fn observe_request(&self) {
+        if observe::is_observed() {
+            let state = self.shared.lock();
+            let info = state.endpoint.session_info();
+            let revision = info.map(|info| info.revision.as_str());
+            observe::request_of(revision, Some(self.number));
+        }
     }
 
     pub(super) fn shared(&self) -> &Arc<Shared<ServerEndpoint>> {
@@ -204,7 +223,9 @@ impl Session {
     /// Ends the session: its requests, its streams and their connections.
     pub(super) fn end(&self) {
         // From now on nothing is recorded.
-        self.lock().has_ended = true;
+        if !std::mem::replace(&mut self.lock().has_ended, true) {
+            observe::session_ended(self.number);
+        }
         self.shared.call(|state, now| {
             state.endpoint.shutdown(now);
             state.role.wake_all();
@@ -308,16 +329,41 @@ impl Sessions {
     }
 }
 
-/// Creates the id of a session from the random numbers of the system: 128 bits in hexadecimal digits.
+/// Creates the id of a session from the random numbers of the system: 128 bits in hexadecimal digits, sealed if there is a seal.
 ///
 /// # Errors
-/// The system has no random numbers.
-pub(super) fn new_id() -> Result<Arc<str>, getrandom::Error> {
+/// In words: the system has no random numbers, or the seal makes no ids.
+pub(super) fn new_id(
+    seal: Option<&dyn Seal>,
+    principal: Option<&Principal>,
+) -> Result<Arc<str>, &'static str> {
     let mut bytes = [0; 16];
-    getrandom::fill(&mut bytes)?;
+    let no_random_numbers = |_| "the system has no random numbers";
+    getrandom::fill(&mut bytes).map_err(no_random_numbers)?;
     let digit = |half: u8| char::from(b"0123456789abcdef"[usize::from(half)]);
     let digits = bytes
         .iter()
         .flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]);
-    Ok(digits.collect::<String>().into())
+    let id: String = digits.collect();
+    let Some(seal) = seal else {
+        return Ok(id.into());
+    };
+    let sealed = seal.seal(&id, &seal_context(principal));
+    match is_session_id(&sealed) {
+        true => Ok(sealed.into()),
+        false => Err("the seal of session ids has to make visible ASCII"),
+    }
+}
+
+/// Returns true if the id was made for the principal, as far as that can be said without looking for its session.
+pub(super) fn is_id_of(seal: Option<&dyn Seal>, id: &str, principal: Option<&Principal>) -> bool {
+    seal.is_none_or(|seal| seal.open(id, &seal_context(principal)).is_some())
+}
+
+/// What a sealed id is bound to.
+fn seal_context(principal: Option<&Principal>) -> Vec<u8> {
+    match principal {
+        Some(principal) => format!("mcp session of {}", principal.0).into_bytes(),
+        None => b"mcp session".to_vec(),
+    }
 }
