@@ -26,7 +26,17 @@ impl Page {
              A type that is not listed converts without loss both ways. Members that only the newer revision defines are\n\
              reported and left out on the way down, or stay as unknown members when the caller asks for it\n\
              (`Newer::KeepInExtra`). Members that only the older revision defines stay as unknown members on the way up.\n\n\
+             A value that a revision carried as unknown and the next one defines is read as the next one defines it, and never\n\
+             refuses the message over a hint. A wrong enum value, a number outside its bounds, an array of another length or a\n\
+             string of another format stays and is reported as *kept*; an optional member of another type is *dropped*; without a\n\
+             required member the value stays unknown where the union allows that, and is *refused* elsewhere. Members that\n\
+             decide what a message means are never carried as unknown members: they are converted, refused or dropped.\n\n\
+             Each loss has the revision of the step that it belongs to, and the tool, prompt or resource that it is about. What a\n\
+             later step undoes or repeats is reported once. The rules below are those of `schema/conversions.toml`, the functions\n\
+             of `crates/mcp-exact-convert/src/manual/`, and the differences of the schemas; each is tested by its words in\n\
+             `tests/convert/tests/convert/`.\n\n\
              - *rewritten*: said in another way, nothing is lost\n\
+             - *kept*: it breaks a rule of the target revision that the source revision did not have\n\
              - *defaulted*: the input does not say it, the output has to\n\
              - *dropped*: left out and reported\n\
              - *replaced*: something else stands for it\n\

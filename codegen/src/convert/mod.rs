@@ -49,7 +49,7 @@ pub fn conversions(irs: &[&Ir], table: &str) -> Result<Files> {
         }
     }
     let rules = program.rule_rows(&steps);
-    let roots = tables::roots(irs, &steps, &mut program) + &tables::methods(irs, &plans)?;
+    let roots = tables::roots(irs, &steps, &mut program) + &tables::methods(irs, &steps)?;
     let (definitions, types, ops) = program.finish();
     let mut paths = Vec::new();
     for from in 0..irs.len() {

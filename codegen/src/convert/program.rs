@@ -286,14 +286,24 @@ impl<'i> Program<'i> {
             self.definitions[&(source_at, source)],
             self.definitions[&(target_at, target)],
         );
-        let Rule { prepare, body, .. } = rule;
+        let Rule {
+            prepare,
+            strays,
+            body,
+            ..
+        } = rule;
         let prepare = match prepare {
             Some(function) => format!("Some(manual::{function})"),
             None => "None".to_owned(),
         };
         let body = self.body(step, up, &body);
         let target_type = self.types.place(format!("Type::Definition({target})"));
-        format!("rule({source}, {target}, {target_type}, {prepare}, {body})")
+        let strays = strays.iter();
+        let strays: Vec<String> = strays
+            .map(|(name, kind)| format!("({name:?}, {})", gone_kind(kind)))
+            .collect();
+        let strays = strays.join(", ");
+        format!("rule({source}, {target}, {target_type}, {prepare}, &[{strays}], {body})")
     }
 
     fn body(&mut self, step: usize, up: bool, body: &Body) -> String {
@@ -617,22 +627,35 @@ fn choice(name: &str, dispatch: &ObjectDispatch) -> String {
 }
 
 fn gone_text(gone: &Gone) -> String {
-    let kind = match &gone.kind {
-        GoneKind::Refuse(reason) => format!("Gone::Refuse({reason:?})"),
+    format!("({}, {})", gone.source, gone_kind(&gone.kind))
+}
+
+fn gone_kind(kind: &GoneKind) -> String {
+    let says = |absence: &Option<String>| absence.clone().unwrap_or_default();
+    match kind {
+        GoneKind::Refuse { reason, absence } => {
+            format!("Gone::Refuse({reason:?}, {:?})", says(absence))
+        }
+        GoneKind::Drop { reason, absence } => {
+            format!("Gone::Drop({reason:?}, {:?})", says(absence))
+        }
         GoneKind::Id => "Gone::Id".to_owned(),
         GoneKind::Constant { with_id, envelope } => {
             format!("Gone::Constant({with_id}, {envelope})")
         }
-        GoneKind::Newer { since } => format!("Gone::Newer({since:?})"),
+        GoneKind::Newer { reason } => format!("Gone::Newer({reason:?})"),
         GoneKind::Default {
             since,
+            later,
             text,
             reason,
             decides,
             required,
-        } => format!("Gone::Default({since:?}, {text:?}, {reason:?}, {decides}, {required})"),
-    };
-    format!("({}, {kind})", gone.source)
+        } => {
+            let other = if *decides { since } else { later };
+            format!("Gone::Default({other:?}, {text:?}, {reason:?}, {decides}, {required})")
+        }
+    }
 }
 
 /// The two directions of all steps.

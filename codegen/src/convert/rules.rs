@@ -51,6 +51,8 @@ pub struct Rule {
     pub prepare: Option<String>,
     /// The member without which that conversion does nothing.
     pub when: Option<String>,
+    /// Members that the source does not define and that do not stay as unknown members, by name.
+    pub strays: Vec<(String, GoneKind)>,
     /// What happens then.
     pub body: Body,
 }
@@ -113,17 +115,27 @@ pub struct Gone {
 /// What happens to such a member.
 #[derive(Debug, Clone)]
 pub enum GoneKind {
-    /// The message is refused.
-    Refuse(String),
+    /// The message is refused, unless the value says what absence says.
+    Refuse {
+        reason: String,
+        absence: Option<String>,
+    },
+    /// It is dropped and reported, whatever the caller wants kept.
+    Drop {
+        reason: String,
+        absence: Option<String>,
+    },
     /// The id of the request, which belongs to the envelope.
     Id,
     /// A constant is left out; of the envelope, it stays when the id does.
     Constant { with_id: bool, envelope: bool },
     /// It is dropped, or kept when the caller wants newer members.
-    Newer { since: String },
+    Newer { reason: String },
     /// The same, unless its value says what absence says.
     Default {
         since: String,
+        /// Why another value is dropped.
+        later: String,
         text: String,
         reason: String,
         /// Whether another value is refused.

@@ -11,8 +11,8 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 
 use super::plan::Plan;
-use super::rules::{Body, Rule};
-use super::table::{Action, Table};
+use super::rules::{Body, GoneKind, Rule};
+use super::table::{Action, Entry, Table};
 use crate::ir::{Definition, Ir, Member, Shape, Type};
 
 /// One direction between two neighbours.
@@ -101,12 +101,30 @@ impl<'i> Step<'_, 'i> {
             });
         let (prepare, when) = prepare.unzip();
         let (when, body) = (when.flatten(), self.body(source, target));
+        let strays = self.strays(source);
+        let body = match body {
+            Body::Keep if !strays.is_empty() => Body::Object(Vec::new(), Vec::new()),
+            body => body,
+        };
         let has_effect = prepare.is_some() || !matches!(body, Body::Keep);
         has_effect.then_some(Rule {
             prepare,
             when,
+            strays,
             body,
         })
+    }
+
+    /// The members that the source does not define and that somebody chose to refuse or to drop.
+    fn strays(&self, source: &Definition) -> Vec<(String, GoneKind)> {
+        let entries = self.table.strays(self.ids(), &source.name);
+        let strays = entries.filter_map(|entry| {
+            let member = entry.member.clone()?;
+            let (kind, gone) = taken(entry)?;
+            self.note(&source.name, &member, kind, &entry.reason);
+            Some((member, gone))
+        });
+        strays.collect()
     }
 
     /// The revision from which it converts.
@@ -195,6 +213,16 @@ impl<'i> Step<'_, 'i> {
             return Body::Keep;
         }
         Body::Enum(gone)
+    }
+}
+
+/// What happens to a member that somebody chose to refuse or to drop.
+fn taken(entry: &Entry) -> Option<(EffectKind, GoneKind)> {
+    let (reason, absence) = (entry.reason.clone(), entry.absence.clone());
+    match entry.action {
+        Action::Refuse => Some((EffectKind::Refused, GoneKind::Refuse { reason, absence })),
+        Action::Drop => Some((EffectKind::Dropped, GoneKind::Drop { reason, absence })),
+        _ => None,
     }
 }
 

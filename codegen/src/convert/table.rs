@@ -12,6 +12,15 @@ use crate::error::{Error, Result};
 #[derive(Debug)]
 pub struct Table {
     entries: Vec<Entry>,
+    consequences: Vec<Consequence>,
+}
+
+/// What a peer of an older revision sees of a member that is left out.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Consequence {
+    member: String,
+    peer: String,
 }
 
 /// One choice.
@@ -31,6 +40,10 @@ pub struct Entry {
     pub member: Option<String>,
     /// The member without which a prepared value stays as it is.
     pub when: Option<String>,
+    /// Whether the member is one that the source revision does not define.
+    pub stray: bool,
+    /// The value of a refused or dropped member that says what absence says.
+    pub absence: Option<String>,
     /// What is done.
     pub action: Action,
     /// Why, in words for the user of the conversion.
@@ -47,6 +60,8 @@ pub enum Action {
     Prepare(String),
     /// The message is refused.
     Refuse,
+    /// The member is left out and reported, whatever the caller wants kept.
+    Drop,
     /// What the newer revision has to say where the older one says nothing; the other way round, such a value says
     /// nothing. Reported as `defaulted`.
     Default(String),
@@ -68,10 +83,15 @@ struct Written {
     variant: Option<String>,
     member: Option<String>,
     when: Option<String>,
+    #[serde(default)]
+    stray: bool,
+    absence: Option<String>,
     call: Option<String>,
     prepare: Option<String>,
     #[serde(default)]
     refuse: bool,
+    #[serde(default)]
+    drop: bool,
     default: Option<String>,
     means: Option<String>,
     session: Option<String>,
@@ -84,6 +104,8 @@ struct Written {
 struct File {
     #[serde(default)]
     conversion: Vec<Written>,
+    #[serde(default)]
+    consequence: Vec<Consequence>,
 }
 
 impl Written {
@@ -103,6 +125,7 @@ impl Written {
             self.call.map(Action::Call),
             self.prepare.map(Action::Prepare),
             self.refuse.then_some(Action::Refuse),
+            self.drop.then_some(Action::Drop),
             self.default.map(Action::Default),
             self.means.map(Action::Means),
             self.session.map(Action::Session),
@@ -118,6 +141,7 @@ impl Written {
             (Action::Call(_) | Action::Refuse, Some(_), None) => true,
             (Action::Prepare(_), None, None) => true,
             (Action::Call(_) | Action::Prepare(_), ..) => false,
+            (Action::Drop, Some(_), _) => false,
             (_, None, Some(_)) => true,
             _ => false,
         };
@@ -125,6 +149,13 @@ impl Written {
             return fail(
                 "has a `when` without `prepare`",
                 "remove it: other actions name what they are about",
+            );
+        }
+        let is_taken = matches!(action, Action::Refuse | Action::Drop) && self.member.is_some();
+        if (self.stray || self.absence.is_some()) && !is_taken {
+            return fail(
+                "has `stray` or `absence` without a member that is refused or dropped",
+                "remove it",
             );
         }
         if !fits {
@@ -140,6 +171,8 @@ impl Written {
             variant: self.variant,
             member: self.member,
             when: self.when,
+            stray: self.stray,
+            absence: self.absence,
             action,
             reason: self.reason,
             used: Cell::new(false),
@@ -160,7 +193,18 @@ impl Table {
         let entries = file.conversion.into_iter().map(Written::entry);
         Ok(Self {
             entries: entries.collect::<Result<_>>()?,
+            consequences: file.consequence,
         })
+    }
+
+    /// Why a member of `since` and later is left out, and what a peer of `target` sees of that.
+    pub fn left_out(&self, member: &str, since: &str, target: &str) -> String {
+        let found = self
+            .consequences
+            .iter()
+            .find(|known| known.member == member);
+        let peer = found.map_or("it is not seen", |known| &known.peer);
+        format!("a member of {since} and later; for a peer of {target}: {peer}")
     }
 
     /// The entry about a variant.
@@ -170,7 +214,21 @@ impl Table {
 
     /// The entry about a member.
     pub fn member(&self, step: (&str, &str), definition: &str, member: &str) -> Option<&Entry> {
-        self.find(step, definition, |e| e.member.as_deref() == Some(member))
+        self.find(step, definition, |e| {
+            e.member.as_deref() == Some(member) && !e.stray
+        })
+    }
+
+    /// The entries about members that the source revision does not define.
+    pub fn strays<'t>(
+        &'t self,
+        (from, to): (&'t str, &'t str),
+        definition: &'t str,
+    ) -> impl Iterator<Item = &'t Entry> {
+        let entries = self.entries.iter().filter(move |entry| {
+            entry.stray && entry.definition == definition && entry.from == from && entry.to == to
+        });
+        entries.inspect(|entry| entry.used.set(true))
     }
 
     /// The entry about a whole definition.
@@ -187,8 +245,8 @@ impl Table {
         fits: impl Fn(&Entry) -> bool,
     ) -> Option<&Entry> {
         let mut candidates = self.entries.iter().filter(|entry| {
-            let right = entry.definition == definition
-                || (entry.definition == "*" && entry.member.is_some());
+            let of_each = entry.member.is_some() || entry.variant.is_some();
+            let right = entry.definition == definition || (entry.definition == "*" && of_each);
             entry.from == from && entry.to == to && right && fits(entry)
         });
         let found = candidates.next()?;

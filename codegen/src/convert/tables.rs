@@ -7,6 +7,7 @@ use std::fmt::Write as _;
 
 use super::plan::Plan;
 use super::program::Program;
+use super::rules::Op;
 use super::steps::{Step, reference};
 use crate::error::{Error, Result};
 use crate::ir::names::{marker_name, static_name};
@@ -96,7 +97,7 @@ pub fn packed(rows: &[String]) -> String {
 ///
 /// # Errors
 /// When the definitions that a revision has of one method differ: a row has one type of parameters and one of results.
-pub fn methods(irs: &[&Ir], plans: &[Plan<'_>]) -> Result<String> {
+pub fn methods(irs: &[&Ir], steps: &[[Step<'_, '_>; 2]]) -> Result<String> {
     for ir in irs {
         check_one_type(ir)?;
     }
@@ -138,9 +139,9 @@ pub fn methods(irs: &[&Ir], plans: &[Plan<'_>]) -> Result<String> {
         let client = revisions(&|at| sides[at] & 1 != 0);
         let server = revisions(&|at| sides[at] & 2 != 0);
         let embedded = revisions(&|at| found[at].is_some() && sides[at] == 0);
-        let same = |is: fn(&Plan<'_>, &Method, &Method) -> bool| {
-            revisions(&|at| match (plans.get(at), found.get(at..at + 2)) {
-                (Some(plan), Some([Some(old), Some(new)])) => is(plan, old, new),
+        let same = |is: fn(&[Step<'_, '_>; 2], &Method, &Method) -> bool| {
+            revisions(&|at| match (steps.get(at), found.get(at..at + 2)) {
+                (Some(step), Some([Some(old), Some(new)])) => is(step, old, new),
                 _ => false,
             })
         };
@@ -206,18 +207,23 @@ fn params_name(method: &Method) -> Option<&str> {
     }
 }
 
-fn has_same_params(plan: &Plan<'_>, old: &Method, new: &Method) -> bool {
-    is_same(plan, params_name(old), params_name(new))
+fn has_same_params(step: &[Step<'_, '_>; 2], old: &Method, new: &Method) -> bool {
+    is_same(step, params_name(old), params_name(new))
 }
 
-fn has_same_result(plan: &Plan<'_>, old: &Method, new: &Method) -> bool {
-    is_same(plan, old.result.as_deref(), new.result.as_deref())
+fn has_same_result(step: &[Step<'_, '_>; 2], old: &Method, new: &Method) -> bool {
+    is_same(step, old.result.as_deref(), new.result.as_deref())
 }
 
-/// Whether the text of one part of a message is the text of the other.
-fn is_same(plan: &Plan<'_>, old: Option<&str>, new: Option<&str>) -> bool {
+/// Whether the text of one part of a message is the text of the other, by the schemas and by what somebody chose.
+fn is_same(step: &[Step<'_, '_>; 2], old: Option<&str>, new: Option<&str>) -> bool {
     match (old, new) {
-        (Some(old), Some(new)) => plan.same_by_name(old, new),
+        (Some(old), Some(new)) => {
+            let (a, b) = (reference(old), reference(new));
+            let [up, down] = step;
+            let keeps = up.op(&a, &b) == Op::Keep && down.op(&b, &a) == Op::Keep;
+            keeps && up.plan.same_by_name(old, new)
+        }
         (None, None) => true,
         _ => false,
     }
@@ -265,7 +271,7 @@ fn edge_rows<'i>(at: usize, step: &[Step<'_, 'i>; 2], program: &mut Program<'i>)
             continue;
         };
         let (a, b) = (reference(old), reference(new));
-        let same = plan.same_by_name(old, new);
+        let same = is_same(step, Some(old), Some(new));
         let up = program.op_place(at, true, &step[0].op(&a, &b));
         let down = program.op_place(at, false, &step[1].op(&b, &a));
         rows.push((from, to, format!("edge({from},{to},{same},{up},{down})")));

@@ -98,6 +98,8 @@ impl Watch {
         if rule.prepare.is_some() {
             self.names.insert(rule.when?);
         }
+        self.names
+            .extend(rule.strays.into_iter().map(|stray| stray.0));
         match (&rule.body, &source.shape, &target.shape) {
             (Body::Keep, ..) => {}
             (Body::Object(gone, steps), Shape::Struct(old), Shape::Struct(new)) => {

@@ -13,9 +13,14 @@ use crate::node::{Body, Node, UNKNOWN};
 
 /// The first deviation of a value from its type.
 pub fn first_violation(node: &Node<'_>, value: u16) -> Option<Violation> {
+    violations(node, value).listed().first().cloned()
+}
+
+/// All deviations of a value from its type.
+pub fn violations(node: &Node<'_>, value: u16) -> Violations {
     let mut violations = Violations::default();
     check(node, node.variants, value, &Path::ROOT, &mut violations);
-    violations.listed().first().cloned()
+    violations
 }
 
 /// `variants` are those that are left of `node` inside of its unions.

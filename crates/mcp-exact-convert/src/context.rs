@@ -6,6 +6,7 @@ use std::borrow::Cow;
 
 use mcp_exact_wire::{JsonObject, RequestId};
 
+use crate::KnownRevision;
 use crate::loss::{Loss, LossKind};
 
 /// What becomes of members that only the newer revision defines, on the way down.
@@ -14,7 +15,8 @@ pub enum Newer {
     /// They are left out and reported.
     #[default]
     Report,
-    /// They stay as members that the older revision does not know, which it allows everywhere.
+    /// They stay as members that the older revision does not know, which it allows everywhere; hints only: a member that
+    /// decides what the message means is converted or refused all the same.
     KeepInExtra,
 }
 
@@ -32,6 +34,7 @@ pub(crate) struct Known {
     pub request_id: Option<RequestId>,
     pub request_meta: Option<JsonObject>,
     pub requested_uri: Option<String>,
+    pub has_read_input: bool,
 }
 
 impl Known {
@@ -79,6 +82,14 @@ impl Context {
         self
     }
 
+    /// Says that the caller has read `inputResponses` and `requestState` of the request: they are left out without a loss.
+    /// Without this, a request that carries a user's answers is refused where the other revision cannot say them.
+    #[must_use]
+    pub fn has_read_input(mut self) -> Self {
+        self.known.has_read_input = true;
+        self
+    }
+
     /// Returns what was lost so far, in the order in which it was found.
     pub fn losses(&self) -> &[Loss] {
         &self.losses
@@ -102,12 +113,15 @@ impl Context {
         &mut self,
         pointer: impl Into<String>,
         kind: LossKind,
+        revision: KnownRevision,
         reason: impl Into<Cow<'static, str>>,
     ) {
         let (pointer, reason) = (pointer.into(), reason.into());
         self.losses.push(Loss {
             pointer,
+            subject: None,
             kind,
+            revision,
             reason,
         });
     }

@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 
 use mcp_exact_revisions::Side;
-use mcp_exact_wire::{Decode, DecodeError, ErrorObject, Json, MessageKind, from_str};
+use mcp_exact_wire::{Decode, DecodeError, ErrorObject, Json, MessageKind, Violations, from_str};
 
 use crate::generated::{KnownRevision, PATHS};
 use crate::interpreter::Conversion;
@@ -84,7 +84,7 @@ pub fn convert<'t>(
         }
         None if !needs_text => return Ok(None),
         None => {
-            cx.report("", LossKind::Rewritten, "params have to be there");
+            cx.report("", LossKind::Rewritten, to, "params have to be there");
             "{}"
         }
     };
@@ -244,6 +244,19 @@ pub fn check_type(name: &str, text: &str, of: KnownRevision) -> Result<(), Refus
     way.rows[0].definition(at).check(text)
 }
 
+/// How a text deviates from a definition of a revision, as `validate()` of the type finds it. Outside semantic versioning.
+///
+/// # Errors
+/// As [`check_type`].
+#[doc(hidden)]
+pub fn violations(name: &str, text: &str, of: KnownRevision) -> Result<Violations, Refused> {
+    let way = Way::new(of, of);
+    let row = way.rows[0].definition(way.counterparts(name)?[0]);
+    let node = read(text, 0, row.value, Wanted::Everything);
+    let node = node.map_err(|error| not_of_type(row.name, &error))?;
+    Ok(crate::check::violations(&node, row.value))
+}
+
 /// What a definition of `from` is called in `to`; `None` when it has no counterpart there, or one of the revisions between
 /// them is not compiled in.
 pub fn counterpart(name: &str, from: KnownRevision, to: KnownRevision) -> Option<&'static str> {
@@ -314,9 +327,8 @@ impl Way {
         let path = &PATHS[self.from.place() * KnownRevision::ALL.len() + self.to.place()];
         let node = read(text, 0, row.value, Wanted::Path(path));
         let mut node = node.map_err(|error| not_of_type(row.name, &error))?;
-        let losses = self.steps(&edges, &mut node, text, cx)?;
-        let pointers = Pointers::find(text, losses.iter().flat_map(Noted::places));
-        cx.add(losses.into_iter().map(|noted| noted.into_loss(&pointers)));
+        let notes = self.steps(&edges, &mut node, text, cx)?;
+        cx.add(crate::report::losses(notes, text, row.name));
         let is_empty = node.is_empty_object();
         if !node.settle() && node.is_text(text) {
             return Ok((Cow::Borrowed(text), is_empty));
@@ -333,8 +345,9 @@ impl Way {
         text: &'t str,
         cx: &Context,
     ) -> Result<Vec<Noted>, Refused> {
-        let mut conversion = Conversion::new(&cx.known, node.at);
-        for edge in edges {
+        let mut conversion = Conversion::new(&cx.known, node.at, (self.from, self.to));
+        for (at, edge) in edges.iter().enumerate() {
+            conversion.step = (self.revision(at), self.revision(at + 1));
             if let Err(refusal) = conversion.convert(node, edge.op(self.up)) {
                 let pointers = Pointers::find(text, std::iter::once(&refusal.place));
                 return Err(Refused::new(pointers.of(&refusal.place), refusal.reason));

@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use mcp_exact_wire::{ErrorObject, Integer, JsonObject, from_str, to_string};
 
 use crate::loss::{LossKind, Refused};
+use crate::rows::RevisionRow;
 use crate::{Context, KnownRevision, Lifecycle};
 
 /// "URL elicitation required" of 2025-11-25 (`client/elicitation`, "URL Elicitation Required Error").
@@ -20,11 +21,11 @@ const DEFINED: std::ops::RangeInclusive<i64> = -32022..=-32020;
 /// Converts an error that answers a request of `method`.
 ///
 /// On the way to 2026-07-28, `-32002` ("resource not found") becomes `-32602`, and codes that it must not send become
-/// `-32603`; the code that was there is reported. On the way back, `-32602` becomes `-32002` when it answers
+/// `-32603`, as do codes that only another revision defines; the code that was there is reported. On the way back, `-32602` becomes `-32002` when it answers
 /// `resources/read` and `data.uri` is the URI that was asked for ([`Context::requested_uri`]).
 ///
 /// # Errors
-/// [`Refused`] for `-32042` on the way to 2026-07-28, where it is a result that asks for input.
+/// [`Refused`] for `-32042` of 2025-11-25 on the way to 2026-07-28, where it is a result that asks for input.
 pub fn convert_error(
     method: &str,
     mut error: ErrorObject,
@@ -40,13 +41,14 @@ pub fn convert_error(
         target: to.spec().resource_not_found_code(),
     };
     let changed = match (from.lifecycle(), to.lifecycle()) {
-        (Lifecycle::Initialize, Lifecycle::Discover) => up(method, code, not_found)?,
+        (Lifecycle::Initialize, Lifecycle::Discover) => up(method, code, from, not_found)?,
         (Lifecycle::Discover, Lifecycle::Initialize) => down(method, code, not_found, &error, cx),
         _ => None,
     };
+    let changed = changed.or_else(|| elicitation_code(code, from, to));
     if let Some((code, kind, reason)) = changed {
         error.code = Integer::from(code);
-        cx.report("/code", kind, reason);
+        cx.report("/code", kind, to, reason);
     }
     Ok(error)
 }
@@ -62,7 +64,31 @@ struct ResourceNotFound {
     target: i64,
 }
 
-fn up(method: &str, code: i64, not_found: ResourceNotFound) -> Result<Changed, Refused> {
+/// The code that only revisions with elicitation by URL in the handshake define: it means nothing anywhere else.
+fn elicitation_code(code: i64, from: KnownRevision, to: KnownRevision) -> Changed {
+    let (defined, wanted) = (has_elicitation_code(from), has_elicitation_code(to));
+    if code != URL_ELICITATION_REQUIRED || defined == wanted {
+        return None;
+    }
+    let reason = match defined {
+        true => "this revision has no elicitation by URL; the call fails without it",
+        false => "a code of its sender's own, which means that a URL is needed in this revision",
+    };
+    Some((INTERNAL_ERROR, LossKind::Replaced, reason))
+}
+
+fn has_elicitation_code(revision: KnownRevision) -> bool {
+    RevisionRow::at(revision.place())
+        .find("URLElicitationRequiredError")
+        .is_some()
+}
+
+fn up(
+    method: &str,
+    code: i64,
+    from: KnownRevision,
+    not_found: ResourceNotFound,
+) -> Result<Changed, Refused> {
     let changed = match code {
         code if code == not_found.source && method == "resources/read" => {
             let reason = "a resource that is not found is a wrong parameter since 2026-07-28";
@@ -72,12 +98,16 @@ fn up(method: &str, code: i64, not_found: ResourceNotFound) -> Result<Changed, R
             let reason = "2026-07-28 forbids this code, which meant nothing for this method";
             (INTERNAL_ERROR, LossKind::Replaced, reason)
         }
-        URL_ELICITATION_REQUIRED => {
+        URL_ELICITATION_REQUIRED if has_elicitation_code(from) => {
             let reason =
                 "since 2026-07-28 a result asks for input (`input_required`); answer with that";
             return Err(Refused::new("/code", reason));
         }
-        code if RESERVED.contains(&code) && !DEFINED.contains(&code) => {
+        code if DEFINED.contains(&code) => {
+            let reason = "a code of its sender's own, which means something else since 2026-07-28";
+            (INTERNAL_ERROR, LossKind::Replaced, reason)
+        }
+        code if RESERVED.contains(&code) => {
             let reason = "2026-07-28 reserves this code and does not define it";
             (INTERNAL_ERROR, LossKind::Replaced, reason)
         }
@@ -113,7 +143,8 @@ pub(crate) fn convert_text<'t>(
     to: KnownRevision,
     cx: &mut Context,
 ) -> Result<Cow<'t, str>, Refused> {
-    if from.lifecycle() == to.lifecycle() {
+    if from.lifecycle() == to.lifecycle() && has_elicitation_code(from) == has_elicitation_code(to)
+    {
         return Ok(Cow::Borrowed(text));
     }
     let error: ErrorObject = from_str(text).map_err(|error| {

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 
 use mcp_exact_wire::{Reader, from_str};
 
-use crate::interpreter::{Conversion, decode_valid};
+use crate::interpreter::{Conversion, decode};
 use crate::layout::{Definition, Layout, Type};
 use crate::loss::{LossKind, Step};
 use crate::node::{Body, Node};
@@ -21,7 +21,7 @@ impl<'t> Conversion<'_, 't> {
             self.drop_duplicates(node);
             self.drop_unfit(node, layout);
         }
-        match decode_valid(node, value) {
+        match decode(node, value) {
             Ok(read) => *node = read,
             Err(mismatch) => return Err(self.mismatch(mismatch.reason)),
         }
@@ -71,11 +71,18 @@ impl<'t> Conversion<'_, 't> {
             let Some(index) = layout.find(&member.name) else {
                 continue;
             };
-            if let Err(mismatch) = decode_valid(&mut member.value, layout.types[index]) {
-                let reason = format!("free before, of a type now: {}", mismatch.reason);
-                self.record_drop(&member.name, &member.value, reason);
-                member.value.body = Body::Removed;
-                changed = true;
+            let place = self.place_of(&member.name, member.value.at);
+            match self.adopt(&mut member.value, layout.types[index], &place) {
+                Ok(read) => {
+                    changed |= read.changed;
+                    member.value = read;
+                }
+                Err(mismatch) => {
+                    let reason = format!("free before, of a type now: {}", mismatch.reason);
+                    self.record_drop(&member.name, &member.value, reason);
+                    member.value.body = Body::Removed;
+                    changed = true;
+                }
             }
         }
         if changed {

@@ -5,17 +5,17 @@
 
 use std::borrow::Cow;
 
-use mcp_exact_wire::{MAX_POINTER, Number, from_str};
+use mcp_exact_wire::{MAX_POINTER, Number, ViolationKind, from_str};
 
 use crate::Newer;
-use crate::check::first_violation;
+use crate::check::{first_violation, violations};
 use crate::context::Known;
-use crate::generated::{OPS, RULES, STEPS};
+use crate::generated::{KnownRevision, OPS, RULES, STEPS};
 use crate::layout::{Definition, Shape};
 use crate::loss::{LossKind, Noted, Refusal, Severity, Step};
 use crate::node::{Body, Fixed, NOWHERE, Node, UNKNOWN};
 use crate::place::{Place, push};
-use crate::read::{Wanted, read};
+use crate::read::{Unfit, Wanted, read, read_lenient};
 use crate::rules::{Arm, Op, Rule, Unrecognized};
 
 /// A conversion that runs: what its caller knows, where it is, and what was lost so far.
@@ -25,6 +25,8 @@ pub struct Conversion<'c, 't> {
     pub(crate) losses: Vec<Noted>,
     /// The rule that runs: manual conversions find their step by it.
     rule: u16,
+    /// The revisions of the step that runs.
+    pub(crate) step: (KnownRevision, KnownRevision),
 }
 
 /// A value on the way from the root to where the conversion is.
@@ -46,7 +48,7 @@ pub(crate) struct Mark {
 }
 
 impl<'c, 't> Conversion<'c, 't> {
-    pub(crate) fn new(known: &'c Known, at: usize) -> Self {
+    pub(crate) fn new(known: &'c Known, at: usize, step: (KnownRevision, KnownRevision)) -> Self {
         Self {
             known,
             path: vec![Frame {
@@ -55,6 +57,7 @@ impl<'c, 't> Conversion<'c, 't> {
             }],
             losses: Vec::new(),
             rule: 0,
+            step,
         }
     }
 
@@ -183,7 +186,7 @@ impl<'c, 't> Conversion<'c, 't> {
         if variant == UNKNOWN {
             return match unrecognized {
                 Unrecognized::Never => Ok(()),
-                Unrecognized::Foreign(reason) => self.foreign(node, rule, reason),
+                Unrecognized::Foreign(reason) => Err(self.refused(*reason)),
                 Unrecognized::Read(is_open) => self.unrecognized(node, rule, *is_open),
             };
         }
@@ -223,16 +226,64 @@ impl<'c, 't> Conversion<'c, 't> {
         rule: &'static Rule,
         is_open: bool,
     ) -> Step<()> {
-        match decode_valid(node, rule.target_type) {
+        // One that the target does not define either stays as it is.
+        if let Ok(read) = decode(node, rule.target_type)
+            && is_open
+            && read.variants & 0xff == u32::from(UNKNOWN) + 1
+        {
+            *node = read;
+            return Ok(());
+        }
+        let place = self.place();
+        match self.adopt(node, rule.target_type, &place) {
             Ok(read) => *node = read,
-            Err(mismatch) => match decode(node, rule.target_type) {
-                Ok(read) if is_open && read.variants & 0xff == u32::from(UNKNOWN) + 1 => {
-                    *node = read;
-                }
-                _ => return Err(self.mismatch_below(mismatch)),
-            },
+            Err(mismatch) => return Err(self.mismatch_below(mismatch)),
         }
         Ok(())
+    }
+
+    /// Reads a value that the source revision did not define as the target revision does. What a peer can live with does not
+    /// refuse it: values, bounds and formats stay and are reported, optional members of another type are dropped.
+    pub(crate) fn adopt(
+        &mut self,
+        node: &mut Node<'t>,
+        value: u16,
+        place: &Place,
+    ) -> Result<Node<'t>, Mismatch> {
+        let (read, unfit) = decode_lenient(node, value)?;
+        let violations = violations(&read, value);
+        let mut listed = violations.listed().iter();
+        if let Some(violation) = listed.find(|violation| !is_tolerable(violation.kind)) {
+            return Err(Mismatch {
+                pointer: violation.pointer.clone(),
+                reason: violation.message.clone(),
+            });
+        }
+        let inside = |pointer: &str| Place {
+            at: place.at,
+            below: format!("{}{pointer}", place.below),
+        };
+        for unfit in unfit {
+            let at = match unfit.at {
+                NOWHERE => place.clone(),
+                at => Place {
+                    at,
+                    below: String::new(),
+                },
+            };
+            let reason = format!("free before, of a type now: {}", unfit.reason);
+            self.report(at, LossKind::Dropped, reason);
+        }
+        for violation in violations.listed() {
+            let reason = format!("free before, breaks a rule now: {}", violation.message);
+            self.report(inside(&violation.pointer), LossKind::Kept, reason);
+        }
+        let more = violations.count() - violations.listed().len();
+        if more > 0 {
+            let reason = format!("free before; {more} more values break a rule now");
+            self.report(place.clone(), LossKind::Kept, reason);
+        }
+        Ok(read)
     }
 
     /// A value as the target revision reads its text: for types that differ in shape and agree on values.
@@ -387,9 +438,11 @@ impl<'c, 't> Conversion<'c, 't> {
     ) {
         self.losses.push(Noted {
             place,
+            revision: self.step.1,
             kind,
             reason: reason.into(),
             inside: None,
+            stood: None,
         });
     }
 
@@ -425,6 +478,10 @@ impl<'c, 't> Conversion<'c, 't> {
         let reason = reason.into();
         self.record_moved(value, (value.at, end_of(value)), &reason);
         self.record_loss(member, value.at, LossKind::Dropped, reason);
+        let stood = self.place_of(member, NOWHERE);
+        if let Some(note) = self.losses.last_mut() {
+            note.stood = Some(stood);
+        }
     }
 
     /// Reports what stands in a value and did not begin there.
@@ -498,13 +555,40 @@ pub(crate) struct Mismatch {
 }
 
 /// Reads a value as another type, everything taken apart.
-fn decode<'t>(node: &mut Node<'t>, value: u16) -> Result<Node<'t>, Mismatch> {
+pub(crate) fn decode<'t>(node: &mut Node<'t>, value: u16) -> Result<Node<'t>, Mismatch> {
     let at = node.at;
     let read = match node.settled_text() {
         Cow::Borrowed(text) => read(text, at, value, Wanted::Everything),
         Cow::Owned(text) => read(&text, NOWHERE, value, Wanted::Everything).map(|node| Node {
             at,
             ..node.into_owned()
+        }),
+    };
+    read.map_err(|error| Mismatch {
+        pointer: error.pointer().to_owned(),
+        reason: error.detail().to_owned(),
+    })
+}
+
+/// Returns true if a value that breaks such a rule can be read and understood: the rules of documents decide what a tool is.
+const fn is_tolerable(kind: ViolationKind) -> bool {
+    !matches!(
+        kind,
+        ViolationKind::Type | ViolationKind::Const | ViolationKind::Required
+    )
+}
+
+/// Reads a value as another type, without the optional members that do not fit.
+fn decode_lenient<'t>(node: &mut Node<'t>, value: u16) -> Result<(Node<'t>, Vec<Unfit>), Mismatch> {
+    let at = node.at;
+    let read = match node.settled_text() {
+        Cow::Borrowed(text) => read_lenient(text, at, value),
+        Cow::Owned(text) => read_lenient(&text, NOWHERE, value).map(|(node, unfit)| {
+            let node = Node {
+                at,
+                ..node.into_owned()
+            };
+            (node, unfit)
         }),
     };
     read.map_err(|error| Mismatch {

@@ -44,12 +44,15 @@ mod members;
 mod node;
 mod place;
 mod read;
+mod report;
 mod revision;
 mod rows;
 mod rules;
 mod typed;
 
 pub use context::{Context, Newer};
+#[doc(hidden)]
+pub use dynamic::violations;
 pub use dynamic::{Role, Root, check, check_type, convert, convert_type, counterpart};
 pub use error::convert_error;
 pub use generated::KnownRevision;

@@ -5,7 +5,9 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use crate::KnownRevision;
 use crate::place::{Place, Pointers};
+use crate::report::Subjects;
 
 /// What happened to a member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -18,22 +20,27 @@ pub enum LossKind {
     Defaulted,
     /// It is said in another way, and nothing is lost.
     Rewritten,
+    /// It stays as it is, though it breaks a rule of the target revision: a value, a bound or a format that the source
+    /// revision did not have.
+    Kept,
 }
 
 impl LossKind {
-    /// A short stable name: `dropped`, `replaced`, `defaulted` or `rewritten`.
+    /// A short stable name: `dropped`, `replaced`, `defaulted`, `rewritten` or `kept`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Dropped => "dropped",
             Self::Replaced => "replaced",
             Self::Defaulted => "defaulted",
             Self::Rewritten => "rewritten",
+            Self::Kept => "kept",
         }
     }
 
-    /// Whether the output says something else than the input: everything but [`Rewritten`](Self::Rewritten).
+    /// Returns true if the output says something else than the input: all but [`Rewritten`](Self::Rewritten) and
+    /// [`Kept`](Self::Kept).
     pub const fn is_lossy(self) -> bool {
-        !matches!(self, Self::Rewritten)
+        !matches!(self, Self::Rewritten | Self::Kept)
     }
 }
 
@@ -43,16 +50,23 @@ pub struct Loss {
     /// The JSON pointer (RFC 6901) into the input; of something that only the output has, the place where it would be. One of
     /// more than [`MAX_POINTER`](mcp_exact_wire::MAX_POINTER) bytes is cut there and ends in `…`.
     pub pointer: String,
+    /// The tool, prompt or resource that it is about, by its name: ``tool `echo` ``.
+    pub subject: Option<String>,
     /// What happened.
     pub kind: LossKind,
-    /// Why, in words.
+    /// The revision that the step led to in which it happened.
+    pub revision: KnownRevision,
+    /// Why, and what a peer of that revision sees of it, in words.
     pub reason: Cow<'static, str>,
 }
 
 impl fmt::Display for Loss {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (kind, reason) = (self.kind.name(), &self.reason);
-        write!(f, "{kind} at {:?}: {reason}", self.pointer)
+        write!(f, "{} at {:?}", self.kind.name(), self.pointer)?;
+        if let Some(subject) = &self.subject {
+            write!(f, " ({subject})")?;
+        }
+        write!(f, ": {}", self.reason)
     }
 }
 
@@ -104,10 +118,13 @@ impl Refusal {
 #[derive(Debug)]
 pub(crate) struct Noted {
     pub place: Place,
+    pub revision: KnownRevision,
     pub kind: LossKind,
     pub reason: Cow<'static, str>,
     /// What in the value the reason is about, when it is not all of it.
     pub inside: Option<Place>,
+    /// Where a dropped member stood when it was dropped, which may be another place than that in the input.
+    pub stood: Option<Place>,
 }
 
 impl Noted {
@@ -117,14 +134,17 @@ impl Noted {
     }
 
     /// The loss with pointers.
-    pub fn into_loss(self, pointers: &Pointers) -> Loss {
+    pub fn into_loss(self, pointers: &Pointers, subjects: &Subjects) -> Loss {
         let reason = match &self.inside {
             None => self.reason,
             Some(inside) => format!("{} at {}", self.reason, pointers.of(inside)).into(),
         };
+        let pointer = pointers.of(&self.place);
         Loss {
-            pointer: pointers.of(&self.place),
+            subject: subjects.of(&pointer),
+            pointer,
             kind: self.kind,
+            revision: self.revision,
             reason,
         }
     }

@@ -16,6 +16,12 @@ pub const ENVELOPE: &str = "part of the envelope of the message";
 /// How many bytes of a value the reason of a refusal repeats.
 const MAX_QUOTED: usize = 128;
 
+/// The members of a request that answer what its server asked for, which a caller may have read itself.
+const INPUT: [&str; 2] = ["inputResponses", "requestState"];
+
+/// The words for a member that is left out without a loss.
+pub const ABSENCE: &str = "it says what absence says";
+
 /// The place of a member that is not there.
 const ABSENT: u32 = u32::MAX;
 
@@ -98,6 +104,7 @@ impl<'t> Conversion<'_, 't> {
             return Ok(());
         };
         let mut object = Object::new(std::mem::take(members), source, target);
+        self.drop_strays(&mut object, rule.strays)?;
         self.drop_members(&mut object, gone)?;
         for (index, action) in actions {
             self.act(&mut object, usize::from(*index), action)?;
@@ -131,9 +138,13 @@ impl<'t> Conversion<'_, 't> {
             };
             let name = object.source.members.members[usize::from(*index)];
             let stays = match gone {
-                Gone::Refuse(reason) => {
-                    let place = self.place_of(name, member.value.at);
-                    return Err(Refusal::new(place, *reason, Severity::Message));
+                Gone::Refuse(reason, absence) => {
+                    self.refuse_member(name, &member.value, reason, absence)?;
+                    false
+                }
+                Gone::Drop(reason, absence) => {
+                    self.drop_member(name, &member.value, reason, absence);
+                    false
                 }
                 Gone::Id => {
                     keeps_id = self.keeps_id(name, &member.value);
@@ -162,6 +173,58 @@ impl<'t> Conversion<'_, 't> {
         Ok(())
     }
 
+    /// Members that the source does not define and that would mean something to somebody.
+    fn drop_strays(
+        &mut self,
+        object: &mut Object<'t>,
+        strays: &'static [(&'static str, Gone)],
+    ) -> Step<()> {
+        for (name, gone) in strays {
+            let mut members = object.members.iter();
+            let Some(at) = members.position(|member| member.name == *name) else {
+                continue;
+            };
+            let value = &object.members[at].value;
+            match gone {
+                Gone::Refuse(reason, absence) => {
+                    self.refuse_member(name, value, reason, absence)?;
+                }
+                Gone::Drop(reason, absence) => self.drop_member(name, value, reason, absence),
+                _ => continue,
+            }
+            object.remove(u32::try_from(at).unwrap_or(ABSENT));
+        }
+        Ok(())
+    }
+
+    /// Refuses a member, unless its value says what absence says: then it goes.
+    fn refuse_member(
+        &mut self,
+        name: &str,
+        value: &Node<'t>,
+        reason: &'static str,
+        absence: &str,
+    ) -> Step<()> {
+        if self.known().has_read_input && INPUT.contains(&name) {
+            self.record_loss(name, value.at, LossKind::Rewritten, "said by the session");
+            return Ok(());
+        }
+        if value.says_nothing(absence) {
+            self.record_loss(name, value.at, LossKind::Rewritten, ABSENCE);
+            return Ok(());
+        }
+        let place = self.place_of(name, value.at);
+        Err(Refusal::new(place, reason, Severity::Message))
+    }
+
+    /// Drops and reports a member; nothing is lost when its value says what absence says.
+    fn drop_member(&mut self, name: &str, value: &Node<'t>, reason: &'static str, absence: &str) {
+        match value.says_nothing(absence) {
+            true => self.record_loss(name, value.at, LossKind::Rewritten, ABSENCE),
+            false => self.record_drop(name, value, reason),
+        }
+    }
+
     /// The id of a request, which belongs to the envelope. It stays when newer members do, unless the caller knows it
     /// anyway.
     fn keeps_id(&mut self, name: &str, value: &Node<'t>) -> bool {
@@ -188,19 +251,16 @@ impl<'t> Conversion<'_, 't> {
         stays
     }
 
-    fn keeps_member(&mut self, name: &str, value: &Node<'t>, since: &str) -> bool {
+    fn keeps_member(&mut self, name: &str, value: &Node<'t>, reason: &'static str) -> bool {
         let stays = self.keeps_newer();
         if !stays {
-            self.record_drop(name, value, format!("a member of {since} and later"));
+            self.record_drop(name, value, reason);
         }
         stays
     }
 
-    /// The same for a member that decides what the message means.
+    /// The same for a member that decides what the message means: it never stays as an unknown member.
     fn keeps_deciding(&mut self, name: &str, value: &Node<'t>, since: &str) -> Step<bool> {
-        if self.keeps_newer() {
-            return Ok(true);
-        }
         let mut text = match value.string() {
             Some(text) => mcp_exact_wire::to_string(&*text),
             None => value.clone().settled_text().into_owned(),
@@ -253,13 +313,21 @@ impl<'t> Conversion<'_, 't> {
                 self.new_constant(object, index, text, *envelope);
                 Ok(())
             }
-            Action::NewOptional(session) => {
-                if !self.reads_known(object, index) && *session {
-                    self.fill_from_session(object, index);
-                }
+            Action::NewOptional(true) => {
+                self.drop_reserved(object, index);
+                self.fill_from_session(object, index);
+                Ok(())
+            }
+            Action::NewOptional(false) => {
+                self.reads_known(object, index);
                 Ok(())
             }
             Action::NewRequired(fill) => {
+                match fill {
+                    Fill::Session(..) => self.drop_reserved(object, index),
+                    Fill::Value(text, true, _) => self.check_meant(object, index, text)?,
+                    _ => {}
+                }
                 if !self.reads_known(object, index) {
                     let value = self.fill(fill, index, object.target)?;
                     object.push(name, value);
@@ -383,7 +451,8 @@ impl<'t> Conversion<'_, 't> {
         let Some(member) = object.members.get_mut(at as usize) else {
             return false;
         };
-        match decode_valid(&mut member.value, value) {
+        let place = self.place_of(&member.name, member.value.at);
+        match self.adopt(&mut member.value, value, &place) {
             Ok(read) => {
                 member.value = read;
                 true
@@ -401,6 +470,39 @@ impl<'t> Conversion<'_, 't> {
                 false
             }
         }
+    }
+
+    /// Drops a member that only the session may say: in the source revision its name meant nothing.
+    fn drop_reserved(&mut self, object: &mut Object<'t>, index: usize) {
+        let at = object.new[index];
+        let Some(member) = object.members.get(at as usize) else {
+            return;
+        };
+        let name = object.target.members.members[index];
+        self.record_drop(
+            name,
+            &member.value,
+            "free before, reserved now: the session says it",
+        );
+        object.remove(at);
+        object.new[index] = ABSENT;
+    }
+
+    /// Refuses a member that meant nothing in the source and would decide what the message means in the target.
+    fn check_meant(&mut self, object: &mut Object<'t>, index: usize, text: &str) -> Step<()> {
+        let at = object.new[index];
+        let Some(member) = object.members.get(at as usize) else {
+            return Ok(());
+        };
+        if member.value.says(text) {
+            return Ok(());
+        }
+        let name = object.target.members.members[index];
+        let place = self.place_of(name, member.value.at);
+        let reason = format!(
+            "free before, now it decides what the message means; only {text} says what it said"
+        );
+        Err(Refusal::new(place, reason, Severity::Message))
     }
 
     fn fill_from_session(&mut self, object: &mut Object<'t>, index: usize) {

@@ -254,6 +254,22 @@ impl<'t> Node<'t> {
         }
     }
 
+    /// Returns true if it says what the absence of the member says: `absence` is the text of that value, or empty.
+    pub fn says_nothing(&self, absence: &str) -> bool {
+        match absence {
+            "" => false,
+            "[]" => match &self.body {
+                Body::Array(_, items) => items.is_empty(),
+                Body::Text(text) => {
+                    let inside = text.strip_prefix('[').and_then(|t| t.strip_suffix(']'));
+                    inside.is_some_and(|inside| inside.trim_ascii().is_empty())
+                }
+                _ => false,
+            },
+            absence => self.says(absence),
+        }
+    }
+
     /// The same value without a place in a text that goes away.
     pub fn into_owned(self) -> Node<'static> {
         let body = match self.body {

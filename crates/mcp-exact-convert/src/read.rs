@@ -55,11 +55,43 @@ pub fn read(text: &str, base: usize, value: u16, wanted: Wanted) -> Result<Node<
         members: Vec::new(),
         items: Vec::new(),
         changing: [0; CHANGING],
+        unfit: None,
     };
     let read = source
         .value(&mut r, value)
         .and_then(|node| r.end().map(|()| node));
     read.map_err(|Failed| r.into_error())
+}
+
+/// A member that was left out because it does not fit.
+pub struct Unfit {
+    /// Where its value begins in the input, or [`NOWHERE`].
+    pub at: usize,
+    pub reason: String,
+}
+
+/// Reads a whole text as a value of a type, all of it taken apart. Optional members that do not fit are left out.
+pub fn read_lenient(
+    text: &str,
+    base: usize,
+    value: u16,
+) -> Result<(Node<'_>, Vec<Unfit>), DecodeError> {
+    let mut r = Reader::new(text);
+    let mut source = Source {
+        base,
+        wanted: Wanted::Everything,
+        members: Vec::new(),
+        items: Vec::new(),
+        changing: [0; CHANGING],
+        unfit: Some(Vec::new()),
+    };
+    let read = source
+        .value(&mut r, value)
+        .and_then(|node| r.end().map(|()| node));
+    match read {
+        Ok(node) => Ok((node, source.unfit.unwrap_or_default())),
+        Err(Failed) => Err(r.into_error()),
+    }
 }
 
 /// How many words have a bit for each definition.
@@ -74,6 +106,8 @@ struct Source<'t> {
     items: Vec<Node<'t>>,
     /// The definitions of which a value was found that some step changes: one bit each.
     changing: [u64; CHANGING],
+    /// What was left out, when optional members that do not fit are.
+    unfit: Option<Vec<Unfit>>,
 }
 
 impl<'t> Source<'t> {
@@ -263,11 +297,16 @@ impl<'t> Source<'t> {
         let mut object = MemberReader::open(r, &layout.members)?;
         let first = self.members.len();
         let mut is_whole = watch.is_some();
+        let mut is_changed = false;
         let (known, names) = watch.map_or((0, &[][..]), |watch| (watch.known, watch.names));
         while let Some(member) = object.next(r)? {
             let value = match member.index {
                 Some(index) => {
-                    let mut value = self.value(r, layout.types[index])?;
+                    let is_required = layout.members.required >> index & 1 == 1;
+                    let Some(mut value) = self.member(r, layout.types[index], is_required)? else {
+                        is_changed = true;
+                        continue;
+                    };
                     if known >> index & 1 == 1 {
                         is_whole = false;
                         if value.fixed == Fixed::Whole {
@@ -295,7 +334,35 @@ impl<'t> Source<'t> {
             return Ok(self.whole(r, start));
         }
         let members = self.members.drain(first..).collect();
-        Ok(self.node(start, Body::Object(r.text_since(start), members)))
+        let mut node = self.node(start, Body::Object(r.text_since(start), members));
+        node.changed = is_changed;
+        Ok(node)
+    }
+
+    /// The value of a known member; `None` when it does not fit and is left out.
+    fn member(
+        &mut self,
+        r: &mut Reader<'t>,
+        value: u16,
+        is_required: bool,
+    ) -> Read<Option<Node<'t>>> {
+        if self.unfit.is_none() || is_required {
+            return self.value(r, value).map(Some);
+        }
+        let start = r.value_start();
+        let (mark, members, items) = (r.mark(), self.members.len(), self.items.len());
+        if let Ok(node) = self.value(r, value) {
+            return Ok(Some(node));
+        }
+        let reason = r.recover(mark)?;
+        r.skip()?;
+        self.members.truncate(members);
+        self.items.truncate(items);
+        let at = self.at(start);
+        self.unfit
+            .get_or_insert_default()
+            .push(Unfit { at, reason });
+        Ok(None)
     }
 
     fn map(&mut self, r: &mut Reader<'t>, values: u16) -> Read<Node<'t>> {

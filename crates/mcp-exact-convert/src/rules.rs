@@ -65,6 +65,8 @@ pub struct Rule {
     pub target_type: u16,
     /// The manual conversion that comes first.
     pub prepare: Option<Manual>,
+    /// Members that the source does not define and that do not stay as unknown members, by name.
+    pub strays: &'static [(&'static str, Gone)],
     pub body: Body,
 }
 
@@ -74,6 +76,7 @@ pub const fn rule(
     target: u16,
     target_type: u16,
     prepare: Option<Manual>,
+    strays: &'static [(&'static str, Gone)],
     body: Body,
 ) -> Rule {
     Rule {
@@ -81,6 +84,7 @@ pub const fn rule(
         target,
         target_type,
         prepare,
+        strays,
         body,
     }
 }
@@ -132,16 +136,18 @@ pub enum Unrecognized {
 
 /// What happens to a member that only the source has.
 pub enum Gone {
-    /// The message is refused.
-    Refuse(&'static str),
+    /// The message is refused with this reason, unless the value says what absence says.
+    Refuse(&'static str, &'static str),
+    /// It is dropped with this reason, unless the value says what absence says.
+    Drop(&'static str, &'static str),
     /// The id of the request, which belongs to the envelope.
     Id,
     /// A constant: whether it stays with the id, and whether it belongs to the envelope.
     Constant(bool, bool),
-    /// A member of this revision and later.
+    /// A member of a later revision, with the reason.
     Newer(&'static str),
-    /// The same, unless its value says what absence says: that value, the reason, whether another value is refused, and
-    /// whether it is required.
+    /// The same, unless its value says what absence says: the reason (the later revision, when another value is refused), that
+    /// value, the reason for it, whether another value is refused, and whether it is required.
     Default(&'static str, &'static str, &'static str, bool, bool),
 }
 

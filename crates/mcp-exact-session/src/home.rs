@@ -64,7 +64,8 @@ impl<C> IncomingRequest<C> {
     ) -> Result<Converted<<H::FromClient as Direction>::Request>, PeerError> {
         let id = self.id().clone();
         let cx = Context::new().request_id(id.clone());
-        let cx = cx.request_meta(self.client_meta());
+        // The program reads answers and state of a retry from the request.
+        let cx = cx.request_meta(self.client_meta()).has_read_input();
         let way = (self.revision(), H::KNOWN.revision());
         let root = Root {
             kind: MessageKind::Request,

@@ -527,6 +527,16 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// The fault that a step noted, forgotten where reading can go on after the value: the text is JSON, and not too deep.
+    pub(crate) fn forgive(&mut self) -> Read<Box<Fault>> {
+        let is_final =
+            |fault: &Fault| matches!(fault.kind, DecodeErrorKind::Syntax | DecodeErrorKind::Depth);
+        match self.fault.take_if(|fault| !is_final(fault)) {
+            Some(fault) => Ok(fault),
+            None => Err(Failed),
+        }
+    }
+
     #[inline]
     pub(crate) fn leave(&mut self) {
         self.depth -= 1;

@@ -179,6 +179,17 @@ impl<'a> Reader<'a> {
         self.rewind(mark.at, mark.depth);
     }
 
+    /// Goes back after reading that failed: what was wrong, in words.
+    ///
+    /// # Errors
+    /// When the text is not JSON, or nested too deep.
+    #[doc(hidden)]
+    pub fn recover(&mut self, mark: Mark) -> Read<String> {
+        let fault = self.forgive()?;
+        self.rewind(mark.at, mark.depth);
+        Ok(fault.detail.to_string())
+    }
+
     /// Notes that the next value, an open object, is of another kind unless it is an object; then passes over it.
     ///
     /// # Errors

@@ -3,10 +3,10 @@
 //!
 //! Every decision is noted for the page of the documentation.
 
-use super::{EffectKind, Step};
+use super::{EffectKind, Step, taken};
 use crate::convert::plan::{Resolved, resolve};
 use crate::convert::rules::{Action as Does, Fill, Gone, GoneKind, MemberStep, Op, TypeText};
-use crate::convert::table::{Action, Entry};
+use crate::convert::table::Action;
 use crate::ir::{Definition, Ir, Member, MemberValue, Shape, Type};
 
 /// What is done with the members of one pair of objects.
@@ -52,9 +52,9 @@ impl Members<'_, '_, '_> {
 
     fn gone_value(&self, member: &Member, envelope: bool) -> Option<GoneKind> {
         let since = self.step.source().revision.clone();
-        if let Some(entry) = self.entry(member) {
-            self.note(member, EffectKind::Refused, &entry.reason);
-            return Some(GoneKind::Refuse(entry.reason.clone()));
+        if let Some((kind, reason, gone)) = self.chosen(member) {
+            self.note(member, kind, reason);
+            return Some(gone);
         }
         if envelope && !self.step.up {
             self.note(member, EffectKind::Rewritten, "part of the envelope");
@@ -64,10 +64,11 @@ impl Members<'_, '_, '_> {
             self.note(member, EffectKind::Rewritten, "stays as an unknown member");
             return None;
         }
-        let later = format!("a member of {since} and later");
+        let target = &self.step.target().revision;
+        let later = self.step.table.left_out(&member.name, &since, target);
         let Some((text, reason, decides)) = self.said_by_silence(member) else {
             self.note(member, EffectKind::Dropped, &later);
-            return Some(GoneKind::Newer { since });
+            return Some(GoneKind::Newer { reason: later });
         };
         let (kind, words) = match decides {
             true => (
@@ -82,6 +83,7 @@ impl Members<'_, '_, '_> {
         self.note(member, kind, &words);
         Some(GoneKind::Default {
             since,
+            later,
             text: text.clone(),
             reason: reason.clone(),
             decides,
@@ -103,13 +105,14 @@ impl Members<'_, '_, '_> {
         }
     }
 
-    /// The refusal that somebody chose for a member that is gone.
-    fn entry(&self, member: &Member) -> Option<&Entry> {
+    /// What somebody chose for a member that is gone.
+    fn chosen(&self, member: &Member) -> Option<(EffectKind, &String, GoneKind)> {
         let step = self.step;
         let entry = step
             .table
             .member(step.ids(), &self.source.name, &member.name)?;
-        matches!(entry.action, Action::Refuse).then_some(entry)
+        let (kind, gone) = taken(entry)?;
+        Some((kind, &entry.reason, gone))
     }
 
     /// A member of the target; `None` when it keeps its text.

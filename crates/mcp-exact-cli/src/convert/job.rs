@@ -374,6 +374,8 @@ impl From<Refused> for Problem {
 #[derive(Serialize)]
 struct PlainLoss<'a> {
     pointer: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    subject: Option<&'a str>,
     kind: &'static str,
     reason: &'a str,
 }
@@ -381,6 +383,7 @@ struct PlainLoss<'a> {
 fn plain_losses<S: Serializer>(losses: &[Loss], serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_seq(losses.iter().map(|loss| PlainLoss {
         pointer: &loss.pointer,
+        subject: loss.subject.as_deref(),
         kind: loss.kind.name(),
         reason: &loss.reason,
     }))

@@ -44,10 +44,8 @@ fn a_type_is_converted_and_losses_go_to_standard_error() {
         expect![[r#"
             exit 0
             out: {"inputSchema":{"type":"object"},"name":"echo"}
-            err: -: dropped at "/icons": a member of 2025-11-25 and later
-            err: -: rewritten at "/title": the title stands in annotations.title
-            err: -: rewritten at "/annotations/title": the title stands in annotations.title
-            err: -: dropped at "/title": a member of 2025-03-26 and later
+            err: -: dropped at "/icons" (tool `echo`): a member of 2025-11-25 and later; for a peer of 2025-06-18: no icon is shown
+            err: -: dropped at "/title" (tool `echo`): a member of 2025-03-26 and later; for a peer of 2024-11-05: it cannot tell tools that only read from those that destroy
         "#]],
     );
 }
@@ -100,8 +98,8 @@ fn the_params_of_a_request_are_converted() {
         expect![[r#"
             exit 0
             out: {"name":"a"}
-            err: -: rewritten at "/_meta/io.modelcontextprotocol~1clientCapabilities": each request says the capabilities of its client since 2026-07-28; none are known
-            err: -: rewritten at "/_meta/io.modelcontextprotocol~1protocolVersion": each request says its revision since 2026-07-28
+            err: -: rewritten at "/_meta/io.modelcontextprotocol~1clientCapabilities" (tool `a`): each request says the capabilities of its client since 2026-07-28; none are known
+            err: -: rewritten at "/_meta/io.modelcontextprotocol~1protocolVersion" (tool `a`): each request says its revision since 2026-07-28
         "#]],
     );
 }
@@ -114,7 +112,7 @@ fn the_params_of_a_notification_are_converted() {
         expect![[r#"
             exit 0
             out: {"progress":1,"progressToken":"t"}
-            err: -: dropped at "/message": a member of 2025-03-26 and later
+            err: -: dropped at "/message": a member of 2025-03-26 and later; for a peer of 2024-11-05: progress is shown without words
         "#]],
     );
 }
@@ -223,9 +221,9 @@ fn what_the_session_knows_goes_into_meta() {
         expect![[r#"
             exit 0
             out: {"name":"a","_meta":{"io.modelcontextprotocol/clientCapabilities":{"sampling":{}},"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}
-            err: -: rewritten at "/_meta": an empty object says what absence says
-            err: -: rewritten at "/_meta/io.modelcontextprotocol~1clientCapabilities": said by the session
-            err: -: rewritten at "/_meta/io.modelcontextprotocol~1protocolVersion": said by the session
+            err: -: rewritten at "/_meta" (tool `a`): an empty object says what absence says
+            err: -: rewritten at "/_meta/io.modelcontextprotocol~1clientCapabilities" (tool `a`): said by the session
+            err: -: rewritten at "/_meta/io.modelcontextprotocol~1protocolVersion" (tool `a`): said by the session
         "#]],
     );
     check(
@@ -233,9 +231,9 @@ fn what_the_session_knows_goes_into_meta() {
         params,
         expect![[r#"
             exit 1
-            err: -: rewritten at "/_meta": an empty object says what absence says
-            err: -: defaulted at "/_meta/io.modelcontextprotocol~1clientCapabilities": each request says the capabilities of its client since 2026-07-28; none are known
-            err: -: defaulted at "/_meta/io.modelcontextprotocol~1protocolVersion": each request says its revision since 2026-07-28
+            err: -: rewritten at "/_meta" (tool `a`): an empty object says what absence says
+            err: -: defaulted at "/_meta/io.modelcontextprotocol~1clientCapabilities" (tool `a`): each request says the capabilities of its client since 2026-07-28; none are known
+            err: -: defaulted at "/_meta/io.modelcontextprotocol~1protocolVersion" (tool `a`): each request says its revision since 2026-07-28
             err: -: refused because of 2 losses; leave `strict` out to allow losses
         "#]],
     );
@@ -250,8 +248,8 @@ fn strict_accepts_what_is_only_said_in_another_way() {
         expect![[r#"
             exit 0
             out: {"inputSchema":{"type":"object"},"name":"echo","annotations":{"title":"Echo"}}
-            err: -: rewritten at "/title": the title stands in annotations.title
-            err: -: rewritten at "/annotations/title": the title stands in annotations.title
+            err: -: rewritten at "/title" (tool `echo`): the title stands in annotations.title
+            err: -: rewritten at "/annotations/title" (tool `echo`): the title stands in annotations.title
         "#]],
     );
 }
@@ -264,9 +262,9 @@ fn strict_refuses_losses() {
         TOOL,
         expect![[r#"
             exit 1
-            err: -: dropped at "/icons": a member of 2025-11-25 and later
-            err: -: rewritten at "/title": the title stands in annotations.title
-            err: -: rewritten at "/annotations/title": the title stands in annotations.title
+            err: -: dropped at "/icons" (tool `echo`): a member of 2025-11-25 and later; for a peer of 2025-06-18: no icon is shown
+            err: -: rewritten at "/title" (tool `echo`): the title stands in annotations.title
+            err: -: rewritten at "/annotations/title" (tool `echo`): the title stands in annotations.title
             err: -: refused because of 1 loss; leave `strict` out to allow losses
         "#]],
     );
@@ -275,7 +273,7 @@ fn strict_refuses_losses() {
         TOOL,
         expect![[r#"
             exit 1
-            out: {"file":"-","json":null,"losses":[{"pointer":"/icons","kind":"dropped","reason":"a member of 2025-11-25 and later"},{"pointer":"/title","kind":"rewritten","reason":"the title stands in annotations.title"},{"pointer":"/annotations/title","kind":"rewritten","reason":"the title stands in annotations.title"}],"error":"refused because of 1 loss; leave `strict` out to allow losses"}
+            out: {"file":"-","json":null,"losses":[{"pointer":"/icons","subject":"tool `echo`","kind":"dropped","reason":"a member of 2025-11-25 and later; for a peer of 2025-06-18: no icon is shown"},{"pointer":"/title","subject":"tool `echo`","kind":"rewritten","reason":"the title stands in annotations.title"},{"pointer":"/annotations/title","subject":"tool `echo`","kind":"rewritten","reason":"the title stands in annotations.title"}],"error":"refused because of 1 loss; leave `strict` out to allow losses"}
         "#]],
     );
     check(

@@ -39,7 +39,7 @@ fn a_value_of_a_type_is_converted() {
         &question("2025-11-25", "2025-06-18", "Tool", TOOL),
         expect![[r#"
             exit 0
-            out: {"json":"{\"inputSchema\":{\"type\":\"object\"},\"name\":\"echo\"}","losses":[{"pointer":"/icons","kind":"dropped","reason":"a member of 2025-11-25 and later"}],"error":null}
+            out: {"json":"{\"inputSchema\":{\"type\":\"object\"},\"name\":\"echo\"}","losses":[{"pointer":"/icons","subject":"tool `echo`","kind":"dropped","reason":"a member of 2025-11-25 and later; for a peer of 2025-06-18: no icon is shown"}],"error":null}
         "#]],
     );
     check(
@@ -58,7 +58,7 @@ fn flags_are_members() {
         &with(tool.clone(), json!({"strict": true})),
         expect![[r#"
             exit 0
-            out: {"json":null,"losses":[{"pointer":"/icons","kind":"dropped","reason":"a member of 2025-11-25 and later"}],"error":"refused because of 1 loss; leave `strict` out to allow losses"}
+            out: {"json":null,"losses":[{"pointer":"/icons","subject":"tool `echo`","kind":"dropped","reason":"a member of 2025-11-25 and later; for a peer of 2025-06-18: no icon is shown"}],"error":"refused because of 1 loss; leave `strict` out to allow losses"}
         "#]],
     );
     check(
@@ -88,7 +88,7 @@ fn flags_are_members() {
         &with(call, json!({"meta": meta})),
         expect![[r#"
             exit 0
-            out: {"json":"{\"name\":\"a\",\"_meta\":{\"io.modelcontextprotocol/clientCapabilities\":{},\"io.modelcontextprotocol/protocolVersion\":\"2026-07-28\"}}","losses":[{"pointer":"/_meta","kind":"rewritten","reason":"an empty object says what absence says"},{"pointer":"/_meta/io.modelcontextprotocol~1clientCapabilities","kind":"rewritten","reason":"said by the session"},{"pointer":"/_meta/io.modelcontextprotocol~1protocolVersion","kind":"rewritten","reason":"said by the session"}],"error":null}
+            out: {"json":"{\"name\":\"a\",\"_meta\":{\"io.modelcontextprotocol/clientCapabilities\":{},\"io.modelcontextprotocol/protocolVersion\":\"2026-07-28\"}}","losses":[{"pointer":"/_meta","subject":"tool `a`","kind":"rewritten","reason":"an empty object says what absence says"},{"pointer":"/_meta/io.modelcontextprotocol~1clientCapabilities","subject":"tool `a`","kind":"rewritten","reason":"said by the session"},{"pointer":"/_meta/io.modelcontextprotocol~1protocolVersion","subject":"tool `a`","kind":"rewritten","reason":"said by the session"}],"error":null}
         "#]],
     );
     let error = r#"{"code":-32602,"message":"m","data":{"uri":"file:///a"}}"#;
@@ -109,7 +109,7 @@ fn without_type_and_kind_it_is_a_message() {
         &json!({"from": "2025-11-25", "to": "2025-06-18", "type": null, "json": message}),
         expect![[r#"
             exit 0
-            out: {"json":"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{\"name\":\"a\"}}","losses":[{"pointer":"/params/task","kind":"dropped","reason":"a member of 2025-11-25 and later"}],"error":null}
+            out: {"json":"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{\"name\":\"a\"}}","losses":[{"pointer":"/params/task","subject":"tool `a`","kind":"dropped","reason":"a member of 2025-11-25 and later; for a peer of 2025-06-18: the request is answered when it is done"}],"error":null}
         "#]],
     );
     let message = r#"{"jsonrpc":"2.0","id":1,"result":{}}"#;

@@ -16,7 +16,7 @@ fn a_whole_request_keeps_its_envelope() {
         expect![[r#"
             exit 0
             out: {"x":[ 1 ],"id":7.0,"params":{"name":"a"},"method":"tools/call","jsonrpc":"2.0"}
-            err: -: dropped at "/params/task": a member of 2025-11-25 and later
+            err: -: dropped at "/params/task" (tool `a`): a member of 2025-11-25 and later; for a peer of 2025-06-18: the request is answered when it is done
         "#]],
     );
     check(
@@ -64,7 +64,7 @@ fn a_whole_notification_is_converted() {
         expect![[r#"
             exit 0
             out: {"jsonrpc":"2.0","method":"notifications/progress","params":{"progress":1,"progressToken":1}}
-            err: -: dropped at "/params/message": a member of 2025-03-26 and later
+            err: -: dropped at "/params/message": a member of 2025-03-26 and later; for a peer of 2024-11-05: progress is shown without words
         "#]],
     );
 }
@@ -94,7 +94,7 @@ fn a_whole_result_needs_the_method_that_it_answers() {
         expect![[r#"
             exit 0
             out: {"jsonrpc":"2.0","id":"a","result":{"tools":[{"inputSchema":{"type":"object"},"name":"echo","title":"Echo"}]}}
-            err: -: dropped at "/result/tools/0/icons": a member of 2025-11-25 and later
+            err: -: dropped at "/result/tools/0/icons" (tool `echo`): a member of 2025-11-25 and later; for a peer of 2025-06-18: no icon is shown
         "#]],
     );
     check(

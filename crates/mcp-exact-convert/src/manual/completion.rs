@@ -15,16 +15,13 @@ pub fn first_hundred<'t>(cx: &mut Conversion<'_, 't>, node: &mut Node<'t>) -> St
     let Some(items) = values.items().filter(|items| items.len() > MOST) else {
         return Ok(());
     };
-    let gone = items.split_off(MOST);
+    let count = items.len() - MOST;
+    items.truncate(MOST);
     let at = values.at;
     values.changed = true;
-    cx.enter("values", at);
-    for (index, item) in gone.iter().enumerate() {
-        let name = (MOST + index).to_string();
-        let reason = "2026-07-28 allows a hundred values";
-        cx.record_loss(&name, item.at, LossKind::Dropped, reason);
-    }
-    cx.leave();
+    // One report for all of them: there may be many.
+    let reason = format!("2026-07-28 allows a hundred values; the last {count} are left out");
+    cx.record_loss("values", at, LossKind::Dropped, reason);
     let more = node.member("hasMore");
     let at = more.as_ref().map_or(NOWHERE, |more| more.at);
     let kind = match more {

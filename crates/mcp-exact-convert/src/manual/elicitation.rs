@@ -5,6 +5,21 @@ use crate::interpreter::Conversion;
 use crate::loss::Step;
 use crate::node::{NOWHERE, Node};
 
+/// Takes the capability away from a client that takes no forms: up to 2025-06-18 the capability is that of forms.
+pub fn capability_of_forms<'t>(cx: &mut Conversion<'_, 't>, node: &mut Node<'t>) -> Step<()> {
+    let is_without_forms = node.member("elicitation").is_some_and(|elicitation| {
+        elicitation.member("url").is_some() && elicitation.member("form").is_none()
+    });
+    if !is_without_forms {
+        return Ok(());
+    }
+    if let Some(elicitation) = node.take("elicitation") {
+        let reason = "this client takes elicitation by URL only, which 2025-06-18 does not have";
+        cx.record_drop("elicitation", &elicitation, reason);
+    }
+    Ok(())
+}
+
 /// Converts an enum without titles: the same words, in the type that 2025-06-18 has.
 pub fn untitled_enum<'t>(cx: &mut Conversion<'_, 't>, node: &mut Node<'t>) -> Step<()> {
     as_enum(cx, node)
@@ -12,9 +27,6 @@ pub fn untitled_enum<'t>(cx: &mut Conversion<'_, 't>, node: &mut Node<'t>) -> St
 
 /// Puts the values of an enum with titles into `enum`, and the titles into `enumNames`.
 pub fn titled_enum<'t>(cx: &mut Conversion<'_, 't>, node: &mut Node<'t>) -> Step<()> {
-    if cx.keeps_newer() {
-        return kept(cx, node);
-    }
     let options = node.take("oneOf");
     let at = options.as_ref().map_or(NOWHERE, |options| options.at);
     for (member, at) in [("oneOf", at), ("enum", NOWHERE), ("enumNames", NOWHERE)] {
@@ -48,16 +60,5 @@ pub fn titled_enum<'t>(cx: &mut Conversion<'_, 't>, node: &mut Node<'t>) -> Step
 fn as_enum<'t>(cx: &mut Conversion<'_, 't>, node: &mut Node<'t>) -> Step<()> {
     cx.convert_as(node, "LegacyTitledEnumSchema", "EnumSchema")?;
     cx.set_variant(node, "EnumSchema");
-    Ok(())
-}
-
-/// A string, of which the older revision does not know that it is one of some.
-fn kept<'t>(cx: &mut Conversion<'_, 't>, node: &mut Node<'t>) -> Step<()> {
-    for name in ["format", "maxLength", "minLength"] {
-        if let Some(own) = node.take(name) {
-            cx.record_drop(name, &own, "no part of an enum with titles");
-        }
-    }
-    cx.set_variant(node, "StringSchema");
     Ok(())
 }

@@ -10,8 +10,10 @@ pub mod links;
 pub mod sampling;
 pub mod schemas;
 pub mod structured;
+pub mod tasks;
 pub mod titles;
 pub mod urls;
+pub mod versions;
 
 use crate::interpreter::Conversion;
 use crate::layout::{Definition, Type, Union};

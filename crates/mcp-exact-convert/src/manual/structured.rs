@@ -8,11 +8,9 @@ use crate::interpreter::Conversion;
 use crate::loss::Step;
 use crate::node::{Member, NOWHERE, Node};
 
-/// Sees to it that a text block carries the JSON of `structuredContent`, which is left out by the step.
+/// Sees to it that a text block carries the JSON of `structuredContent`, which peers of the older revision do not read.
 pub fn as_text<'t>(cx: &mut Conversion<'_, 't>, node: &mut Node<'t>) -> Step<()> {
-    if !cx.keeps_newer() {
-        carry(cx, node);
-    }
+    carry(cx, node);
     Ok(())
 }
 

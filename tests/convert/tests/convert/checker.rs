@@ -63,7 +63,7 @@ pub fn is_below(pointer: &str, place: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use mcp_exact_convert::LossKind;
+    use mcp_exact_convert::{KnownRevision, LossKind};
     use serde_json::json;
 
     use super::*;
@@ -71,6 +71,8 @@ mod tests {
     fn loss(pointer: &str) -> Loss {
         Loss {
             pointer: pointer.into(),
+            subject: None,
+            revision: KnownRevision::V2024_11_05,
             kind: LossKind::Dropped,
             reason: "x".into(),
         }

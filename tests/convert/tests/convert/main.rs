@@ -6,6 +6,8 @@
 mod checker;
 mod chosen;
 mod dynamic;
+mod golden;
 mod hostile;
+mod meaning;
 mod pairs;
 mod revisions;

@@ -1,0 +1,25 @@
+//! The revision that `initialize` names: that of the message, so that it follows the message.
+
+use crate::LossKind;
+use crate::interpreter::Conversion;
+use crate::loss::Step;
+use crate::node::Node;
+
+/// Names the target revision where the source revision is named; another one is what the peer asked for, and stays.
+pub fn of_target<'t>(cx: &mut Conversion<'_, 't>, node: &mut Node<'t>) -> Step<()> {
+    let (source, target) = cx.step;
+    let Some(version) = node.member("protocolVersion") else {
+        return Ok(());
+    };
+    if version.string().as_deref() != Some(source.as_str()) {
+        return Ok(());
+    }
+    let at = version.at;
+    *version = Node {
+        at,
+        ..Node::made_string(target.as_str())
+    };
+    let reason = "initialize names the revision of the message";
+    cx.record_loss("protocolVersion", at, LossKind::Rewritten, reason);
+    Ok(())
+}

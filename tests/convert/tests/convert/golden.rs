@@ -1,0 +1,69 @@
+//! What each conversion says about itself, through all ordered pairs of revisions: the words are compared with a file.
+//!
+//! Takes the documents of the fuzz target. `UPDATE_EXPECT=1` writes the file again; read its difference then.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+
+use mcp_exact_convert::{Context, KnownRevision, convert_type, counterpart};
+
+/// Name, definition and text of each document.
+fn documents() -> Vec<(String, String, String)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/conversion");
+    let files = fs::read_dir(folder).expect("a corpus");
+    let mut paths: Vec<_> = files.map(|file| file.expect("a file").path()).collect();
+    paths.sort();
+    let documents = paths.iter().map(|path| {
+        let text = fs::read_to_string(path).expect("a readable file");
+        let (line, text) = text.split_once('\n').expect("a line and a text");
+        let definition = line.split(' ').next().unwrap_or_default();
+        let name = path.file_name().expect("a name").to_string_lossy();
+        (name.into_owned(), definition.to_owned(), text.to_owned())
+    });
+    documents.collect()
+}
+
+fn pair(from: KnownRevision, to: KnownRevision, words: &mut String) {
+    for (name, definition, text) in documents() {
+        if counterpart(&definition, from, to).is_none() {
+            continue;
+        }
+        let mut cx = Context::new().request_id(1);
+        let out = convert_type(&definition, &text, from, to, &mut cx);
+        // Writing to a `String` does not fail.
+        let _ = writeln!(words, "{from} → {to} {name} {definition}");
+        match out {
+            Ok(_) => {
+                for loss in cx.losses() {
+                    assert!(!loss.reason.is_empty());
+                    let _ = writeln!(words, "  {}: {loss}", loss.revision);
+                }
+            }
+            Err(refused) => {
+                let _ = writeln!(words, "  refused: {refused}");
+            }
+        }
+    }
+}
+
+#[test]
+fn losses_say_what_they_cause() {
+    let mut words = String::new();
+    for from in KnownRevision::ALL {
+        for to in KnownRevision::ALL.iter().filter(|to| *to != from) {
+            pair(*from, *to, &mut words);
+        }
+    }
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/convert/losses.txt");
+    if std::env::var_os("UPDATE_EXPECT").is_some() {
+        fs::write(&path, &words).expect("a writable file");
+    }
+    let expected = fs::read_to_string(&path).unwrap_or_default();
+    let differs = words
+        .lines()
+        .zip(expected.lines())
+        .find(|(new, old)| new != old);
+    assert_eq!(differs, None, "UPDATE_EXPECT=1 writes losses.txt again");
+    assert_eq!(words.lines().count(), expected.lines().count());
+}

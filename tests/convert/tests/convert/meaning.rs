@@ -1,0 +1,381 @@
+//! Documents that stay valid and would change their meaning: each is converted, refused or reported, in every direction; and
+//! what says the same as absence is neither.
+
+use mcp_exact_convert::{Context, MessageKind, Newer, Role, Root, convert, convert_type};
+use serde_json::{Value, json};
+
+use crate::chosen::{A, B, C, D, E, known, refuses, run};
+
+/// The output, and the losses that are lossy, as kind and pointer.
+fn lossy(way: (&str, &str), name: &str, input: &Value) -> (Value, Vec<String>) {
+    let (out, losses) = run(way, name, input, Context::new());
+    let out = out.unwrap_or_else(|(pointer, reason)| panic!("{reason} at {pointer:?}"));
+    let words = ["dropped", "replaced", "defaulted"];
+    let is_lossy = |loss: &String| words.iter().any(|word| loss.starts_with(word));
+    (out, losses.into_iter().filter(is_lossy).collect())
+}
+
+#[track_caller]
+fn loses(way: (&str, &str), name: &str, input: Value, output: Value, losses: &[&str]) {
+    let (out, found) = lossy(way, name, &input);
+    assert_eq!(out, output);
+    assert_eq!(found, losses);
+}
+
+fn task() -> Value {
+    json!({"taskId": "t", "status": "working", "createdAt": "2025-11-25T00:00:00Z",
+        "lastUpdatedAt": "2025-11-25T00:00:00Z", "ttl": null})
+}
+
+/// 2026-07-28 basic/patterns/mrtr: a result of type `input_required` is not finished, whatever else it holds.
+#[test]
+fn results_that_ask_are_never_finished() {
+    let asks = json!({"resultType": "input_required", "content": [], "messages": [], "contents": [],
+        "ttlMs": 0, "cacheScope": "private", "inputRequests": {}});
+    for name in ["CallToolOutcome", "GetPromptOutcome", "ReadResourceOutcome"] {
+        for to in [A, B, C, D] {
+            refuses((E, to), name, asks.clone(), "", "asks for input");
+        }
+    }
+    let result = json!({"resultType": "input_required", "content": []});
+    for newer in [Newer::Report, Newer::KeepInExtra] {
+        let cx = Context::new().newer(newer);
+        let (out, _) = run((E, D), "CallToolResult", &result, cx);
+        assert_eq!(
+            out.map_err(|(pointer, _)| pointer),
+            Err("/resultType".into())
+        );
+    }
+    for from in [A, B, C, D] {
+        for kind in ["input_required", "task", "vendor"] {
+            let result = json!({"content": [], "resultType": kind});
+            refuses(
+                (from, E),
+                "CallToolResult",
+                result,
+                "/resultType",
+                "complete",
+            );
+        }
+    }
+}
+
+/// 2025-11-25 basic/utilities/tasks: a result with a `task` is a handle; the result comes later.
+#[test]
+fn handles_of_tasks_are_no_results() {
+    let results = [
+        ("CallToolOutcome", json!({"content": [], "task": task()})),
+        ("ElicitOutcome", json!({"action": "accept", "task": task()})),
+        ("CallToolOutcome", json!({"task": task()})),
+    ];
+    for (name, result) in results {
+        for to in [A, B, C, E] {
+            let (out, _) = run((D, to), name, &result, Context::new());
+            let Err((_, reason)) = out else {
+                panic!("{name} to {to}: {out:?}");
+            };
+            let is_explained = ["task", "no counterpart"]
+                .iter()
+                .any(|word| reason.contains(word));
+            assert!(is_explained, "{reason}");
+        }
+    }
+    // Where the source has no tasks, the member means nothing, and must not begin to.
+    let stray = json!({"content": [], "task": {"taskId": "t"}});
+    loses(
+        (C, D),
+        "CallToolResult",
+        stray,
+        json!({"content": []}),
+        &["dropped /task"],
+    );
+}
+
+#[test]
+fn task_execution_is_reported_by_its_consequence() {
+    let tool = |execution: Value| json!({"name": "n", "inputSchema": {"type": "object"}, "execution": execution});
+    let bare = json!({"name": "n", "inputSchema": {"type": "object"}});
+    for to in [A, B, C, E] {
+        let required = tool(json!({"taskSupport": "required"}));
+        loses(
+            (D, to),
+            "Tool",
+            required.clone(),
+            bare.clone(),
+            &["dropped /execution"],
+        );
+        let mut cx = Context::new();
+        let text = required.to_string();
+        convert_type("Tool", &text, known(D), known(to), &mut cx).expect("convertible");
+        let loss = cx.losses().iter().find(|loss| loss.pointer == "/execution");
+        let loss = loss.expect("a loss").to_string();
+        assert!(loss.contains("requires task execution"), "{loss}");
+        assert!(loss.contains("tool `n`"), "{loss}");
+        for silent in [json!({}), json!({"taskSupport": "forbidden"})] {
+            loses((D, to), "Tool", tool(silent), bare.clone(), &[]);
+        }
+    }
+    let call = json!({"name": "n", "task": {"ttl": 1}, "_meta": {}});
+    let (_, losses) = lossy((D, E), "CallToolRequestParams", &call);
+    assert!(losses.contains(&"dropped /task".to_owned()), "{losses:?}");
+    let capabilities = json!({"tasks": {"list": {}}});
+    loses(
+        (D, E),
+        "ClientCapabilities",
+        capabilities.clone(),
+        json!({}),
+        &["dropped /tasks"],
+    );
+    loses(
+        (D, E),
+        "ServerCapabilities",
+        capabilities,
+        json!({}),
+        &["dropped /tasks"],
+    );
+}
+
+#[test]
+fn elicitation_of_another_mode_is_no_form() {
+    let params = |mode: &str| json!({"mode": mode, "message": "m", "requestedSchema": {"type": "object", "properties": {}}});
+    let bare = json!({"message": "m", "requestedSchema": {"type": "object", "properties": {}}});
+    for from in [D, E] {
+        refuses(
+            (from, C),
+            "ElicitRequestParams",
+            params("voice"),
+            "",
+            "no counterpart",
+        );
+        loses(
+            (from, C),
+            "ElicitRequestParams",
+            params("form"),
+            bare.clone(),
+            &[],
+        );
+    }
+    let unknown = params("url");
+    loses(
+        (C, D),
+        "ElicitRequestParams",
+        unknown,
+        bare,
+        &["dropped /mode"],
+    );
+    let by_url = json!({"elicitation": {"url": {}}});
+    for from in [D, E] {
+        loses(
+            (from, C),
+            "ClientCapabilities",
+            by_url.clone(),
+            json!({}),
+            &["dropped /elicitation"],
+        );
+        let (out, losses) = lossy((from, C), "ClientCapabilities", &json!({"elicitation": {}}));
+        assert_eq!((out, losses.len()), (json!({"elicitation": {}}), 0));
+    }
+}
+
+/// 2026-07-28 basic/patterns/mrtr: a retry carries what the user answered; a plain call would ignore it.
+#[test]
+fn answers_of_the_user_are_not_forgotten() {
+    let call = |responses: Value| {
+        json!({"name": "n", "inputResponses": responses, "_meta": {
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {}}})
+    };
+    let declined = call(json!({"a": {"action": "decline"}}));
+    for to in [A, B, C, D] {
+        refuses(
+            (E, to),
+            "CallToolRequestParams",
+            declined.clone(),
+            "/inputResponses",
+            "answered",
+        );
+        let (_, losses) = lossy((E, to), "CallToolRequestParams", &call(json!({})));
+        assert_eq!(losses, [""; 0]);
+    }
+    let cx = Context::new().has_read_input();
+    let (out, _) = run((E, D), "CallToolRequestParams", &declined, cx);
+    assert_eq!(out, Ok(json!({"name": "n"})));
+}
+
+#[test]
+fn reserved_metadata_of_older_requests_means_nothing() {
+    let reserved = "io.modelcontextprotocol/clientCapabilities";
+    let call = json!({"name": "n", "_meta": {reserved: {"roots": {}}, "own": 1}});
+    for from in [A, B, C, D] {
+        let (out, losses) = lossy((from, E), "CallToolRequestParams", &call);
+        assert_eq!(out["_meta"][reserved], json!({}), "{from}");
+        assert_eq!(out["_meta"]["own"], 1);
+        let pointer = "dropped /_meta/io.modelcontextprotocol~1clientCapabilities";
+        assert!(losses.contains(&pointer.to_owned()), "{from}: {losses:?}");
+    }
+}
+
+#[test]
+fn initialize_names_the_revision_of_the_message() {
+    let request = |version: &str| json!({"protocolVersion": version, "capabilities": {}, "clientInfo": {"name": "n", "version": "1"}});
+    for from in [A, B, C, D] {
+        for to in [A, B, C, D] {
+            let root = Root {
+                kind: MessageKind::Request,
+                method: "initialize",
+                sender: Role::Client,
+            };
+            for (before, after) in [(from, to), ("2099-01-01", "2099-01-01")] {
+                let (text, mut cx) = (request(before).to_string(), Context::new());
+                let out = convert(root, Some(&text), known(from), known(to), &mut cx);
+                let out = out.expect("convertible").expect("params");
+                let out: Value = serde_json::from_str(&out).expect("JSON");
+                assert_eq!(out, request(after), "{from} to {to}");
+                assert_eq!(cx.losses().len(), usize::from(before != after));
+                assert!(!cx.is_lossy());
+            }
+        }
+    }
+}
+
+#[test]
+fn codes_of_one_revision_mean_nothing_in_another() {
+    let convert_code = |from: &str, to: &str, code: i64| {
+        let root = Root {
+            kind: MessageKind::Error,
+            method: "tools/call",
+            sender: Role::Server,
+        };
+        let text = json!({"code": code, "message": "m", "data": [1]}).to_string();
+        let mut cx = Context::new();
+        let out = convert(root, Some(&text), known(from), known(to), &mut cx);
+        let out: Option<Value> = out
+            .ok()
+            .flatten()
+            .map(|out| serde_json::from_str(&out).expect("JSON"));
+        out.map(|out| {
+            assert_eq!((&out["message"], &out["data"]), (&json!("m"), &json!([1])));
+            (out["code"].as_i64(), cx.losses().len())
+        })
+    };
+    for from in [A, B, C, D] {
+        for code in [-32020, -32021, -32022, -32050] {
+            assert_eq!(
+                convert_code(from, E, code),
+                Some((Some(-32603), 1)),
+                "{from} {code}"
+            );
+        }
+    }
+    assert_eq!(
+        convert_code(D, E, -32042),
+        None,
+        "the result asks for input instead"
+    );
+    for (from, to) in [
+        (A, E),
+        (B, E),
+        (C, E),
+        (C, D),
+        (A, D),
+        (D, C),
+        (D, A),
+        (E, D),
+    ] {
+        assert_eq!(
+            convert_code(from, to, -32042),
+            Some((Some(-32603), 1)),
+            "{from} to {to}"
+        );
+    }
+    for (from, to) in [(A, C), (C, A), (B, C)] {
+        assert_eq!(
+            convert_code(from, to, -32042),
+            Some((Some(-32042), 0)),
+            "{from} to {to}"
+        );
+    }
+}
+
+#[test]
+fn newer_members_that_decide_are_not_kept() {
+    let titled = json!({"type": "string", "oneOf": [{"const": "a", "title": "A"}]});
+    let keeps = || Context::new().newer(Newer::KeepInExtra);
+    let (out, _) = run((D, C), "PrimitiveSchemaDefinition", &titled, keeps());
+    let named = json!({"type": "string", "enum": ["a"], "enumNames": ["A"]});
+    assert_eq!(out, Ok(named));
+    let structured = json!({"content": [], "structuredContent": {"a": 1}});
+    let (out, _) = run((C, B), "CallToolResult", &structured, keeps());
+    let out = out.expect("convertible");
+    assert_eq!(out["structuredContent"], json!({"a": 1}));
+    assert_eq!(out["content"][0]["text"], "{\"a\":1}");
+}
+
+#[test]
+fn what_absence_says_is_no_loss() {
+    let sampling = json!({"maxTokens": 1, "messages": [], "tools": []});
+    let bare = json!({"maxTokens": 1, "messages": []});
+    for (from, to) in [(D, C), (D, A), (E, C), (E, A)] {
+        loses(
+            (from, to),
+            "CreateMessageRequestParams",
+            sampling.clone(),
+            bare.clone(),
+            &[],
+        );
+    }
+}
+
+/// One rule for values that a newer revision defines and an older one carried: see docs/conversions.md.
+#[test]
+fn hints_that_break_a_rule_stay_and_are_reported() {
+    let content = |block: Value| json!({"content": [block]});
+    let link = |annotations: Value| json!({"type": "resource_link", "name": "n", "uri": "a:b", "annotations": annotations});
+    for from in [A, B] {
+        for to in [C, D] {
+            for annotations in [json!({"audience": ["robot"]}), json!({"priority": 7})] {
+                let block = content(link(annotations));
+                let (out, losses) = run((from, to), "CallToolResult", &block, Context::new());
+                assert_eq!(out, Ok(block), "{from} to {to}");
+                assert!(
+                    losses[0].starts_with("kept /content/0/annotations/"),
+                    "{losses:?}"
+                );
+            }
+            let wrong = json!({"type": "resource_link", "name": "n", "uri": "a:b", "size": "big"});
+            let right = json!({"type": "resource_link", "name": "n", "uri": "a:b"});
+            loses(
+                (from, to),
+                "CallToolResult",
+                content(wrong),
+                content(right),
+                &["dropped /content/0/size"],
+            );
+            let nameless = content(json!({"type": "resource_link", "uri": "a:b"}));
+            refuses(
+                (from, to),
+                "CallToolResult",
+                nameless,
+                "/content/0",
+                "missing member `name`",
+            );
+        }
+    }
+    let audio = content(
+        json!({"type": "audio", "data": "AAAA", "mimeType": "a/b", "annotations": {"priority": 7}}),
+    );
+    let (out, losses) = run((A, B), "CallToolResult", &audio, Context::new());
+    assert_eq!(
+        (out, losses),
+        (
+            Ok(audio),
+            vec!["kept /content/0/annotations/priority".into()]
+        )
+    );
+    // The union stays open: what no revision defines is unknown in each.
+    let unknown = content(json!({"type": "hologram", "name": 1}));
+    for from in [A, B, C, D] {
+        let (out, losses) = run((from, D), "CallToolResult", &unknown, Context::new());
+        assert_eq!((out, losses.len()), (Ok(unknown.clone()), 0), "{from}");
+    }
+}
