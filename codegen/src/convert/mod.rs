@@ -105,7 +105,7 @@ const MODULES: &str = "mod definitions;\nmod revisions;\nmod roots;\nmod rules;\
 
 const USE_ROWS: &str = "use crate::rows::{MethodRow, NONE, RevisionRow, carries, edge, named};\n\n";
 
-const USE_LAYOUT: &str = "#[allow(unused_imports)]\nuse mcp_exact_wire::{Choice, DocumentRule, DocumentValue, Format, Shape as Members, Tag, keys};\n\
+const USE_LAYOUT: &str = "#[allow(unused_imports)]\nuse mcp_exact_wire::{Choice, DocumentRule, DocumentValue, Format, Shape as Members, Tag, UnionRole, keys};\n\
     #[allow(unused_imports)]\nuse crate::layout::{Definition, Layout, NONE, Objects, Shape, Type, Union, case, probe};\n\
     use crate::layout::{document, object};\n\n";
 

@@ -12,6 +12,7 @@ use super::rules::{
 };
 use super::steps::Step;
 use super::watch::Watch;
+use crate::emit::role;
 use crate::ir::{
     Bounds, Definition, Dispatch, Ir, Member, MemberValue, ObjectDispatch, Shape, Tag, Type, Union,
 };
@@ -214,9 +215,10 @@ impl<'i> Program<'i> {
             (Some(objects), None) => format!("Objects::Told(&{})", table(objects)),
         };
         let open = union.open_tag().unwrap_or_default();
+        let role = role(self.irs[revision], name, open);
         format!(
             "Definition::of({name:?}, Shape::Union(&Union {{ variants: &[{}], scalars: [{}], arrays: &{arrays:?}, \
-             items: {items}, objects: {objects}, open: {open:?} }}))",
+             items: {items}, objects: {objects}, open: {open:?}, role: UnionRole::{role:?} }}))",
             variants.join(","),
             scalars.join(","),
         )

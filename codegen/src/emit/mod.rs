@@ -20,6 +20,7 @@ mod topics;
 mod types;
 mod unions;
 mod validate;
+pub use unions::role;
 pub use validate::{document_rule, known_format};
 
 use std::collections::BTreeMap;

@@ -2,7 +2,7 @@
 //!
 //! The generator writes the tables (`generated/definitions.rs`). Everything refers to everything by its place.
 
-use mcp_exact_wire::{Case, Choice, DocumentRule, Format, Probe, Shape as Members, Tag};
+use mcp_exact_wire::{Case, Choice, DocumentRule, Format, Probe, Shape as Members, Tag, UnionRole};
 
 use crate::generated::{DEFINITIONS, TYPES};
 
@@ -72,6 +72,8 @@ pub struct Union {
     pub objects: Objects,
     /// The discriminant when unknown values of it are kept, else an empty string.
     pub open: &'static str,
+    /// What its objects are: of requests and notifications the envelope is checked.
+    pub role: UnionRole,
 }
 
 /// How the objects of a union are told apart.

@@ -412,7 +412,7 @@ impl<'t> Source<'t> {
         let start = r.value_start();
         let variant = select(r, name, union)?;
         if variant == UNKNOWN {
-            r.unknown_tag(union.open)?;
+            r.unknown_variant(union.open, union.role)?;
             let mut node = self.text(r, start);
             node.push_variant(UNKNOWN);
             return Ok(node);
@@ -490,7 +490,7 @@ fn pass_shape(r: &mut Reader<'_>, name: &'static str, shape: &'static Shape) -> 
             Ok(())
         }
         Shape::Union(union) => match select(r, name, union)? {
-            UNKNOWN => r.unknown_tag(union.open).map(drop),
+            UNKNOWN => r.unknown_variant(union.open, union.role),
             variant => pass(r, union.variants[usize::from(variant)]),
         },
         Shape::Document(_) => r.open_value_object(),

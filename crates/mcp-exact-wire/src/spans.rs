@@ -225,17 +225,6 @@ impl<'a> Reader<'a> {
             value,
         }))
     }
-
-    /// The value of the discriminant of an object of which no variant is known.
-    ///
-    /// # Errors
-    /// As decoding an [`UnknownVariant`](crate::UnknownVariant).
-    #[doc(hidden)]
-    pub fn unknown_tag(&mut self, tag: &'static str) -> Read<Cow<'a, str>> {
-        let name = self.only_tag(tag)?.unwrap_or_default();
-        self.skip()?;
-        Ok(name)
-    }
 }
 
 /// Checks a JSON Schema document by a table. Outside semantic versioning.

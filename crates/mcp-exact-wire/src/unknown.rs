@@ -130,25 +130,45 @@ impl<U: OpenUnion> UnknownVariant<U> {
     /// For generated code, which has found that no variant of the union has this tag.
     #[doc(hidden)]
     pub fn read(r: &mut Reader<'_>) -> Read<Self> {
-        if U::ROLE != UnionRole::Value {
-            return Self::read_message(r);
+        if U::ROLE == UnionRole::Value {
+            let tag = r.only_tag(U::TAG)?.unwrap_or_default().into();
+            let json = r.json()?;
+            return Ok(Self::new(tag, json, false));
         }
-        let tag = r.only_tag(U::TAG)?.unwrap_or_default().into();
-        let json = r.json()?;
-        Ok(Self::new(tag, json, false))
+        let message = UnknownMessage::read(r, U::TAG, U::ROLE)?;
+        let is_apart = message.is_whole && message.has_envelope;
+        let json = match is_apart {
+            true => without_envelope(message.object),
+            false => message.object.to_object().into(),
+        };
+        let has_envelope = message.has_envelope && !message.is_whole;
+        Ok(Self::new(message.tag, json, has_envelope))
     }
+}
 
-    fn read_message(r: &mut Reader<'_>) -> Read<Self> {
+/// A message of which no variant of its union has the method.
+struct UnknownMessage<'a> {
+    tag: Box<str>,
+    object: ObjectRef<'a>,
+    /// Whether the reader has the envelope around it.
+    is_whole: bool,
+    /// Whether it is a bare message with members of the envelope.
+    has_envelope: bool,
+}
+
+impl<'a> UnknownMessage<'a> {
+    /// Reads a message of a union of this role, which is not [`UnionRole::Value`].
+    fn read(r: &mut Reader<'a>, tag: &str, role: UnionRole) -> Read<Self> {
         let is_whole = r.take_envelope();
-        if !is_whole && U::ROLE != UnionRole::Bare {
+        if !is_whole && role != UnionRole::Bare {
             r.expect_envelope();
             r.take_envelope();
         }
-        let checks = is_whole || U::ROLE != UnionRole::Bare;
+        let checks = is_whole || role != UnionRole::Bare;
         let start = r.peek_at();
         let mut members = MessageMembers::default();
-        members.read(r, U::TAG, checks)?;
-        match U::ROLE {
+        members.read(r, tag, checks)?;
+        match role {
             UnionRole::Value | UnionRole::Bare => {}
             UnionRole::Request => {
                 r.envelope_version()?;
@@ -159,14 +179,30 @@ impl<U: OpenUnion> UnknownVariant<U> {
                 r.envelope_without_id()?;
             }
         }
-        let object = ObjectRef::from_checked(r.since(start));
-        let has_envelope = U::ROLE == UnionRole::Bare && members.has_envelope;
-        let json = if is_whole && has_envelope {
-            without_envelope(object)
-        } else {
-            object.to_object().into()
-        };
-        Ok(Self::new(members.tag, json, has_envelope && !is_whole))
+        Ok(Self {
+            tag: members.tag,
+            object: ObjectRef::from_checked(r.since(start)),
+            is_whole,
+            has_envelope: role == UnionRole::Bare && members.has_envelope,
+        })
+    }
+}
+
+impl Reader<'_> {
+    /// Passes over an object of which no variant of its union is known, checked as decoding an [`UnknownVariant`] checks it.
+    /// For tables that read as types do.
+    ///
+    /// # Errors
+    /// As decoding an [`UnknownVariant`].
+    #[doc(hidden)]
+    pub fn unknown_variant(&mut self, tag: &'static str, role: UnionRole) -> Read<()> {
+        match role {
+            UnionRole::Value => {
+                self.only_tag(tag)?;
+                self.skip()
+            }
+            role => UnknownMessage::read(self, tag, role).map(drop),
+        }
     }
 }
 

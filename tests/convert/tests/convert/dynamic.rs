@@ -152,6 +152,31 @@ fn what_is_not_of_its_type_is_refused_with_its_place() {
     assert_eq!(gone.expect_err("refused").reason(), reason);
 }
 
+/// Tables check the envelope of a message with an unknown method as the types of its revision do: JSON-RPC 2.0, sections 4 and
+/// 4.1, says that a request has an id and a notification has none.
+#[test]
+fn messages_with_unknown_methods_have_their_envelope() {
+    let whole = r#"{"jsonrpc":"2.0","id":1,"method":"vendor/x"}"#;
+    let without_id = r#"{"jsonrpc":"2.0","method":"vendor/x"}"#;
+    let wrong_version = r#"{"jsonrpc":"1.0","id":1,"method":"vendor/x"}"#;
+    let twice = r#"{"jsonrpc":"2.0","id":1,"method":"vendor/x","params":{},"params":{}}"#;
+    let (request, notification) = ("ClientRequest", "ClientNotification");
+    let cases = [
+        (request, whole, true),
+        (request, without_id, false),
+        (request, wrong_version, false),
+        (request, twice, false),
+        (notification, without_id, true),
+        (notification, whole, false),
+    ];
+    for (name, text, fits) in cases {
+        let mut cx = Context::new();
+        let way = (known("2025-11-25"), known("2025-06-18"));
+        let converted = convert_type(name, text, way.0, way.1, &mut cx);
+        assert_eq!(converted.is_ok(), fits, "{name} {text}: {converted:?}");
+    }
+}
+
 /// The error that a server answers with, and what was lost.
 fn error(method: &str, text: &str, way: (&str, &str)) -> Result<(String, Vec<String>), Refused> {
     let root = Root {
