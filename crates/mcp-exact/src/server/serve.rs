@@ -19,6 +19,7 @@ impl Server {
     }
 
     /// Runs what begins with serving: functions of the program, and tasks that an earlier process has left unfinished.
+    #[cfg_attr(not(any(feature = "stdio", feature = "http-server")), allow(dead_code))]
     async fn begin(&self) -> crate::Result {
         for hook in &self.0.start {
             hook(self.clone()).await?;
@@ -32,6 +33,7 @@ impl Server {
     }
 
     /// Runs what ends with serving.
+    #[cfg_attr(not(any(feature = "stdio", feature = "http-server")), allow(dead_code))]
     async fn finish(&self) {
         for hook in self.0.shutdown.iter().rev() {
             if let Err(error) = hook(self.clone()).await {
