@@ -13,6 +13,9 @@ pub(super) enum Demand {
     Session(Session),
     /// The two have no revision in common: the client says so and leaves. 101 would be a panic, a signal a crash.
     Refusal,
+    /// A server that is started again answers requests of the session before with this status, which does not say that the
+    /// session has ended (`basic/transports`, "Session Management", demands 404): our client says what it received.
+    LostSession(u16),
 }
 
 /// A session on a revision, with every step taken.
@@ -87,11 +90,17 @@ impl Demand {
         Self::Refusal
     }
 
+    /// Of our client with a server that is started again and does not say that the session has ended.
+    pub(super) fn lost_session(status: u16) -> Self {
+        Self::LostSession(status)
+    }
+
     /// The verdict on a run that has shown it.
     pub(super) fn when_met(&self) -> &'static str {
         match self {
             Self::Session(_) => "ok",
             Self::Refusal => "ok, refused",
+            Self::LostSession(_) => "ok, as expected: the server does not answer 404",
         }
     }
 }
@@ -170,7 +179,25 @@ impl Outcome {
                 let end = self.end.as_deref().unwrap_or("it ended with success");
                 vec![format!("no revision is common, and still: {end}")]
             }
+            Demand::LostSession(status) => self.of_lost_session(*status),
         }
+    }
+
+    fn of_lost_session(&self, status: u16) -> Vec<String> {
+        let words = [
+            "call: Lost".to_owned(),
+            format!("tools/list: the server answers with HTTP status {status}"),
+        ];
+        let has = |start: &String| self.text.lines().any(|line| line.starts_with(&**start));
+        let mut failures: Vec<String> = words
+            .iter()
+            .filter(|start| !has(start))
+            .map(|start| format!("expected `{start}`; correct `ended_session` in peers.toml"))
+            .collect();
+        if !failures.is_empty() {
+            failures.extend(self.end.clone());
+        }
+        failures
     }
 
     fn of_session(&self, demand: &Session) -> Vec<String> {
@@ -273,6 +300,22 @@ mod tests {
             Reports::Text,
             &[],
         );
+    }
+
+    #[test]
+    fn an_expected_deviation_fails_in_both_directions() {
+        let run = |stdout: &str| {
+            let ended = Ended {
+                status: Some(ExitStatus::default()),
+                stdout: stdout.into(),
+                stderr: String::new(),
+            };
+            Outcome::of(&ended).failures(&Demand::lost_session(400))
+        };
+        let lost = "call: Lost\ntools/list: the server answers with HTTP status 400 (-32603)\n";
+        assert_eq!(run(lost), [""; 0]);
+        let works = "call: Lost\ntools/list: 3 of them\n\nrevision 2025-06-18\n";
+        assert_eq!(run(works).len(), 1);
     }
 
     #[test]

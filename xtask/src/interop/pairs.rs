@@ -88,7 +88,10 @@ fn with_faults(peers: &Peers, peer: &Peer, installed: &Installed, ours: &Example
                     }
                     Fault::Restart => {
                         command.push("--restart".into());
-                        Demand::after_restart(revision)
+                        match server.ended_session {
+                            Some(status) => Demand::lost_session(status),
+                            None => Demand::after_restart(revision),
+                        }
                     }
                 };
                 pairs.push(Pair {

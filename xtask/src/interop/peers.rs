@@ -138,6 +138,8 @@ pub(super) struct Mode {
     /// Whether a client resumes the stream of a call by itself, once its connection is cut.
     #[serde(default)]
     pub(super) resumes: bool,
+    /// Status of a server's answer to an ended session, where it is not the 404 of the specification.
+    pub(super) ended_session: Option<u16>,
 }
 
 impl Peers {
