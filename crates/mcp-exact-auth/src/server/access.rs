@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use mcp_exact_session::Principal;
-use serde::Deserialize;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 
 use crate::scope::Scopes;
 
@@ -113,12 +113,38 @@ pub(super) struct Rules {
     pub(super) skew: Duration,
 }
 
-/// One value or several.
-#[derive(Deserialize)]
-#[serde(untagged)]
+/// One string or a list of strings (RFC 7519, section 4.1.3); which one, the kind of the JSON value says.
 enum OneOrMany {
     One(String),
     Many(Vec<String>),
+}
+
+impl<'de> Deserialize<'de> for OneOrMany {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(OneOrManyVisitor)
+    }
+}
+
+struct OneOrManyVisitor;
+
+impl<'de> Visitor<'de> for OneOrManyVisitor {
+    type Value = OneOrMany;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a string or a list of strings")
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<OneOrMany, E> {
+        Ok(OneOrMany::One(value.to_owned()))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<OneOrMany, A::Error> {
+        let mut many = Vec::new();
+        while let Some(item) = items.next_element()? {
+            many.push(item);
+        }
+        Ok(OneOrMany::Many(many))
+    }
 }
 
 impl OneOrMany {
