@@ -113,7 +113,7 @@ fn output(root: &Path, folder: &Path, command: &str) -> anyhow::Result<String> {
     Ok(lines)
 }
 
-/// Returns the page with the output of each command.
+/// Returns the page with the text below each command replaced by what the command prints now.
 fn rewritten(
     page: &str,
     mut output: impl FnMut(&str) -> anyhow::Result<String>,

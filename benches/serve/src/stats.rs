@@ -1,4 +1,5 @@
-//! Medians and their confidence intervals by the bootstrap, with numbers that are the same in every run.
+//! Medians with confidence intervals by the bootstrap method. Its random numbers have a fixed seed: equal samples give equal
+//! intervals.
 
 /// A value and the interval that it lies in with 95 % confidence.
 #[derive(Debug, Clone, Copy, PartialEq)]

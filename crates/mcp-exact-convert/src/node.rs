@@ -1,4 +1,4 @@
-//! A value while it is converted: text that stays, or members and items of which some change.
+//! Tree of a value that is being converted: unchanged text, or an object or array of which some members or items change.
 //!
 //! Only what some step may change is taken apart. Writing splices the text of everything that did not change.
 

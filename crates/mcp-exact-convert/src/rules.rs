@@ -114,7 +114,7 @@ pub enum Body {
 pub enum Arm {
     /// It is this variant of the target union.
     Variant(u8, u16),
-    /// The target is no union but this definition.
+    /// The target type is not a union: the value becomes the definition at this place of the table.
     Value(u16),
     /// A manual conversion.
     Call(Manual),

@@ -55,7 +55,7 @@ struct Topic {
     context: String,
 }
 
-/// Form that asks for an account.
+/// Answers to the form that asks for an account.
 #[derive(Deserialize, Serialize, JsonSchema)]
 struct Account {
     /// User's response

@@ -195,7 +195,7 @@ pub enum Problem {
     /// Two tools, resources, templates or prompts have the same name or URI.
     #[error("{kind} {name:?} is registered twice; rename or remove one of the two")]
     Duplicate {
-        /// What it is: `tool`, `resource`, `resource template` or `prompt`.
+        /// Kind of the definition: `tool`, `resource`, `resource template` or `prompt`.
         kind: &'static str,
         /// Its name or URI.
         name: String,
@@ -226,7 +226,7 @@ pub enum Problem {
     /// A definition does not fit the protocol.
     #[error("{kind} {name:?} cannot be advertised: {reason}")]
     Definition {
-        /// What it is: `tool`, `resource`, `resource template` or `prompt`.
+        /// Kind of the definition: `tool`, `resource`, `resource template` or `prompt`.
         kind: &'static str,
         /// Its name.
         name: String,

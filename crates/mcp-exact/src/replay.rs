@@ -72,7 +72,7 @@ struct Question {
 pub(crate) struct Run {
     version: String,
     questions: Vec<Question>,
-    /// Answers that came with the request and belong to no recorded question, by key.
+    /// Answers in the request, by key, that no question of the record has asked for.
     unclaimed: BTreeMap<String, JsonObject>,
     once: BTreeMap<String, Json>,
     once_running: usize,

@@ -55,7 +55,7 @@ pub struct Settings {
     quiet: bool,
 }
 
-/// Runs a command that waits for a server.
+/// Runs a future to its end, on a runtime of this thread.
 pub fn block_on<T>(future: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

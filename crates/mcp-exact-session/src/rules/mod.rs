@@ -459,7 +459,7 @@ mod tests {
         assert!(RULES.is_sorted_by(|one, other| key(one) < key(other)));
     }
 
-    /// A gateway or a vendor may add methods, but none that a revision defines for the other direction.
+    /// Methods of gateways and vendors pass, but none that a revision defines for the opposite direction.
     #[test]
     fn added_methods_are_not_those_of_the_other_side() {
         let (older, newer) = (

@@ -25,7 +25,7 @@ pub(crate) enum Local {
 /// Who deals with a message on the receiving side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Handler {
-    /// The program: the endpoint delivers it.
+    /// The program, to which the endpoint delivers the message as an event.
     Program,
     Initialize,
     Initialized,

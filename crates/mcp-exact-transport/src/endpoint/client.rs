@@ -59,7 +59,7 @@ pub(crate) struct ClientConnection {
     /// Whether another session follows one that the server has ended.
     pub(crate) begins_again: bool,
     has_lost_session: bool,
-    /// Whether the program has closed the client: no session follows.
+    /// True once the program has closed the client, which then begins no further session.
     pub(crate) is_closed: bool,
 }
 

@@ -147,7 +147,7 @@ impl<R> CallTool<R> {
         self.with(|request| request.idle_timeout(limit))
     }
 
-    /// Sets how long the call waits at most, whatever progress there is.
+    /// Sets the total time limit of the call, which progress notifications do not extend.
     pub fn timeout(self, limit: Duration) -> Self {
         self.with(|request| request.timeout(limit))
     }

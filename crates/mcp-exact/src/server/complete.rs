@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::extract::{Call, FromCall};
 use crate::link::{JsonObject, PeerError};
 
-/// Argument that the user is typing: what a handler of completions takes.
+/// Argument that the user is typing, as a completion handler receives it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Partial {
     /// What was typed so far.
