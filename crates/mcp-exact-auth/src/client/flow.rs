@@ -2,13 +2,18 @@
 //!
 //! One task at a time works for a credential, in one process at a time; the others wait and take its token.
 
+mod client_id;
+mod present;
+
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use http::header::{HeaderMap, HeaderName, HeaderValue};
+use http::header::HeaderValue;
 use url::Url;
 
+use self::client_id::{ClientId, client_key};
+use self::present::{DPOP, secret_header};
 use super::discover::{Demand, Found, discover, server_metadata};
 use super::error::OAuthError;
 use super::fetch::{Fetch, Response};
@@ -17,8 +22,7 @@ use super::key::DpopKey;
 use super::options::{GrantKind, IdentityProvider, OAuth, Source};
 use super::request::{Asked, Pending};
 use super::store::{Records, StoredClient, StoredToken};
-use super::token::{Credential, Issued, TokenRequest, read};
-use super::{register, token};
+use super::token::{self, Credential, Issued, TokenRequest, read};
 use crate::locate;
 use crate::metadata::ServerMetadata;
 use crate::scope::Scopes;
@@ -29,8 +33,6 @@ const EARLY: u64 = 45;
 /// Further authorizations for one operation ("Step-Up Authorization Flow": "a few times").
 const ROUNDS: u32 = 2;
 
-const DPOP: HeaderName = HeaderName::from_static("dpop");
-const DPOP_NONCE: HeaderName = HeaderName::from_static("dpop-nonce");
 const JWT_BEARER: &str = "urn:ietf:params:oauth:grant-type:jwt-bearer";
 const ID_JAG: &str = "urn:ietf:params:oauth:token-type:id-jag";
 
@@ -56,14 +58,6 @@ pub(crate) enum Origin {
     Adopted,
     Refreshed,
     Authorized,
-}
-
-/// Client at an authorization server.
-struct ClientId {
-    id: String,
-    credential: Credential,
-    /// Whether it was registered by this crate, so that it can be forgotten.
-    is_dynamic: bool,
 }
 
 #[derive(Default)]
@@ -638,186 +632,6 @@ impl Flow {
             }
         }
     }
-
-    /// Returns the client that an id belongs to.
-    async fn known_client(
-        &self,
-        client_id: &str,
-        server: &ServerMetadata,
-    ) -> Result<ClientId, OAuthError> {
-        let mut registered = self.options.registered.iter();
-        if let Some(client) = registered.find(|client| client.client_id == client_id) {
-            return Ok(ClientId {
-                id: client.client_id.clone(),
-                credential: client.credential.clone(),
-                is_dynamic: false,
-            });
-        }
-        let record = client_key(&server.issuer);
-        let stored = self.records.read::<StoredClient>(&record).await?;
-        match stored.filter(|stored| stored.client_id == client_id) {
-            Some(stored) => Ok(dynamic(stored)),
-            None => Ok(ClientId {
-                id: client_id.to_owned(),
-                credential: Credential::None,
-                is_dynamic: false,
-            }),
-        }
-    }
-
-    /// Returns the id of the client at an authorization server: configured, by its metadata document, or registered now.
-    async fn client(
-        &self,
-        server: &ServerMetadata,
-        redirect_uri: &str,
-    ) -> Result<ClientId, OAuthError> {
-        let configured = self.configured_client(server).await;
-        let (Some(registration_endpoint), true) = (
-            server.registration_endpoint.as_deref(),
-            self.options.is_dynamic,
-        ) else {
-            return match (configured, self.by_metadata(server)) {
-                (Ok(client), _) | (Err(_), Some(client)) => Ok(client),
-                (Err(error), None) => Err(error),
-            };
-        };
-        if let Some(client) = configured.ok().or_else(|| self.by_metadata(server)) {
-            return Ok(client);
-        }
-        let record = client_key(&server.issuer);
-        let stored = self.records.read::<StoredClient>(&record).await?;
-        let is_usable = |stored: &StoredClient| {
-            stored.redirect_uri.as_deref() == Some(redirect_uri)
-                && (stored.secret_expires_at == 0 || stored.secret_expires_at > now() + EARLY)
-        };
-        if let Some(stored) = stored.filter(is_usable) {
-            return Ok(dynamic(stored));
-        }
-        let body = register::body(&self.options.name, redirect_uri, server);
-        let what = "the registration endpoint";
-        let response = self
-            .fetch
-            .post(
-                what,
-                registration_endpoint,
-                "application/json",
-                HeaderMap::new(),
-                body.to_string(),
-            )
-            .await?;
-        let status = response.status.as_u16();
-        let client = register::read(registration_endpoint, redirect_uri, status, &response.body)?;
-        self.records.write(&record, &client).await?;
-        Ok(dynamic(client))
-    }
-
-    fn by_metadata(&self, server: &ServerMetadata) -> Option<ClientId> {
-        let is_supported = server.client_id_metadata_document_supported == Some(true);
-        let url = self.options.metadata_url.clone().filter(|_| is_supported)?;
-        Some(ClientId {
-            id: url,
-            credential: Credential::None,
-            is_dynamic: false,
-        })
-    }
-
-    /// Returns the client that is configured for an authorization server. One without an issuer belongs to the first server that
-    /// it is used at: a resource cannot have its secret sent elsewhere later.
-    async fn configured_client(&self, server: &ServerMetadata) -> Result<ClientId, OAuthError> {
-        let mut other = None;
-        for client in &self.options.registered {
-            let issuer = client
-                .issuer
-                .clone()
-                .or_else(|| self.options.issuer.clone());
-            let issuer = match issuer {
-                Some(issuer) => issuer,
-                None => self.first_issuer(&client.client_id, server).await?,
-            };
-            if locate::is_same_issuer(&issuer, &server.issuer) {
-                return Ok(ClientId {
-                    id: client.client_id.clone(),
-                    credential: client.credential.clone(),
-                    is_dynamic: false,
-                });
-            }
-            other = Some(issuer);
-        }
-        Err(OAuthError::NoClientId {
-            issuer: server.issuer.clone(),
-            configured: other,
-        })
-    }
-
-    async fn first_issuer(
-        &self,
-        client_id: &str,
-        server: &ServerMetadata,
-    ) -> Result<String, OAuthError> {
-        let record = format!("issuer {} {client_id}", self.key);
-        if let Some(issuer) = self.records.read::<String>(&record).await? {
-            return Ok(issuer);
-        }
-        self.records.write(&record, &server.issuer).await?;
-        Ok(server.issuer.clone())
-    }
-
-    /// A workload has no client of its own unless one is configured.
-    fn workload_client(&self, server: &ServerMetadata) -> Result<ClientId, OAuthError> {
-        let client = self.options.registered.first();
-        Ok(ClientId {
-            id: client.map_or(String::new(), |client| client.client_id.clone()),
-            credential: match client {
-                Some(client) if client.issuer.as_deref() == Some(&*server.issuer) => {
-                    client.credential.clone()
-                }
-                _ => Credential::None,
-            },
-            is_dynamic: false,
-        })
-    }
-
-    /// Returns the headers that present a token.
-    pub(crate) fn headers(
-        &self,
-        token: &Token,
-        method: &str,
-        url: &str,
-    ) -> Result<HeaderMap, OAuthError> {
-        let mut headers = HeaderMap::new();
-        let access = &token.stored.access_token;
-        let scheme = match &token.key {
-            Some(key) => {
-                let nonce = self.nonce(url);
-                let proof = key.proof(method, url, Some(access), nonce.as_deref(), now())?;
-                headers.insert(DPOP, secret_header(proof.expose())?);
-                "DPoP"
-            }
-            None => "Bearer",
-        };
-        let value = Secret::new(format!("{scheme} {}", access.expose()));
-        headers.insert(http::header::AUTHORIZATION, secret_header(value.expose())?);
-        Ok(headers)
-    }
-
-    fn nonce(&self, url: &str) -> Option<String> {
-        let origin = locate::origin(&locate::parse(url)?);
-        let nonces = self.nonces.lock().unwrap_or_else(PoisonError::into_inner);
-        nonces.get(&origin).cloned()
-    }
-
-    /// Keeps the nonce that a response names for later proofs. Returns true if it names one.
-    pub(crate) fn note_nonce(&self, url: &str, headers: &HeaderMap) -> bool {
-        let nonce = headers
-            .get(DPOP_NONCE)
-            .and_then(|nonce| nonce.to_str().ok());
-        let (Some(nonce), Some(url)) = (nonce, locate::parse(url)) else {
-            return false;
-        };
-        let mut nonces = self.nonces.lock().unwrap_or_else(PoisonError::into_inner);
-        nonces.insert(locate::origin(&url), nonce.to_owned());
-        true
-    }
 }
 
 /// Runs to the end even if the request that needs it is given up: what the user has typed is not lost.
@@ -830,25 +644,6 @@ async fn in_task<T: Send + 'static>(
             "a task ended early: {error}"
         )))
     })
-}
-
-fn client_key(issuer: &str) -> String {
-    format!("client {issuer}")
-}
-
-fn dynamic(stored: StoredClient) -> ClientId {
-    let credential = match stored.client_secret {
-        Some(secret) => Credential::Secret {
-            secret,
-            method: stored.auth_method,
-        },
-        None => Credential::None,
-    };
-    ClientId {
-        id: stored.client_id,
-        credential,
-        is_dynamic: true,
-    }
 }
 
 /// Redirect URIs are https, loopback, or a scheme of the program's own ("Communication Security").
@@ -873,13 +668,6 @@ async fn source_of(source: &Source) -> Result<Secret, OAuthError> {
     source()
         .await
         .map_err(|error| OAuthError::Key(format!("the assertion could not be had: {error}")))
-}
-
-fn secret_header(text: &str) -> Result<HeaderValue, OAuthError> {
-    let value = HeaderValue::from_str(text);
-    let mut value = value.map_err(|error| OAuthError::Key(error.to_string()))?;
-    value.set_sensitive(true);
-    Ok(value)
 }
 
 /// Returns the seconds since 1970.

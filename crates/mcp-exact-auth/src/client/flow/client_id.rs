@@ -1,0 +1,184 @@
+//! The client that authorizes: which id and credential it has at an authorization server.
+//!
+//! Configured ones come first, then the client metadata document, then dynamic registration.
+
+use http::header::HeaderMap;
+
+use super::{EARLY, Flow, now};
+use crate::client::error::OAuthError;
+use crate::client::register;
+use crate::client::store::StoredClient;
+use crate::client::token::Credential;
+use crate::locate;
+use crate::metadata::ServerMetadata;
+
+/// Client at an authorization server.
+pub(super) struct ClientId {
+    pub(super) id: String,
+    pub(super) credential: Credential,
+    /// Whether it was registered by this crate, so that it can be forgotten.
+    pub(super) is_dynamic: bool,
+}
+
+impl Flow {
+    /// Returns the client that an id belongs to.
+    pub(super) async fn known_client(
+        &self,
+        client_id: &str,
+        server: &ServerMetadata,
+    ) -> Result<ClientId, OAuthError> {
+        let mut registered = self.options.registered.iter();
+        if let Some(client) = registered.find(|client| client.client_id == client_id) {
+            return Ok(ClientId {
+                id: client.client_id.clone(),
+                credential: client.credential.clone(),
+                is_dynamic: false,
+            });
+        }
+        let record = client_key(&server.issuer);
+        let stored = self.records.read::<StoredClient>(&record).await?;
+        match stored.filter(|stored| stored.client_id == client_id) {
+            Some(stored) => Ok(dynamic(stored)),
+            None => Ok(ClientId {
+                id: client_id.to_owned(),
+                credential: Credential::None,
+                is_dynamic: false,
+            }),
+        }
+    }
+
+    /// Returns the id of the client at an authorization server: configured, by its metadata document, or registered now.
+    pub(super) async fn client(
+        &self,
+        server: &ServerMetadata,
+        redirect_uri: &str,
+    ) -> Result<ClientId, OAuthError> {
+        let configured = self.configured_client(server).await;
+        let (Some(registration_endpoint), true) = (
+            server.registration_endpoint.as_deref(),
+            self.options.is_dynamic,
+        ) else {
+            return match (configured, self.by_metadata(server)) {
+                (Ok(client), _) | (Err(_), Some(client)) => Ok(client),
+                (Err(error), None) => Err(error),
+            };
+        };
+        if let Some(client) = configured.ok().or_else(|| self.by_metadata(server)) {
+            return Ok(client);
+        }
+        let record = client_key(&server.issuer);
+        let stored = self.records.read::<StoredClient>(&record).await?;
+        let is_usable = |stored: &StoredClient| {
+            stored.redirect_uri.as_deref() == Some(redirect_uri)
+                && (stored.secret_expires_at == 0 || stored.secret_expires_at > now() + EARLY)
+        };
+        if let Some(stored) = stored.filter(is_usable) {
+            return Ok(dynamic(stored));
+        }
+        let body = register::body(&self.options.name, redirect_uri, server);
+        let what = "the registration endpoint";
+        let response = self
+            .fetch
+            .post(
+                what,
+                registration_endpoint,
+                "application/json",
+                HeaderMap::new(),
+                body.to_string(),
+            )
+            .await?;
+        let status = response.status.as_u16();
+        let client = register::read(registration_endpoint, redirect_uri, status, &response.body)?;
+        self.records.write(&record, &client).await?;
+        Ok(dynamic(client))
+    }
+
+    fn by_metadata(&self, server: &ServerMetadata) -> Option<ClientId> {
+        let is_supported = server.client_id_metadata_document_supported == Some(true);
+        let url = self.options.metadata_url.clone().filter(|_| is_supported)?;
+        Some(ClientId {
+            id: url,
+            credential: Credential::None,
+            is_dynamic: false,
+        })
+    }
+
+    /// Returns the client that is configured for an authorization server. One without an issuer belongs to the first server that
+    /// it is used at: a resource cannot have its secret sent elsewhere later.
+    pub(super) async fn configured_client(
+        &self,
+        server: &ServerMetadata,
+    ) -> Result<ClientId, OAuthError> {
+        let mut other = None;
+        for client in &self.options.registered {
+            let issuer = client
+                .issuer
+                .clone()
+                .or_else(|| self.options.issuer.clone());
+            let issuer = match issuer {
+                Some(issuer) => issuer,
+                None => self.first_issuer(&client.client_id, server).await?,
+            };
+            if locate::is_same_issuer(&issuer, &server.issuer) {
+                return Ok(ClientId {
+                    id: client.client_id.clone(),
+                    credential: client.credential.clone(),
+                    is_dynamic: false,
+                });
+            }
+            other = Some(issuer);
+        }
+        Err(OAuthError::NoClientId {
+            issuer: server.issuer.clone(),
+            configured: other,
+        })
+    }
+
+    async fn first_issuer(
+        &self,
+        client_id: &str,
+        server: &ServerMetadata,
+    ) -> Result<String, OAuthError> {
+        let record = format!("issuer {} {client_id}", self.key);
+        if let Some(issuer) = self.records.read::<String>(&record).await? {
+            return Ok(issuer);
+        }
+        self.records.write(&record, &server.issuer).await?;
+        Ok(server.issuer.clone())
+    }
+
+    /// A workload has no client of its own unless one is configured.
+    pub(super) fn workload_client(&self, server: &ServerMetadata) -> Result<ClientId, OAuthError> {
+        let client = self.options.registered.first();
+        Ok(ClientId {
+            id: client.map_or(String::new(), |client| client.client_id.clone()),
+            credential: match client {
+                Some(client) if client.issuer.as_deref() == Some(&*server.issuer) => {
+                    client.credential.clone()
+                }
+                _ => Credential::None,
+            },
+            is_dynamic: false,
+        })
+    }
+}
+
+/// Returns the key of the record of a registered client.
+pub(super) fn client_key(issuer: &str) -> String {
+    format!("client {issuer}")
+}
+
+fn dynamic(stored: StoredClient) -> ClientId {
+    let credential = match stored.client_secret {
+        Some(secret) => Credential::Secret {
+            secret,
+            method: stored.auth_method,
+        },
+        None => Credential::None,
+    };
+    ClientId {
+        id: stored.client_id,
+        credential,
+        is_dynamic: true,
+    }
+}
