@@ -39,7 +39,7 @@ pub fn run(root: &Path) -> anyhow::Result<()> {
         .env("MCP_EXACT_PROVIDERS", &target)
         .env("MCP_EXACT_PYTHON", python)
         .args(["test", "--locked", "--package", "mcp-exact-tests-auth"])
-        .args(["--test", "providers", "--", "--ignored"])
+        .args(["--test", "providers"])
         .status()
         .context("cannot start cargo; install the Rust toolchain that Cargo.toml names")?;
     match status.success() {

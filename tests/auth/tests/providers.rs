@@ -184,7 +184,6 @@ async fn who(client: &Client) -> String {
 
 /// Registration, PKCE, resource indicators, `iss`, step-up, both kinds of client credentials, and DPoP.
 #[tokio::test]
-#[ignore = "`cargo xtask providers` runs it"]
 async fn oidc_provider() {
     let key = ClientKey::new();
     let (listener, endpoint) = bind().await;
@@ -235,7 +234,6 @@ async fn oidc_provider() {
 
 /// An authorization server with neither registration nor RFC 8414: OpenID Connect discovery, and plain JWTs.
 #[tokio::test]
-#[ignore = "`cargo xtask providers` runs it"]
 async fn oauth2_mock_server() {
     let (listener, endpoint) = bind().await;
     let (_provider, issuer) = spawn("mock.mjs", &[&endpoint]).await;
@@ -271,7 +269,6 @@ async fn oauth2_mock_server() {
 
 /// The Python SDK with the same authorization server: its client at our server, our client at its server.
 #[tokio::test]
-#[ignore = "`cargo xtask providers` runs it"]
 async fn python_sdk() {
     let key = ClientKey::new();
     let (listener, endpoint) = bind().await;
