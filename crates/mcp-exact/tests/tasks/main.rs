@@ -2,6 +2,7 @@
 //! restart. Sections are those of the extension's specification.
 #![cfg(all(feature = "http-server", feature = "http-client", feature = "macros"))]
 
+#[path = "../common/mod.rs"]
 mod common;
 
 use std::io::{BufRead as _, BufReader};
