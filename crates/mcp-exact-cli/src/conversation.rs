@@ -3,6 +3,8 @@
 //!
 //! Takes messages in the order in which they were sent; gives what is wrong in each. Changes nothing and does no IO.
 
+mod sender;
+
 use std::collections::{HashMap, HashSet};
 
 use mcp_exact_revisions::{Lifecycle, RevisionSpec};
@@ -210,62 +212,6 @@ impl Conversation {
             }
         };
         self.observed(from, "not a message", breaches)
-    }
-
-    /// Works out who has sent a message.
-    fn sender(&self, value: &Value) -> Direction {
-        let first = match value {
-            Value::Array(items) => items.first().unwrap_or(&Value::Null),
-            value => value,
-        };
-        let Some(method) = first.get("method").and_then(Value::as_str) else {
-            let id = first.get("id").unwrap_or(&Value::Null).to_string();
-            let asked = [Direction::Client, Direction::Server];
-            let asked = asked
-                .into_iter()
-                .find(|side| self.pending.contains_key(&(*side, id.clone())));
-            return asked.unwrap_or(Direction::Client).peer();
-        };
-        if let Some(side) = self.sender_of_both(method, &first["params"]) {
-            return side;
-        }
-        let sides = mcp_exact_revisions::all().iter().flat_map(|spec| {
-            let sends = |side: Direction| {
-                let methods = spec.methods(side.into());
-                methods.has_request(method) || methods.has_notification(method)
-            };
-            [Direction::Client, Direction::Server]
-                .into_iter()
-                .filter(move |side| sends(*side))
-        });
-        let sides: HashSet<Direction> = sides.collect();
-        match (
-            sides.contains(&Direction::Client),
-            sides.contains(&Direction::Server),
-        ) {
-            (false, true) => Direction::Server,
-            _ => Direction::Client,
-        }
-    }
-
-    /// Works out who has sent a notification that both sides send, by the request that it is about.
-    fn sender_of_both(&self, method: &str, params: &Value) -> Option<Direction> {
-        let both = [Direction::Client, Direction::Server];
-        match method {
-            "notifications/progress" => {
-                let token = params["progressToken"].to_string();
-                let asked = both
-                    .into_iter()
-                    .find(|side| self.tokens.contains_key(&(*side, token.clone())));
-                Some(asked.unwrap_or(Direction::Client).peer())
-            }
-            "notifications/cancelled" => {
-                let id = params["requestId"].to_string();
-                both.into_iter()
-                    .find(|side| self.pending.contains_key(&(*side, id.clone())))
-            }
-            _ => None,
-        }
     }
 
     fn batch(&mut self, from: Direction, text: &str, items: &[Value]) -> Observed {
