@@ -1,13 +1,11 @@
-//! Calls that become tasks (extension `io.modelcontextprotocol/tasks`): created, polled, cancelled, asked for input, kept over a
-//! restart. Sections are those of the extension's specification.
+//! Calls that become tasks (extension `io.modelcontextprotocol/tasks`): created, polled, cancelled, asked for input; `restart` has
+//! those that outlive their server. Sections are those of the extension's specification.
 #![cfg(all(feature = "http-server", feature = "http-client", feature = "macros"))]
 
 #[path = "../common/mod.rs"]
 mod common;
+mod restart;
 
-use std::io::{BufRead as _, BufReader};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -17,14 +15,14 @@ use mcp_exact::transport::LineTransport;
 use mcp_exact::transport::http::server::{Authenticate, HttpListener, HttpServerOptions};
 use mcp_exact::{
     Client, ClientError, Connect, Cx, DirectoryTaskStore, Error, Form, Json, JsonObject, Principal,
-    Result, Revision, Server, ServerBuilder, TaskStore as _, Tasks, Tool, revisions, schemars,
-    serde,
+    Revision, Server, ServerBuilder, Tasks, Tool, revisions, schemars, serde,
 };
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _};
 use tokio::sync::Notify;
 use tokio::time::sleep;
 
 use common::object;
+use restart::Folder;
 
 #[derive(Debug, serde::Deserialize, schemars::JsonSchema)]
 struct Confirm {
@@ -578,194 +576,4 @@ async fn broken_stores_make_no_tasks() {
     let later: std::result::Result<bool, String> =
         client.call("later", &()).await.expect("a result");
     assert!(later.expect_err("no store").contains("could not be stored"));
-}
-
-/// Folder that is removed in the end.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Self {
-        let name = format!("mcp-exact-tasks-{name}-{}", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        // One of a run that was killed.
-        let _ = std::fs::remove_dir_all(&path);
-        Self(path)
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        // It may be gone.
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
-/// The example `task_server`, killed when it is dropped.
-struct Process {
-    child: Child,
-    url: String,
-}
-
-impl Process {
-    fn start(folder: &Path) -> Self {
-        let mut child = Command::new(example("task_server"))
-            .arg(folder)
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("the example is built");
-        let mut url = String::new();
-        let mut errors = BufReader::new(child.stderr.take().expect("a stream"));
-        errors.read_line(&mut url).expect("a line");
-        Self {
-            child,
-            url: url.trim().to_owned(),
-        }
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        self.child.kill().expect("it is a child");
-        self.child.wait().expect("it is a child");
-    }
-}
-
-/// Returns the path of an example, which cargo builds for all tests of the package.
-fn example(name: &str) -> PathBuf {
-    let test = std::env::current_exe().expect("a path");
-    let target = test
-        .parent()
-        .and_then(Path::parent)
-        .expect("a target directory");
-    target
-        .join("examples")
-        .join(format!("{name}{}", std::env::consts::EXE_SUFFIX))
-}
-
-/// A server that was killed goes on with its tasks: answers and results of `once` are kept, nothing is done twice, and results of
-/// tasks that have ended can still be fetched.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn tasks_survive_a_restart() {
-    let folder = Folder::new("restart");
-    let printed = || std::fs::read_to_string(folder.0.join("paper.txt")).expect("paper");
-    let mut task = None;
-    let mut asked = Vec::new();
-    // Each process asks what the one before was killed with, has an answer, and prints the next page.
-    for page in 1..=3 {
-        let process = Process::start(&folder.0);
-        let client = connect(Client::connect(&process.url))
-            .await
-            .expect("a client");
-        let created = match task.take() {
-            Some(task) => task,
-            None => {
-                let params = object(r#"{"name":"print","arguments":{"pages":3}}"#);
-                let created = client.request("tools/call", Some(params)).await;
-                created.expect("a task")
-            }
-        };
-        let key = asks(&client, &created, &asked).await;
-        let mut answer = params_of(&created);
-        let responses = format!(r#"{{"{key}":{{"action":"accept","content":{{"yes":true}}}}}}"#);
-        answer.insert("inputResponses", object(&responses));
-        let ack = client.request("tasks/update", Some(answer)).await;
-        ack.expect("an answer");
-        asked.push(key);
-        if page < 3 {
-            // An effect that the process dies in is repeated: wait until the next one is over.
-            asks(&client, &created, &asked).await;
-        }
-        task = Some(created);
-        // The answer was kept before it was acknowledged.
-        drop(process);
-    }
-    assert_eq!(asked, ["elicitation-1", "elicitation-2", "elicitation-3"]);
-    let task = task.expect("a task");
-    let mut ends = Vec::new();
-    for _ in 0..2 {
-        let process = Process::start(&folder.0);
-        let client = connect(Client::connect(&process.url))
-            .await
-            .expect("a client");
-        let end = until(&client, &task, "completed").await;
-        ends.push(end.get("result").expect("a result").to_string());
-        drop(process);
-    }
-    assert!(
-        ends[0] == ends[1] && ends[0].contains("printed 3 pages"),
-        "{ends:?}"
-    );
-    assert_eq!(printed(), "page 1\npage 2\npage 3\n");
-}
-
-/// Waits until a task asks something that it has not asked yet, and returns the key of the question.
-async fn asks(client: &Client, task: &JsonObject, before: &[String]) -> String {
-    loop {
-        let waiting = until(client, task, "input_required").await;
-        let asks = object(waiting.get("inputRequests").expect("a question").text());
-        let key = asks.iter().next().expect("a question").0.into_owned();
-        if !before.contains(&key) {
-            return key;
-        }
-    }
-}
-
-/// A task whose tool is gone, or whose handler has another version, fails with a reason instead of running something else.
-#[tokio::test]
-async fn changed_handlers_are_not_resumed() {
-    let folder = Folder::new("version");
-    let open = || DirectoryTaskStore::open(&folder.0).expect("a store");
-    let process = |tool: &str, version: &str| {
-        Server::builder("test", "1.0.0")
-            .tasks(Tasks::new().store(open()))
-            .tool(
-                Tool::new(tool).version(version).task(),
-                |cx: Cx| async move {
-                    cx.elicit::<Confirm>("Sure?").await?;
-                    Ok::<_, Error>("done")
-                },
-            )
-            .build()
-            .expect("a server")
-    };
-    for (tool, version, reason) in [
-        ("other", "1", "has no tool \"ask\" any more"),
-        ("ask", "2", "the handler has changed since it asked"),
-    ] {
-        let task = {
-            let client = client(&process("ask", "1")).await;
-            let task = create(&client, "ask").await;
-            until(&client, &task, "input_required").await;
-            task
-        };
-        let next = process(tool, version);
-        assert!(next.resume_tasks().await.expect("a store") > 0);
-        let task = get(&client(&next).await, &task).await;
-        assert_eq!(text(&task, "status"), "failed");
-        assert!(text(&task, "statusMessage").contains(reason), "{task}");
-    }
-    let open = open().unfinished().await.expect("a store");
-    assert!(open.is_empty(), "{open:?}");
-}
-
-/// Nobody but the owner reads what the tasks hold.
-#[cfg(unix)]
-#[tokio::test]
-async fn records_are_private() -> Result {
-    use std::os::unix::fs::PermissionsExt as _;
-
-    let folder = Folder::new("private");
-    let server = Server::builder("test", "1.0.0")
-        .tasks(Tasks::new().store(DirectoryTaskStore::open(&folder.0)?))
-        .tool(Tool::new("task").task(), || async { "done" })
-        .build()?;
-    let client = client(&server).await;
-    let task = create(&client, "task").await;
-    until(&client, &task, "completed").await;
-    let mode = |path: &Path| std::fs::metadata(path).map(|data| data.permissions().mode() & 0o777);
-    assert_eq!(mode(&folder.0)?, 0o700);
-    for entry in std::fs::read_dir(&folder.0)? {
-        assert_eq!(mode(&entry?.path())?, 0o600);
-    }
-    Ok(())
 }
