@@ -161,6 +161,11 @@ impl ServerHandle {
         Arc::ptr_eq(&self.shared, &other.shared)
     }
 
+    /// Returns a number that no other endpoint has as long as a handle of this one exists: to find what a program keeps for it.
+    pub fn number(&self) -> usize {
+        Arc::as_ptr(&self.shared).addr()
+    }
+
     /// Replies to a request. [`Sent::Suppressed`] means that the client has cancelled it.
     ///
     /// # Errors
