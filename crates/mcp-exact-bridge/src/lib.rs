@@ -1,0 +1,49 @@
+//! Gateway of the Model Context Protocol: clients of any revision use servers of any other one, over any transport.
+//!
+//! A [`Bridge`] stands in front of one server. To its clients it looks as the server does, in every revision and both
+//! lifecycles: what client and server cannot say to each other directly is converted, and what a conversion loses is reported.
+//! Between equal revisions messages pass as they came.
+//!
+//! ```no_run
+//! # #[cfg(all(feature = "process", feature = "stdio"))]
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! use mcp_exact_bridge::{Bridge, Options};
+//! use mcp_exact_transport::ServerCommand;
+//!
+//! let server = ServerCommand::new("node").arg("server.js");
+//! let bridge = Bridge::new(server, Options::default()).await?;
+//! bridge.serve_stdio().await?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # What is translated
+//!
+//! | Client | Server | How |
+//! |---|---|---|
+//! | with a session | with sessions | each client has a connection of its own; questions of the server go to the client as they come |
+//! | with a session | without | results of type `input_required` become questions to the client, and its answers a repeated request; one `subscriptions/listen` stands for its subscriptions |
+//! | without a session | with sessions | a question ends the call with a result of type `input_required`; the call waits until the client repeats it with the answer |
+//! | without a session | without | results of type `input_required` pass, and the server's `requestState` with them |
+//!
+//! # Isolation
+//!
+//! A client with a session has its own connection to the server. Clients without sessions share connections only with requests
+//! of the same principal, name and capabilities. A call that waits for an answer is continued by a retry of the same principal,
+//! method and params alone, by a state that cannot be guessed, and once.
+//!
+//! # Limits
+//!
+//! [`Options`] bounds shared connections, calls that wait, and how long either stays. Calls that wait end with the process.
+//! Log messages on a shared connection over standard streams belong to a call only while it is the only one.
+
+mod bridge;
+mod relay;
+mod session;
+mod stateless;
+mod translate;
+mod upstream;
+
+pub use bridge::{Bridge, BridgeError, Options, Usage};
+pub use mcp_exact_session::LossPolicy;
+pub use upstream::Upstream;

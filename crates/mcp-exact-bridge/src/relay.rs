@@ -1,0 +1,166 @@
+//! What relaying needs for every client: what a request says of its client, progress, questions inside of results, filters.
+//!
+//! Pure functions, and the state that a call keeps while a client with a session answers.
+
+use mcp_exact_session::{
+    IncomingRequest, InputRequest, Json, JsonObject, Outcome, PeerError, RawResult, SendError,
+    SessionInfo,
+};
+use mcp_exact_transport::{ProgressCallback, RequestContext, ServerHandle};
+
+/// Returns what a request of 2026-07-28 says of its client (`basic`, "Per-Request Protocol Fields").
+pub(crate) fn client_meta(client: &SessionInfo) -> JsonObject {
+    let mut meta = JsonObject::new();
+    let capabilities = client.capabilities.clone();
+    meta.insert("io.modelcontextprotocol/clientCapabilities", capabilities);
+    if let Some(info) = &client.info {
+        meta.insert("io.modelcontextprotocol/clientInfo", info.clone());
+    }
+    meta
+}
+
+/// Returns whether the client wants progress, and what hands it on. A client with a slow connection misses some.
+pub(crate) fn progress(
+    client: &ServerHandle,
+    request: &IncomingRequest<RequestContext>,
+) -> (bool, Option<ProgressCallback>) {
+    let meta = request.param("_meta").and_then(|meta| meta.object());
+    let wanted = meta.is_some_and(|meta| meta.find("progressToken").is_some());
+    if !wanted {
+        return (false, None);
+    }
+    let (client, key) = (client.clone(), request.key);
+    let callback: ProgressCallback = Box::new(move |progress| {
+        if let Err(error) = client.progress(key, progress) {
+            tracing::debug!(%error, "progress was not handed on");
+        }
+    });
+    (true, Some(callback))
+}
+
+/// Returns the URI that a request names.
+pub(crate) fn uri(params: Option<&JsonObject>) -> Option<String> {
+    let uri = params?.view().find("uri")?;
+    Some(uri.as_str()?.into_owned())
+}
+
+/// Says that a request was not sent to the server.
+pub(crate) fn not_sent(error: &SendError) -> PeerError {
+    match error {
+        SendError::Params { .. } => PeerError::invalid_params(error.to_string()),
+        _ => PeerError::internal(format!("the server cannot be asked: {error}")),
+    }
+}
+
+/// Says why the server gave no answer.
+pub(crate) fn no_answer(outcome: &Outcome) -> PeerError {
+    PeerError::internal(match outcome {
+        Outcome::TimedOut => "the server gave no answer in time",
+        Outcome::Lost => {
+            "the connection to the server was lost before it answered; it may have done the work"
+        }
+        _ => "the request was cancelled on its way to the server",
+    })
+}
+
+/// Result of type `input_required` (2026-07-28, `basic/patterns/mrtr`).
+pub(crate) struct InputRequired {
+    pub(crate) asks: Vec<(String, InputRequest)>,
+    state: Option<Json>,
+}
+
+/// Reads a result of type `input_required`; `None` for other results.
+pub(crate) fn input_required(result: &RawResult) -> Option<InputRequired> {
+    let names = ["resultType", "inputRequests", "requestState"];
+    let [kind, asks, state] = result.object().view().find_each(names);
+    if kind?.as_str()? != "input_required" {
+        return None;
+    }
+    let asks = asks.and_then(|asks| asks.object()).unwrap_or_default();
+    let asks = asks.iter().filter_map(|(name, ask)| {
+        let [method, params] = ask.object()?.find_each(["method", "params"]);
+        let params = params.and_then(|params| params.object());
+        let params = params.map(|params| params.to_object());
+        let ask = InputRequest::new(method?.as_str()?, params);
+        Some((name.into_owned(), ask))
+    });
+    Some(InputRequired {
+        asks: asks.collect(),
+        state: state.map(|state| state.to_json()),
+    })
+}
+
+impl InputRequired {
+    /// Returns what the client's endpoint keeps until the answers are there: the server's state, and what was asked.
+    pub(crate) fn session_state(&self) -> String {
+        let methods = self
+            .asks
+            .iter()
+            .map(|(name, ask)| (name, Json::string(&ask.method)));
+        let mut kept = JsonObject::from_iter([("methods", JsonObject::from_iter(methods))]);
+        if let Some(state) = &self.state {
+            kept.insert("state", state.clone());
+        }
+        kept.text().to_owned()
+    }
+}
+
+/// What a call keeps while a client with a session answers.
+pub(crate) struct Kept {
+    methods: JsonObject,
+    /// State of the server, exactly as it came.
+    pub(crate) state: Option<Json>,
+}
+
+impl Kept {
+    /// Reads what [`InputRequired::session_state`] has written.
+    pub(crate) fn read(text: &str) -> Option<Self> {
+        let kept: JsonObject = text.parse().ok()?;
+        let methods = kept
+            .get("methods")
+            .and_then(|methods| methods.try_into().ok());
+        Some(Self {
+            methods: methods?,
+            state: kept.get("state"),
+        })
+    }
+
+    /// Returns the method of the question of this name.
+    pub(crate) fn method_of(&self, name: &str) -> String {
+        let method = self
+            .methods
+            .view()
+            .find(name)
+            .and_then(|method| method.as_str());
+        method.map_or_else(String::new, |method| method.into_owned())
+    }
+}
+
+/// Returns the params of `subscriptions/listen` for every list that a server announces and for these resources; `None` if that
+/// is nothing.
+pub(crate) fn filter_of<'a>(
+    server: &JsonObject,
+    uris: impl Iterator<Item = &'a String>,
+) -> Option<JsonObject> {
+    let lists = [
+        ("tools", "toolsListChanged"),
+        ("prompts", "promptsListChanged"),
+        ("resources", "resourcesListChanged"),
+    ];
+    let mut filter = JsonObject::new();
+    for (capability, member) in lists {
+        let declared = server
+            .view()
+            .find(capability)
+            .and_then(|declared| declared.object());
+        let changes = declared.and_then(|declared| declared.find("listChanged"));
+        if changes.is_some_and(|changes| changes.text() == "true") {
+            filter.insert(member, true);
+        }
+    }
+    let uris: Vec<String> = uris.cloned().collect();
+    if !uris.is_empty() {
+        filter.insert("resourceSubscriptions", Json::from_encode(&uris));
+    }
+    (!filter.is_empty()).then(|| JsonObject::from_iter([("notifications", filter)]))
+}

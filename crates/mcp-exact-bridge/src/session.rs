@@ -1,0 +1,406 @@
+//! A client with a session (up to 2025-11-25): it has a connection to the server of its own.
+//!
+//! Relays its requests, and everything that the server asks and says. From 2026-07-28 on a server asks by results of type
+//! `input_required`: the client's endpoint makes requests of them and brings the answers.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use mcp_exact_convert::Role;
+use mcp_exact_session::{
+    CallOptions, Change, ClientNotification, IncomingRequest, InputRequest, Json, JsonObject,
+    Level, Lifecycle, LogMessage, LossPolicy, Outcome, PeerError, RawResult, Reply, RequestInput,
+    RequestKey, Scope, ServerNotification, ServerRequestKey, SessionInfo,
+};
+use mcp_exact_transport::{ProgressCallback, RequestContext, ServerHandle};
+use tokio::sync::OnceCell;
+use tokio::task::AbortHandle;
+
+use crate::bridge::Shared;
+use crate::relay;
+use crate::translate::{Way, newest};
+use crate::upstream::{Calls, ClientSide, Connection, Question, Receiver};
+
+/// Session of a client.
+pub(crate) struct Session {
+    this: Weak<Session>,
+    client: ServerHandle,
+    info: SessionInfo,
+    losses: LossPolicy,
+    connection: OnceCell<Arc<Connection>>,
+    calls: Calls,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// Questions of the server that wait for the client.
+    questions: HashMap<ServerRequestKey, AbortHandle>,
+    /// Resources that the client is subscribed to, at a server of 2026-07-28.
+    subscribed: BTreeSet<String>,
+    /// The subscription at such a server.
+    listening: Option<AbortHandle>,
+}
+
+impl Session {
+    pub(crate) fn new(client: &ServerHandle, info: SessionInfo, losses: LossPolicy) -> Arc<Self> {
+        Arc::new_cyclic(|this| Self {
+            this: this.clone(),
+            client: client.clone(),
+            info,
+            losses,
+            connection: OnceCell::new(),
+            calls: Calls::default(),
+            state: Mutex::default(),
+        })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Connects to the server as soon as the client is ready, so that it gets what the server says without being asked.
+    pub(crate) fn prepare(self: &Arc<Self>, shared: &Arc<Shared>) {
+        let (session, shared) = (Arc::clone(self), Arc::clone(shared));
+        tokio::spawn(async move {
+            if let Err(error) = session.connection(&shared).await {
+                tracing::warn!(error = error.message(), "a client has no server yet");
+            }
+        });
+    }
+
+    async fn connection(&self, shared: &Arc<Shared>) -> Result<Arc<Connection>, PeerError> {
+        let open = || async {
+            let capabilities = self
+                .newest_way()
+                .definition("ClientCapabilities", &self.info.capabilities);
+            let client = ClientSide::new(self.info.info.as_ref(), &capabilities?);
+            let receiver: Arc<dyn Receiver> = Arc::new(OfSession(self.this.clone()));
+            let connection = shared.connect(&client, Some(receiver)).await?;
+            if connection.lifecycle() == Lifecycle::Discover {
+                self.listen(&connection, &BTreeSet::new());
+            }
+            Ok::<_, PeerError>(connection)
+        };
+        let connection = self.connection.get_or_try_init(open).await?;
+        match connection.is_lost() {
+            false => Ok(Arc::clone(connection)),
+            true => Err(PeerError::internal(
+                "the connection of this session to the server was lost; begin a new session",
+            )),
+        }
+    }
+
+    fn newest_way(&self) -> Way {
+        Way {
+            from: self.info.revision,
+            to: newest(),
+            policy: LossPolicy::Accept,
+        }
+    }
+
+    fn way(&self, connection: &Connection) -> Way {
+        Way {
+            from: self.info.revision,
+            to: connection.info.revision,
+            policy: self.losses,
+        }
+    }
+
+    /// Relays a request, and returns the answer for the client.
+    pub(crate) async fn relay(
+        &self,
+        shared: &Arc<Shared>,
+        request: IncomingRequest<RequestContext>,
+    ) -> Result<Reply, PeerError> {
+        let connection = self.connection(shared).await?;
+        let method = request.method();
+        if connection.lifecycle() == Lifecycle::Discover
+            && matches!(method, "resources/subscribe" | "resources/unsubscribe")
+        {
+            return self.subscribe(&connection, &request);
+        }
+        let way = self.way(&connection);
+        let params = way.params(
+            method,
+            request.params(),
+            relay::client_meta(request.client()),
+        )?;
+        let (wants_progress, callback) = relay::progress(&self.client, &request);
+        let options = CallOptions {
+            progress: wants_progress,
+            log_level: Some(Level::Debug),
+            input: input_of(&request, way)?,
+            ..CallOptions::default()
+        };
+        let outcome = self
+            .call(&connection, &request, params, options, callback)
+            .await?;
+        let uri = relay::uri(request.params());
+        match outcome {
+            Outcome::Result(result) => match relay::input_required(&result) {
+                Some(required) => {
+                    let state = required.session_state();
+                    let back = way.back();
+                    let asked = required.asks.into_iter();
+                    let asked = asked.map(|(name, ask)| Ok((name, back.question(&ask)?)));
+                    Ok(Reply::InputRequired {
+                        requests: asked.collect::<Result<_, PeerError>>()?,
+                        state: Some(state),
+                    })
+                }
+                None => Ok(Reply::Result(way.back().result(
+                    method,
+                    result,
+                    uri.as_deref(),
+                )?)),
+            },
+            Outcome::Error(error) => Err(way.back().error(method, &error, uri.as_deref())),
+            other => Err(relay::no_answer(&other)),
+        }
+    }
+
+    async fn call(
+        &self,
+        connection: &Connection,
+        request: &IncomingRequest<RequestContext>,
+        params: Option<JsonObject>,
+        options: CallOptions,
+        progress: Option<ProgressCallback>,
+    ) -> Result<Outcome, PeerError> {
+        let sent = connection
+            .client
+            .request(request.method(), params, options, progress);
+        let pending = sent.map_err(|error| relay::not_sent(&error))?;
+        let key = pending.key();
+        self.calls.insert(key, request.key);
+        let ended = CallEnds {
+            calls: &self.calls,
+            key,
+        };
+        let outcome = pending.await;
+        drop(ended);
+        Ok(outcome)
+    }
+
+    /// Subscribes to a resource at a server of 2026-07-28, where one subscription names them all
+    /// (`basic/patterns/subscriptions`).
+    fn subscribe(
+        &self,
+        connection: &Arc<Connection>,
+        request: &IncomingRequest<RequestContext>,
+    ) -> Result<Reply, PeerError> {
+        let uri = relay::uri(request.params());
+        let uri = uri.ok_or_else(|| PeerError::invalid_params("`uri` has to be a string"))?;
+        let subscribed = {
+            let mut state = self.lock();
+            match request.method() {
+                "resources/subscribe" => state.subscribed.insert(uri),
+                _ => state.subscribed.remove(&uri),
+            };
+            state.subscribed.clone()
+        };
+        self.listen(connection, &subscribed);
+        Ok(Reply::Result(JsonObject::new().into()))
+    }
+
+    /// Begins the subscription at a server of 2026-07-28 anew.
+    fn listen(&self, connection: &Arc<Connection>, uris: &BTreeSet<String>) {
+        let filter = relay::filter_of(&connection.info.capabilities, uris.iter());
+        let Some(params) = filter else {
+            return;
+        };
+        let options = CallOptions::default();
+        let listening =
+            connection
+                .client
+                .request("subscriptions/listen", Some(params), options, None);
+        let listening = match listening {
+            Ok(pending) => tokio::spawn(pending).abort_handle(),
+            Err(error) => return tracing::warn!(%error, "changes of the server are not told"),
+        };
+        let before = self.lock().listening.replace(listening);
+        if let Some(before) = before {
+            before.abort();
+        }
+    }
+
+    /// Hands a notification of the client on.
+    pub(crate) fn notify(&self, notification: &ClientNotification<RequestContext>) {
+        let Some(connection) = self.connection.get() else {
+            return;
+        };
+        let method = notification.method();
+        let params = self
+            .way(connection)
+            .notification(method, notification.params(), Role::Client);
+        let sent = params.map(|params| connection.client.notify(method, params));
+        match sent {
+            Ok(Ok(_)) => {}
+            Ok(Err(error)) => tracing::debug!(%error, method, "a notification was not handed on"),
+            Err(error) => {
+                tracing::debug!(
+                    error = error.message(),
+                    method,
+                    "a notification was not handed on"
+                );
+            }
+        }
+    }
+
+    /// Asks the client what the server asks, and brings the answer back.
+    async fn ask(self: Arc<Self>, connection: Arc<Connection>, question: Question) {
+        let answer = self.answer_of(&connection, &question).await;
+        self.lock().questions.remove(&question.key);
+        if let Err(error) = connection.client.answer(question.key, answer) {
+            tracing::debug!(%error, "the answer to a question of the server was not sent");
+        }
+    }
+
+    async fn answer_of(
+        &self,
+        connection: &Connection,
+        question: &Question,
+    ) -> Result<RawResult, PeerError> {
+        let back = self.way(connection).back();
+        let method = question.request.method();
+        let ask = InputRequest::new(method, question.request.params().cloned());
+        let ask = back.question(&ask)?;
+        let scope = self
+            .calls
+            .about(question.during)
+            .map_or(Scope::Peer, Scope::During);
+        let options = CallOptions::default();
+        let asked = self
+            .client
+            .request(scope, method, ask.params, options, None);
+        let asked = asked.map_err(|error| PeerError::internal(error.to_string()))?;
+        match asked.await {
+            Outcome::Result(result) => {
+                let answer = back.back().answer(method, result.object())?;
+                Ok(RawResult::from(answer))
+            }
+            Outcome::Error(error) => Err(error),
+            _ => Err(PeerError::internal("the client gave no answer")),
+        }
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let questions = state.questions.drain().map(|(_, asking)| asking);
+        questions
+            .chain(state.listening.take())
+            .for_each(|task| task.abort());
+    }
+}
+
+/// Forgets a call when its request ends or is cancelled.
+struct CallEnds<'a> {
+    calls: &'a Calls,
+    key: RequestKey,
+}
+
+impl Drop for CallEnds<'_> {
+    fn drop(&mut self) {
+        self.calls.remove(self.key);
+    }
+}
+
+/// Returns the input that the client has given, for a server of 2026-07-28.
+fn input_of(
+    request: &IncomingRequest<RequestContext>,
+    way: Way,
+) -> Result<Option<RequestInput>, PeerError> {
+    let Some(kept) = request.state.as_deref().and_then(relay::Kept::read) else {
+        return Ok(None);
+    };
+    let asked = request.responses.iter();
+    let responses = asked.map(|(name, outcome)| match outcome {
+        Outcome::Result(result) => {
+            let method = kept.method_of(name);
+            Ok((
+                name.to_owned(),
+                Json::from(way.answer(&method, result.object())?),
+            ))
+        }
+        // An answer of 2026-07-28 is no error: the call ends with it.
+        Outcome::Error(error) => Err(error.clone()),
+        _ => Err(PeerError::internal("the client gave no answer")),
+    });
+    Ok(Some(RequestInput {
+        responses: Some(responses.collect::<Result<JsonObject, PeerError>>()?),
+        state: kept.state,
+    }))
+}
+
+/// What the server says to the client of a session.
+struct OfSession(Weak<Session>);
+
+impl Receiver for OfSession {
+    fn asked(&self, connection: &Arc<Connection>, question: Question) {
+        let Some(session) = self.0.upgrade() else {
+            return connection.refuse(&question, "the client is gone");
+        };
+        let key = question.key;
+        let asking = Arc::clone(&session).ask(Arc::clone(connection), question);
+        // The task needs the lock to end, so that it is known before.
+        let mut state = session.lock();
+        let asking = tokio::spawn(asking);
+        state.questions.insert(key, asking.abort_handle());
+    }
+
+    fn withdrawn(&self, question: ServerRequestKey) {
+        let session = self.0.upgrade();
+        let asking = session.and_then(|session| session.lock().questions.remove(&question));
+        if let Some(asking) = asking {
+            asking.abort();
+        }
+    }
+
+    fn logged(&self, about: Option<RequestKey>, message: LogMessage) {
+        let Some(session) = self.0.upgrade() else {
+            return;
+        };
+        let scope = session
+            .calls
+            .about(about)
+            .map_or(Scope::Peer, Scope::During);
+        let logger = message.logger.as_deref();
+        if let Err(error) = session
+            .client
+            .log(scope, message.level, logger, message.data)
+        {
+            tracing::debug!(%error, "a log message was not handed on");
+        }
+    }
+
+    fn changed(&self, change: Change) {
+        if let Some(session) = self.0.upgrade() {
+            session.client.publish(&change);
+        }
+    }
+
+    fn notified(&self, connection: &Arc<Connection>, notification: ServerNotification) {
+        let Some(session) = self.0.upgrade() else {
+            return;
+        };
+        let method = notification.method();
+        let back = session.way(connection).back();
+        match back.notification(method, notification.params(), Role::Server) {
+            Ok(params) => {
+                if let Err(error) = session.client.notify(Scope::Peer, method, params) {
+                    tracing::debug!(%error, method, "a notification was not handed on");
+                }
+            }
+            Err(error) => {
+                tracing::debug!(
+                    error = error.message(),
+                    method,
+                    "a notification was not handed on"
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,772 @@
+//! Clients without sessions (from 2026-07-28 on): each request stands for itself, and connections to the server are shared by the
+//! requests of one principal.
+//!
+//! A server of an older revision asks by requests, on which its call waits. The call then ends with a result of type
+//! `input_required`, and is kept here until the client repeats it with the answer. A connection whose client can be asked
+//! serves one call at a time: on standard streams nothing says which call a question belongs to.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use mcp_exact_convert::Role;
+use mcp_exact_session::{
+    CallOptions, Change, Filter, IncomingRequest, InputRequest, Json, JsonObject, Lifecycle,
+    LogMessage, LossPolicy, Outcome, PeerError, Principal, RawResult, Reply, RequestInput,
+    RequestKey, Scope, ServerNotification, ServerRequestKey,
+};
+use mcp_exact_transport::{PendingRequest, RequestContext, ServerHandle};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::time::Instant;
+
+use crate::bridge::{Options, Shared};
+use crate::relay;
+use crate::translate::{Way, newest};
+use crate::upstream::{ClientSide, Connection, Question, Receiver};
+
+/// Name of the question that a server of an older revision has asked.
+const QUESTION: &str = "question";
+
+/// Everything that clients without sessions share.
+pub(crate) struct Stateless {
+    connections: Arc<Semaphore>,
+    idle_after: Duration,
+    answer_within: Duration,
+    most_waiting: usize,
+    losses: LossPolicy,
+    /// Held while a connection is opened that calls share.
+    opening: tokio::sync::Mutex<()>,
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Default)]
+struct State {
+    /// Connections for one call at a time that none uses, the latest used one last.
+    idle: HashMap<Owner, Vec<Idle>>,
+    /// Connections that the calls of an owner share.
+    open: HashMap<Owner, Open>,
+    /// Calls whose question waits for the client, by the state that it has got.
+    waiting: HashMap<String, WaitingCall>,
+}
+
+/// Whose connection it is: connections are never shared between principals, or between clients with other capabilities.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Owner {
+    principal: Option<String>,
+    client: ClientSide,
+}
+
+/// Connection that the calls of an owner share.
+#[derive(Clone)]
+struct SharedConnection {
+    connection: Arc<Connection>,
+    calls: Arc<SharedCalls>,
+}
+
+struct Open {
+    shared: SharedConnection,
+    _permit: OwnedSemaphorePermit,
+    since: Instant,
+}
+
+struct Idle {
+    connection: Arc<Connection>,
+    permit: OwnedSemaphorePermit,
+    since: Instant,
+}
+
+/// A connection for one call, given back when it is dropped.
+struct Lease {
+    owner: Owner,
+    /// `None` once it was given back.
+    held: Option<(Arc<Connection>, OwnedSemaphorePermit)>,
+    state: Arc<Mutex<State>>,
+    idle_after: Duration,
+}
+
+/// Call whose question waits for the client.
+struct WaitingCall {
+    lease: Lease,
+    pending: PendingRequest,
+    questions: mpsc::UnboundedReceiver<Question>,
+    question: Question,
+    owner: Option<String>,
+    method: String,
+    /// Params of the call without what a retry changes.
+    params: serde_json::Value,
+}
+
+fn locked(state: &Mutex<State>) -> MutexGuard<'_, State> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Stateless {
+    pub(crate) fn new(options: &Options) -> Self {
+        Self {
+            connections: Arc::new(Semaphore::new(options.connections)),
+            idle_after: options.idle,
+            answer_within: options.answer_within,
+            most_waiting: options.waiting_calls,
+            losses: options.losses,
+            opening: tokio::sync::Mutex::default(),
+            state: Arc::default(),
+        }
+    }
+
+    /// Returns the number of calls that wait for a client.
+    pub(crate) fn waiting(&self) -> usize {
+        locked(&self.state).waiting.len()
+    }
+
+    /// Relays a request, and returns the answer for the client.
+    pub(crate) async fn relay(
+        &self,
+        shared: &Shared,
+        client: &ServerHandle,
+        request: IncomingRequest<RequestContext>,
+    ) -> Result<Reply, PeerError> {
+        let principal = request.context().principal.clone();
+        let owner = Owner {
+            client: self.client_side(&request)?,
+            principal: principal.map(|Principal(name)| name),
+        };
+        let state = request.state.as_deref();
+        // The state of a call that waits here is none of the server's.
+        if let Some(state) = state.filter(|state| state.starts_with(STATE_PREFIX)) {
+            let waiting = self.take_waiting(state, &owner, &request)?;
+            return self.resume(client, &request, waiting).await;
+        }
+        let asks_by_requests = shared.negotiation.lifecycle == Lifecycle::Initialize;
+        if asks_by_requests && owner.client.answers_questions() {
+            let lease = self.lease(shared, owner).await?;
+            return self.call_alone(client, request, lease).await;
+        }
+        let shared_by_calls = self.shared_connection(shared, &owner).await?;
+        self.call_shared(client, &request, &shared_by_calls).await
+    }
+
+    fn client_side(
+        &self,
+        request: &IncomingRequest<RequestContext>,
+    ) -> Result<ClientSide, PeerError> {
+        let client = request.client();
+        let way = Way {
+            from: request.revision(),
+            to: newest(),
+            policy: LossPolicy::Accept,
+        };
+        let capabilities = way.definition("ClientCapabilities", &client.capabilities)?;
+        Ok(ClientSide::new(client.info.as_ref(), &capabilities))
+    }
+
+    fn way(&self, request: &IncomingRequest<RequestContext>, connection: &Connection) -> Way {
+        Way {
+            from: request.revision(),
+            to: connection.info.revision,
+            policy: self.losses,
+        }
+    }
+
+    /// Calls a server that asks nothing, or by results.
+    async fn call_shared(
+        &self,
+        client: &ServerHandle,
+        request: &IncomingRequest<RequestContext>,
+        SharedConnection { connection, calls }: &SharedConnection,
+    ) -> Result<Reply, PeerError> {
+        let pending = self.send(client, request, connection)?;
+        let _call = calls.begin(pending.key(), client, request.key);
+        self.finish(request, connection, pending.await)
+    }
+
+    /// Calls a server on a connection that no other call uses meanwhile.
+    async fn call_alone(
+        &self,
+        client: &ServerHandle,
+        request: IncomingRequest<RequestContext>,
+        lease: Lease,
+    ) -> Result<Reply, PeerError> {
+        let connection = lease.connection()?;
+        let (sender, questions) = mpsc::unbounded_channel();
+        connection.set_receiver(Some(Arc::new(OfCall {
+            client: client.clone(),
+            key: request.key,
+            questions: sender,
+            back: self.way(&request, &connection).back(),
+        })));
+        let pending = self.send(client, &request, &connection)?;
+        self.wait(&request, lease, connection, pending, questions)
+            .await
+    }
+
+    /// Waits for the answer of the server, or for a question.
+    async fn wait(
+        &self,
+        request: &IncomingRequest<RequestContext>,
+        lease: Lease,
+        connection: Arc<Connection>,
+        mut pending: PendingRequest,
+        mut questions: mpsc::UnboundedReceiver<Question>,
+    ) -> Result<Reply, PeerError> {
+        tokio::select! {
+            outcome = &mut pending => self.finish(request, &connection, outcome),
+            Some(question) = questions.recv() => {
+                let ask = InputRequest::new(question.request.method(), question.request.params().cloned());
+                let ask = self.way(request, &connection).back().question(&ask);
+                let ask = ask.inspect_err(|error| connection.refuse(&question, error.message()))?;
+                let state = self.keep(request, WaitingCall {
+                    lease,
+                    pending,
+                    questions,
+                    question,
+                    owner: request.context().principal.clone().map(|Principal(name)| name),
+                    method: request.method().to_owned(),
+                    params: bound_params(request),
+                })?;
+                Ok(Reply::InputRequired {
+                    requests: vec![(QUESTION.to_owned(), ask)],
+                    state: Some(state),
+                })
+            }
+        }
+    }
+
+    /// Goes on with a call whose client has answered.
+    async fn resume(
+        &self,
+        client: &ServerHandle,
+        request: &IncomingRequest<RequestContext>,
+        waiting: WaitingCall,
+    ) -> Result<Reply, PeerError> {
+        let connection = waiting.lease.connection()?;
+        let WaitingCall {
+            lease,
+            pending,
+            mut questions,
+            question,
+            ..
+        } = waiting;
+        let Some(answer) = request.responses.result(QUESTION) else {
+            let words =
+                "the retry brings no response to the input request; repeat the call with it";
+            return Err(PeerError::invalid_params(words));
+        };
+        let way = self.way(request, &connection);
+        let answer = way.answer(question.request.method(), answer.object())?;
+        // From now on the server tells this request, not the one before.
+        let (sender, more) = mpsc::unbounded_channel();
+        connection.set_receiver(Some(Arc::new(OfCall {
+            client: client.clone(),
+            key: request.key,
+            questions: sender.clone(),
+            back: way.back(),
+        })));
+        while let Ok(question) = questions.try_recv() {
+            let _ = sender.send(question);
+        }
+        let answered = connection
+            .client
+            .answer(question.key, Ok(RawResult::from(answer)));
+        answered.map_err(|error| {
+            PeerError::internal(format!("the server does not wait for this answer: {error}"))
+        })?;
+        self.wait(request, lease, connection, pending, more).await
+    }
+
+    fn send(
+        &self,
+        client: &ServerHandle,
+        request: &IncomingRequest<RequestContext>,
+        connection: &Connection,
+    ) -> Result<PendingRequest, PeerError> {
+        let way = self.way(request, connection);
+        let client_meta = relay::client_meta(request.client());
+        let params = way.params(request.method(), request.params(), client_meta)?;
+        let (progress, callback) = relay::progress(client, request);
+        let is_stateless = connection.lifecycle() == Lifecycle::Discover;
+        let options = CallOptions {
+            progress,
+            log_level: request.log_level(),
+            capabilities: is_stateless.then(|| request.client().capabilities.clone()),
+            input: input_of(request),
+            ..CallOptions::default()
+        };
+        let sent = connection
+            .client
+            .request(request.method(), params, options, callback);
+        sent.map_err(|error| relay::not_sent(&error))
+    }
+
+    fn finish(
+        &self,
+        request: &IncomingRequest<RequestContext>,
+        connection: &Connection,
+        outcome: Outcome,
+    ) -> Result<Reply, PeerError> {
+        let back = self.way(request, connection).back();
+        let (method, uri) = (request.method(), relay::uri(request.params()));
+        match outcome {
+            Outcome::Result(result) => Ok(Reply::Result(back.result(
+                method,
+                result,
+                uri.as_deref(),
+            )?)),
+            Outcome::Error(error) => Err(back.error(method, &error, uri.as_deref())),
+            other => Err(relay::no_answer(&other)),
+        }
+    }
+
+    /// Tells a subscription what changes, until it ends.
+    pub(crate) async fn listen(
+        &self,
+        shared: &Shared,
+        client: &ServerHandle,
+        filter: &Filter,
+        principal: Option<Principal>,
+    ) -> Result<(), PeerError> {
+        let owner = Owner {
+            principal: principal.map(|Principal(name)| name),
+            client: ClientSide::new(None, &JsonObject::new()),
+        };
+        // A connection of its own: what it is subscribed to is nobody else's.
+        let permit = self.permit().await?;
+        let receiver: Arc<dyn Receiver> = Arc::new(OfSubscription(client.clone()));
+        let connection = shared.connect(&owner.client, Some(receiver)).await?;
+        match connection.lifecycle() {
+            Lifecycle::Discover => {
+                let all = relay::filter_of(&connection.info.capabilities, filter.uris.iter());
+                if let Some(params) = all {
+                    let listening = connection.client.request(
+                        "subscriptions/listen",
+                        Some(params),
+                        CallOptions::default(),
+                        None,
+                    );
+                    let listening = listening.map_err(|error| relay::not_sent(&error))?;
+                    let ended = listening.await;
+                    drop(permit);
+                    return Err(relay::no_answer(&ended));
+                }
+            }
+            _ => {
+                for uri in &filter.uris {
+                    let params = JsonObject::from_iter([("uri", Json::string(uri))]);
+                    let subscribing = connection.client.request(
+                        "resources/subscribe",
+                        Some(params),
+                        CallOptions::default(),
+                        None,
+                    );
+                    let subscribing = subscribing.map_err(|error| relay::not_sent(&error))?;
+                    if let Outcome::Error(error) = subscribing.await {
+                        tracing::warn!(
+                            uri,
+                            error = error.message(),
+                            "a resource is not subscribed to"
+                        );
+                    }
+                }
+            }
+        }
+        let reason = connection.client.closed().await;
+        drop(permit);
+        Err(PeerError::internal(reason.to_string()))
+    }
+
+    async fn permit(&self) -> Result<OwnedSemaphorePermit, PeerError> {
+        // A connection that nobody uses makes room.
+        if self.connections.available_permits() == 0 {
+            let mut state = locked(&self.state);
+            let oldest = state.idle.iter_mut().filter(|(_, idle)| !idle.is_empty());
+            let oldest = oldest.min_by_key(|(_, idle)| idle[0].since);
+            if let Some((_, idle)) = oldest {
+                idle.remove(0);
+            }
+        }
+        let permit = Arc::clone(&self.connections).acquire_owned();
+        match tokio::time::timeout(Duration::from_secs(30), permit).await {
+            Ok(Ok(permit)) => Ok(permit),
+            _ => Err(PeerError::internal(
+                "all connections to the server are in use; try again later",
+            )),
+        }
+    }
+
+    /// Returns the connection that the calls of an owner share.
+    async fn shared_connection(
+        &self,
+        shared: &Shared,
+        owner: &Owner,
+    ) -> Result<SharedConnection, PeerError> {
+        // One call opens the connection, the others wait for it.
+        let _opening = self.opening.lock().await;
+        {
+            let mut state = locked(&self.state);
+            if let Some(open) = state.open.get_mut(owner)
+                && !open.shared.connection.is_lost()
+            {
+                open.since = Instant::now();
+                return Ok(open.shared.clone());
+            }
+            state.open.remove(owner);
+        }
+        let permit = self.permit().await?;
+        let calls = Arc::new(SharedCalls::default());
+        let receiver: Arc<dyn Receiver> = Arc::new(OfShared(Arc::downgrade(&calls)));
+        let connection = shared.connect(&owner.client, Some(receiver)).await?;
+        let opened = SharedConnection { connection, calls };
+        let open = Open {
+            shared: opened.clone(),
+            _permit: permit,
+            since: Instant::now(),
+        };
+        locked(&self.state).open.insert(owner.clone(), open);
+        self.close_when_idle(owner.clone());
+        Ok(opened)
+    }
+
+    /// Closes the connection that an owner's calls share, once no call has used it for some time.
+    fn close_when_idle(&self, owner: Owner) {
+        let (state, idle_after) = (Arc::downgrade(&self.state), self.idle_after);
+        tokio::spawn(async move {
+            let mut wait = idle_after;
+            loop {
+                tokio::time::sleep(wait).await;
+                let Some(state) = state.upgrade() else {
+                    return;
+                };
+                let mut state = locked(&state);
+                let Some(open) = state.open.get(&owner) else {
+                    return;
+                };
+                let used = open.since.elapsed();
+                match used >= idle_after && open.shared.calls.is_empty() {
+                    true => {
+                        state.open.remove(&owner);
+                        return;
+                    }
+                    false => {
+                        wait = idle_after
+                            .saturating_sub(used)
+                            .max(Duration::from_millis(10))
+                    }
+                }
+            }
+        });
+    }
+
+    /// Takes a connection that nobody uses alone, the latest used one first, or opens one.
+    async fn lease(&self, shared: &Shared, owner: Owner) -> Result<Lease, PeerError> {
+        let idle = loop {
+            let mut state = locked(&self.state);
+            match state.idle.get_mut(&owner).and_then(Vec::pop) {
+                Some(idle) if idle.connection.is_lost() => {}
+                other => break other,
+            }
+        };
+        let held = match idle {
+            Some(idle) => (idle.connection, idle.permit),
+            None => {
+                let permit = self.permit().await?;
+                (shared.connect(&owner.client, None).await?, permit)
+            }
+        };
+        Ok(Lease {
+            owner,
+            held: Some(held),
+            state: Arc::clone(&self.state),
+            idle_after: self.idle_after,
+        })
+    }
+
+    /// Keeps a call until its client has answered; returns the state that finds it again.
+    fn keep(
+        &self,
+        request: &IncomingRequest<RequestContext>,
+        call: WaitingCall,
+    ) -> Result<String, PeerError> {
+        let state = random_state()?;
+        {
+            let mut all = locked(&self.state);
+            if all.waiting.len() >= self.most_waiting {
+                return Err(PeerError::internal(
+                    "too many calls wait for answers of their clients; try again later",
+                ));
+            }
+            all.waiting.insert(state.clone(), call);
+        }
+        let (all, found, within) = (
+            Arc::downgrade(&self.state),
+            state.clone(),
+            self.answer_within,
+        );
+        let method = request.method().to_owned();
+        tokio::spawn(async move {
+            tokio::time::sleep(within).await;
+            let expired = all
+                .upgrade()
+                .and_then(|all| locked(&all).waiting.remove(&found));
+            if expired.is_some() {
+                tracing::info!(
+                    method,
+                    "a call has ended: its client gave no answer in time"
+                );
+            }
+        });
+        Ok(state)
+    }
+
+    /// Takes the call that a retry continues. It has to be the same call of the same principal (2026-07-28,
+    /// `basic/patterns/mrtr`).
+    fn take_waiting(
+        &self,
+        state: &str,
+        owner: &Owner,
+        request: &IncomingRequest<RequestContext>,
+    ) -> Result<WaitingCall, PeerError> {
+        let params = bound_params(request);
+        let mut all = locked(&self.state);
+        let is_its = all.waiting.get(state).is_some_and(|waiting| {
+            waiting.owner == owner.principal
+                && waiting.method == request.method()
+                && waiting.params == params
+        });
+        let taken = is_its.then(|| all.waiting.remove(state)).flatten();
+        taken.ok_or_else(|| {
+            PeerError::invalid_params(
+                "`requestState` belongs to no call that waits: it has expired, was used, or is of another call; \
+                 begin the call anew",
+            )
+        })
+    }
+}
+
+/// Begins every state of a call that waits here.
+const STATE_PREFIX: &str = "mcp-exact-bridge:";
+
+/// Returns a state that nobody can guess.
+fn random_state() -> Result<String, PeerError> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes)
+        .map_err(|_| PeerError::internal("the system gave no random numbers"))?;
+    Ok(format!("{STATE_PREFIX}{:032x}", u128::from_be_bytes(bytes)))
+}
+
+/// Returns the params of a call without what a retry changes, as a value: a retry may spell them in another way.
+fn bound_params(request: &IncomingRequest<RequestContext>) -> serde_json::Value {
+    let text = request.params().map_or("{}", JsonObject::text);
+    let mut params: serde_json::Value = serde_json::from_str(text).unwrap_or_default();
+    if let Some(params) = params.as_object_mut() {
+        for name in ["_meta", "inputResponses", "requestState"] {
+            params.remove(name);
+        }
+    }
+    params
+}
+
+/// Returns the input that a client hands on to a server of its own lifecycle, as it came.
+fn input_of(request: &IncomingRequest<RequestContext>) -> Option<RequestInput> {
+    let responses = request
+        .param("inputResponses")
+        .and_then(|responses| responses.object());
+    let state = request.param("requestState");
+    (responses.is_some() || state.is_some()).then(|| RequestInput {
+        responses: responses.map(|responses| responses.to_object()),
+        state: state.map(|state| state.to_json()),
+    })
+}
+
+impl Lease {
+    fn connection(&self) -> Result<Arc<Connection>, PeerError> {
+        let held = self.held.as_ref();
+        let connection = held.map(|(connection, _)| Arc::clone(connection));
+        connection.ok_or_else(|| PeerError::internal("the connection was given back"))
+    }
+}
+
+impl Drop for Lease {
+    /// Gives the connection back, unless it is lost. It is closed when nobody has used it for some time.
+    fn drop(&mut self) {
+        let Some((connection, permit)) = self.held.take() else {
+            return;
+        };
+        connection.set_receiver(None);
+        if connection.is_lost() {
+            return;
+        }
+        let since = Instant::now();
+        let idle = Idle {
+            connection,
+            permit,
+            since,
+        };
+        locked(&self.state)
+            .idle
+            .entry(self.owner.clone())
+            .or_default()
+            .push(idle);
+        let (state, owner, idle_after) = (
+            Arc::downgrade(&self.state),
+            self.owner.clone(),
+            self.idle_after,
+        );
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else {
+            return;
+        };
+        runtime.spawn(async move {
+            tokio::time::sleep(idle_after).await;
+            let Some(state) = state.upgrade() else {
+                return;
+            };
+            let mut state = locked(&state);
+            if let Some(idle) = state.idle.get_mut(&owner) {
+                idle.retain(|idle| idle.since > since);
+                if idle.is_empty() {
+                    state.idle.remove(&owner);
+                }
+            }
+        });
+    }
+}
+
+/// What the server says during a call that has a connection for itself.
+struct OfCall {
+    client: ServerHandle,
+    key: RequestKey,
+    questions: mpsc::UnboundedSender<Question>,
+    back: Way,
+}
+
+impl Receiver for OfCall {
+    fn asked(&self, connection: &Arc<Connection>, question: Question) {
+        if let Err(unsent) = self.questions.send(question) {
+            connection.refuse(&unsent.0, "the call has ended");
+        }
+    }
+
+    fn withdrawn(&self, question: ServerRequestKey) {
+        tracing::debug!(?question, "the server has taken a question back");
+    }
+
+    fn logged(&self, _: Option<RequestKey>, message: LogMessage) {
+        log_to(&self.client, self.key, message);
+    }
+
+    fn changed(&self, _: Change) {
+        // Changes are for subscriptions, which have connections of their own.
+    }
+
+    fn notified(&self, _: &Arc<Connection>, notification: ServerNotification) {
+        let method = notification.method();
+        let params = self
+            .back
+            .notification(method, notification.params(), Role::Server);
+        let sent = params.map(|params| self.client.notify(Scope::During(self.key), method, params));
+        if !matches!(sent, Ok(Ok(_))) {
+            tracing::debug!(method, "a notification was not handed on");
+        }
+    }
+}
+
+/// Calls that share a connection: key of the upstream request, and whose request it relays.
+#[derive(Default)]
+struct SharedCalls(Mutex<HashMap<RequestKey, (ServerHandle, RequestKey)>>);
+
+/// Forgets a call when it ends or is cancelled.
+struct SharedCall<'a> {
+    calls: &'a SharedCalls,
+    key: RequestKey,
+}
+
+impl Drop for SharedCall<'_> {
+    fn drop(&mut self) {
+        self.calls.lock().remove(&self.key);
+    }
+}
+
+impl SharedCalls {
+    fn lock(&self) -> MutexGuard<'_, HashMap<RequestKey, (ServerHandle, RequestKey)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn is_empty(&self) -> bool {
+        self.lock().is_empty()
+    }
+
+    fn begin(&self, key: RequestKey, client: &ServerHandle, request: RequestKey) -> SharedCall<'_> {
+        self.lock().insert(key, (client.clone(), request));
+        SharedCall { calls: self, key }
+    }
+
+    /// Returns the call that a message of the server names, or the only one there is.
+    fn about(&self, key: Option<RequestKey>) -> Option<(ServerHandle, RequestKey)> {
+        let calls = self.lock();
+        match key {
+            Some(key) => calls.get(&key).cloned(),
+            None if calls.len() == 1 => calls.values().next().cloned(),
+            None => None,
+        }
+    }
+}
+
+/// What the server says on a connection that calls share.
+struct OfShared(Weak<SharedCalls>);
+
+impl Receiver for OfShared {
+    fn asked(&self, connection: &Arc<Connection>, question: Question) {
+        connection.refuse(
+            &question,
+            "the client has declared no capability to answer it",
+        );
+    }
+
+    fn withdrawn(&self, _: ServerRequestKey) {}
+
+    fn logged(&self, about: Option<RequestKey>, message: LogMessage) {
+        let call = self.0.upgrade().and_then(|calls| calls.about(about));
+        if let Some((client, key)) = call {
+            log_to(&client, key, message);
+        }
+    }
+
+    fn changed(&self, _: Change) {
+        // Changes are for subscriptions, which have connections of their own.
+    }
+
+    fn notified(&self, _: &Arc<Connection>, notification: ServerNotification) {
+        tracing::debug!(
+            method = notification.method(),
+            "a notification was not handed on"
+        );
+    }
+}
+
+fn log_to(client: &ServerHandle, key: RequestKey, message: LogMessage) {
+    let LogMessage {
+        level,
+        logger,
+        data,
+    } = message;
+    if let Err(error) = client.log(Scope::During(key), level, logger.as_deref(), data) {
+        tracing::debug!(%error, "a log message was not handed on");
+    }
+}
+
+/// What the server says to a subscription.
+struct OfSubscription(ServerHandle);
+
+impl Receiver for OfSubscription {
+    fn asked(&self, connection: &Arc<Connection>, question: Question) {
+        connection.refuse(&question, "a subscription answers no questions");
+    }
+
+    fn withdrawn(&self, _: ServerRequestKey) {}
+
+    fn logged(&self, _: Option<RequestKey>, _: LogMessage) {}
+
+    fn changed(&self, change: Change) {
+        self.0.publish(&change);
+    }
+
+    fn notified(&self, _: &Arc<Connection>, _: ServerNotification) {}
+}

@@ -1,0 +1,252 @@
+//! Servers and clients of one revision each, and a bridge between them.
+
+use std::sync::{Arc, Mutex};
+
+use mcp_exact::transport::http::server::{HttpListener, HttpServerOptions};
+use mcp_exact::transport::{
+    ClientHandle, ClientHandler, ConnectError, ConnectionOptions, connect, memory_pair, serve,
+};
+use mcp_exact::{
+    Client, Connect, Content, Cx, Error, Form, Input, Json, JsonObject, Progress, Prompt, Resource,
+    Revision, Root, Sample, SampleReply, SampleRequest, Server, Tool, ToolResult, schemars, serde,
+};
+use mcp_exact_bridge::{Bridge, Options, Upstream};
+use mcp_exact_session::{CachedNegotiation, ClientSettings};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tokio::task::{AbortHandle, JoinHandle};
+
+#[derive(Debug, Deserialize, Serialize, JsonSchema)]
+pub struct Add {
+    pub a: i64,
+    pub b: i64,
+}
+
+#[derive(Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
+pub struct Sum {
+    pub sum: i64,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+struct Confirm {
+    yes: bool,
+}
+
+/// Makes a server that speaks one revision.
+pub fn server(revision: Revision) -> Server {
+    Server::builder("behind", "1.2.3")
+        .title("Behind the bridge")
+        .instructions("Use it through a bridge.")
+        .revisions([revision])
+        .tool(
+            Tool::new("add")
+                .title("Add")
+                .description("Adds.")
+                .read_only(true),
+            |Input(add): Input<Add>| async move { Json(Sum { sum: add.a + add.b }) },
+        )
+        .tool("count", |cx: Cx| async move {
+            for done in 1..=3 {
+                cx.progress(done, 3)?;
+            }
+            cx.info("counted")?;
+            Ok::<_, Error>("3")
+        })
+        .tool("ask", |cx: Cx| async move {
+            let first = cx
+                .elicit::<Confirm>("First?")
+                .await?
+                .accepted_with(|form| form.yes);
+            let second = cx
+                .elicit::<Confirm>("Second?")
+                .await?
+                .accepted_with(|form| form.yes);
+            let sampled = cx.sample(&Sample::new("Say something.", 10)).await?.text();
+            Ok::<_, Error>(format!("{first} {second} {sampled}"))
+        })
+        .tool("sample", |cx: Cx| async move {
+            Ok::<_, Error>(cx.sample(&Sample::new("Say something.", 10)).await?.text())
+        })
+        .tool("roots", |cx: Cx| async move {
+            let roots = cx.roots().await?;
+            Ok::<_, Error>(
+                roots
+                    .iter()
+                    .map(|root| root.uri.clone())
+                    .collect::<Vec<_>>()
+                    .join(" "),
+            )
+        })
+        .tool("blocks", || async {
+            ToolResult::new()
+                .content("text")
+                .content(Content::image([1, 2], "image/png"))
+                .content(Content::audio([3], "audio/wav"))
+        })
+        .tool("fails", || async {
+            Err::<String, _>(std::io::Error::other("disk full"))
+        })
+        .tool(
+            "revision",
+            |cx: Cx| async move { cx.revision().to_string() },
+        )
+        .tool("who", |cx: Cx| async move {
+            let info = cx.client_info().map(|info| info.to_string());
+            info.unwrap_or_default()
+        })
+        .tool("waits", |cx: Cx| async move {
+            cx.progress(1, 2)?;
+            cx.cancelled().await;
+            Ok::<_, Error>("cancelled")
+        })
+        .resource(
+            Resource::new("docs://intro").mime_type("text/plain"),
+            || async { "An introduction." },
+        )
+        .template("docs://{+page}", |Input(page): Input<Page>| async move {
+            format!("Page {}.", page.page)
+        })
+        .prompt(
+            Prompt::new("review"),
+            |Input(review): Input<Review>| async move { format!("Review {}.", review.code) },
+        )
+        .complete_prompt("review", "code", |partial: mcp_exact::Partial| async move {
+            vec![format!("{}!", partial.value)]
+        })
+        .build()
+        .expect("a server")
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+struct Page {
+    page: String,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+struct Review {
+    code: String,
+}
+
+/// A server in memory: each connection is served by the same server.
+#[derive(Clone)]
+pub struct InMemory {
+    server: Server,
+    /// Tasks that serve the connections.
+    pub serving: Arc<Mutex<Vec<AbortHandle>>>,
+}
+
+impl InMemory {
+    pub fn new(server: &Server) -> Self {
+        Self {
+            server: server.clone(),
+            serving: Arc::default(),
+        }
+    }
+
+    /// Breaks every connection.
+    pub fn kill(&self) {
+        for serving in self.serving.lock().expect("a lock").drain(..) {
+            serving.abort();
+        }
+    }
+
+    /// Returns the number of connections that are open.
+    pub fn connections(&self) -> usize {
+        let serving = self.serving.lock().expect("a lock");
+        serving
+            .iter()
+            .filter(|serving| !serving.is_finished())
+            .count()
+    }
+}
+
+impl Upstream for InMemory {
+    fn connect(
+        &self,
+        settings: Arc<ClientSettings>,
+        prior: Option<&CachedNegotiation>,
+        handler: Arc<dyn ClientHandler>,
+    ) -> Result<(ClientHandle, JoinHandle<()>), ConnectError> {
+        let (local, remote) = memory_pair(256 << 10, settings.limits.message_bytes);
+        let server = self.server.clone();
+        let serving = tokio::spawn(async move {
+            let _ = server.serve(remote).await;
+        });
+        self.serving
+            .lock()
+            .expect("a lock")
+            .push(serving.abort_handle());
+        Ok(connect(
+            settings,
+            prior,
+            handler,
+            local,
+            ConnectionOptions::default(),
+        ))
+    }
+}
+
+pub async fn bridge(upstream: InMemory) -> Bridge {
+    Bridge::new(upstream, Options::default())
+        .await
+        .expect("a bridge")
+}
+
+/// Connects a client to the bridge in memory, with answers to every question.
+pub fn client_of(bridge: &Bridge, revision: Revision) -> Connect {
+    let (local, remote) = memory_pair(256 << 10, 4 << 20);
+    let (settings, handler) = bridge.endpoint();
+    tokio::spawn(async move {
+        let options = ConnectionOptions::default();
+        let _ = serve(settings, handler, remote, options, std::future::pending()).await;
+    });
+    answering(Client::over(local)).revision(revision)
+}
+
+/// Gives a client answers to every question.
+pub fn answering(connect: Connect) -> Connect {
+    connect
+        .identity("in-front", "4.5.6")
+        .on_elicit(|form: Form| async move {
+            let is_first = form.message() == "First?";
+            form.accept(&object(&format!(r#"{{"yes":{is_first}}}"#)))
+        })
+        .on_sample(|_: SampleRequest| async { SampleReply::message("test-model", "Something.") })
+        .roots([Root {
+            uri: "file:///work".to_owned(),
+            name: None,
+        }])
+}
+
+/// A bridge over HTTP, until it is dropped.
+pub struct Listening {
+    pub url: String,
+    task: AbortHandle,
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+pub async fn listen(bridge: &Bridge) -> Listening {
+    let listener = HttpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = listener.local_addr().expect("an address");
+    let service = bridge.http(HttpServerOptions::default());
+    let task = tokio::spawn(listener.serve(service, std::future::pending()));
+    Listening {
+        url: format!("http://{address}/mcp"),
+        task: task.abort_handle(),
+    }
+}
+
+pub fn object(text: &str) -> JsonObject {
+    text.parse().expect(text)
+}
+
+/// Notes the progress of a call.
+pub fn noting(seen: &Arc<Mutex<Vec<f64>>>) -> impl Fn(Progress) + Send + Sync + 'static {
+    let seen = Arc::clone(seen);
+    move |progress: Progress| seen.lock().expect("a lock").push(progress.done)
+}

@@ -1,0 +1,90 @@
+//! Servers that go away, and clients that do.
+
+use std::time::Duration;
+
+use mcp_exact::revisions;
+use mcp_exact_bridge::{Bridge, Options};
+
+use crate::common::{Add, InMemory, Sum, bridge, client_of, server};
+use crate::matrix::wait_until;
+
+/// A server that dies in the middle of a call: the call ends with an error that says so. Clients without sessions go on with
+/// another connection; a session has lost its state, and its calls say that.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn lost_server_ends_its_calls() {
+    for of_server in revisions() {
+        let upstream = InMemory::new(&server(of_server));
+        let bridge = bridge(upstream.clone()).await;
+        for of_client in revisions() {
+            let pair = format!("client {of_client}, server {of_server}");
+            let client = client_of(&bridge, of_client).await.expect("a client");
+            let (begun, has_begun) = tokio::sync::oneshot::channel();
+            let begun = std::sync::Mutex::new(Some(begun));
+            let call = client
+                .call::<_, String>("waits", &())
+                .on_progress(move |_| {
+                    if let Some(begun) = begun.lock().expect("a lock").take() {
+                        let _ = begun.send(());
+                    }
+                });
+            let call = tokio::spawn(call.into_future());
+            has_begun.await.expect("progress");
+            upstream.kill();
+            let ended = tokio::time::timeout(Duration::from_secs(10), call).await;
+            let error = ended.expect(&pair).expect("no panic").expect_err(&pair);
+            assert!(error.to_string().contains("lost"), "{pair}: {error}");
+            let next = client.call::<_, Sum>("add", &Add { a: 1, b: 2 }).await;
+            match of_client.as_str() {
+                "2026-07-28" => assert_eq!(next.expect(&pair), Sum { sum: 3 }),
+                _ => {
+                    let error = next.expect_err(&pair).to_string();
+                    assert!(error.contains("begin a new session"), "{pair}: {error}");
+                }
+            }
+            client.close();
+        }
+    }
+}
+
+/// What a client without a session needs is there for the next one; a session takes its connection along.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn clients_that_leave_leave_nothing() {
+    for of_server in revisions() {
+        let upstream = InMemory::new(&server(of_server));
+        let mut options = Options::default();
+        options.idle = Duration::from_millis(20);
+        let bridge = Bridge::new(upstream.clone(), options)
+            .await
+            .expect("a bridge");
+        for of_client in revisions() {
+            for _ in 0..20 {
+                let client = client_of(&bridge, of_client).await.expect("a client");
+                let sum: Sum = client
+                    .call("add", &Add { a: 1, b: 2 })
+                    .await
+                    .expect("a sum");
+                assert_eq!(sum.sum, 3);
+                client.close();
+            }
+            let pair = format!("client {of_client}, server {of_server}");
+            let free = || {
+                let usage = bridge.usage();
+                usage.sessions == 0 && usage.requests == 0 && upstream.connections() == 0
+            };
+            wait_until(free, &pair).await;
+        }
+    }
+}
+
+/// A server that cannot be started is told when the bridge is made.
+#[tokio::test]
+async fn missing_server_is_told() {
+    let command = mcp_exact::transport::ServerCommand::new("no-such-server-anywhere");
+    let error = Bridge::new(command, Options::default())
+        .await
+        .expect_err("no server");
+    assert!(
+        error.to_string().contains("no-such-server-anywhere"),
+        "{error}"
+    );
+}
