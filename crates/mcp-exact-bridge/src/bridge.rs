@@ -17,7 +17,7 @@ use tokio::task::AbortHandle;
 
 use crate::session::Session;
 use crate::stateless::Stateless;
-use crate::translate::{Way, newest};
+use crate::translate::{LossHook, Losses, Way, newest};
 use crate::upstream::{ClientSide, Connection, Upstream, identity};
 
 /// Settings of a [`Bridge`]. Set what differs from the defaults.
@@ -32,6 +32,8 @@ pub struct Options {
     pub upstream_offer: Offer,
     /// What becomes of a message that cannot be said in the other revision without a loss.
     pub losses: LossPolicy,
+    /// Is told of every loss, unless `losses` accepts them.
+    pub on_loss: Option<LossHook>,
     /// How long the server may take for an answer. The client's own timeout counts before.
     pub request_timeout: RequestTimeout,
     /// Connections to the server that clients without sessions share (from 2026-07-28 on).
@@ -53,6 +55,7 @@ impl Default for Options {
             downstream_offer: Offer::default(),
             upstream_offer: Offer::default(),
             losses: LossPolicy::default(),
+            on_loss: None,
             request_timeout: RequestTimeout {
                 idle: Duration::from_secs(60 * 60),
                 reset_on_progress: true,
@@ -63,6 +66,15 @@ impl Default for Options {
             answer_within: Duration::from_secs(10 * 60),
             waiting_calls: 1024,
             limits: Limits::default(),
+        }
+    }
+}
+
+impl Options {
+    pub(crate) fn losses(&self) -> Losses {
+        Losses {
+            policy: self.losses,
+            hook: self.on_loss.clone(),
         }
     }
 }
@@ -199,7 +211,7 @@ fn settings(options: &Options, server: &SessionInfo) -> Result<Arc<ServerSetting
     let up = Way {
         from: server.revision,
         to: newest(),
-        policy: LossPolicy::Accept,
+        losses: Losses::ignored(),
     };
     let capabilities = up.definition("ServerCapabilities", &server.capabilities);
     config.capabilities = capabilities.map_err(|error| unusable(error.message().to_owned()))?;
@@ -282,7 +294,7 @@ impl ServerHandler for Bridge {
         let shared = &self.0;
         match event {
             ServerEvent::Negotiated(info) => {
-                let session = Session::new(handle, info, shared.options.losses);
+                let session = Session::new(handle, info, shared.options.losses());
                 shared.lock().sessions.insert(handle.number(), session);
             }
             ServerEvent::Ready => {

@@ -37,6 +37,10 @@
 //! [`Options`] bounds shared connections, calls that wait, and how long either stays. Calls that wait end with the process.
 //! Log messages on a shared connection over standard streams belong to a call only while it is the only one.
 
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}
+
 mod bridge;
 mod relay;
 mod session;
@@ -45,5 +49,6 @@ mod translate;
 mod upstream;
 
 pub use bridge::{Bridge, BridgeError, Options, Usage};
-pub use mcp_exact_session::LossPolicy;
+pub use mcp_exact_session::{LossPolicy, Offer};
+pub use translate::{LossHook, LossReport};
 pub use upstream::Upstream;

@@ -48,8 +48,16 @@ pub(crate) fn uri(params: Option<&JsonObject>) -> Option<String> {
 pub(crate) fn not_sent(error: &SendError) -> PeerError {
     match error {
         SendError::Params { .. } => PeerError::invalid_params(error.to_string()),
+        SendError::Closed => connection_lost(),
         _ => PeerError::internal(format!("the server cannot be asked: {error}")),
     }
+}
+
+/// Says that a session has no server any more.
+pub(crate) fn connection_lost() -> PeerError {
+    PeerError::internal(
+        "the connection of this session to the server was lost; begin a new session",
+    )
 }
 
 /// Says why the server gave no answer.

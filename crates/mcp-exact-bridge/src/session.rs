@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use mcp_exact_convert::Role;
 use mcp_exact_session::{
     CallOptions, Change, ClientNotification, IncomingRequest, InputRequest, Json, JsonObject,
-    Level, Lifecycle, LogMessage, LossPolicy, Outcome, PeerError, RawResult, Reply, RequestInput,
-    RequestKey, Scope, ServerNotification, ServerRequestKey, SessionInfo,
+    Level, Lifecycle, LogMessage, Outcome, PeerError, RawResult, Reply, RequestInput, RequestKey,
+    Scope, ServerNotification, ServerRequestKey, SessionInfo,
 };
 use mcp_exact_transport::{ProgressCallback, RequestContext, ServerHandle};
 use tokio::sync::OnceCell;
@@ -18,7 +18,7 @@ use tokio::task::AbortHandle;
 
 use crate::bridge::Shared;
 use crate::relay;
-use crate::translate::{Way, newest};
+use crate::translate::{Losses, Way, newest};
 use crate::upstream::{Calls, ClientSide, Connection, Question, Receiver};
 
 /// Session of a client.
@@ -26,7 +26,7 @@ pub(crate) struct Session {
     this: Weak<Session>,
     client: ServerHandle,
     info: SessionInfo,
-    losses: LossPolicy,
+    losses: Losses,
     connection: OnceCell<Arc<Connection>>,
     calls: Calls,
     state: Mutex<State>,
@@ -43,7 +43,7 @@ struct State {
 }
 
 impl Session {
-    pub(crate) fn new(client: &ServerHandle, info: SessionInfo, losses: LossPolicy) -> Arc<Self> {
+    pub(crate) fn new(client: &ServerHandle, info: SessionInfo, losses: Losses) -> Arc<Self> {
         Arc::new_cyclic(|this| Self {
             this: this.clone(),
             client: client.clone(),
@@ -85,9 +85,7 @@ impl Session {
         let connection = self.connection.get_or_try_init(open).await?;
         match connection.is_lost() {
             false => Ok(Arc::clone(connection)),
-            true => Err(PeerError::internal(
-                "the connection of this session to the server was lost; begin a new session",
-            )),
+            true => Err(relay::connection_lost()),
         }
     }
 
@@ -95,7 +93,7 @@ impl Session {
         Way {
             from: self.info.revision,
             to: newest(),
-            policy: LossPolicy::Accept,
+            losses: Losses::ignored(),
         }
     }
 
@@ -103,7 +101,7 @@ impl Session {
         Way {
             from: self.info.revision,
             to: connection.info.revision,
-            policy: self.losses,
+            losses: self.losses.clone(),
         }
     }
 
@@ -130,7 +128,7 @@ impl Session {
         let options = CallOptions {
             progress: wants_progress,
             log_level: Some(Level::Debug),
-            input: input_of(&request, way)?,
+            input: input_of(&request, &way)?,
             ..CallOptions::default()
         };
         let outcome = self
@@ -311,7 +309,7 @@ impl Drop for CallEnds<'_> {
 /// Returns the input that the client has given, for a server of 2026-07-28.
 fn input_of(
     request: &IncomingRequest<RequestContext>,
-    way: Way,
+    way: &Way,
 ) -> Result<Option<RequestInput>, PeerError> {
     let Some(kept) = request.state.as_deref().and_then(relay::Kept::read) else {
         return Ok(None);

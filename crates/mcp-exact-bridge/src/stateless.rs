@@ -12,8 +12,8 @@ use std::time::Duration;
 use mcp_exact_convert::Role;
 use mcp_exact_session::{
     CallOptions, Change, Filter, IncomingRequest, InputRequest, Json, JsonObject, Lifecycle,
-    LogMessage, LossPolicy, Outcome, PeerError, Principal, RawResult, Reply, RequestInput,
-    RequestKey, Scope, ServerNotification, ServerRequestKey,
+    LogMessage, Outcome, PeerError, Principal, RawResult, Reply, RequestInput, RequestKey, Scope,
+    SendError, ServerNotification, ServerRequestKey,
 };
 use mcp_exact_transport::{PendingRequest, RequestContext, ServerHandle};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
@@ -21,7 +21,7 @@ use tokio::time::Instant;
 
 use crate::bridge::{Options, Shared};
 use crate::relay;
-use crate::translate::{Way, newest};
+use crate::translate::{Losses, Way, newest};
 use crate::upstream::{ClientSide, Connection, Question, Receiver};
 
 /// Name of the question that a server of an older revision has asked.
@@ -33,7 +33,7 @@ pub(crate) struct Stateless {
     idle_after: Duration,
     answer_within: Duration,
     most_waiting: usize,
-    losses: LossPolicy,
+    losses: Losses,
     /// Held while a connection is opened that calls share.
     opening: tokio::sync::Mutex<()>,
     state: Arc<Mutex<State>>,
@@ -107,7 +107,7 @@ impl Stateless {
             idle_after: options.idle,
             answer_within: options.answer_within,
             most_waiting: options.waiting_calls,
-            losses: options.losses,
+            losses: options.losses(),
             opening: tokio::sync::Mutex::default(),
             state: Arc::default(),
         }
@@ -137,12 +137,25 @@ impl Stateless {
             return self.resume(client, &request, waiting).await;
         }
         let asks_by_requests = shared.negotiation.lifecycle == Lifecycle::Initialize;
-        if asks_by_requests && owner.client.answers_questions() {
-            let lease = self.lease(shared, owner).await?;
-            return self.call_alone(client, request, lease).await;
+        let is_alone = asks_by_requests && owner.client.answers_questions();
+        loop {
+            let relayed = match is_alone {
+                true => {
+                    let lease = self.lease(shared, owner.clone()).await?;
+                    self.call_alone(client, &request, lease).await
+                }
+                false => {
+                    let connection = self.shared_connection(shared, &owner).await?;
+                    self.call_shared(client, &request, &connection).await
+                }
+            };
+            match relayed {
+                // Nothing was sent on a connection that was lost meanwhile: another one is as good.
+                Err(Failed::Unsent) => {}
+                Err(Failed::Error(error)) => return Err(error),
+                Ok(reply) => return Ok(reply),
+            }
         }
-        let shared_by_calls = self.shared_connection(shared, &owner).await?;
-        self.call_shared(client, &request, &shared_by_calls).await
     }
 
     fn client_side(
@@ -153,7 +166,7 @@ impl Stateless {
         let way = Way {
             from: request.revision(),
             to: newest(),
-            policy: LossPolicy::Accept,
+            losses: Losses::ignored(),
         };
         let capabilities = way.definition("ClientCapabilities", &client.capabilities)?;
         Ok(ClientSide::new(client.info.as_ref(), &capabilities))
@@ -163,7 +176,7 @@ impl Stateless {
         Way {
             from: request.revision(),
             to: connection.info.revision,
-            policy: self.losses,
+            losses: self.losses.clone(),
         }
     }
 
@@ -173,30 +186,30 @@ impl Stateless {
         client: &ServerHandle,
         request: &IncomingRequest<RequestContext>,
         SharedConnection { connection, calls }: &SharedConnection,
-    ) -> Result<Reply, PeerError> {
+    ) -> Result<Reply, Failed> {
         let pending = self.send(client, request, connection)?;
         let _call = calls.begin(pending.key(), client, request.key);
-        self.finish(request, connection, pending.await)
+        Ok(self.finish(request, connection, pending.await)?)
     }
 
     /// Calls a server on a connection that no other call uses meanwhile.
     async fn call_alone(
         &self,
         client: &ServerHandle,
-        request: IncomingRequest<RequestContext>,
+        request: &IncomingRequest<RequestContext>,
         lease: Lease,
-    ) -> Result<Reply, PeerError> {
+    ) -> Result<Reply, Failed> {
         let connection = lease.connection()?;
         let (sender, questions) = mpsc::unbounded_channel();
         connection.set_receiver(Some(Arc::new(OfCall {
             client: client.clone(),
             key: request.key,
             questions: sender,
-            back: self.way(&request, &connection).back(),
+            back: self.way(request, &connection).back(),
         })));
-        let pending = self.send(client, &request, &connection)?;
-        self.wait(&request, lease, connection, pending, questions)
-            .await
+        let pending = self.send(client, request, &connection)?;
+        let waited = self.wait(request, lease, connection, pending, questions);
+        Ok(waited.await?)
     }
 
     /// Waits for the answer of the server, or for a question.
@@ -278,7 +291,7 @@ impl Stateless {
         client: &ServerHandle,
         request: &IncomingRequest<RequestContext>,
         connection: &Connection,
-    ) -> Result<PendingRequest, PeerError> {
+    ) -> Result<PendingRequest, Failed> {
         let way = self.way(request, connection);
         let client_meta = relay::client_meta(request.client());
         let params = way.params(request.method(), request.params(), client_meta)?;
@@ -294,7 +307,13 @@ impl Stateless {
         let sent = connection
             .client
             .request(request.method(), params, options, callback);
-        sent.map_err(|error| relay::not_sent(&error))
+        sent.map_err(|error| match error {
+            SendError::Closed => {
+                connection.set_lost();
+                Failed::Unsent
+            }
+            error => Failed::Error(relay::not_sent(&error)),
+        })
     }
 
     fn finish(
@@ -303,6 +322,10 @@ impl Stateless {
         connection: &Connection,
         outcome: Outcome,
     ) -> Result<Reply, PeerError> {
+        if outcome == Outcome::Lost {
+            // The next call begins with another one, whatever became of this one.
+            connection.set_lost();
+        }
         let back = self.way(request, connection).back();
         let (method, uri) = (request.method(), relay::uri(request.params()));
         match outcome {
@@ -538,6 +561,20 @@ impl Stateless {
                  begin the call anew",
             )
         })
+    }
+}
+
+/// A call failed.
+enum Failed {
+    /// Its connection was lost before anything was sent.
+    Unsent,
+    /// With this error for the client.
+    Error(PeerError),
+}
+
+impl From<PeerError> for Failed {
+    fn from(error: PeerError) -> Self {
+        Self::Error(error)
     }
 }
 

@@ -3,7 +3,10 @@
 //! Takes what one side has sent and gives what the other one is sent. What a conversion loses is reported, or refused, as the
 //! [`LossPolicy`] says. Equal revisions pass as they came, except for the members that each side writes itself.
 
-use mcp_exact_convert::{Context, KnownRevision, MessageKind, Role, Root, convert};
+use std::fmt;
+use std::sync::Arc;
+
+use mcp_exact_convert::{Context, KnownRevision, Loss, MessageKind, Role, Root, convert};
 use mcp_exact_session::{
     ErrorObject, InputRequest, Json, JsonObject, LossPolicy, PeerError, RawResult, Revision,
 };
@@ -13,9 +16,11 @@ const OWN_META: [&str; 5] = [
     "progressToken",
     "io.modelcontextprotocol/protocolVersion",
     "io.modelcontextprotocol/clientInfo",
-    "io.modelcontextprotocol/clientCapabilities",
+    CLIENT_CAPABILITIES,
     "io.modelcontextprotocol/logLevel",
 ];
+
+const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 
 /// Returns the newest revision, in which the settings of endpoints spell capabilities.
 pub(crate) fn newest() -> Revision {
@@ -23,21 +28,75 @@ pub(crate) fn newest() -> Revision {
     newest.unwrap_or(KnownRevision::V2026_07_28.revision())
 }
 
+/// Those of them that a request need not have.
+const OPTIONAL_META: [&str; 3] = [OWN_META[0], OWN_META[2], OWN_META[4]];
+
+/// Members of params that a retry brings (2026-07-28, `basic/patterns/mrtr`).
+const INPUT: [&str; 2] = ["inputResponses", "requestState"];
+
+/// Something that a conversion could not say in the other revision.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct LossReport<'a> {
+    /// The method whose params, result or error lost it.
+    pub method: &'a str,
+    /// Revision of the sender.
+    pub from: Revision,
+    /// Revision of the receiver.
+    pub to: Revision,
+    /// What was lost.
+    pub loss: &'a Loss,
+}
+
+/// Function of the program that is told of every loss. It is called while a message is relayed and must not block.
+#[derive(Clone)]
+pub struct LossHook(Arc<dyn Fn(&LossReport<'_>) + Send + Sync>);
+
+impl LossHook {
+    /// Makes a hook of a function.
+    pub fn new(hook: impl Fn(&LossReport<'_>) + Send + Sync + 'static) -> Self {
+        Self(Arc::new(hook))
+    }
+}
+
+impl fmt::Debug for LossHook {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("LossHook")
+    }
+}
+
+/// What becomes of losses.
+#[derive(Debug, Clone)]
+pub(crate) struct Losses {
+    pub(crate) policy: LossPolicy,
+    pub(crate) hook: Option<LossHook>,
+}
+
+impl Losses {
+    /// Losses of what the bridge itself has to know, which no message carries.
+    pub(crate) fn ignored() -> Self {
+        Self {
+            policy: LossPolicy::Accept,
+            hook: None,
+        }
+    }
+}
+
 /// The way from one side to the other.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct Way {
     pub(crate) from: Revision,
     pub(crate) to: Revision,
-    pub(crate) policy: LossPolicy,
+    pub(crate) losses: Losses,
 }
 
 impl Way {
     /// Returns the way back.
-    pub(crate) fn back(self) -> Self {
+    pub(crate) fn back(&self) -> Self {
         Self {
             from: self.to,
             to: self.from,
-            ..self
+            losses: self.losses.clone(),
         }
     }
 
@@ -45,20 +104,25 @@ impl Way {
     ///
     /// `client_meta` is what a request of 2026-07-28 says of its client.
     pub(crate) fn params(
-        self,
+        &self,
         method: &str,
         params: Option<&JsonObject>,
         client_meta: JsonObject,
     ) -> Result<Option<JsonObject>, PeerError> {
         let cx = Context::new().request_meta(client_meta).has_read_input();
         let root = root(MessageKind::Request, method, Role::Client);
-        let converted = self.run(root, params.map(JsonObject::text), cx)?;
-        Ok(converted.map(without_own))
+        // The server is told of its client by the connection: that a request cannot say it again is no loss.
+        let params = match self.from == self.to {
+            true => params.cloned(),
+            false => params.map(|params| with_known_client(&without(params, &OPTIONAL_META, &[]))),
+        };
+        let converted = self.run(root, params.as_ref().map(JsonObject::text), cx)?;
+        Ok(converted.map(|params| without(&params, &OWN_META, &INPUT)))
     }
 
     /// Converts the params of a notification.
     pub(crate) fn notification(
-        self,
+        &self,
         method: &str,
         params: Option<&JsonObject>,
         sender: Role,
@@ -69,7 +133,7 @@ impl Way {
 
     /// Converts the result of a client's request. `uri` is that of the request, if it has one.
     pub(crate) fn result(
-        self,
+        &self,
         method: &str,
         result: RawResult,
         uri: Option<&str>,
@@ -85,7 +149,7 @@ impl Way {
     }
 
     /// Converts the error that answers a client's request.
-    pub(crate) fn error(self, method: &str, error: &PeerError, uri: Option<&str>) -> PeerError {
+    pub(crate) fn error(&self, method: &str, error: &PeerError, uri: Option<&str>) -> PeerError {
         let ends = known(self.from).and_then(|from| Ok((from, known(self.to)?)));
         let (from, to) = match ends {
             Ok(ends) if self.from != self.to => ends,
@@ -107,7 +171,7 @@ impl Way {
     }
 
     /// Converts a question of a server.
-    pub(crate) fn question(self, ask: &InputRequest) -> Result<InputRequest, PeerError> {
+    pub(crate) fn question(&self, ask: &InputRequest) -> Result<InputRequest, PeerError> {
         let root = root(MessageKind::Request, &ask.method, Role::Server);
         let text = ask.params.as_ref().map(JsonObject::text);
         let params = self.run(root, text, Context::new())?;
@@ -115,7 +179,11 @@ impl Way {
     }
 
     /// Converts a client's answer to a question.
-    pub(crate) fn answer(self, method: &str, answer: &JsonObject) -> Result<JsonObject, PeerError> {
+    pub(crate) fn answer(
+        &self,
+        method: &str,
+        answer: &JsonObject,
+    ) -> Result<JsonObject, PeerError> {
         let root = root(MessageKind::Result, method, Role::Client);
         let converted = self.run(root, Some(answer.text()), Context::new())?;
         Ok(converted.unwrap_or_default())
@@ -123,7 +191,7 @@ impl Way {
 
     /// Converts the definition of this name, such as `ServerCapabilities`.
     pub(crate) fn definition(
-        self,
+        &self,
         name: &str,
         value: &JsonObject,
     ) -> Result<JsonObject, PeerError> {
@@ -136,7 +204,7 @@ impl Way {
     }
 
     fn run(
-        self,
+        &self,
         root: Root<'_>,
         text: Option<&str>,
         mut cx: Context,
@@ -147,7 +215,7 @@ impl Way {
         let (from, to) = (known(self.from)?, known(self.to)?);
         let converted = convert(root, text, from, to, &mut cx);
         let converted = converted.map_err(|refused| refusal(refused.pointer(), &refused))?;
-        if self.policy == LossPolicy::Refuse
+        if self.losses.policy == LossPolicy::Refuse
             && let Some(loss) = cx.losses().iter().find(|loss| loss.kind.is_lossy())
         {
             return Err(refusal(&loss.pointer, loss));
@@ -156,12 +224,21 @@ impl Way {
         converted.as_deref().map(object).transpose()
     }
 
-    fn report(self, what: &str, cx: &Context) {
-        if self.policy == LossPolicy::Accept {
+    fn report(&self, method: &str, cx: &Context) {
+        if self.losses.policy == LossPolicy::Accept {
             return;
         }
+        let (from, to) = (self.from, self.to);
         for loss in cx.losses().iter().filter(|loss| loss.kind.is_lossy()) {
-            tracing::warn!(what, from = %self.from, to = %self.to, %loss, "a conversion lost information");
+            tracing::warn!(method, %from, %to, %loss, "a conversion lost information");
+            if let Some(LossHook(hook)) = &self.losses.hook {
+                hook(&LossReport {
+                    method,
+                    from,
+                    to,
+                    loss,
+                });
+            }
         }
     }
 }
@@ -202,27 +279,43 @@ fn object(text: &str) -> Result<JsonObject, PeerError> {
         .map_err(|_| PeerError::internal("a conversion gave no object"))
 }
 
-/// Leaves out the members that the endpoint of the other side writes: progress token, sender, input and state.
-fn without_own(params: JsonObject) -> JsonObject {
+/// Empties the capabilities that a request of 2026-07-28 has to state.
+fn with_known_client(params: &JsonObject) -> JsonObject {
     let meta = params.view().find("_meta").and_then(|meta| meta.object());
-    let has_own = meta.is_some_and(|meta| meta.iter().any(|(name, _)| OWN_META.contains(&&*name)));
-    let has_input = params.view().find_each(["inputResponses", "requestState"]) != [None, None];
-    if !has_own && !has_input {
-        return params;
+    let Some(meta) = meta.filter(|meta| meta.find(CLIENT_CAPABILITIES).is_some()) else {
+        return params.clone();
+    };
+    let mut meta = meta.to_object();
+    meta.insert(CLIENT_CAPABILITIES, JsonObject::new());
+    let mut params = params.clone();
+    params.insert("_meta", meta);
+    params
+}
+
+/// Leaves out members of `_meta` and of the params themselves. What is left stays as it came.
+fn without(params: &JsonObject, of_meta: &[&str], of_params: &[&str]) -> JsonObject {
+    let meta = params.view().find("_meta").and_then(|meta| meta.object());
+    let is_left_out = |name: &str| of_meta.contains(&name);
+    let has_meta = meta.is_some_and(|meta| meta.iter().any(|(name, _)| is_left_out(&name)));
+    let has_own = params
+        .view()
+        .iter()
+        .any(|(name, _)| of_params.contains(&&*name));
+    if !has_meta && !has_own {
+        return params.clone();
     }
     let mut kept = JsonObject::new();
     for (name, value) in params.view().iter() {
-        match &*name {
-            "inputResponses" | "requestState" => {}
-            "_meta" => {
-                let meta = value.object().unwrap_or_default();
-                let rest = meta.iter().filter(|(name, _)| !OWN_META.contains(&&**name));
+        match (&*name, value.object()) {
+            (name, _) if of_params.contains(&name) => {}
+            ("_meta", Some(meta)) if has_meta => {
+                let rest = meta.iter().filter(|(name, _)| !is_left_out(name));
                 let rest: JsonObject = rest.map(|(name, value)| (name, value.to_json())).collect();
                 if !rest.is_empty() {
                     kept.insert("_meta", rest);
                 }
             }
-            name => kept.insert(name, value.to_json()),
+            (name, _) => kept.insert(name, value.to_json()),
         }
     }
     kept

@@ -148,6 +148,11 @@ impl Connection {
         self.routes.is_lost.load(Ordering::Acquire)
     }
 
+    /// Says that nothing can be sent any more.
+    pub(crate) fn set_lost(&self) {
+        self.routes.is_lost.store(true, Ordering::Release);
+    }
+
     /// Sets who gets what the server says from now on.
     pub(crate) fn set_receiver(&self, receiver: Option<Arc<dyn Receiver>>) {
         self.routes.lock().receiver = receiver;
