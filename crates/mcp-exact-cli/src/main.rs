@@ -3,6 +3,8 @@
 //! 0 everything is valid, 1 something is not, 2 the program could not do what it was asked to do. A reader that goes
 //! away ends the program quietly.
 
+#[cfg(feature = "bridge")]
+mod bridge;
 mod check;
 #[cfg(feature = "client")]
 mod client;
@@ -80,6 +82,9 @@ enum Command {
     Listen(client::listen::Arguments),
     /// Examine a server: which rules of the specification does it break?
     Doctor(doctor::Arguments),
+    /// Stand in front of a server, so that clients of any revision can use it.
+    #[cfg(feature = "bridge")]
+    Bridge(bridge::Arguments),
     /// Sit between a client and a server: record and check what they say.
     Proxy(proxy::Arguments),
     /// Play a recording to a server, and compare its answers.
@@ -121,6 +126,8 @@ fn main() -> ExitCode {
         #[cfg(feature = "client")]
         Command::Listen(arguments) => client::listen::run(arguments),
         Command::Doctor(arguments) => doctor::run(arguments),
+        #[cfg(feature = "bridge")]
+        Command::Bridge(arguments) => bridge::run(arguments),
         Command::Proxy(arguments) => proxy::run(arguments),
         Command::Replay(arguments) => replay::run(arguments),
         Command::Completions(arguments) => generate::completions(arguments, Arguments::command()),

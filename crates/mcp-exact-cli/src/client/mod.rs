@@ -76,7 +76,32 @@ pub fn is_url(server: &[OsString]) -> bool {
     text.starts_with("http://") || text.starts_with("https://")
 }
 
+/// A server that is named on the command line.
+#[cfg(feature = "bridge")]
+pub enum Target {
+    /// A command that is started.
+    Command(Box<ServerCommand>),
+    /// A URL.
+    Http(Box<HttpEndpoint>),
+}
+
 impl Settings {
+    /// Returns the server.
+    #[cfg(feature = "bridge")]
+    pub fn target(&self, server: &[OsString]) -> anyhow::Result<Target> {
+        Ok(match is_url(server) {
+            true => Target::Http(Box::new(self.endpoint(&server[0].to_string_lossy())?)),
+            false => Target::Command(Box::new(self.command(server)?)),
+        })
+    }
+
+    /// Returns the only revision that is offered to the server, if one is named.
+    #[cfg(feature = "bridge")]
+    pub fn offered(&self) -> anyhow::Result<Option<Revision>> {
+        let revision = self.revision.as_deref();
+        revision.map(|id| self.revision(id)).transpose()
+    }
+
     /// Begins a connection. Handlers of the command can be added before it is awaited.
     pub fn connect(&self, server: &[OsString]) -> anyhow::Result<Connect> {
         let connect = match is_url(server) {
@@ -127,6 +152,11 @@ impl Settings {
 
     #[cfg(feature = "http")]
     fn connect_http(&self, url: &str) -> anyhow::Result<Connect> {
+        Ok(Client::http(self.endpoint(url)?))
+    }
+
+    #[cfg(feature = "http")]
+    fn endpoint(&self, url: &str) -> anyhow::Result<HttpEndpoint> {
         let mut endpoint = HttpEndpoint::new(url).map_err(|error| anyhow!("{error}"))?;
         for header in &self.header {
             let (name, value) = header
@@ -140,7 +170,7 @@ impl Settings {
             let client = trace::TracingClient::new(HyperClient::default());
             endpoint = endpoint.client(Arc::new(client));
         }
-        Ok(Client::http(endpoint))
+        Ok(endpoint)
     }
 
     fn command(&self, server: &[OsString]) -> anyhow::Result<ServerCommand> {

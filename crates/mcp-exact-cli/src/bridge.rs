@@ -1,0 +1,279 @@
+//! `mcp-exact bridge`: stands in front of a server, so that clients of any revision can use it, on standard streams or over HTTP.
+//!
+//! What a conversion loses goes to standard error. `--explain` says in advance what clients of each revision get.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use anyhow::{Context, anyhow};
+use clap::{Args, ValueEnum};
+use mcp_exact::transport::http::server::{Allowed, HttpListener, HttpServerOptions};
+use mcp_exact::transport::{ConnectionOptions, memory_pair, serve};
+use mcp_exact::{Client, Revision};
+use mcp_exact_bridge::{Bridge, LossHook, LossPolicy, LossReport, Offer, Options};
+
+use crate::Outcome;
+use crate::client::{Settings, Target, block_on, explained};
+use crate::output::{Painter, Style, plain};
+
+/// The arguments of `mcp-exact bridge`.
+#[derive(Args)]
+#[command(after_help = "\
+In the configuration of a client, put it before the command or the URL of a server: `mcp-exact bridge node server.js`, \
+`mcp-exact bridge https://example.com/mcp`. With --listen it serves clients over HTTP instead.
+
+Exit code: 0 the last client has left, or --explain found that nothing is lost; 1 --explain found losses; 2 wrong usage, or \
+the server cannot be reached, or the address cannot be bound.")]
+pub struct Arguments {
+    /// Serve clients over HTTP at an address, such as 127.0.0.1:8080, until Ctrl-C. The path is /mcp; clients of 2024-11-05
+    /// use /sse.
+    #[arg(long, value_name = "ADDRESS")]
+    listen: Option<String>,
+    /// Allow this name in the header Host; without it, names of this machine alone.
+    #[arg(long, value_name = "NAME", requires = "listen")]
+    allow_host: Vec<String>,
+    /// Allow web pages of this origin.
+    #[arg(long, value_name = "ORIGIN", requires = "listen")]
+    allow_origin: Vec<String>,
+    /// Offer clients this revision; can be given more than once. Without it all revisions.
+    #[arg(long, value_name = "R")]
+    client_revision: Vec<String>,
+    /// What becomes of a message that the other revision cannot express without a loss.
+    #[arg(long, value_enum, default_value_t = Losses::Report)]
+    losses: Losses,
+    /// Say what clients of each revision get of this server, and end.
+    #[arg(long, conflicts_with_all = ["listen", "losses"])]
+    explain: bool,
+    #[command(flatten)]
+    settings: Settings,
+    /// The URL of the server, or the command that starts it with its arguments.
+    #[arg(
+        value_name = "COMMAND|URL",
+        required = true,
+        trailing_var_arg = true,
+        allow_hyphen_values = true
+    )]
+    server: Vec<OsString>,
+}
+
+/// What becomes of losses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Losses {
+    /// Convert it, and say on standard error what is lost.
+    Report,
+    /// Answer with an error.
+    Refuse,
+    /// Convert it, and say nothing.
+    Accept,
+}
+
+/// Runs the bridge until the last client has left, or explains.
+pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
+    block_on(async {
+        match arguments.explain {
+            true => explain(arguments).await,
+            false => relay(arguments).await,
+        }
+    })
+}
+
+async fn relay(arguments: &Arguments) -> anyhow::Result<Outcome> {
+    let mut options = options(arguments)?;
+    let told = Mutex::new(BTreeSet::new());
+    options.on_loss = Some(LossHook::new(move |report| {
+        let loss = Lost::of(report);
+        let line = format!(
+            "{}, {} to {}: {}{}",
+            loss.method,
+            report.from,
+            report.to,
+            loss.what,
+            report
+                .loss
+                .subject
+                .as_ref()
+                .map_or_else(String::new, |subject| format!(" ({subject})"))
+        );
+        // Every list says the same again.
+        let mut told = told.lock().unwrap_or_else(PoisonError::into_inner);
+        if told.len() < MOST_TOLD && told.insert((loss, report.to.to_string())) {
+            let words = Painter::stderr().paint(Style::Yellow, "lost");
+            let _ = writeln!(io::stderr(), "{words}: {}", plain(&line));
+        }
+    }));
+    let bridge = connect(arguments, options).await?;
+    let Some(address) = &arguments.listen else {
+        bridge.serve_stdio().await?;
+        return Ok(Outcome::Valid);
+    };
+    let listener = HttpListener::bind(address).await;
+    let listener = listener.with_context(|| format!("cannot listen at {address}"))?;
+    let only = |names: &[String], otherwise| match names {
+        [] => otherwise,
+        names => Allowed::Only(names.to_vec()),
+    };
+    let service = bridge.http(HttpServerOptions {
+        hosts: only(&arguments.allow_host, Allowed::Loopback),
+        origins: only(&arguments.allow_origin, Allowed::Loopback),
+        ..HttpServerOptions::default()
+    });
+    let address = listener.local_addr()?;
+    let server = bridge.server();
+    let _ = writeln!(
+        io::stderr(),
+        "listening at http://{address}/mcp, server of revision {}",
+        server.revision
+    );
+    listener.serve(service, asked_to_end()).await?;
+    Ok(Outcome::Valid)
+}
+
+async fn connect(arguments: &Arguments, options: Options) -> anyhow::Result<Bridge> {
+    let bridge = match arguments.settings.target(&arguments.server)? {
+        Target::Command(command) => Bridge::new(*command, options).await,
+        Target::Http(endpoint) => Bridge::new(*endpoint, options).await,
+    };
+    bridge.map_err(|error| anyhow!("{}", plain(&error.to_string())))
+}
+
+fn options(arguments: &Arguments) -> anyhow::Result<Options> {
+    let mut options = Options::default();
+    options.losses = match arguments.losses {
+        Losses::Report => LossPolicy::Report,
+        Losses::Refuse => LossPolicy::Refuse,
+        Losses::Accept => LossPolicy::Accept,
+    };
+    if !arguments.client_revision.is_empty() {
+        let ids = arguments.client_revision.iter().map(String::as_str);
+        options.downstream_offer = Offer::of(ids).context("--client-revision")?;
+    }
+    if let Some(revision) = arguments.settings.offered()? {
+        options.upstream_offer.revisions = vec![revision];
+    }
+    Ok(options)
+}
+
+/// Most kinds of losses that are told while clients are served.
+const MOST_TOLD: usize = 1000;
+
+/// Kind of a loss: the same member of all tools is one.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Lost {
+    method: String,
+    what: String,
+}
+
+impl Lost {
+    fn of(report: &LossReport<'_>) -> Self {
+        let loss = report.loss;
+        let pointer = loss
+            .pointer
+            .split('/')
+            .map(|token| match token.parse::<usize>() {
+                Ok(_) => "*",
+                Err(_) => token,
+            });
+        let pointer = pointer.collect::<Vec<_>>().join("/");
+        Self {
+            method: report.method.to_owned(),
+            what: format!("{} {pointer}: {}", loss.kind.name(), loss.reason),
+        }
+    }
+}
+
+/// What was lost while one revision was looked at, and the tools, prompts or resources that it concerns.
+type AllLost = Arc<Mutex<BTreeMap<Lost, BTreeSet<String>>>>;
+
+/// Lists everything that the server offers as a client of each revision, and says what is lost on the way.
+async fn explain(arguments: &Arguments) -> anyhow::Result<Outcome> {
+    let lost = AllLost::default();
+    let mut options = options(arguments)?;
+    let seen = Arc::clone(&lost);
+    options.on_loss = Some(LossHook::new(move |report| {
+        let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let subjects = seen.entry(Lost::of(report)).or_default();
+        subjects.extend(report.loss.subject.clone());
+    }));
+    let offered = options.downstream_offer.revisions.clone();
+    let bridge = connect(arguments, options).await?;
+    let mut out = io::stdout().lock();
+    writeln!(out, "server of revision {}", bridge.server().revision)?;
+    let mut outcome = Outcome::Valid;
+    for revision in offered.into_iter().rev() {
+        let offers = offers(&bridge, revision).await?;
+        let lost = std::mem::take(&mut *lost.lock().unwrap_or_else(PoisonError::into_inner));
+        writeln!(out, "\nclient of {revision}: {offers}")?;
+        if lost.is_empty() {
+            writeln!(out, "  nothing is lost")?;
+            continue;
+        }
+        outcome = Outcome::Invalid;
+        for (Lost { method, what }, subjects) in lost {
+            let of = match subjects.iter().next() {
+                None => String::new(),
+                Some(only) if subjects.len() == 1 => format!(" ({only})"),
+                Some(first) => format!(" ({first} and {} more)", subjects.len() - 1),
+            };
+            writeln!(out, "  {method}{of}: {}", plain(&what))?;
+        }
+    }
+    Ok(outcome)
+}
+
+/// Lists what a client of a revision is offered.
+async fn offers(bridge: &Bridge, revision: Revision) -> anyhow::Result<String> {
+    let (local, remote) = memory_pair(256 << 10, 4 << 20);
+    let (settings, handler) = bridge.endpoint();
+    tokio::spawn(async move {
+        let options = ConnectionOptions::default();
+        let _ = serve(settings, handler, remote, options, std::future::pending()).await;
+    });
+    let client = Client::over(local).revision(revision);
+    let client = client
+        .identity("mcp-exact", env!("CARGO_PKG_VERSION"))
+        .await
+        .map_err(explained)?;
+    let capabilities = client.capabilities();
+    let has = |name: &str| capabilities.get(name).is_some();
+    let mut offers = Vec::new();
+    let lists = [
+        ("tools", "tool", client.tools()),
+        ("resources", "resource", client.resources()),
+        (
+            "resources",
+            "resource template",
+            client.resource_templates(),
+        ),
+        ("prompts", "prompt", client.prompts()),
+    ];
+    for (capability, what, list) in lists {
+        if has(capability) {
+            let entries = list.all().await.map_err(explained)?;
+            let plural = if entries.len() == 1 { "" } else { "s" };
+            offers.push(format!("{} {what}{plural}", entries.len()));
+        }
+    }
+    client.close();
+    Ok(match offers.is_empty() {
+        true => "nothing is offered".to_owned(),
+        false => offers.join(", "),
+    })
+}
+
+/// Completes when the process is asked to end.
+async fn asked_to_end() {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        if let Ok(mut terminate) = signal(SignalKind::terminate()) {
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = tokio::signal::ctrl_c() => {}
+            }
+            return;
+        }
+    }
+    let _ = tokio::signal::ctrl_c().await;
+}

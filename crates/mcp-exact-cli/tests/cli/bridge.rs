@@ -1,0 +1,138 @@
+//! `mcp-exact bridge` in front of a server of 2025-06-18 that a script of the shell plays.
+#![cfg(unix)]
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use expect_test::expect;
+
+use crate::program::{program, run};
+
+/// Answers by the id of each request.
+const SERVER: &str = r#"
+while read -r line; do
+  id=$(printf %s "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
+  answer() { printf '{"jsonrpc":"2.0","id":%s,%s}\n' "$id" "$1"; }
+  case "$line" in
+    *'"initialize"'*) answer '"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"played","version":"1"}}' ;;
+    *'"tools/list"'*) answer '"result":{"tools":[{"name":"echo","title":"Echo","inputSchema":{"type":"object"},"outputSchema":{"type":"object"}}]}' ;;
+    *'"tools/call"'*) answer '"result":{"content":[{"type":"text","text":"said"}],"structuredContent":{"a":1}}' ;;
+    *'"id"'*) answer '"error":{"code":-32601,"message":"no such method"}' ;;
+  esac
+done
+"#;
+
+#[test]
+fn client_of_another_revision_uses_the_server() {
+    let folder = Path::new(".");
+    let bridge = env!("CARGO_BIN_EXE_mcp-exact");
+    for revision in ["2024-11-05", "2026-07-28"] {
+        let arguments = [
+            "call", "-r", revision, "echo", "--", bridge, "bridge", "sh", "-c", SERVER,
+        ];
+        let ended = run(folder, &arguments, b"");
+        assert_eq!(ended.code, 0, "{revision}: {}", ended.err);
+        assert!(ended.out.contains("said"), "{revision}: {}", ended.out);
+    }
+}
+
+#[test]
+fn explain_says_what_clients_of_each_revision_lose() {
+    let ended = run(
+        Path::new("."),
+        &["bridge", "--explain", "sh", "-c", SERVER],
+        b"",
+    );
+    assert_eq!(ended.code, 1, "{}", ended.err);
+    expect![[r#"
+        server of revision 2025-06-18
+
+        client of 2024-11-05: 1 tool
+          tools/list (tool `echo`): dropped /tools/*/outputSchema: a member of 2025-06-18 and later; for a peer of 2025-03-26: structured results are not checked
+          tools/list (tool `echo`): dropped /tools/*/title: a member of 2025-03-26 and later; for a peer of 2024-11-05: it cannot tell tools that only read from those that destroy
+
+        client of 2025-03-26: 1 tool
+          tools/list (tool `echo`): dropped /tools/*/outputSchema: a member of 2025-06-18 and later; for a peer of 2025-03-26: structured results are not checked
+
+        client of 2025-06-18: 1 tool
+          nothing is lost
+
+        client of 2025-11-25: 1 tool
+          nothing is lost
+
+        client of 2026-07-28: 1 tool
+          tools/list: defaulted /cacheScope: nothing is known of who may see it, so that it counts as private
+          tools/list: defaulted /ttlMs: nothing is known of how long it stays right, so that it counts as stale at once
+    "#]]
+    .assert_eq(&ended.out);
+}
+
+#[test]
+fn refused_losses_are_errors() {
+    let bridge = env!("CARGO_BIN_EXE_mcp-exact");
+    let arguments = [
+        "call",
+        "--json",
+        "-r",
+        "2024-11-05",
+        "echo",
+        "--",
+        bridge,
+        "bridge",
+        "--losses",
+        "refuse",
+        "sh",
+        "-c",
+        SERVER,
+    ];
+    let ended = run(Path::new("."), &arguments, b"");
+    assert_eq!(ended.code, 2, "{}", ended.out);
+    assert!(
+        ended.err.contains("structured results are not checked"),
+        "{}",
+        ended.err
+    );
+}
+
+#[test]
+fn http_serves_until_it_is_asked_to_end() {
+    let mut bridge = program()
+        .args(["bridge", "--listen", "127.0.0.1:0", "sh", "-c", SERVER])
+        .stdin(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program runs");
+    let mut line = String::new();
+    let stderr = bridge.stderr.take().expect("standard error");
+    BufReader::new(stderr).read_line(&mut line).expect("a line");
+    let url = line
+        .split_whitespace()
+        .find(|word| word.starts_with("http://"));
+    let url = url.expect(&line).trim_end_matches(',');
+    let ended = run(
+        Path::new("."),
+        &["call", "-r", "2025-11-25", "echo", "--", url],
+        b"",
+    );
+    assert_eq!(ended.code, 0, "{}", ended.err);
+    assert!(ended.out.contains("said"), "{}", ended.out);
+    let id = bridge.id().to_string();
+    let told = Command::new("kill")
+        .args(["-TERM", &id])
+        .status()
+        .expect("kill runs");
+    assert!(told.success());
+    assert_eq!(bridge.wait().expect("it ends").code(), Some(0));
+}
+
+#[test]
+fn missing_server_is_told() {
+    let ended = run(Path::new("."), &["bridge", "no-such-server-anywhere"], b"");
+    assert_eq!(ended.code, 2);
+    assert!(
+        ended.err.contains("cannot start `no-such-server-anywhere`"),
+        "{}",
+        ended.err
+    );
+}
