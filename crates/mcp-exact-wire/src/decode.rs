@@ -5,6 +5,7 @@
 //! decodes. One pass where `method` comes before `params` and `id` before `result`; a raw scan more otherwise.
 
 use std::borrow::Cow;
+use std::fmt::Write as _;
 
 use crate::error::{DecodeError, DecodeErrorKind, Detail, Failed, Read};
 use crate::look::{Look, LookKind};
@@ -14,8 +15,11 @@ use crate::message::{
 };
 use crate::object::ObjectReader;
 use crate::reader::{IdAt, Reader};
-use crate::traits::Decode;
-use crate::{Nullable, RequestId};
+use crate::traits::{Decode, to_string};
+use crate::{JsonObject, Nullable, RequestId};
+
+/// More than the envelope of a request takes, unless its id is long.
+const ENVELOPE: usize = 96;
 
 /// How many messages a batch may hold. Each bad one costs an error with a pointer, which is many times its size.
 pub const MAX_BATCH: usize = 1000;
@@ -46,6 +50,47 @@ pub fn decode_message<'m, D: Direction>(
 ) -> Result<Message<D>, MessageError> {
     let text = utf8(bytes)?;
     message(Reader::new(text), text, answers)
+}
+
+/// Decodes a request, or a notification if there is no id, from its parts as [`decode_message`] decodes the whole message.
+///
+/// The parameters are not scanned again: an object holds checked text.
+///
+/// # Errors
+/// As [`decode_frame`].
+pub fn decode_call<D: Direction>(
+    id: Option<&RequestId>,
+    method: &str,
+    params: Option<&JsonObject>,
+) -> Result<Message<D>, MessageError> {
+    let params = params.map_or("", JsonObject::text);
+    let mut text = String::with_capacity(method.len() + params.len() + ENVELOPE);
+    text.push_str("{\"jsonrpc\":\"2.0\"");
+    match id {
+        Some(RequestId::Integer(id)) => {
+            // Writing to a string cannot fail.
+            let _ = write!(text, ",\"id\":{id}");
+        }
+        Some(id) => {
+            text.push_str(",\"id\":");
+            text.push_str(&to_string(id));
+        }
+        None => {}
+    }
+    text.push_str(",\"method\":");
+    match method
+        .bytes()
+        .all(|b| b.is_ascii_graphic() && !matches!(b, b'"' | b'\\'))
+    {
+        true => text.extend(["\"", method, "\""]),
+        false => text.push_str(&to_string(method)),
+    }
+    if !params.is_empty() {
+        text.push_str(",\"params\":");
+        text.push_str(params);
+    }
+    text.push('}');
+    message(Reader::of_checked(&text), &text, &|_| None)
 }
 
 #[allow(unsafe_code)]

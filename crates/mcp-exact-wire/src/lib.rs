@@ -85,7 +85,7 @@ pub use schemars1 as private_schemars;
 pub use serde as private_serde;
 
 pub use choice::{Case, Choice, Probe, Tag, UNRECOGNIZED};
-pub use decode::{MAX_BATCH, decode_frame, decode_message};
+pub use decode::{MAX_BATCH, decode_call, decode_frame, decode_message};
 pub use defined::Defined;
 pub use document::{Document, DocumentRule, DocumentValue, DocumentView};
 pub use error::{DecodeError, DecodeErrorKind, Failed, Read};

@@ -339,7 +339,10 @@ macro_rules! from_integers {
         })*
         $(impl From<$large> for Number {
             fn from(value: $large) -> Self {
-                Self::from_text(&value.to_string())
+                match i64::try_from(value) {
+                    Ok(value) => Self(Text::Int(value)),
+                    Err(_) => Self::from_text(&value.to_string()),
+                }
             }
         })*
         $(impl From<$small> for Integer {

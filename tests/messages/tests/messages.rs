@@ -4,8 +4,8 @@
 use mcp_2025_03_26 as b;
 use mcp_2025_06_18 as mcp;
 use mcp_exact_wire::{
-    Direction, Frame, Message, MessageError, MessageErrorKind, RequestId, decode_frame,
-    decode_message, to_string,
+    Direction, Frame, JsonObject, Message, MessageError, MessageErrorKind, RequestId, decode_call,
+    decode_frame, decode_message, to_string,
 };
 
 /// The methods of the requests that the other side has sent: ids 1 to 3.
@@ -564,6 +564,55 @@ fn a_method_beside_a_result_or_an_error_is_refused_in_every_member_order() {
                     (MessageErrorKind::InvalidRequest, Some("1")),
                     "{text}"
                 );
+            }
+        }
+    }
+}
+
+/// The parts of a call decode as the message that they were taken from: the same value, or the same error.
+#[test]
+fn parts_of_calls_decode_as_whole_messages() {
+    fn check<D: Direction>(id: Option<RequestId>, method: &str, params: Option<&str>) {
+        let mut text = String::from(r#"{"jsonrpc":"2.0""#);
+        for (name, value) in [
+            ("id", id.as_ref().map(|id| to_string(id))),
+            ("method", Some(to_string(method))),
+            ("params", params.map(str::to_owned)),
+        ] {
+            if let Some(value) = value {
+                text.push_str(&format!(r#","{name}":{value}"#));
+            }
+        }
+        text.push('}');
+        let whole = decode_message::<D>(text.as_bytes(), &|_| None);
+        let params: Option<JsonObject> = params.map(|params| params.parse().expect("an object"));
+        let parts = decode_call::<D>(id.as_ref(), method, params.as_ref());
+        assert_eq!(parts, whole, "{text}");
+    }
+    let ids = [
+        None,
+        Some(RequestId::from(7)),
+        Some(RequestId::from(u64::MAX)),
+        Some(RequestId::from("a \"quoted\" \u{e9}")),
+    ];
+    let methods = [
+        "tools/call",
+        "notifications/cancelled",
+        "vendor/\"x\"\u{e9}\n",
+        "",
+    ];
+    let params = [
+        None,
+        Some("{}"),
+        Some(r#"{"name":"x","arguments":{"a":["\u00e9",1.0]}}"#),
+        Some(r#"{ "requestId" : 1, "name":5 }"#),
+    ];
+    for id in ids {
+        for method in methods {
+            for params in params {
+                check::<mcp::FromClient>(id.clone(), method, params);
+                check::<mcp_2025_11_25::FromClient>(id.clone(), method, params);
+                check::<mcp_2026_07_28::FromClient>(id.clone(), method, params);
             }
         }
     }
