@@ -14,12 +14,12 @@ use mcp_exact_wire::{
 use crate::client::{ClientEndpoint, ServerNotification, ServerRequest};
 use crate::error::{PeerError, SendError};
 use crate::input_request::InputRequest;
-use crate::message::{self, Call};
+use crate::message::Call;
 use crate::meta;
 use crate::outcome::RawResult;
 use crate::server::{ClientNotification, IncomingRequest, Reply};
 use crate::stream::RequestKey;
-use crate::typed::{ClientNotifications, ClientRequests, ServerNotifications, View};
+use crate::typed::{ClientNotifications, ClientRequests, ReceivedCall, ServerNotifications, View};
 use crate::{CallOptions, Time};
 
 /// What becomes of a message that a conversion changes.
@@ -73,7 +73,12 @@ impl<C> IncomingRequest<C> {
             sender: Role::Client,
         };
         let call = converted_call(root, &self.origin.call, way, cx, policy)?;
-        call.map(|call| ClientRequests::decode::<H>(message::request_json(&id, &call).view()))
+        call.map(|call| {
+            ClientRequests::decode::<H>(ReceivedCall {
+                id: Some(&id),
+                call: &call,
+            })
+        })
     }
 
     /// Makes the reply in the revision that the request speaks, from a result of the revision `H`.
@@ -190,7 +195,12 @@ impl<C> ClientNotification<C> {
         };
         let way = (self.revision(), H::KNOWN.revision());
         let call = converted_call(root, &self.call, way, Context::new(), policy)?;
-        call.map(|call| ClientNotifications::decode::<H>(message::notification_json(&call).view()))
+        call.map(|call| {
+            ClientNotifications::decode::<H>(ReceivedCall {
+                id: None,
+                call: &call,
+            })
+        })
     }
 }
 
@@ -210,7 +220,12 @@ impl ServerNotification {
         };
         let way = (self.revision(), H::KNOWN.revision());
         let call = converted_call(root, &self.call, way, Context::new(), policy)?;
-        call.map(|call| ServerNotifications::decode::<H>(message::notification_json(&call).view()))
+        call.map(|call| {
+            ServerNotifications::decode::<H>(ReceivedCall {
+                id: None,
+                call: &call,
+            })
+        })
     }
 }
 

@@ -7,7 +7,7 @@ use mcp_exact_wire::{
     Decode, DecodeResult, Direction, Encode, ErrorMessage, Extra, Json, JsonObject, JsonRef,
     Members, Message, MessageError, MessageKind, Nullable, ObjectRef, ObjectWith, Outline, Path,
     Places, Read, Reader, RequestId, ResultMessage, Shape, Validate, Violations, WithId, Writer,
-    decode_message, from_slice, keys, line_into, to_line,
+    decode_call, decode_message, from_slice, keys, line_into, to_line,
 };
 
 use crate::error::PeerError;
@@ -260,7 +260,11 @@ pub(crate) fn parse(frame: &[u8], limits: &Limits) -> ParsedFrame {
 /// all others, the decoder says.
 fn usual(frame: &[u8], limits: &Limits) -> Option<Message<Raw>> {
     let outline = Outline::of(frame, FOUND)?;
-    let long = |id: &RequestId| id_length(id) > limits.name_bytes;
+    // An integer of an outline has at most 18 digits.
+    let long = |id: &RequestId| match id {
+        RequestId::String(id) => id.len() > limits.name_bytes,
+        RequestId::Integer(_) => limits.name_bytes < 20 && id_length(id) > limits.name_bytes,
+    };
     if outline.depth > limits.depth
         || outline.id.as_ref().is_some_and(long)
         || outline.method.is_some_and(|m| m.len() > limits.name_bytes)
@@ -481,16 +485,23 @@ pub(crate) fn id_of(answer: &[u8]) -> Option<RequestId> {
     answer.view().find("id")?.decode_as().ok()
 }
 
-/// A request as the types of a revision read it. Its parameters were scanned when they came.
-pub(crate) fn request_json(id: &RequestId, call: &Call) -> Json {
-    let id = id.clone();
-    Json::from_encode_sized(&WithId { id, request: call }, call.size() + ENVELOPE)
-}
-
-/// The same for a notification.
-pub(crate) fn notification_json(call: &Call) -> Json {
-    let message = Message::<Raw>::Notification(call.clone());
-    Json::from_encode_sized(&message, call.size() + ENVELOPE)
+/// Decodes a request, or a notification if there is no id, by the types of a revision. Its parameters were scanned when they
+/// came.
+pub(crate) fn typed<D: Direction>(
+    id: Option<&RequestId>,
+    call: &Call,
+) -> Result<Message<D>, MessageError> {
+    if call.extra.iter().next().is_none() {
+        return decode_call(id, &call.method, call.params.as_ref());
+    }
+    let text = match id {
+        Some(id) => to_line(&WithId {
+            id: id.clone(),
+            request: call,
+        }),
+        None => to_line(&Message::<Raw>::Notification(call.clone())),
+    };
+    decode_message(&text, &|_| None)
 }
 
 #[cfg(test)]

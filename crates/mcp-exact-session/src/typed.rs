@@ -5,13 +5,12 @@
 use std::fmt::Debug;
 
 use mcp_exact_wire::{
-    DecodeResult, Direction, Json, JsonObject, JsonRef, Message, Never, Reader, Revision,
-    RevisionTypes,
+    DecodeResult, Direction, JsonObject, Message, Never, Reader, RequestId, Revision, RevisionTypes,
 };
 
 use crate::client::{ServerNotification, ServerRequest};
 use crate::error::PeerError;
-use crate::message;
+use crate::message::{self, Call};
 use crate::outcome::RawResult;
 use crate::server::{ClientNotification, IncomingRequest};
 
@@ -31,6 +30,15 @@ pub trait View: sealed::Sealed + Debug + Clone + PartialEq {
     fn decode<R: RevisionTypes>(from: Self::Source<'_>) -> Result<Self::Of<R>, PeerError>;
 }
 
+/// Request or notification of the peer.
+#[doc(hidden)]
+#[derive(Debug, Clone, Copy)]
+pub struct ReceivedCall<'a> {
+    /// The id of a request.
+    pub(crate) id: Option<&'a RequestId>,
+    pub(crate) call: &'a Call,
+}
+
 macro_rules! views {
     ($($(#[$doc:meta])* $name:ident $side:ident $variant:ident;)*) => {
         $(
@@ -42,10 +50,11 @@ macro_rules! views {
 
             impl View for $name {
                 type Of<R: RevisionTypes> = <R::$side as Direction>::$variant;
-                type Source<'a> = JsonRef<'a>;
+                type Source<'a> = ReceivedCall<'a>;
 
-                fn decode<R: RevisionTypes>(text: JsonRef<'_>) -> Result<Self::Of<R>, PeerError> {
-                    match text.decode_message::<R::$side>(&|_| None) {
+                #[inline]
+                fn decode<R: RevisionTypes>(call: ReceivedCall<'_>) -> Result<Self::Of<R>, PeerError> {
+                    match message::typed::<R::$side>(call.id, call.call) {
                         Ok(Message::$variant(value)) => Ok(value),
                         Ok(_) => Err(PeerError::invalid_request("a message of another kind")),
                         Err(error) => Err(PeerError::from(&error)),
@@ -167,8 +176,12 @@ macro_rules! revisions {
             fn decode(revision: Revision, from: V::Source<'_>) -> Result<Self, PeerError> {
                 match revision.as_str() {
                     $(
+                        // Without `map`, which would move a large value once more.
                         #[cfg(feature = $id)]
-                        $id => V::decode::<markers::$marker>(from).map(Self::$marker),
+                        $id => match V::decode::<markers::$marker>(from) {
+                            Ok(value) => Ok(Self::$marker(value)),
+                            Err(error) => Err(error),
+                        },
                     )*
                     _ => Err(disabled(revision)),
                 }
@@ -193,7 +206,7 @@ impl<C> IncomingRequest<C> {
     /// # Errors
     /// The error to reply with: the parameters do not fit the method.
     pub fn typed(&self) -> Result<Negotiated<ClientRequests>, PeerError> {
-        Negotiated::decode(self.revision(), self.json().view())
+        Negotiated::decode(self.revision(), self.received())
     }
 
     /// Decodes the request by the types of the revision `R`, which must be the one that it speaks.
@@ -211,11 +224,14 @@ impl<C> IncomingRequest<C> {
             );
             return Err(PeerError::internal(text));
         }
-        ClientRequests::decode::<R>(self.json().view())
+        ClientRequests::decode::<R>(self.received())
     }
 
-    fn json(&self) -> Json {
-        message::request_json(self.id(), &self.origin.call)
+    fn received(&self) -> ReceivedCall<'_> {
+        ReceivedCall {
+            id: Some(self.id()),
+            call: &self.origin.call,
+        }
     }
 }
 
@@ -225,8 +241,11 @@ impl<C> ClientNotification<C> {
     /// # Errors
     /// The parameters do not fit the method. Notifications are never answered.
     pub fn typed(&self) -> Result<Negotiated<ClientNotifications>, PeerError> {
-        let json = message::notification_json(&self.call);
-        Negotiated::decode(self.revision(), json.view())
+        let received = ReceivedCall {
+            id: None,
+            call: &self.call,
+        };
+        Negotiated::decode(self.revision(), received)
     }
 }
 
@@ -236,8 +255,11 @@ impl ServerRequest {
     /// # Errors
     /// The error to answer with: the parameters do not fit the method.
     pub fn typed(&self) -> Result<Negotiated<ServerRequests>, PeerError> {
-        let json = message::request_json(&0_i64.into(), &self.call);
-        Negotiated::decode(self.revision(), json.view())
+        let received = ReceivedCall {
+            id: Some(&0_i64.into()),
+            call: &self.call,
+        };
+        Negotiated::decode(self.revision(), received)
     }
 }
 
@@ -247,8 +269,11 @@ impl ServerNotification {
     /// # Errors
     /// The parameters do not fit the method. Notifications are never answered.
     pub fn typed(&self) -> Result<Negotiated<ServerNotifications>, PeerError> {
-        let json = message::notification_json(&self.call);
-        Negotiated::decode(self.revision(), json.view())
+        let received = ReceivedCall {
+            id: None,
+            call: &self.call,
+        };
+        Negotiated::decode(self.revision(), received)
     }
 }
 

@@ -13,7 +13,7 @@ use crate::reader::{Kind, Reader};
 use crate::traits::{Decode, Encode};
 use crate::view::{JsonRef, ObjectRef};
 use crate::writer::Writer;
-use crate::{encode_into, from_str, to_string};
+use crate::{from_str, to_string};
 
 /// One JSON value as text.
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -44,14 +44,6 @@ impl Json {
     /// The JSON of a value of a generated type, exactly. An [`Encode`] of one's own has to write one JSON value.
     pub fn from_encode<T: Encode + ?Sized>(value: &T) -> Self {
         Self(to_string(value).into())
-    }
-
-    /// The same with room for so many bytes, where it is known how long the text becomes.
-    pub fn from_encode_sized<T: Encode + ?Sized>(value: &T, bytes: usize) -> Self {
-        let mut out = Vec::with_capacity(bytes);
-        encode_into(value, &mut out);
-        // Everything that is written comes from `str`.
-        Self(String::from_utf8(out).unwrap_or_default().into())
     }
 
     /// Parses the value with serde.
