@@ -2,7 +2,7 @@
 //!
 //! Takes requests as they are admitted; ends each once. Knows no revision, no method and no role.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 
 use mcp_exact_wire::{Json, RequestId};
 
@@ -61,7 +61,8 @@ pub(crate) struct InFlightRequest<T> {
 #[derive(Debug)]
 pub(crate) struct InFlightRequests<T> {
     by_key: Ordered<RequestKey, Box<InFlightRequest<T>>>,
-    by_id: BTreeMap<(Option<StreamId>, RequestId), RequestKey>,
+    /// Keys by scope and id, sorted: requests are few, and a tree would make a node for each.
+    by_id: Vec<((Option<StreamId>, RequestId), RequestKey)>,
     cancelled: Tombstones,
     bytes: usize,
 }
@@ -71,7 +72,7 @@ impl<T> InFlightRequests<T> {
     pub(crate) fn new(remembered: usize) -> Self {
         Self {
             by_key: Ordered::default(),
-            by_id: BTreeMap::new(),
+            by_id: Vec::new(),
             cancelled: Tombstones::new(remembered),
             bytes: 0,
         }
@@ -87,16 +88,24 @@ impl<T> InFlightRequests<T> {
 
     pub(crate) fn insert(&mut self, key: RequestKey, request: InFlightRequest<T>) {
         self.bytes += request.size;
-        let id = (request.scope, request.id.clone());
-        self.by_id.insert(id, key);
+        let entry = ((request.scope, request.id.clone()), key);
+        match self.place(request.scope, &request.id) {
+            Ok(at) => self.by_id[at] = entry,
+            Err(at) => self.by_id.insert(at, entry),
+        }
         self.by_key.insert(key, Box::new(request));
     }
 
+    /// Place of an id, or the place that it would have.
+    fn place(&self, scope: Option<StreamId>, id: &RequestId) -> Result<usize, usize> {
+        self.by_id.binary_search_by(|((known, known_id), _)| {
+            known.cmp(&scope).then_with(|| known_id.cmp(id))
+        })
+    }
+
     pub(crate) fn find(&self, scope: Option<StreamId>, id: &RequestId) -> Option<RequestKey> {
-        if self.by_id.is_empty() {
-            return None;
-        }
-        self.by_id.get(&(scope, id.clone())).copied()
+        let at = self.place(scope, id).ok()?;
+        Some(self.by_id[at].1)
     }
 
     pub(crate) fn get(&self, key: RequestKey) -> Option<&InFlightRequest<T>> {
@@ -130,7 +139,9 @@ impl<T> InFlightRequests<T> {
     pub(crate) fn take(&mut self, key: RequestKey) -> Option<InFlightRequest<T>> {
         let request = self.by_key.remove(key)?;
         self.bytes -= request.size;
-        self.by_id.remove(&(request.scope, request.id.clone()));
+        if let Ok(at) = self.place(request.scope, &request.id) {
+            self.by_id.remove(at);
+        }
         Some(*request)
     }
 
