@@ -4,6 +4,66 @@
 
 use mcp_exact_wire::{JsonObject, ObjectRef};
 
+/// Capabilities that whole messages need: each one is asked for again and again.
+const ASKED: [&str; 9] = [
+    "completions",
+    "elicitation",
+    "logging",
+    "prompts",
+    "resources",
+    "roots",
+    "sampling",
+    "tasks",
+    "tools",
+];
+
+/// Which of the capabilities in [`ASKED`] an object declares: found once for a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct DeclaredNames(u16);
+
+impl DeclaredNames {
+    pub(crate) fn of(capabilities: &JsonObject) -> Self {
+        let declared = ASKED.iter().enumerate();
+        let declared = declared.filter(|(_, name)| is_declared(capabilities, &[*name]));
+        Self(declared.fold(0, |bits, (index, _)| bits | 1 << index))
+    }
+
+    /// `None` for a capability that is not in [`ASKED`].
+    fn has(self, name: &str) -> Option<bool> {
+        let index = ASKED.iter().position(|asked| *asked == name)?;
+        Some(self.0 >> index & 1 == 1)
+    }
+}
+
+/// Capabilities that a peer has declared.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Declared<'a> {
+    pub(crate) object: &'a JsonObject,
+    /// What was found in the object before, if the object lasts longer than a message.
+    names: Option<DeclaredNames>,
+}
+
+impl<'a> Declared<'a> {
+    pub(crate) fn new(object: &'a JsonObject, names: Option<DeclaredNames>) -> Self {
+        Self { object, names }
+    }
+
+    /// Returns true if the capability at a path was declared.
+    pub(crate) fn has(self, path: &[&str]) -> bool {
+        let known = match path {
+            [name] => self.names.and_then(|names| names.has(name)),
+            _ => None,
+        };
+        known.unwrap_or_else(|| is_declared(self.object, path))
+    }
+}
+
+impl<'a> From<&'a JsonObject> for Declared<'a> {
+    fn from(object: &'a JsonObject) -> Self {
+        Self::new(object, None)
+    }
+}
+
 /// Returns true if a capability is present, and neither `false` nor null.
 pub(crate) fn is_declared(capabilities: &JsonObject, path: &[&str]) -> bool {
     is_declared_in(capabilities.view(), path)
@@ -25,6 +85,19 @@ fn is_declared_in(capabilities: ObjectRef<'_>, path: &[&str]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_agree_with_the_object() {
+        let object =
+            r#"{"tools":{"listChanged":true},"roots":true,"logging":null,"tasks":false,"x":{}}"#;
+        let object: JsonObject = object.parse().expect("an object");
+        let found = Declared::new(&object, Some(DeclaredNames::of(&object)));
+        let paths = ASKED.iter().map(|name| vec![*name]);
+        let others = [vec!["x"], vec!["y"], vec!["tools", "listChanged"], vec![]];
+        for path in paths.chain(others) {
+            assert_eq!(found.has(&path), is_declared(&object, &path), "{path:?}");
+        }
+    }
 
     #[test]
     fn object_or_true_declares_a_capability() {

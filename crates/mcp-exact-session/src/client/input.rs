@@ -73,7 +73,7 @@ impl ClientEndpoint {
         let limits = &self.core.limits;
         let mut rules = session.rules(&self.settings);
         if let Some(capabilities) = &outbound.options.capabilities {
-            rules.own = capabilities;
+            rules.own = capabilities.into();
         }
         if !rules.may_require_input(&outbound.method) {
             return Err(invalid(

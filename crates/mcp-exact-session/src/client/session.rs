@@ -8,6 +8,7 @@ use std::sync::Arc;
 use mcp_exact_revisions::{Lifecycle, RevisionSpec, Side};
 use mcp_exact_wire::{Json, JsonObject, JsonRef, ObjectRef, ObjectWith};
 
+use crate::capabilities::{Declared, DeclaredNames};
 use crate::config::ClientSettings;
 use crate::meta;
 use crate::rules::Rules;
@@ -31,6 +32,8 @@ pub(super) enum State {
 pub(super) struct NegotiatedSession {
     pub(super) spec: &'static RevisionSpec,
     pub(super) info: SessionInfo,
+    /// Capabilities of the server.
+    declared: DeclaredNames,
     /// What requests carry in a revision where each one states its sender.
     pub(super) sender: Option<Sender>,
 }
@@ -77,7 +80,12 @@ impl NegotiatedSession {
     ) -> Self {
         let discover = spec.lifecycle() == Lifecycle::Discover;
         let sender = discover.then(|| Sender::of(settings, spec));
-        Self { spec, info, sender }
+        Self {
+            spec,
+            declared: DeclaredNames::of(&info.capabilities),
+            info,
+            sender,
+        }
     }
 
     pub(super) fn is_discover(&self) -> bool {
@@ -89,8 +97,8 @@ impl NegotiatedSession {
         Rules {
             spec: self.spec,
             local: Side::Client,
-            own: &settings.capabilities,
-            peer: &self.info.capabilities,
+            own: Declared::new(&settings.capabilities, Some(settings.declared)),
+            peer: Declared::new(&self.info.capabilities, Some(self.declared)),
             extensions: &settings.extensions,
         }
     }

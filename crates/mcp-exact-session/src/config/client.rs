@@ -8,7 +8,7 @@ use mcp_exact_revisions::RevisionSpec;
 use mcp_exact_wire::JsonObject;
 
 use super::{Identity, Offer};
-use crate::capabilities;
+use crate::capabilities::{self, DeclaredNames};
 use crate::error::ConfigError;
 use crate::extensions::{Extensions, check_names};
 use crate::limits::{Limits, RequestTimeout};
@@ -63,7 +63,10 @@ impl ClientConfig {
         check_names(&self.capabilities)?;
         check_elicitation(&self.capabilities)?;
         self.offer.check()?;
-        Ok(Arc::new(ClientSettings { config: self }))
+        Ok(Arc::new(ClientSettings {
+            declared: DeclaredNames::of(&self.capabilities),
+            config: self,
+        }))
     }
 }
 
@@ -71,6 +74,7 @@ impl ClientConfig {
 #[derive(Debug)]
 pub struct ClientSettings {
     config: ClientConfig,
+    pub(crate) declared: DeclaredNames,
 }
 
 impl Deref for ClientSettings {

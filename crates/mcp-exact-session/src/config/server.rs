@@ -9,6 +9,7 @@ use mcp_exact_revisions::{Lifecycle, RevisionSpec};
 use mcp_exact_wire::{Json, JsonObject, JsonRef, RequestId};
 
 use super::{Identity, Offer};
+use crate::capabilities::DeclaredNames;
 use crate::error::ConfigError;
 use crate::extensions::{Extensions, check_names};
 use crate::http::ToolHeaders;
@@ -113,6 +114,7 @@ impl ServerConfig {
             .collect();
         Ok(Arc::new(ServerSettings {
             results,
+            declared: DeclaredNames::of(&self.capabilities),
             speaks_initialize: self.offer.has(Lifecycle::Initialize),
             speaks_discover: self.offer.has(Lifecycle::Discover),
             config: self,
@@ -125,6 +127,7 @@ impl ServerConfig {
 pub struct ServerSettings {
     config: ServerConfig,
     results: Vec<ResultDefaults>,
+    pub(crate) declared: DeclaredNames,
     pub(crate) speaks_initialize: bool,
     pub(crate) speaks_discover: bool,
 }

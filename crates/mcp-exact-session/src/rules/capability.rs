@@ -6,7 +6,7 @@
 use mcp_exact_revisions::{Lifecycle, RevisionSpec, Side};
 use mcp_exact_wire::{Json, JsonObject};
 
-use crate::capabilities::is_declared;
+use crate::capabilities::Declared;
 use crate::error::{SendError, code};
 use crate::refusal::Refusal;
 
@@ -59,18 +59,13 @@ impl Missing {
 }
 
 /// What is missing at a path.
-pub(crate) fn missing_path(path: &[&str], declared: &JsonObject) -> Option<Missing> {
-    (!is_declared(declared, path)).then(|| missing_at(path))
+pub(crate) fn missing_path(path: &[&str], declared: Declared<'_>) -> Option<Missing> {
+    (!declared.has(path)).then(|| missing_at(path))
 }
 
 /// The capability at a path, which is missing.
 pub(crate) fn missing_at(path: &[&str]) -> Missing {
     Missing::of(path, code::METHOD_NOT_FOUND)
-}
-
-/// Returns true if a peer may declare the capability at a path towards a revision.
-pub(crate) fn may_declare(spec: &RevisionSpec, path: &[&str]) -> bool {
-    path.first().is_none_or(|name| is_defined(spec, name))
 }
 
 impl Need {
@@ -79,7 +74,7 @@ impl Need {
         self,
         params: Option<&JsonObject>,
         spec: &RevisionSpec,
-        declared: &JsonObject,
+        declared: Declared<'_>,
     ) -> Option<Missing> {
         match self {
             Self::Path(path) => missing_path(path, declared),
@@ -95,23 +90,23 @@ impl Need {
 }
 
 /// Mode of an elicitation that was not declared (`client/elicitation`, "Capabilities": an empty object means `form`).
-fn missing_mode(params: Option<&JsonObject>, declared: &JsonObject) -> Option<Missing> {
+fn missing_mode(params: Option<&JsonObject>, declared: Declared<'_>) -> Option<Missing> {
     let mode = params?.view().find("mode");
     let is_url = mode.is_some_and(|mode| mode.as_str().as_deref() == Some("url"));
-    let has_url = is_declared(declared, &["elicitation", "url"]);
+    let has_url = declared.has(&["elicitation", "url"]);
     let path: &[&str] = match (is_url, has_url) {
         (true, _) => &["elicitation", "url"],
         (false, true) => &["elicitation", "form"],
         (false, false) => return None,
     };
-    (!is_declared(declared, path)).then(|| Missing::of(path, code::INVALID_PARAMS))
+    (!declared.has(path)).then(|| Missing::of(path, code::INVALID_PARAMS))
 }
 
-fn missing_tools(params: Option<&JsonObject>, declared: &JsonObject) -> Option<Missing> {
+fn missing_tools(params: Option<&JsonObject>, declared: Declared<'_>) -> Option<Missing> {
     let [tools, choice] = params?.view().find_each(["tools", "toolChoice"]);
     tools.or(choice)?;
     let path = ["sampling", "tools"];
-    (!is_declared(declared, &path)).then(|| Missing::of(&path, code::INVALID_PARAMS))
+    (!declared.has(&path)).then(|| Missing::of(&path, code::INVALID_PARAMS))
 }
 
 /// Capabilities that are declared towards a revision: without those that it does not define.
@@ -176,7 +171,8 @@ mod tests {
     fn elicitation_without_modes_means_form() {
         let missing = |params: &str, receiver: &str| {
             let (params, receiver) = (object(params), object(receiver));
-            let missing = Need::Elicitation.missing(Some(&params), spec("2025-11-25"), &receiver);
+            let receiver = Declared::from(&receiver);
+            let missing = Need::Elicitation.missing(Some(&params), spec("2025-11-25"), receiver);
             missing.map(|missing| (missing.capability, missing.code))
         };
         let url = Some(("elicitation.url".into(), code::INVALID_PARAMS));
@@ -190,20 +186,59 @@ mod tests {
         assert_eq!(missing("{}", both), None);
     }
 
+    /// "Servers MUST NOT send tool-enabled sampling requests to clients that have not declared support" (2025-11-25,
+    /// `client/sampling`, "Capabilities").
+    #[test]
+    fn sampling_with_tools_needs_its_capability() {
+        let missing = |params: &str, receiver: &str| {
+            let (params, receiver) = (object(params), object(receiver));
+            let receiver = Declared::from(&receiver);
+            let missing = Need::Sampling.missing(Some(&params), spec("2025-11-25"), receiver);
+            missing.map(|missing| missing.capability)
+        };
+        let tools = Some("sampling.tools".to_owned());
+        for params in [r#"{"tools":[]}"#, r#"{"toolChoice":{}}"#] {
+            assert_eq!(missing(params, r#"{"sampling":{}}"#), tools);
+            assert_eq!(missing(params, r#"{"sampling":{"tools":{}}}"#), None);
+        }
+        assert_eq!(missing("{}", r#"{"sampling":{}}"#), None);
+        assert_eq!(missing("{}", "{}"), Some("sampling".to_owned()));
+    }
+
+    /// A peer may have declared what a newer revision defines; `tasks` and `extensions` are kept as they are the program's.
+    #[test]
+    fn undefined_capabilities_are_not_understood() {
+        let all = r#"{"elicitation":{},"roots":{},"tasks":{},"completions":{},"extensions":{"x/y":{}},"x":{}}"#;
+        let understood = |id: &str| understood(spec(id), object(all)).to_string();
+        assert_eq!(understood("2025-11-25"), all);
+        assert_eq!(understood("2026-07-28"), all);
+        assert_eq!(
+            understood("2024-11-05"),
+            r#"{"roots":{},"tasks":{},"extensions":{"x/y":{}},"x":{}}"#
+        );
+    }
+
     #[test]
     fn undefined_capabilities_are_not_declared() {
         let all = object(
-            r#"{"elicitation":{"url":{}},"roots":{},"tasks":{},"completions":{},"x":{"y":[1, 2]}}"#,
+            r#"{"elicitation":{"url":{}},"roots":{},"tasks":{},"completions":{},"x":{"y":[1, 2]},"sampling":{"tools":{}},"extensions":{"x/y":{}}}"#,
         );
         let towards = |id: &str| towards(spec(id), &all).to_string();
-        assert_eq!(towards("2024-11-05"), r#"{"roots":{},"x":{"y":[1, 2]}}"#);
+        assert_eq!(
+            towards("2024-11-05"),
+            r#"{"roots":{},"x":{"y":[1, 2]},"sampling":{}}"#
+        );
         assert_eq!(
             towards("2025-06-18"),
-            r#"{"elicitation":{},"roots":{},"completions":{},"x":{"y":[1, 2]}}"#
+            r#"{"elicitation":{},"roots":{},"completions":{},"x":{"y":[1, 2]},"sampling":{}}"#
         );
         assert_eq!(
             towards("2025-11-25"),
-            r#"{"elicitation":{"url":{}},"roots":{},"tasks":{},"completions":{},"x":{"y":[1, 2]}}"#
+            r#"{"elicitation":{"url":{}},"roots":{},"tasks":{},"completions":{},"x":{"y":[1, 2]},"sampling":{"tools":{}}}"#
+        );
+        assert_eq!(
+            towards("2026-07-28"),
+            r#"{"elicitation":{"url":{}},"roots":{},"completions":{},"x":{"y":[1, 2]},"sampling":{"tools":{}},"extensions":{"x/y":{}}}"#
         );
     }
 }

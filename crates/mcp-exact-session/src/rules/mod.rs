@@ -16,6 +16,7 @@ use mcp_exact_revisions::{Lifecycle, RevisionSpec, Side};
 use mcp_exact_wire::{JsonObject, JsonRef};
 
 use crate::builtin_notifications::has_own_token;
+use crate::capabilities::Declared;
 use crate::change::{Change, ChangeKind};
 use crate::error::SendError;
 use crate::extensions::{Extension, ExtensionPolicy, Extensions};
@@ -117,9 +118,9 @@ pub(crate) struct Rules<'a> {
     pub(crate) spec: &'static RevisionSpec,
     pub(crate) local: Side,
     /// Capabilities of the local peer.
-    pub(crate) own: &'a JsonObject,
+    pub(crate) own: Declared<'a>,
     /// Capabilities of the remote peer.
-    pub(crate) peer: &'a JsonObject,
+    pub(crate) peer: Declared<'a>,
     pub(crate) extensions: &'a Extensions,
 }
 
@@ -150,7 +151,7 @@ impl<'a> Rules<'a> {
         params: Option<&JsonObject>,
     ) -> Result<Handler, Refusal> {
         if let Some(extension) = self.extension_of_request(method, self.remote()) {
-            return match extension.is_declared(self.peer) {
+            return match extension.is_declared(self.peer.object) {
                 true => Ok(Handler::Program),
                 false => Err(Refusal::MissingExtension(extension.id.clone())),
             };
@@ -162,7 +163,7 @@ impl<'a> Rules<'a> {
                 false => Err(Refusal::UnknownMethod(method.to_owned())),
             };
         };
-        if let Some(missing) = self.missing_here(rule, params) {
+        if let Some(missing) = self.missing(rule.receiver, params, self.own) {
             return Err(missing.on_receiving(self.local));
         }
         check_received(rule, params, self.spec).map_err(Refusal::InvalidParams)?;
@@ -178,7 +179,8 @@ impl<'a> Rules<'a> {
             let vendor = self.is_vendor(&self.extensions.notifications, method);
             let known = vendor && !self.is_sent_by(self.local, method);
             let extension = self.extension_of_notification(method, self.remote());
-            return match known || extension.is_some_and(|known| known.is_declared(self.peer)) {
+            return match known || extension.is_some_and(|known| known.is_declared(self.peer.object))
+            {
                 true => Ok(Handler::Program),
                 false => Err(Refusal::NotAllowed(method.to_owned())),
             };
@@ -217,7 +219,7 @@ impl<'a> Rules<'a> {
         &SentMembers { meta, task, .. }: &SentMembers<'_>,
     ) -> Result<(), SendError> {
         if let Some(extension) = self.extension_of_request(method, self.local) {
-            return match extension.is_declared(self.peer) {
+            return match extension.is_declared(self.peer.object) {
                 true => own_token(method, meta),
                 false => Err(extension.missing(method)),
             };
@@ -268,7 +270,7 @@ impl<'a> Rules<'a> {
         };
         let Some(rule) = find(Kind::Notification, self.local, method, self.spec) else {
             if let Some(extension) = self.extension_of_notification(method, self.local) {
-                return match extension.is_declared(self.peer) {
+                return match extension.is_declared(self.peer.object) {
                     true => Ok(Handler::Program),
                     false => Err(extension.missing(method)),
                 };
@@ -361,22 +363,11 @@ impl<'a> Rules<'a> {
             || listed.iter().any(|known| known == method)
     }
 
-    /// What the local peer has not declared of what a request of the peer needs; it declares nothing that the revision does not
-    /// define, whatever its configuration says.
-    fn missing_here(&self, rule: &Rule, params: Option<&JsonObject>) -> Option<Missing> {
-        match rule.receiver {
-            Some(Need::Path(path)) if !capability::may_declare(self.spec, path) => {
-                Some(capability::missing_at(path))
-            }
-            need => self.missing(need, params, self.own),
-        }
-    }
-
     fn missing(
         &self,
         need: Option<Need>,
         params: Option<&JsonObject>,
-        declared: &JsonObject,
+        declared: Declared<'_>,
     ) -> Option<Missing> {
         need?.missing(params, self.spec, declared)
     }
@@ -459,6 +450,140 @@ mod tests {
         assert!(RULES.is_sorted_by(|one, other| key(one) < key(other)));
     }
 
+    fn object(text: &str) -> JsonObject {
+        text.parse().expect(text)
+    }
+
+    /// Rules between peers with these capabilities and extensions.
+    struct Peers {
+        capabilities: JsonObject,
+        extensions: Extensions,
+    }
+
+    impl Peers {
+        fn new(capabilities: &str) -> Self {
+            Self {
+                capabilities: object(capabilities),
+                extensions: Extensions::default(),
+            }
+        }
+
+        fn rules(&self, spec: &'static RevisionSpec, local: Side) -> Rules<'_> {
+            Rules {
+                spec,
+                local,
+                own: (&self.capabilities).into(),
+                peer: (&self.capabilities).into(),
+                extensions: &self.extensions,
+            }
+        }
+    }
+
+    #[test]
+    fn rows_tell_listen_and_elicitation() {
+        let newer = mcp_exact_revisions::V2026_07_28;
+        assert!(is_listen("subscriptions/listen", newer));
+        assert!(!is_listen("tools/call", newer));
+        assert!(!is_listen("x", newer));
+        assert!(!is_listen(
+            "subscriptions/listen",
+            mcp_exact_revisions::V2025_11_25
+        ));
+        let told = [
+            "elicitation/create",
+            "roots/list",
+            "sampling/createMessage",
+            "x",
+        ];
+        assert_eq!(told.map(is_elicitation), [true, false, false, false]);
+    }
+
+    /// "Extensions are negotiated": both peers declare one before its methods are used (2026-07-28, `basic`, "Extensions").
+    #[test]
+    fn requests_of_extensions_need_both_peers() {
+        let mut extension = Extension::new("x/y");
+        extension.requests = vec!["y/do".to_owned()];
+        for (capabilities, declared) in [(r#"{"extensions":{"x/y":{}}}"#, true), ("{}", false)] {
+            let mut peers = Peers::new(capabilities);
+            peers.extensions.negotiated = vec![extension.clone()];
+            for spec in mcp_exact_revisions::all() {
+                let client = peers.rules(spec, Side::Client);
+                let server = peers.rules(spec, Side::Server);
+                let sent = client.sending_request("y/do", None);
+                let taken = server.received_request("y/do", None);
+                match (spec.lifecycle(), declared) {
+                    (Lifecycle::Discover, true) => {
+                        assert_eq!((sent, taken), (Ok(()), Ok(Handler::Program)));
+                    }
+                    (Lifecycle::Discover, false) => {
+                        assert!(
+                            matches!(sent, Err(SendError::Capability { .. })),
+                            "{sent:?}"
+                        );
+                        let refusal = Refusal::MissingExtension("x/y".to_owned());
+                        assert_eq!(taken, Err(refusal));
+                    }
+                    (Lifecycle::Initialize, _) => {
+                        assert!(matches!(sent, Err(SendError::Method { .. })), "{sent:?}");
+                        assert_eq!(taken, Err(Refusal::UnknownMethod("y/do".to_owned())));
+                    }
+                }
+                // A server has no requests of extensions, whichever way.
+                let sent = server.sending_request("y/do", None);
+                assert!(matches!(sent, Err(SendError::Method { .. })), "{sent:?}");
+                let taken = client.received_request("y/do", None);
+                assert_eq!(taken, Err(Refusal::UnknownMethod("y/do".to_owned())));
+            }
+        }
+    }
+
+    /// Parameters of requests to a client, on the way out and on the way in: their shape, and no token of the program's choice.
+    #[test]
+    fn params_of_requests_to_clients_are_checked() {
+        let peers = Peers::new(r#"{"elicitation":{},"sampling":{},"tools":{}}"#);
+        let (older, newer) = (
+            mcp_exact_revisions::V2025_11_25,
+            mcp_exact_revisions::V2026_07_28,
+        );
+        let form = r#"{"message":"m","requestedSchema":{"type":"object","properties":{}}}"#;
+        let message = r#"{"role":"user","content":{"type":"text","text":"t"}}"#;
+        let sample = format!(r#"{{"messages":[{message}],"maxTokens":1}}"#);
+        for (method, params, fits) in [
+            ("elicitation/create", form, true),
+            ("elicitation/create", r#"{"message":"m"}"#, false),
+            ("sampling/createMessage", &*sample, true),
+            (
+                "sampling/createMessage",
+                r#"{"messages":["m"],"maxTokens":1}"#,
+                false,
+            ),
+        ] {
+            let params = object(params);
+            for spec in [older, newer] {
+                let sent = peers
+                    .rules(spec, Side::Server)
+                    .sending_input_request(method, Some(&params));
+                assert_eq!(sent.is_ok(), fits, "{method} {spec}: {sent:?}");
+                assert!(fits || matches!(sent, Err(SendError::Params { .. })));
+            }
+            let taken = peers
+                .rules(newer, Side::Client)
+                .received_input_request(method, Some(&params));
+            assert_eq!(taken.is_ok(), fits, "{method}: {taken:?}");
+            let taken = peers
+                .rules(older, Side::Client)
+                .received_request(method, Some(&params));
+            assert_eq!(taken.is_ok(), fits, "{method}: {taken:?}");
+            assert!(fits || matches!(taken, Err(Refusal::InvalidParams(_))));
+        }
+        let own_token = object(r#"{"_meta":{"progressToken":1}}"#);
+        for spec in [older, newer] {
+            let client = peers.rules(spec, Side::Client);
+            let sent = client.sending_request("tools/list", Some(&own_token));
+            assert!(matches!(sent, Err(SendError::Params { .. })), "{sent:?}");
+        }
+    }
+
     /// Methods of gateways and vendors pass, but none that a revision defines for the opposite direction.
     #[test]
     fn added_methods_are_not_those_of_the_other_side() {
@@ -483,8 +608,8 @@ mod tests {
         let rules = |spec, local| Rules {
             spec,
             local,
-            own: &declared,
-            peer: &declared,
+            own: (&declared).into(),
+            peer: (&declared).into(),
             extensions: &extensions,
         };
         for spec in [older, newer] {

@@ -64,7 +64,9 @@ impl Rules<'_> {
                 false => Err(refused(&kind)),
             },
             kind => match self.extensions.of_result_type(kind) {
-                Some(extension) if extension.is_declared(self.peer) => Ok(ResultKind::Extension),
+                Some(extension) if extension.is_declared(self.peer.object) => {
+                    Ok(ResultKind::Extension)
+                }
                 Some(extension) => Err(extension.missing(method)),
                 None if self.is_vendor_result(kind) => Ok(ResultKind::Extension),
                 None => Err(refused(kind)),
@@ -107,5 +109,56 @@ impl Rules<'_> {
                 .result_types
                 .iter()
                 .any(|known| known == kind)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use mcp_exact_revisions::{RevisionSpec, Side, V2026_07_28};
+    use mcp_exact_wire::{Json, JsonObject};
+
+    use super::*;
+    use crate::extensions::{Extension, Extensions};
+
+    /// "A `resultType` of any value unrecognized by the client MUST be considered invalid" (`basic`, "Result Types").
+    #[test]
+    fn kinds_of_results_are_known_to_both_peers() {
+        let spec: &'static RevisionSpec = V2026_07_28;
+        let mut extension = Extension::new("x/y");
+        extension.result_types = vec!["y".to_owned()];
+        let mut extensions = Extensions {
+            negotiated: vec![extension],
+            result_types: vec!["vendor".to_owned()],
+            ..Extensions::default()
+        };
+        let kinds = |extensions: &Extensions, capabilities: &str| {
+            let capabilities: JsonObject = capabilities.parse().expect("an object");
+            let rules = |local| Rules {
+                spec,
+                local,
+                own: (&capabilities).into(),
+                peer: (&capabilities).into(),
+                extensions,
+            };
+            ["complete", "y", "vendor", "other"].map(|kind| {
+                let kind = Json::string(kind);
+                let sent = rules(Side::Server).sending_result("tools/call", Some(kind.view()));
+                let taken = rules(Side::Client).received_result(Some(kind.view()));
+                (sent.ok(), taken.ok())
+            })
+        };
+        let (complete, extension) = (Some(ResultKind::Complete), Some(ResultKind::Extension));
+        let both = (extension, extension);
+        let declared = r#"{"extensions":{"x/y":{}}}"#;
+        assert_eq!(
+            kinds(&extensions, declared),
+            [(complete, complete), both, both, (None, None)]
+        );
+        assert_eq!(
+            kinds(&extensions, "{}"),
+            [(complete, complete), (None, extension), both, (None, None)]
+        );
+        extensions.policy = ExtensionPolicy::AllowAll;
+        assert_eq!(kinds(&extensions, declared)[3], both);
     }
 }

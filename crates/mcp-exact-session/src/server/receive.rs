@@ -13,6 +13,7 @@ use super::incoming::{ClientContext, FrameContext, Origin, ServerEvent};
 use super::request_meta::RequestMeta;
 use super::{ClientNotification, Incoming, IncomingRequest, Purpose, ServerEndpoint, ServerRole};
 use crate::builtin_notifications::{Cancel, ProgressNotice};
+use crate::capabilities::Declared;
 use crate::config::ServerSettings;
 use crate::core::{
     Arrival, Core, Endpoint, Frame, InFlightRequest, PendingRequest, ProgressTarget,
@@ -51,8 +52,8 @@ impl ClientContext {
         Rules {
             spec: self.spec,
             local: Side::Server,
-            own: &settings.capabilities,
-            peer: &self.info.capabilities,
+            own: Declared::new(&settings.capabilities, Some(settings.declared)),
+            peer: Declared::from(&self.info.capabilities),
             extensions: &settings.extensions,
         }
     }
