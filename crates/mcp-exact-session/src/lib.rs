@@ -103,6 +103,10 @@
 //!   program, and what it accepts is remembered for `publish`.
 //! - Changes of a session over Streamable HTTP that has no standalone stream wait for the next one, each once. Messages go to the newest
 //!   standalone stream.
+//! - A request that names its revision neither in `MCP-Protocol-Version` nor in `_meta` belongs to the session; a server without
+//!   sessions refuses it.
+//! - From 2026-07-28 on the end of a POST cancels its request over HTTP, from either side, without `notifications/cancelled`. Before, a
+//!   lost connection cancels nothing ([`Detached`]).
 //! - A sealed state can be used again until it expires. Without a seal nothing counts the retries of a request.
 //! - A notification that is not taken gets an HTTP error status; a `notifications/cancelled` for a request of another POST gets 202 and
 //!   does nothing, because ids of different callers collide.
