@@ -124,10 +124,20 @@ pub fn report(
 ) -> std::io::Result<()> {
     print(rows);
     match after(arguments, "--markdown") {
-        Some(path) => std::fs::write(path, page(title, command, rows)),
+        Some(path) => {
+            let before = std::fs::read_to_string(&path).unwrap_or_default();
+            std::fs::write(path, page(title, command, rows) + notes(&before))
+        }
         None => Ok(()),
     }
 }
+
+/// The notes at the end of a page, which are written by hand and stay.
+fn notes(page: &str) -> &str {
+    page.find(NOTES).map_or("", |at| &page[at..])
+}
+
+const NOTES: &str = "\n## Notes\n";
 
 #[cfg(test)]
 mod tests {
@@ -154,6 +164,13 @@ mod tests {
         assert!(page.starts_with("# Sessions\n"));
         assert!(page.contains("| ok | a call | 5.00 | codec | 2.00 | 2.50 | <= 3.00 |\n"));
         assert!(page.ends_with("|  | a call | 5.00 | codec | 2.00 | 2.50 |  |\n"));
+    }
+
+    #[test]
+    fn notes_stay() {
+        let before = format!("# Sessions\n\n| a |\n{NOTES}\nBy hand.\n");
+        assert_eq!(notes(&before), "\n## Notes\n\nBy hand.\n");
+        assert_eq!(notes("# Sessions\n"), "");
     }
 
     #[test]
