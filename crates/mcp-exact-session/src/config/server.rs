@@ -68,6 +68,10 @@ pub struct ServerConfig {
     /// Gives the header-mirrored parameters of a tool, so that the endpoint compares headers and arguments itself (from
     /// 2026-07-28 on, over HTTP); without it the program calls [`check_params`](crate::http::check_params).
     pub tool_headers: Option<Arc<dyn ToolHeaders>>,
+    /// Whether the program acknowledges subscriptions, by [`ServerEndpoint::acknowledge`](crate::ServerEndpoint::acknowledge): for
+    /// gateways, which have to subscribe themselves first. By default the endpoint does so at once (from 2026-07-28 on:
+    /// `basic/patterns/subscriptions`).
+    pub program_acknowledges: bool,
     /// Whether error codes that 2026-07-28 reserves or forbids pass unchanged. By default -32002 becomes -32602 and undefined
     /// codes from -32020 to -32099 become -32603.
     pub keep_error_codes: bool,
@@ -94,6 +98,7 @@ impl ServerConfig {
             seal: None,
             input: InputMode::default(),
             tool_headers: None,
+            program_acknowledges: false,
             keep_error_codes: false,
             state_lifetime: Duration::from_secs(600),
             request_timeout: RequestTimeout::default(),

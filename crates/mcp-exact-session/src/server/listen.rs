@@ -39,15 +39,11 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         };
         // The program has nothing to reply to; it is told of the filter.
         let key = self.keep(received, client, cx, Input::default()).key;
-        let params = JsonObject::from_iter([
-            ("_meta", Json::from(subscription_meta(&id))),
-            ("notifications", filter.object().into()),
-        ]);
-        let call = Call::new(ACKNOWLEDGED, Some(params));
-        self.core
-            .push(Frame::new(at.stream, message::notification(call)).about(key));
         if let Some(request) = self.core.in_flight.get_mut(key) {
             request.role.subscription = Some(filter.clone());
+        }
+        if !self.settings.program_acknowledges {
+            self.acknowledge(key);
         }
         let principal = cx.principal.clone();
         self.core.event(ServerEvent::Subscribed {
@@ -55,6 +51,27 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
             filter,
             principal,
         });
+    }
+
+    /// Acknowledges a subscription, if [`ServerConfig::program_acknowledges`](crate::ServerConfig::program_acknowledges) says that the
+    /// program does: changes are sent from now on. Nothing happens if the request is no subscription, or was acknowledged.
+    pub fn acknowledge(&mut self, key: RequestKey) {
+        let Some(request) = self.core.in_flight.get_mut(key) else {
+            return;
+        };
+        let Some(filter) = &request.role.subscription else {
+            return;
+        };
+        if std::mem::replace(&mut request.role.is_acknowledged, true) {
+            return;
+        }
+        let params = JsonObject::from_iter([
+            ("_meta", Json::from(subscription_meta(&request.id))),
+            ("notifications", filter.object().into()),
+        ]);
+        let call = Call::new(ACKNOWLEDGED, Some(params));
+        let frame = Frame::new(request.stream, message::notification(call));
+        self.core.push(frame.about(key));
     }
 
     /// The part of a filter that the server honours.

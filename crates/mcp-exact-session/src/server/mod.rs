@@ -62,6 +62,8 @@ pub(crate) struct Incoming<C> {
     awaiting: Option<AwaitedInput>,
     /// Filter of a subscription (from 2026-07-28 on).
     subscription: Option<Filter>,
+    /// Whether the subscription was acknowledged: changes are told from then on.
+    is_acknowledged: bool,
 }
 
 /// The role of a server in the core.

@@ -315,7 +315,11 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
                     client: Arc::clone(&request.role.client),
                     stream: request.stream,
                     about: Some(key),
-                    subscription: request.role.subscription.clone(),
+                    // Nothing is told before the acknowledgement (2026-07-28, `basic/patterns/subscriptions`).
+                    subscription: match request.role.is_acknowledged {
+                        true => request.role.subscription.clone(),
+                        false => None,
+                    },
                 })
             }
             Scope::Peer => {

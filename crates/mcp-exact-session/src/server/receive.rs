@@ -342,6 +342,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
                 retries: input.retries,
                 awaiting: None,
                 subscription: None,
+                is_acknowledged: false,
             },
         };
         self.core.in_flight.insert(key, request);

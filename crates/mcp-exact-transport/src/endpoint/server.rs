@@ -262,6 +262,12 @@ impl ServerHandle {
         self.shared.call(|state, _| state.endpoint.publish(change))
     }
 
+    /// Acknowledges a subscription, where the program does that
+    /// ([`ServerConfig::program_acknowledges`](mcp_exact_session::ServerConfig::program_acknowledges), from 2026-07-28 on).
+    pub fn acknowledge(&self, key: RequestKey) {
+        self.shared.call(|state, _| state.endpoint.acknowledge(key));
+    }
+
     /// Ends a subscription (from 2026-07-28 on). Does nothing if the request is none.
     pub fn end_subscription(&self, key: RequestKey) {
         self.shared

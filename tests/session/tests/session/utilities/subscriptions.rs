@@ -49,6 +49,44 @@ fn sub_ack_first_tagged_and_opt_in() {
     assert_eq!(server.machine.publish(&Change::Tools), 0);
 }
 
+/// A program that acknowledges itself, such as a gateway that subscribes first: nothing is told before, however it is sent, and
+/// nothing is acknowledged twice.
+#[test]
+fn program_acknowledges_when_it_listens_itself() {
+    let mut config = server_config(&[NEW]);
+    config.program_acknowledges = true;
+    let mut server = RawServer::new(config);
+    assert!(
+        server
+            .send(&listen(json!({ "toolsListChanged": true })))
+            .is_empty()
+    );
+    let events = server.events();
+    let [ServerEvent::Subscribed { key, .. }] = events[..] else {
+        panic!("{events:?}");
+    };
+    let changed = "notifications/tools/list_changed";
+    assert_eq!(server.machine.publish(&Change::Tools), 0);
+    assert!(
+        server
+            .machine
+            .notify(Scope::During(key), changed, None)
+            .is_err()
+    );
+    assert!(server.drain().is_empty());
+    server.machine.acknowledge(key);
+    server.machine.acknowledge(key);
+    let first = server.drain();
+    assert_eq!(first.len(), 1);
+    assert_eq!(
+        first[0]["method"],
+        "notifications/subscriptions/acknowledged"
+    );
+    check_message(NEW, false, None, &first[0]);
+    assert_eq!(server.machine.publish(&Change::Tools), 1);
+    assert_eq!(server.drain()[0]["method"], changed);
+}
+
 #[test]
 fn sub_only_what_the_server_declares_is_honoured() {
     let mut config = server_config(&[NEW]);
