@@ -17,6 +17,7 @@ use tokio::task::AbortHandle;
 
 use crate::session::Session;
 use crate::stateless::Stateless;
+use crate::tools::KnownTools;
 use crate::translate::{LossHook, Losses, Way, newest};
 use crate::upstream::{ClientSide, Connection, Upstream, identity};
 
@@ -105,6 +106,7 @@ pub(crate) struct Shared {
     server: SessionInfo,
     pub(crate) negotiation: CachedNegotiation,
     stateless: Stateless,
+    pub(crate) tools: Arc<KnownTools>,
     state: Mutex<State>,
 }
 
@@ -128,15 +130,18 @@ impl Bridge {
         let (connection, negotiation) =
             probe.map_err(|error| BridgeError::Upstream(error.message().to_owned()))?;
         let server = connection.info.clone();
+        let tools = Arc::new(KnownTools::default());
+        tools.list(&connection).await;
         drop(connection);
-        let settings = settings(&options, &server)?;
+        let settings = settings(&options, &server, &tools)?;
         Ok(Self(Arc::new(Shared {
-            stateless: Stateless::new(&options),
+            stateless: Stateless::new(&options, &tools),
             upstream,
             options,
             settings,
             server,
             negotiation,
+            tools,
             state: Mutex::default(),
         })))
     }
@@ -204,7 +209,11 @@ pub struct Usage {
 }
 
 /// Settings of the endpoints towards clients: the bridge looks like its server.
-fn settings(options: &Options, server: &SessionInfo) -> Result<Arc<ServerSettings>, BridgeError> {
+fn settings(
+    options: &Options,
+    server: &SessionInfo,
+    tools: &Arc<KnownTools>,
+) -> Result<Arc<ServerSettings>, BridgeError> {
     let unusable = |error: String| BridgeError::Settings(error);
     let identity = server.info.as_ref().and_then(identity);
     let mut config = ServerConfig::new(identity.unwrap_or_else(|| options.identity.clone()));
@@ -219,6 +228,8 @@ fn settings(options: &Options, server: &SessionInfo) -> Result<Arc<ServerSetting
     config.offer = options.downstream_offer.clone();
     config.extensions.policy = ExtensionPolicy::AllowAll;
     config.input = InputMode::PassThrough;
+    config.program_acknowledges = true;
+    config.tool_headers = Some(Arc::<KnownTools>::clone(tools));
     config.limits = options.limits.clone();
     config.request_timeout = options.request_timeout;
     config.build().map_err(|error| unusable(error.to_string()))
@@ -319,7 +330,7 @@ impl ServerHandler for Bridge {
                 shared.start(handle, key, async move {
                     let ended = listening
                         .stateless
-                        .listen(&listening, &client, &filter, principal)
+                        .listen(&listening, &client, key, &filter, principal)
                         .await;
                     if let Err(error) = ended {
                         tracing::warn!(error = error.message(), "a subscription has ended");

@@ -45,6 +45,7 @@ mod bridge;
 mod relay;
 mod session;
 mod stateless;
+mod tools;
 mod translate;
 mod upstream;
 

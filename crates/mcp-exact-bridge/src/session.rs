@@ -135,6 +135,9 @@ impl Session {
             .call(&connection, &request, params, options, callback)
             .await?;
         let uri = relay::uri(request.params());
+        if let ("tools/list", Outcome::Result(result)) = (method, &outcome) {
+            shared.tools.learn(result.object());
+        }
         match outcome {
             Outcome::Result(result) => match relay::input_required(&result) {
                 Some(required) => {

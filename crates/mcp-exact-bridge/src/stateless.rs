@@ -21,6 +21,7 @@ use tokio::time::Instant;
 
 use crate::bridge::{Options, Shared};
 use crate::relay;
+use crate::tools::KnownTools;
 use crate::translate::{Losses, Way, newest};
 use crate::upstream::{ClientSide, Connection, Question, Receiver};
 
@@ -34,6 +35,7 @@ pub(crate) struct Stateless {
     answer_within: Duration,
     most_waiting: usize,
     losses: Losses,
+    tools: Arc<KnownTools>,
     /// Held while a connection is opened that calls share.
     opening: tokio::sync::Mutex<()>,
     state: Arc<Mutex<State>>,
@@ -101,13 +103,14 @@ fn locked(state: &Mutex<State>) -> MutexGuard<'_, State> {
 }
 
 impl Stateless {
-    pub(crate) fn new(options: &Options) -> Self {
+    pub(crate) fn new(options: &Options, tools: &Arc<KnownTools>) -> Self {
         Self {
             connections: Arc::new(Semaphore::new(options.connections)),
             idle_after: options.idle,
             answer_within: options.answer_within,
             most_waiting: options.waiting_calls,
             losses: options.losses(),
+            tools: Arc::clone(tools),
             opening: tokio::sync::Mutex::default(),
             state: Arc::default(),
         }
@@ -329,11 +332,16 @@ impl Stateless {
         let back = self.way(request, connection).back();
         let (method, uri) = (request.method(), relay::uri(request.params()));
         match outcome {
-            Outcome::Result(result) => Ok(Reply::Result(back.result(
-                method,
-                result,
-                uri.as_deref(),
-            )?)),
+            Outcome::Result(result) => {
+                if method == "tools/list" {
+                    self.tools.learn(result.object());
+                }
+                Ok(Reply::Result(back.result(
+                    method,
+                    result,
+                    uri.as_deref(),
+                )?))
+            }
             Outcome::Error(error) => Err(back.error(method, &error, uri.as_deref())),
             other => Err(relay::no_answer(&other)),
         }
@@ -344,6 +352,7 @@ impl Stateless {
         &self,
         shared: &Shared,
         client: &ServerHandle,
+        key: RequestKey,
         filter: &Filter,
         principal: Option<Principal>,
     ) -> Result<(), PeerError> {
@@ -353,7 +362,10 @@ impl Stateless {
         };
         // A connection of its own: what it is subscribed to is nobody else's.
         let permit = self.permit().await?;
-        let receiver: Arc<dyn Receiver> = Arc::new(OfSubscription(client.clone()));
+        let receiver: Arc<dyn Receiver> = Arc::new(OfSubscription {
+            client: client.clone(),
+            key,
+        });
         let connection = shared.connect(&owner.client, Some(receiver)).await?;
         match connection.lifecycle() {
             Lifecycle::Discover => {
@@ -391,6 +403,7 @@ impl Stateless {
                 }
             }
         }
+        client.acknowledge(key);
         let reason = connection.client.closed().await;
         drop(permit);
         Err(PeerError::internal(reason.to_string()))
@@ -790,7 +803,10 @@ fn log_to(client: &ServerHandle, key: RequestKey, message: LogMessage) {
 }
 
 /// What the server says to a subscription.
-struct OfSubscription(ServerHandle);
+struct OfSubscription {
+    client: ServerHandle,
+    key: RequestKey,
+}
 
 impl Receiver for OfSubscription {
     fn asked(&self, connection: &Arc<Connection>, question: Question) {
@@ -801,8 +817,12 @@ impl Receiver for OfSubscription {
 
     fn logged(&self, _: Option<RequestKey>, _: LogMessage) {}
 
+    fn subscribed(&self) {
+        self.client.acknowledge(self.key);
+    }
+
     fn changed(&self, change: Change) {
-        self.0.publish(&change);
+        self.client.publish(&change);
     }
 
     fn notified(&self, _: &Arc<Connection>, _: ServerNotification) {}

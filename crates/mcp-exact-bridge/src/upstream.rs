@@ -64,6 +64,8 @@ pub(crate) trait Receiver: Send + Sync + 'static {
     fn withdrawn(&self, question: ServerRequestKey);
     /// The server has logged something. `about` is the upstream request that it is about, where that is known.
     fn logged(&self, about: Option<RequestKey>, message: LogMessage);
+    /// The server has acknowledged a subscription (from 2026-07-28 on).
+    fn subscribed(&self) {}
     /// Something of the server has changed.
     fn changed(&self, change: Change);
     /// The server has sent another notification.
@@ -245,6 +247,7 @@ impl Routes {
         match event {
             ClientEvent::RequestCancelled(key) => receiver.withdrawn(key),
             ClientEvent::Log { about, message, .. } => receiver.logged(about, message),
+            ClientEvent::Subscribed(..) => receiver.subscribed(),
             ClientEvent::Changed { change, .. } => receiver.changed(change),
             ClientEvent::Notification(notification) => {
                 if let Some(connection) = connection {

@@ -1,0 +1,79 @@
+//! What is known of the server's tools: the parameters that clients mirror into headers, which endpoints compare with the
+//! arguments of calls (2026-07-28, `basic/transports/streamable-http`, "Custom Headers from Tool Parameters").
+//!
+//! Learns from every list that passes. Of a tool that it does not know nothing is compared; the server itself still does.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use mcp_exact_session::http::{Mirrored, ToolHeaders, mirrored};
+use mcp_exact_session::{Json, JsonObject, Outcome};
+
+use crate::upstream::Connection;
+
+/// Tools that are remembered at most.
+const MOST: usize = 10_000;
+
+/// Pages of the list that are read when the bridge begins.
+const MOST_PAGES: usize = 100;
+
+/// Parameters of the server's tools that are mirrored into headers.
+#[derive(Debug, Default)]
+pub(crate) struct KnownTools(Mutex<HashMap<String, Arc<[Mirrored]>>>);
+
+impl KnownTools {
+    /// Reads a result of `tools/list`.
+    pub(crate) fn learn(&self, result: &JsonObject) {
+        let tools = result.view().find("tools");
+        let tools = tools.and_then(|tools| tools.decode_as::<Vec<JsonObject>>().ok());
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        for tool in tools.unwrap_or_default() {
+            let [name, schema] = tool.view().find_each(["name", "inputSchema"]);
+            let (Some(name), Some(schema)) = (
+                name.and_then(|name| name.as_str()),
+                schema.and_then(|schema| schema.object()),
+            ) else {
+                continue;
+            };
+            // Clients leave a tool out that breaks the rules of mirroring.
+            let Ok(mirrored) = mirrored(&schema.to_object()) else {
+                continue;
+            };
+            if known.len() < MOST || known.contains_key(&*name) {
+                known.insert(name.into_owned(), mirrored.into());
+            }
+        }
+    }
+
+    /// Lists the tools of the server once.
+    pub(crate) async fn list(&self, connection: &Connection) {
+        if connection.info.capabilities.view().find("tools").is_none() {
+            return;
+        }
+        let mut cursor: Option<Json> = None;
+        for _ in 0..MOST_PAGES {
+            let params = cursor.map(|cursor| JsonObject::from_iter([("cursor", cursor)]));
+            let listing = connection
+                .client
+                .request("tools/list", params, <_>::default(), None);
+            let Ok(listing) = listing else {
+                return;
+            };
+            let Outcome::Result(page) = listing.await else {
+                return;
+            };
+            self.learn(page.object());
+            cursor = page.object().get("nextCursor");
+            if cursor.is_none() {
+                return;
+            }
+        }
+    }
+}
+
+impl ToolHeaders for KnownTools {
+    fn of_tool(&self, name: &str) -> Option<Arc<[Mirrored]>> {
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.get(name).cloned()
+    }
+}
