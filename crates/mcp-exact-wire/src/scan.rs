@@ -139,7 +139,12 @@ pub(crate) fn skip_space(bytes: &[u8], mut at: usize) -> usize {
 /// Scans the rest of a string whose opening quote was read; gives the position after the closing one.
 #[inline]
 pub(crate) fn string_end(bytes: &[u8], at: usize) -> Result<usize, NotJson> {
-    let end = plain_end(bytes, at);
+    string_closed(bytes, plain_end(bytes, at))
+}
+
+/// The same from the end of its plain run on.
+#[inline]
+fn string_closed(bytes: &[u8], end: usize) -> Result<usize, NotJson> {
     match bytes.get(end) {
         Some(b'"') => Ok(end + 1),
         Some(b'\\') => escaped_string_end(bytes, end),
@@ -345,63 +350,190 @@ pub(crate) fn word_end(bytes: &[u8], at: usize, word: &[u8]) -> Result<usize, No
     }
 }
 
-fn container_end(bytes: &[u8], at: usize) -> Result<(usize, usize), NotJson> {
-    let mut nesting = Nesting::default();
-    let mut object = bytes[at] == b'{';
-    nesting.open(object);
-    let mut at = skip_space(bytes, at + 1);
-    loop {
-        if bytes.get(at) != Some(&closing(object)) {
-            if object {
-                at = member_value(bytes, at)?;
-            }
-            if let Some(&open @ (b'{' | b'[')) = bytes.get(at) {
-                object = open == b'{';
-                nesting.open(object);
-                at = skip_space(bytes, at + 1);
-                continue;
-            }
-            at = skip_space(bytes, scalar_end(bytes, at)?);
+/// Where strings end, for many short ones in a row. What may end one is found in whole blocks. Where blocks begin does not depend on
+/// where strings end, so that the processor looks at the next block while the grammar of this one is checked.
+struct Strings {
+    /// Where the block begins.
+    start: usize,
+    /// The bytes of the block that may end a string.
+    special: u64,
+}
+
+impl Strings {
+    /// For strings from `at` on; the first one loads a block.
+    fn from(at: usize) -> Self {
+        Self {
+            start: at.wrapping_sub(block::BLOCK),
+            special: 0,
         }
-        while bytes.get(at) != Some(&b',') {
-            if bytes.get(at) != Some(&closing(object)) {
-                return Err(NotJson(at));
+    }
+
+    /// The end of the string that `at` is inside of, its closing quote included.
+    #[inline]
+    fn end(&mut self, bytes: &[u8], at: usize) -> Result<usize, NotJson> {
+        if cfg!(not(target_arch = "x86_64")) {
+            // Blocks are looked at byte by byte there.
+            return string_end(bytes, at);
+        }
+        let mut offset = at.wrapping_sub(self.start);
+        if (block::BLOCK..2 * block::BLOCK).contains(&offset) {
+            self.start = self.start.wrapping_add(block::BLOCK);
+            self.special = special_at(bytes, self.start);
+            offset -= block::BLOCK;
+        }
+        let special = self
+            .special
+            .checked_shr(u32::try_from(offset).unwrap_or(u32::MAX));
+        match special {
+            Some(special) if special != 0 => {
+                let end = at + special.trailing_zeros() as usize;
+                match bytes.get(end) {
+                    Some(b'"') => Ok(end + 1),
+                    _ => string_closed(bytes, end),
+                }
+            }
+            _ => self.end_beyond(bytes, at),
+        }
+    }
+
+    /// The same for a string that ends in another block.
+    #[inline(never)]
+    fn end_beyond(&mut self, bytes: &[u8], at: usize) -> Result<usize, NotJson> {
+        let end = string_end(bytes, at)?;
+        let next = self.start.wrapping_add(2 * block::BLOCK);
+        if end >= next {
+            self.start = end - block::BLOCK;
+        }
+        Ok(end)
+    }
+}
+
+/// The bytes of the block at `at` that may end a string; what is behind the text does.
+#[inline]
+fn special_at(bytes: &[u8], at: usize) -> u64 {
+    let rest = bytes.get(at..).unwrap_or_default();
+    if let Some(block) = rest.first_chunk() {
+        return block::special_marks(block);
+    }
+    let mut block = [0; block::BLOCK];
+    block[..rest.len()].copy_from_slice(rest);
+    block::special_marks(&block)
+}
+
+/// Scans a container that starts at `at`; gives its end and how many levels of containers it has.
+///
+/// Looks at each token once: the next one and its place are carried along.
+fn container_end(bytes: &[u8], at: usize) -> Result<(usize, usize), NotJson> {
+    let mut strings = Strings::from(at);
+    let mut nesting = Nesting::default();
+    let mut close = closing(bytes[at]);
+    nesting.open(close == b'}');
+    let mut next = token(bytes, at + 1);
+    let mut is_empty = next.0 == close;
+    loop {
+        if !is_empty {
+            if close == b'}' {
+                next = member_value(bytes, next, &mut strings)?;
+            }
+            let end = match next {
+                (b'"', at) => strings.end(bytes, at + 1)?,
+                (open @ (b'{' | b'['), at) => {
+                    close = closing(open);
+                    nesting.open(close == b'}');
+                    next = token(bytes, at + 1);
+                    is_empty = next.0 == close;
+                    continue;
+                }
+                (_, at) => scalar_end(bytes, at)?,
+            };
+            next = token(bytes, end);
+        }
+        while next.0 != b',' {
+            if next.0 != close {
+                return Err(NotJson(next.1));
             }
             match nesting.close() {
-                None => return Ok((at + 1, nesting.deepest)),
-                Some(outer) => object = outer,
+                None => return Ok((next.1 + 1, nesting.deepest)),
+                Some(is_object) => close = if is_object { b'}' } else { b']' },
             }
-            at = skip_space(bytes, at + 1);
+            next = token(bytes, next.1 + 1);
         }
-        at = skip_space(bytes, at + 1);
-        if bytes.get(at) == Some(&closing(object)) {
-            return Err(NotJson(at));
+        next = token(bytes, next.1 + 1);
+        if next.0 == close {
+            return Err(NotJson(next.1));
+        }
+        is_empty = false;
+    }
+}
+
+/// The first byte from `at` on that is no white space, and its place; a control character, which begins no token, at the end.
+#[inline]
+fn token(bytes: &[u8], at: usize) -> (u8, usize) {
+    match bytes.get(at) {
+        Some(&byte) if byte > b' ' => (byte, at),
+        _ => {
+            let at = skip_space(bytes, at);
+            (bytes.get(at).copied().unwrap_or_default(), at)
         }
     }
 }
 
 #[inline]
-const fn closing(object: bool) -> u8 {
-    if object { b'}' } else { b']' }
+const fn closing(open: u8) -> u8 {
+    if open == b'{' { b'}' } else { b']' }
 }
 
-/// Scans a member's name and colon; gives the start of its value.
+/// Scans a member's name and colon; gives the beginning of its value.
 #[inline]
-fn member_value(bytes: &[u8], at: usize) -> Result<usize, NotJson> {
-    if bytes.get(at) != Some(&b'"') {
+fn member_value(
+    bytes: &[u8],
+    (quote, at): (u8, usize),
+    strings: &mut Strings,
+) -> Result<(u8, usize), NotJson> {
+    if quote != b'"' {
         return Err(NotJson(at));
     }
-    let colon = skip_space(bytes, string_end(bytes, at + 1)?);
-    if bytes.get(colon) != Some(&b':') {
-        return Err(NotJson(colon));
+    let (colon, at) = token(bytes, strings.end(bytes, at + 1)?);
+    if colon != b':' {
+        return Err(NotJson(at));
     }
-    Ok(skip_space(bytes, colon + 1))
+    Ok(token(bytes, at + 1))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::thinned;
+
+    /// Strings of every length at every place of a block, plain and with escape sequences, cut everywhere: containers end where
+    /// serde_json ends them.
+    #[test]
+    fn containers_end_where_serde_json_ends_them() {
+        for distance in (0..150).step_by(thinned(7).max(3)) {
+            let run = "a".repeat(distance);
+            for piece in [
+                "\"\"",
+                "\"b\\\"\"",
+                "\"\\u00e9\"",
+                "[]",
+                "{}",
+                "1",
+                "\"\n\"",
+                "\"\\x\"",
+            ] {
+                let text = format!(
+                    r#"{{"{run}":"{run}", "b":[{piece},"{run}"],"{run}c": {{"d":{piece}}}}}"#
+                );
+                let is_json = serde_json::from_str::<serde::de::IgnoredAny>(&text).is_ok();
+                let end = value_end(format!("{text}]").as_bytes(), 0);
+                assert_eq!(end.ok(), is_json.then_some(text.len()), "{text}");
+                for length in (1..text.len()).step_by(thinned(13).max(5)) {
+                    let cut = &text.as_bytes()[..length];
+                    assert!(value_end(cut, 0).is_err(), "{text} {length}");
+                }
+            }
+        }
+    }
 
     /// A walk that looks at one byte after the other (RFC 8259 section 7).
     fn walk(bytes: &[u8]) -> Result<usize, NotJson> {
