@@ -8,8 +8,8 @@ use std::borrow::Cow;
 use mcp_exact_revisions::Side;
 use mcp_exact_wire::{Decode, DecodeError, ErrorObject, Json, MessageKind, Violations, from_str};
 
-use crate::generated::{KnownRevision, PATHS};
 use crate::interpreter::Conversion;
+use crate::generated::{KnownRevision, PATHS};
 use crate::loss::{Noted, Refused};
 use crate::node::Node;
 use crate::place::Pointers;
@@ -349,7 +349,7 @@ impl Way {
         for (at, edge) in edges.iter().enumerate() {
             conversion.step = (self.revision(at), self.revision(at + 1));
             if let Err(refusal) = conversion.convert(node, edge.op(self.up)) {
-                let pointers = Pointers::find(text, std::iter::once(&refusal.place));
+                let pointers = Pointers::find(text, std::iter::once(&refusal.place), &[]);
                 return Err(Refused::new(pointers.of(&refusal.place), refusal.reason));
             }
         }

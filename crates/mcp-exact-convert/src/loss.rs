@@ -7,7 +7,6 @@ use std::fmt;
 
 use crate::KnownRevision;
 use crate::place::{Place, Pointers};
-use crate::report::Subjects;
 
 /// What happened to a member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -133,15 +132,15 @@ impl Noted {
         std::iter::once(&self.place).chain(&self.inside)
     }
 
-    /// The loss with pointers.
-    pub fn into_loss(self, pointers: &Pointers, subjects: &Subjects) -> Loss {
+    /// The loss with pointers; `subject` says what the value at one is about.
+    pub fn into_loss(self, pointers: &Pointers, subject: impl Fn(&str) -> Option<String>) -> Loss {
         let reason = match &self.inside {
             None => self.reason,
             Some(inside) => format!("{} at {}", self.reason, pointers.of(inside)).into(),
         };
         let pointer = pointers.of(&self.place);
         Loss {
-            subject: subjects.of(&pointer),
+            subject: subject(&pointer),
             pointer,
             kind: self.kind,
             revision: self.revision,

@@ -429,7 +429,7 @@ fn below(base: usize, offset: usize) -> usize {
 }
 
 fn read_members(text: &str, base: usize) -> Option<Vec<Member<'_>>> {
-    let mut r = Reader::new(text);
+    let mut r = Reader::of_checked(text);
     if r.kind() != Ok(Kind::Object) {
         return None;
     }
@@ -445,7 +445,7 @@ fn read_members(text: &str, base: usize) -> Option<Vec<Member<'_>>> {
 }
 
 fn read_items(text: &str, base: usize) -> Option<Vec<Node<'_>>> {
-    let mut r = Reader::new(text);
+    let mut r = Reader::of_checked(text);
     let mut items = Vec::new();
     let mut more = r.begin_array().ok()?;
     while more {

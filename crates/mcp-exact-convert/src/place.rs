@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use mcp_exact_wire::spans::value_end;
 use mcp_exact_wire::{MAX_POINTER, from_str};
 
 /// A place in the input, or beside something in it.
@@ -16,27 +17,148 @@ pub struct Place {
     pub below: String,
 }
 
-/// The pointers of values by where they begin.
-pub struct Pointers(BTreeMap<usize, String>);
+/// The pointers of values by where they begin, and the names of the things that they are in.
+#[derive(Default)]
+pub struct Pointers {
+    found: BTreeMap<usize, String>,
+    /// The names of items, by the pointers of the items.
+    names: BTreeMap<String, String>,
+}
+
+/// How many bytes of a name a report repeats.
+const MAX_NAME: usize = 128;
+
+/// How many levels of containers are tried to be passed over as a whole: each try may read their text once more.
+const MAX_LEAPS: usize = 4;
 
 impl Pointers {
-    /// Finds the pointers of all places.
-    pub fn find<'p>(text: &str, places: impl Iterator<Item = &'p Place>) -> Self {
-        let mut found: BTreeMap<usize, String> =
-            places.map(|place| (place.at, String::new())).collect();
-        if found.keys().next_back().is_some_and(|last| *last > 0) {
-            walk(text, &mut found);
+    /// Finds the pointers of all places. Of each item of a list that has one of them, and is a member of the whole value by
+    /// one of the names in `lists`, it also finds the name.
+    pub fn find<'p>(
+        text: &str,
+        places: impl Iterator<Item = &'p Place>,
+        lists: &[(&str, &str)],
+    ) -> Self {
+        let found = places.map(|place| (place.at, String::new())).collect();
+        let mut pointers = Self {
+            found,
+            ..Self::default()
+        };
+        if pointers
+            .found
+            .keys()
+            .next_back()
+            .is_some_and(|last| *last > 0)
+        {
+            pointers.walk(text, lists);
         }
-        Self(found)
+        pointers
     }
 
     /// The JSON pointer of a place; one of more than [`MAX_POINTER`] bytes is cut and ends in `…`.
     pub fn of(&self, place: &Place) -> String {
-        let above = self.0.get(&place.at).map_or("", String::as_str);
+        let above = self.found.get(&place.at).map_or("", String::as_str);
         let mut pointer = format!("{above}{}", place.below);
         cut(&mut pointer, MAX_POINTER);
         pointer
     }
+
+    /// The name of the item with a pointer.
+    pub fn name(&self, item: &str) -> Option<&str> {
+        self.names.get(item).map(String::as_str)
+    }
+
+    /// Walks through text that is JSON, and notes the pointer at each wanted offset. Passes over containers without one.
+    fn walk(&mut self, text: &str, lists: &[(&str, &str)]) {
+        let bytes = text.as_bytes();
+        let mut wanted: Vec<usize> = self.found.keys().rev().copied().collect();
+        let (mut pointer, mut levels) = (String::new(), Vec::new());
+        let (mut at, mut is_name, mut is_unnamed) = (0, false, false);
+        while let Some(byte) = bytes.get(at) {
+            while wanted.last().is_some_and(|next| at > *next) {
+                wanted.pop();
+            }
+            if wanted.is_empty() && !is_unnamed {
+                return;
+            }
+            let is_value = !matches!(
+                byte,
+                b' ' | b'\t' | b'\n' | b'\r' | b',' | b':' | b'}' | b']'
+            );
+            let is_wanted = wanted.last() == Some(&at) && is_value && !is_name;
+            if is_wanted {
+                // One byte more than the limit shows that there is more.
+                let mut end = pointer.len().min(MAX_POINTER + 1);
+                while !pointer.is_char_boundary(end) {
+                    end += 1;
+                }
+                self.found.insert(at, pointer[..end].to_owned());
+                wanted.pop();
+            }
+            match byte {
+                b'{' | b'[' => {
+                    let is_item = levels.len() == 2 && *byte == b'{' && is_item(&pointer, lists);
+                    if !(is_wanted && is_item)
+                        && (1..=MAX_LEAPS).contains(&levels.len())
+                        && let Some(end) = value_end(text, at)
+                        && wanted.last().is_none_or(|next| *next >= end)
+                    {
+                        at = end;
+                        continue;
+                    }
+                    is_unnamed |= is_item;
+                    is_name = *byte == b'{';
+                    levels.push(match is_name {
+                        true => Level::Object(pointer.len()),
+                        false => Level::Array(pointer.len(), 0),
+                    });
+                    if !is_name {
+                        pointer.push_str("/0");
+                    }
+                }
+                b'}' | b']' => {
+                    if let Some(Level::Object(length) | Level::Array(length, _)) = levels.pop() {
+                        pointer.truncate(length);
+                    }
+                    is_unnamed &= levels.len() > 2;
+                    is_name = false;
+                }
+                b',' => is_name = next_part(&mut levels, &mut pointer),
+                b'"' => {
+                    let end = string_end(bytes, at + 1);
+                    if is_name {
+                        push_name(&text[at..end], &mut pointer);
+                        is_name = false;
+                    } else if is_unnamed && levels.len() == 3 && pointer.ends_with("/name") {
+                        let item = pointer[..pointer.len() - "/name".len()].to_owned();
+                        if let Some(name) = short_name(&text[at..end]) {
+                            self.names.insert(item, name);
+                        }
+                        is_unnamed = false;
+                    }
+                    at = end;
+                    continue;
+                }
+                _ => {}
+            }
+            at += 1;
+        }
+    }
+}
+
+/// The string that a text is, cut to what a report repeats of a name.
+pub fn short_name(text: &str) -> Option<String> {
+    let mut name = from_str::<String>(text).ok()?;
+    cut(&mut name, MAX_NAME);
+    Some(name)
+}
+
+/// Returns true if a pointer is that of an item of one of some lists.
+fn is_item(pointer: &str, lists: &[(&str, &str)]) -> bool {
+    let list = pointer
+        .strip_prefix('/')
+        .and_then(|pointer| pointer.split_once('/'));
+    list.is_some_and(|(list, _)| lists.iter().any(|(name, _)| *name == list))
 }
 
 /// A container that is open.
@@ -45,60 +167,6 @@ enum Level {
     Object(usize),
     /// The same, and the index of the item.
     Array(usize, usize),
-}
-
-/// Walks through text that is JSON, and notes the pointer at each wanted offset.
-fn walk(text: &str, found: &mut BTreeMap<usize, String>) {
-    let bytes = text.as_bytes();
-    let mut wanted: Vec<usize> = found.keys().rev().copied().collect();
-    let (mut pointer, mut levels) = (String::new(), Vec::new());
-    let (mut at, mut is_name) = (0, false);
-    while let (Some(next), Some(byte)) = (wanted.last(), bytes.get(at)) {
-        let is_value = !matches!(
-            byte,
-            b' ' | b'\t' | b'\n' | b'\r' | b',' | b':' | b'}' | b']'
-        );
-        if at == *next && is_value && !is_name {
-            // One byte more than the limit shows that there is more.
-            let mut end = pointer.len().min(MAX_POINTER + 1);
-            while !pointer.is_char_boundary(end) {
-                end += 1;
-            }
-            found.insert(at, pointer[..end].to_owned());
-            wanted.pop();
-        } else if at > *next {
-            wanted.pop();
-            continue;
-        }
-        match byte {
-            b'{' => {
-                levels.push(Level::Object(pointer.len()));
-                is_name = true;
-            }
-            b'[' => {
-                levels.push(Level::Array(pointer.len(), 0));
-                pointer.push_str("/0");
-            }
-            b'}' | b']' => {
-                if let Some(Level::Object(length) | Level::Array(length, _)) = levels.pop() {
-                    pointer.truncate(length);
-                }
-                is_name = false;
-            }
-            b',' => is_name = next_part(&mut levels, &mut pointer),
-            b'"' => {
-                let end = string_end(bytes, at + 1);
-                if is_name {
-                    push_name(&text[at..end], &mut pointer);
-                    is_name = false;
-                }
-                at = end;
-                continue;
-            }
-            _ => {}
-        }
-        at += 1;
-    }
 }
 
 /// Moves on in the innermost container; true when a name comes next.
@@ -180,7 +248,7 @@ mod tests {
                 below: "/z".into(),
             })
             .collect();
-        let pointers = Pointers::find(text, places.iter());
+        let pointers = Pointers::find(text, places.iter(), &[]);
         for (place, expected) in places.iter().zip(expected) {
             assert_eq!(pointers.of(place), format!("{expected}/z"));
         }

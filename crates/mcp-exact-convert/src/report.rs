@@ -4,13 +4,10 @@
 
 use std::collections::HashMap;
 
-use mcp_exact_wire::{Kind, Reader, from_str};
+use mcp_exact_wire::{Kind, Reader};
 
 use crate::loss::{Loss, LossKind, Noted};
-use crate::place::{Place, Pointers, cut};
-
-/// How many bytes of a name a report repeats.
-const MAX_NAME: usize = 128;
+use crate::place::{Place, Pointers, short_name};
 
 /// The lists of things that have names, and what one of them is called.
 const LISTS: [(&str, &str); 4] = [
@@ -37,11 +34,12 @@ pub fn losses(notes: Vec<Noted>, text: &str, definition: &str) -> Vec<Loss> {
         return Vec::new();
     }
     let notes = without_repetition(notes);
-    let pointers = Pointers::find(text, notes.iter().flat_map(Noted::places));
-    let subjects = Subjects::find(text, definition);
-    let notes = notes.into_iter();
-    notes
-        .map(|note| note.into_loss(&pointers, &subjects))
+    let pointers = Pointers::find(text, notes.iter().flat_map(Noted::places), &LISTS);
+    let whole = whole(text, definition);
+    let subject = |pointer: &str| whole.clone().or_else(|| item(&pointers, pointer));
+    let losses = notes.into_iter();
+    losses
+        .map(|note| note.into_loss(&pointers, subject))
         .collect()
 }
 
@@ -79,88 +77,31 @@ fn is_below(place: &Place, of: &Place) -> bool {
     rest.is_some_and(|rest| rest.starts_with('/'))
 }
 
-/// The tools, prompts and resources of a text, by their places in it.
-pub(crate) enum Subjects {
-    None,
-    /// The text is about one.
-    One(String),
-    /// The text is a list of them: the member, what each is called, and their names.
-    List(&'static str, &'static str, Vec<Option<String>>),
-}
-
-impl Subjects {
-    fn find(text: &str, definition: &str) -> Self {
-        let thing = THINGS.iter().find(|thing| thing.0 == definition);
-        let (mut r, mut first) = (Reader::new(text), true);
-        if r.kind() != Ok(Kind::Object) {
-            return Self::None;
-        }
-        while let Ok(Some(member)) = r.open_member(&mut first) {
-            if let Some((_, what, name)) = thing {
-                if member.name == *name {
-                    return string(member.value)
-                        .map_or(Self::None, |name| Self::One(named(what, name)));
-                }
-            } else if let Some((list, what)) = LISTS.iter().find(|list| member.name == list.0) {
-                return Self::List(list, what, names(member.value));
-            }
-        }
-        Self::None
-    }
-
-    /// What the value at a pointer is, or is a part of.
-    pub fn of(&self, pointer: &str) -> Option<String> {
-        match self {
-            Self::None => None,
-            Self::One(name) => Some(name.clone()),
-            Self::List(list, what, names) => {
-                let rest = pointer.strip_prefix('/')?.strip_prefix(list)?;
-                let index = rest.strip_prefix('/')?.split('/').next()?;
-                let name = names.get(index.parse::<usize>().ok()?)?.clone()?;
-                Some(named(what, name))
-            }
-        }
-    }
-}
-
-fn named(what: &str, mut name: String) -> String {
-    cut(&mut name, MAX_NAME);
-    format!("{what} `{name}`")
-}
-
-fn string(text: &str) -> Option<String> {
-    from_str(text).ok()
-}
-
-/// The names of the items of a list.
-fn names(list: &str) -> Vec<Option<String>> {
-    let mut r = Reader::new(list);
-    let mut names = Vec::new();
-    let Ok(mut more) = r.begin_array() else {
-        return names;
-    };
-    while more {
-        let Ok(item) = r.raw() else {
-            return names;
-        };
-        names.push(name(item));
-        match r.next_item() {
-            Ok(next) => more = next,
-            Err(_) => return names,
-        }
-    }
-    names
-}
-
-fn name(item: &str) -> Option<String> {
-    let (mut r, mut first) = (Reader::new(item), true);
+/// What a text is about as a whole, by its name.
+fn whole(text: &str, definition: &str) -> Option<String> {
+    let (_, what, name) = THINGS.iter().find(|thing| thing.0 == definition)?;
+    let (mut r, mut first) = (Reader::of_checked(text), true);
     if r.kind() != Ok(Kind::Object) {
         return None;
     }
     while let Ok(Some(member)) = r.open_member(&mut first) {
-        if member.name == "name" {
-            return string(member.value);
+        if member.name == *name {
+            return short_name(member.value).map(|name| named(what, &name));
         }
     }
     None
+}
+
+/// The item of a list that the value at a pointer is, or is a part of.
+fn item(pointers: &Pointers, pointer: &str) -> Option<String> {
+    let mut ends = pointer.match_indices('/').map(|(at, _)| at).skip(1);
+    let list = pointer.get(1..ends.next()?)?;
+    let (_, what) = LISTS.iter().find(|known| known.0 == list)?;
+    let end = ends.next().unwrap_or(pointer.len());
+    Some(named(what, pointers.name(&pointer[..end])?))
+}
+
+/// What something is and what it is called.
+fn named(what: &str, name: &str) -> String {
+    format!("{what} `{name}`")
 }

@@ -82,8 +82,10 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A reader at the start of text that was scanned before, and found to be JSON.
-    pub(crate) fn of_checked(text: &'a str) -> Self {
+    /// A reader at the start of text that was scanned before, and found to be JSON. What it passes over it does not check
+    /// again. Outside semantic versioning.
+    #[doc(hidden)]
+    pub fn of_checked(text: &'a str) -> Self {
         Self {
             checked: true,
             ..Self::new(text)

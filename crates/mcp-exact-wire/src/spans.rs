@@ -7,6 +7,7 @@ use std::borrow::Cow;
 
 use crate::document::{DocumentRule, check_members, member_violation};
 use crate::error::Read;
+use crate::leap;
 use crate::object::{ObjectReader, Shape, duplicate_in, duplicate_name};
 use crate::reader::Reader;
 use crate::validate::{Path, Violations};
@@ -52,28 +53,43 @@ impl<'a> MemberReader<'a> {
     ///
     /// # Errors
     /// As decoding a type with these members.
-    #[inline]
+    #[inline(always)]
     pub fn next(&mut self, r: &mut Reader<'a>) -> Read<Option<MemberName<'a>>> {
         let Some(name_at) = r.next_member(&mut self.first)? else {
-            self.object.close(r)?;
-            return match duplicate_name(self.unknown.iter().map(|name| &**name)) {
-                None => Ok(None),
-                Some(name) => Err(duplicate_in(r, self.start, name)),
-            };
+            return self.close(r).map(|()| None);
         };
         if let Some(index) = self.object.plain_member(r, name_at) {
             r.colon()?;
             return self.known(r, name_at, index).map(Some);
         }
+        self.other(r, name_at).map(Some)
+    }
+
+    /// Ends the object.
+    #[inline]
+    fn close(&mut self, r: &mut Reader<'a>) -> Read<()> {
+        self.object.close(r)?;
+        if self.unknown.is_empty() {
+            return Ok(());
+        }
+        match duplicate_name(self.unknown.iter().map(|name| &**name)) {
+            None => Ok(()),
+            Some(name) => Err(duplicate_in(r, self.start, name)),
+        }
+    }
+
+    /// A member whose name is not known as it is spelt.
+    #[inline(never)]
+    fn other(&mut self, r: &mut Reader<'a>, name_at: usize) -> Read<MemberName<'a>> {
         let name = r.str()?;
         r.colon()?;
         if let Cow::Owned(text) = &name
             && let Some(index) = self.object.find(text)
         {
-            return self.known(r, name_at, index).map(Some);
+            return self.known(r, name_at, index);
         }
         self.unknown.push(name.clone());
-        Ok(Some(MemberName { index: None, name }))
+        Ok(MemberName { index: None, name })
     }
 
     #[inline]
@@ -225,6 +241,12 @@ impl<'a> Reader<'a> {
             value,
         }))
     }
+}
+
+/// The end of the value that begins at `at` in text that is JSON. Outside semantic versioning.
+#[doc(hidden)]
+pub fn value_end(text: &str, at: usize) -> Option<usize> {
+    leap::value_end(text.as_bytes(), at)
 }
 
 /// Checks a JSON Schema document by a table. Outside semantic versioning.
