@@ -3,7 +3,7 @@
 use mcp_exact_wire::spans::{check_document, check_document_member};
 use mcp_exact_wire::{DocumentRule, Path, Violations};
 
-use crate::interpreter::Conversion;
+use crate::conversion::Conversion;
 use crate::loss::Step;
 use crate::node::{Body, Node};
 

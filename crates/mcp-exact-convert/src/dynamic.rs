@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use mcp_exact_revisions::Side;
 use mcp_exact_wire::{Decode, DecodeError, ErrorObject, Json, MessageKind, Violations, from_str};
 
-use crate::interpreter::Conversion;
+use crate::conversion::Conversion;
 use crate::generated::{KnownRevision, PATHS};
 use crate::loss::{Noted, Refused};
 use crate::node::Node;

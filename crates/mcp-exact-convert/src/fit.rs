@@ -6,7 +6,8 @@ use std::borrow::Cow;
 
 use mcp_exact_wire::{Reader, from_str};
 
-use crate::interpreter::{Conversion, decode};
+use crate::conversion::Conversion;
+use crate::decode::decode;
 use crate::layout::{Definition, Layout, Type};
 use crate::loss::{LossKind, Step};
 use crate::node::{Body, Node};

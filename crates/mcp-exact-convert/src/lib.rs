@@ -30,6 +30,8 @@
 
 mod check;
 mod context;
+mod conversion;
+mod decode;
 mod document;
 mod dynamic;
 mod error;

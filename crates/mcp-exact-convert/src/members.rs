@@ -3,7 +3,8 @@
 
 use std::borrow::Cow;
 
-use crate::interpreter::{Conversion, decode_valid};
+use crate::conversion::Conversion;
+use crate::decode::decode_valid;
 use crate::layout::{Definition, Layout};
 use crate::loss::{LossKind, Refusal, Severity, Step};
 use crate::node::{Body, Fixed, Member, NOWHERE, Node};

@@ -9,7 +9,7 @@ use mcp_exact_revisions::{Lifecycle, Side};
 use mcp_exact_wire::{Revision, RevisionTypes};
 
 use crate::generated::{KnownRevision, METHODS};
-use crate::rows::{MethodRow, RevisionRow};
+use crate::rows::{MethodRow, RevisionRow, is_same};
 
 /// A marker of a revision that this crate converts to: `mcp_2025_06_18::V2025_06_18` and so on.
 ///
@@ -136,14 +136,4 @@ impl FromStr for KnownRevision {
     fn from_str(id: &str) -> Result<Self, UnknownRevision> {
         Self::parse(id).ok_or(UnknownRevision)
     }
-}
-
-/// Whether two identifiers are the same, for constants.
-pub(crate) const fn is_same(one: &str, other: &str) -> bool {
-    let (one, other) = (one.as_bytes(), other.as_bytes());
-    let mut at = 0;
-    while at < one.len() && at < other.len() && one[at] == other[at] {
-        at += 1;
-    }
-    at == one.len() && at == other.len()
 }

@@ -5,7 +5,6 @@
 use mcp_exact_revisions::Side;
 
 use crate::generated::{METHODS, METHODS_BY_LENGTH, REVISIONS};
-use crate::revision::is_same;
 
 /// The place of nothing.
 pub const NONE: u16 = u16::MAX;
@@ -189,4 +188,14 @@ impl RevisionRow {
 /// The place, unless it is [`NONE`].
 pub const fn some(place: u16) -> Option<u16> {
     if place == NONE { None } else { Some(place) }
+}
+
+/// Whether two names are the same, for constants.
+pub const fn is_same(one: &str, other: &str) -> bool {
+    let (one, other) = (one.as_bytes(), other.as_bytes());
+    let mut at = 0;
+    while at < one.len() && at < other.len() && one[at] == other[at] {
+        at += 1;
+    }
+    at == one.len() && at == other.len()
 }

@@ -3,7 +3,7 @@
 //! The generator writes the rules (`generated/rules.rs`) from the differences of the schemas and from
 //! `schema/conversions.toml`; `docs/conversions.md` lists them for readers. The interpreter is in `interpreter.rs`.
 
-use crate::interpreter::Conversion;
+use crate::conversion::Conversion;
 use crate::loss::Step;
 use crate::node::Node;
 

@@ -6,7 +6,7 @@ use mcp_exact_wire::{Decode, Defined, Encode, Revision, from_str, to_string};
 
 use crate::dynamic::{convert_type, counterpart};
 use crate::loss::Refused;
-use crate::rows::{RevisionRow, some};
+use crate::rows::{RevisionRow, is_same, some};
 use crate::{Context, KnownRevision};
 
 /// Converts a value to its counterpart in another revision. Pointers of losses lead into the JSON of the value.
@@ -134,9 +134,7 @@ const fn are_counterparts(from: Revision, name: &str, to: Revision, target: &str
         at = if up { at + 1 } else { at - 1 };
     }
     match place {
-        Some(found) => {
-            crate::revision::is_same(RevisionRow::at(end).definition(found).name, target)
-        }
+        Some(found) => is_same(RevisionRow::at(end).definition(found).name, target),
         None => false,
     }
 }

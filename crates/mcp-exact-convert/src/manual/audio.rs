@@ -3,7 +3,7 @@
 //! The resource has a URI of its own, so that the way back is exact. Other resources are left alone.
 
 use crate::LossKind;
-use crate::interpreter::Conversion;
+use crate::conversion::Conversion;
 use crate::loss::Step;
 use crate::node::{Member, NOWHERE, Node};
 

@@ -1,7 +1,7 @@
 //! Completion: at most a hundred values, which 2026-07-28 insists on.
 
 use crate::LossKind;
-use crate::interpreter::Conversion;
+use crate::conversion::Conversion;
 use crate::loss::Step;
 use crate::node::{NOWHERE, Node};
 

@@ -1,7 +1,7 @@
 //! Elicitation: enums with and without titles.
 
 use crate::LossKind;
-use crate::interpreter::Conversion;
+use crate::conversion::Conversion;
 use crate::loss::Step;
 use crate::node::{NOWHERE, Node};
 

@@ -1,7 +1,7 @@
 //! Resource links as text: 2025-03-26 has no such content.
 
 use crate::LossKind;
-use crate::interpreter::Conversion;
+use crate::conversion::Conversion;
 use crate::loss::Step;
 use crate::node::{Member, Node};
 

@@ -15,7 +15,7 @@ pub mod titles;
 pub mod urls;
 pub mod versions;
 
-use crate::interpreter::Conversion;
+use crate::conversion::Conversion;
 use crate::layout::{Definition, Type, Union};
 use crate::loss::Step;
 use crate::node::{Body, Node};

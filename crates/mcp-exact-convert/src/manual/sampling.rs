@@ -4,7 +4,7 @@ use mcp_exact_wire::Kind;
 
 use super::{item_definition, member_definition, variant_of};
 use crate::LossKind;
-use crate::interpreter::Conversion;
+use crate::conversion::Conversion;
 use crate::layout::{Definition, Type, Union};
 use crate::loss::Step;
 use crate::node::{Node, UNKNOWN};

@@ -1,7 +1,7 @@
 //! Property schemas that are true or false, which JSON Schema allows and the protocol only since 2026-07-28.
 
 use crate::LossKind;
-use crate::interpreter::Conversion;
+use crate::conversion::Conversion;
 use crate::loss::Step;
 use crate::node::{Body, Node};
 

@@ -1,7 +1,7 @@
 //! Task execution of tools, which no other revision than 2025-11-25 has.
 
 use crate::LossKind;
-use crate::interpreter::Conversion;
+use crate::conversion::Conversion;
 use crate::loss::Step;
 use crate::members::ABSENCE;
 use crate::node::Node;

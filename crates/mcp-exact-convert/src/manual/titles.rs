@@ -1,7 +1,7 @@
 //! Titles of tools: up to 2025-03-26 they stood in the annotations.
 
 use crate::LossKind;
-use crate::interpreter::Conversion;
+use crate::conversion::Conversion;
 use crate::loss::Step;
 use crate::node::{Member, Node};
 

@@ -1,7 +1,7 @@
 //! The id of elicitation by URL, which 2025-11-25 wants and 2026-07-28 does not have.
 
 use crate::LossKind;
-use crate::interpreter::Conversion;
+use crate::conversion::Conversion;
 use crate::loss::Step;
 use crate::node::{NOWHERE, Node};
 

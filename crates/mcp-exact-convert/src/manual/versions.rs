@@ -1,7 +1,7 @@
 //! The revision that `initialize` names: that of the message, so that it follows the message.
 
 use crate::LossKind;
-use crate::interpreter::Conversion;
+use crate::conversion::Conversion;
 use crate::loss::Step;
 use crate::node::Node;
 

@@ -1,0 +1,236 @@
+//! The state of a conversion that runs: where it is, what it lost, and what it refuses.
+//!
+//! Notes places in the input, whatever was moved. What happens to values is in `interpreter.rs` and the files beside it.
+
+use std::borrow::Cow;
+
+use mcp_exact_wire::MAX_POINTER;
+
+use crate::context::Known;
+use crate::loss::{LossKind, Noted, Refusal, Severity};
+use crate::node::{Body, NOWHERE, Node};
+use crate::place::{Place, push};
+use crate::{KnownRevision, Newer};
+
+/// A conversion that runs: what its caller knows, where it is, and what was lost so far.
+pub struct Conversion<'c, 't> {
+    known: &'c Known,
+    path: Vec<Frame<'t>>,
+    pub(crate) losses: Vec<Noted>,
+    /// The rule that runs: manual conversions find their step by it.
+    pub(crate) rule: u16,
+    /// The revisions of the step that runs.
+    pub(crate) step: (KnownRevision, KnownRevision),
+}
+
+/// A value on the way from the root to where the conversion is.
+struct Frame<'t> {
+    at: usize,
+    segment: Segment<'t>,
+}
+
+enum Segment<'t> {
+    Root,
+    Member(Cow<'t, str>),
+    Index(usize),
+}
+
+/// A state to go back to when a member turns out not to fit.
+pub(crate) struct Mark {
+    path: usize,
+    losses: usize,
+}
+
+impl<'c, 't> Conversion<'c, 't> {
+    pub(crate) fn new(known: &'c Known, at: usize, step: (KnownRevision, KnownRevision)) -> Self {
+        Self {
+            known,
+            path: vec![Frame {
+                at,
+                segment: Segment::Root,
+            }],
+            losses: Vec::new(),
+            rule: 0,
+            step,
+        }
+    }
+
+    /// What the caller knows.
+    pub(crate) fn known(&self) -> &'c Known {
+        self.known
+    }
+
+    /// Returns true if members of the newer revision stay as unknown members.
+    pub(crate) fn keeps_newer(&self) -> bool {
+        self.known.newer == Newer::KeepInExtra
+    }
+
+    // Where the conversion is.
+
+    pub(crate) fn enter(&mut self, name: impl Into<Cow<'t, str>>, at: usize) {
+        let segment = Segment::Member(name.into());
+        self.path.push(Frame { at, segment });
+    }
+
+    pub(crate) fn enter_index(&mut self, index: usize, at: usize) {
+        let segment = Segment::Index(index);
+        self.path.push(Frame { at, segment });
+    }
+
+    pub(crate) fn leave(&mut self) {
+        self.path.pop();
+    }
+
+    pub(crate) fn mark(&self) -> Mark {
+        Mark {
+            path: self.path.len(),
+            losses: self.losses.len(),
+        }
+    }
+
+    pub(crate) fn back_to(&mut self, mark: &Mark) {
+        self.path.truncate(mark.path);
+        self.losses.truncate(mark.losses);
+    }
+
+    /// Where the conversion is, as a place in the input.
+    pub(crate) fn place(&self) -> Place {
+        let known = self.path.iter().rposition(|frame| frame.at != NOWHERE);
+        let first = known.unwrap_or_default();
+        let mut below = String::new();
+        for frame in &self.path[first + 1..] {
+            // A longer pointer is cut anyway.
+            if below.len() > MAX_POINTER {
+                break;
+            }
+            match &frame.segment {
+                Segment::Root => {}
+                Segment::Member(name) => push(&mut below, name),
+                Segment::Index(index) => push(&mut below, &index.to_string()),
+            }
+        }
+        let at = self.path[first].at;
+        Place { at, below }
+    }
+
+    /// The place of a member of the value where the conversion is; `at` is where its value begins, when it is known.
+    pub(crate) fn place_of(&self, member: &str, at: usize) -> Place {
+        if at != NOWHERE {
+            return Place {
+                at,
+                below: String::new(),
+            };
+        }
+        let mut place = self.place();
+        push(&mut place.below, member);
+        place
+    }
+
+    // What it reports.
+
+    pub(crate) fn report(
+        &mut self,
+        place: Place,
+        kind: LossKind,
+        reason: impl Into<Cow<'static, str>>,
+    ) {
+        self.losses.push(Noted {
+            place,
+            revision: self.step.1,
+            kind,
+            reason: reason.into(),
+            inside: None,
+            stood: None,
+        });
+    }
+
+    /// Reports a member of the value where the conversion is.
+    pub(crate) fn record_loss(
+        &mut self,
+        member: &str,
+        at: usize,
+        kind: LossKind,
+        reason: impl Into<Cow<'static, str>>,
+    ) {
+        let place = self.place_of(member, at);
+        self.report(place, kind, reason);
+    }
+
+    /// Reports the value where the conversion is.
+    pub(crate) fn record_loss_here(
+        &mut self,
+        kind: LossKind,
+        reason: impl Into<Cow<'static, str>>,
+    ) {
+        let place = self.place();
+        self.report(place, kind, reason);
+    }
+
+    /// Reports a member that is dropped, and what was moved into it.
+    pub(crate) fn record_drop(
+        &mut self,
+        member: &str,
+        value: &Node<'t>,
+        reason: impl Into<Cow<'static, str>>,
+    ) {
+        let reason = reason.into();
+        self.record_moved(value, (value.at, end_of(value)), &reason);
+        self.record_loss(member, value.at, LossKind::Dropped, reason);
+        let stood = self.place_of(member, NOWHERE);
+        if let Some(note) = self.losses.last_mut() {
+            note.stood = Some(stood);
+        }
+    }
+
+    /// Reports what stands in a value and did not begin there.
+    fn record_moved(&mut self, value: &Node<'t>, own: (usize, usize), reason: &str) {
+        let below = |this: &mut Self, inner: &Node<'t>| {
+            let is_own =
+                inner.at == NOWHERE || own.0 == inner.at || (own.0..own.1).contains(&inner.at);
+            if is_own {
+                this.record_moved(inner, own, reason);
+            } else {
+                let place = Place {
+                    at: inner.at,
+                    below: String::new(),
+                };
+                this.report(place, LossKind::Dropped, reason.to_owned());
+            }
+        };
+        match &value.body {
+            Body::Object(_, members) => {
+                for member in members.iter().filter(|member| !member.value.is_removed()) {
+                    below(self, &member.value);
+                }
+            }
+            Body::Array(_, items) => {
+                for item in items {
+                    below(self, item);
+                }
+            }
+            Body::Text(_) | Body::Removed => {}
+        }
+    }
+
+    // What it refuses.
+
+    /// The refusal of the value where the conversion is; an optional member that holds it may be dropped instead.
+    pub(crate) fn mismatch(&self, reason: impl Into<Cow<'static, str>>) -> Box<Refusal> {
+        Refusal::new(self.place(), reason, Severity::Member)
+    }
+
+    /// The refusal of the whole message because of the value where the conversion is.
+    pub(crate) fn refused(&self, reason: impl Into<Cow<'static, str>>) -> Box<Refusal> {
+        Refusal::new(self.place(), reason, Severity::Message)
+    }
+}
+
+/// Where the text of a value ends in the input; its beginning when it has none there.
+fn end_of(node: &Node<'_>) -> usize {
+    let length = match &node.body {
+        Body::Object(text, _) | Body::Array(text, _) => text.len(),
+        Body::Text(text) => text.len(),
+        Body::Removed => 0,
+    };
+    node.at.saturating_add(length)
+}
