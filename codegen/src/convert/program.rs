@@ -163,7 +163,11 @@ impl<'i> Program<'i> {
                     .iter()
                     .map(|m| format!("{:?} {}", m.name, self.member_type(revision, m)))
                     .collect();
-                format!("object!({name:?}, {required}, {})", members.join(" "))
+                let closed = if definition.closed { "closed " } else { "" };
+                format!(
+                    "object!({closed}{name:?}, {required}, {})",
+                    members.join(" ")
+                )
             }
             Shape::Document(members) => {
                 let ir = self.irs[revision];
@@ -188,6 +192,7 @@ impl<'i> Program<'i> {
             .map(|v| self.type_place(revision, &v.value).to_string())
             .collect();
         let Dispatch {
+            values,
             string,
             number,
             boolean,
@@ -199,6 +204,10 @@ impl<'i> Program<'i> {
         } = &union.dispatch;
         let scalars = [string, number, boolean, null];
         let scalars: Vec<String> = scalars.map(|at| place_or_none(*at)).to_vec();
+        let (sets, valued): (Vec<String>, Vec<usize>) = values
+            .iter()
+            .map(|(set, variant)| (format!("&{set:?}"), *variant))
+            .unzip();
         let table = |dispatch: &ObjectDispatch| choice(name, dispatch);
         let items = match items {
             Some(items) => format!("Some(&{})", table(items)),
@@ -217,10 +226,11 @@ impl<'i> Program<'i> {
         let open = union.open_tag().unwrap_or_default();
         let role = role(self.irs[revision], name, open);
         format!(
-            "Definition::of({name:?}, Shape::Union(&Union {{ variants: &[{}], scalars: [{}], arrays: &{arrays:?}, \
-             items: {items}, objects: {objects}, open: {open:?}, role: UnionRole::{role:?} }}))",
+            "Definition::of({name:?}, Shape::Union(&Union {{ variants: &[{}], scalars: [{}], values: &[{}], valued: &{valued:?}, \
+             arrays: &{arrays:?}, items: {items}, objects: {objects}, open: {open:?}, role: UnionRole::{role:?} }}))",
             variants.join(","),
             scalars.join(","),
+            sets.join(","),
         )
     }
 
@@ -522,6 +532,9 @@ fn structure(
     places: &BTreeMap<(usize, &str), usize>,
 ) -> String {
     let mut out = definition.name.clone();
+    if definition.closed {
+        out.push_str(" closed");
+    }
     let value = |value: &Type| type_structure(ir, at, value, places);
     let write = |out: &mut String, member: &Member| {
         let held = match &member.value {

@@ -2,7 +2,7 @@
 //!
 //! Takes values that were read with everything taken apart.
 
-use mcp_exact_wire::spans::check_document;
+use mcp_exact_wire::spans::{check_document, report_additional};
 use mcp_exact_wire::{
     Number, Path, Violation, ViolationKind, Violations, check_format, check_max_items,
     check_maximum, check_min_items, check_minimum, from_str,
@@ -107,6 +107,12 @@ fn object(node: &Node<'_>, layout: &Layout, path: &Path<'_>, to: &mut Violations
     let Body::Object(_, members) = &node.body else {
         return;
     };
+    if layout.closed {
+        let others = members
+            .iter()
+            .filter(|member| layout.find(&member.name).is_none());
+        others.for_each(|member| report_additional(&path.member(&member.name), to));
+    }
     for (name, value) in layout.members.members.iter().zip(layout.types) {
         if let Some(member) = members.iter().find(|member| member.name == *name) {
             let path = path.member(name);

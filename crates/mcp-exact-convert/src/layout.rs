@@ -34,6 +34,8 @@ pub struct Layout {
     pub members: Members,
     /// The places of their types.
     pub types: &'static [u16],
+    /// Whether it allows no other members.
+    pub closed: bool,
 }
 
 /// A type of a value.
@@ -65,6 +67,9 @@ pub struct Union {
     pub variants: &'static [u16],
     /// The variants of strings, numbers, booleans and null.
     pub scalars: [u8; 4],
+    /// Strings that are told apart by their values, and the variant of each set; other strings are that of `scalars`.
+    pub values: &'static [&'static [&'static str]],
+    pub valued: &'static [u8],
     /// The variants of arrays; an empty array is the first one.
     pub arrays: &'static [u8],
     /// How several arrays are told apart by their first item.
@@ -146,9 +151,16 @@ pub const fn case(tag: Tag, has: u32, variant: u8) -> Case {
     Case { tag, has, variant }
 }
 
-/// An object: its name, a bit for each required member, and each member with the place of its type.
+/// An object: its name, a bit for each required member, and each member with the place of its type. One that allows no other
+/// members is `closed`.
 macro_rules! object {
-    ($name:literal, $required:literal, $($member:literal $type:literal)*) => {
+    ($name:literal, $($rest:tt)*) => {
+        object!(@false $name, $($rest)*)
+    };
+    (closed $name:literal, $($rest:tt)*) => {
+        object!(@true $name, $($rest)*)
+    };
+    (@$closed:literal $name:literal, $required:literal, $($member:literal $type:literal)*) => {
         Definition::of($name, Shape::Object(Layout {
             members: Members {
                 members: &[$($member),*],
@@ -159,6 +171,7 @@ macro_rules! object {
                 required: $required,
             },
             types: &[$($type),*],
+            closed: $closed,
         }))
     };
 }

@@ -501,12 +501,17 @@ fn pass_shape(r: &mut Reader<'_>, name: &'static str, shape: &'static Shape) -> 
 
 /// Which variant of a union the next value is.
 fn select(r: &mut Reader<'_>, name: &'static str, union: &'static Union) -> Read<u8> {
-    let has_only_objects = union.scalars == [NONE; 4] && union.arrays.is_empty();
+    let has_only_objects =
+        union.scalars == [NONE; 4] && union.arrays.is_empty() && union.values.is_empty();
     if !has_only_objects {
         let [string, number, boolean, null] = union.scalars;
         let variant = match r.kind()? {
             Kind::Object => return select_object(r, name, union),
             Kind::Array => return select_array(r, name, union),
+            Kind::String if !union.values.is_empty() => match r.pick_string(union.values)? {
+                Some(set) => union.valued[set],
+                None => string,
+            },
             Kind::String => string,
             Kind::Number => number,
             Kind::Boolean => boolean,

@@ -176,8 +176,9 @@ impl<T> Extra<T> {
     }
 }
 
-/// Reports a member that the schema of its object does not allow.
-pub(crate) fn report_additional(path: &Path<'_>, to: &mut Violations) {
+/// Reports a member that the schema of its object does not allow. Outside semantic versioning.
+#[doc(hidden)]
+pub fn report_additional(path: &Path<'_>, to: &mut Violations) {
     to.report(path, ViolationKind::AdditionalProperties, || {
         "the object allows no other members than its own".to_owned()
     });

@@ -7,6 +7,7 @@ use std::borrow::Cow;
 
 use crate::document::{DocumentRule, check_members, member_violation};
 use crate::error::Read;
+pub use crate::extra::report_additional;
 use crate::leap;
 use crate::object::{ObjectReader, Shape, duplicate_in, duplicate_name};
 use crate::reader::Reader;
