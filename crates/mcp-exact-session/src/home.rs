@@ -3,6 +3,8 @@
 //! Takes the text that the endpoints keep, converts it, and reports what that changed. A handler that is written for one revision
 //! thus serves peers of every revision. Never changes an endpoint.
 
+use std::borrow::Cow;
+
 use mcp_exact_convert::{
     Context, Home, KnownRevision, Loss, MessageKind, Refused, Role, Root, convert,
 };
@@ -353,30 +355,36 @@ where
     result.map(|text| decoded(text.as_deref().unwrap_or_default()))
 }
 
-/// A message with its parameters in the other revision.
-fn converted_call(
+/// A message with its parameters in the other revision; the message itself where they are the same there.
+fn converted_call<'c>(
     root: Root<'_>,
-    call: &Call,
+    call: &'c Call,
     way: (Revision, Revision),
     cx: Context,
     policy: LossPolicy,
-) -> Result<Converted<Call>, PeerError> {
+) -> Result<Converted<Cow<'c, Call>>, PeerError> {
     let text = call.params.as_ref().map(JsonObject::text);
     let params = converted(root, text, way, cx, policy)?;
-    params.map(|text| {
-        let mut call = call.clone();
-        call.params = text.map(|text| object(Some(text))).transpose()?;
-        Ok(call)
+    params.map(|converted| {
+        let params = match converted {
+            // The same text, not only an equal one: nothing was converted.
+            Some(Cow::Borrowed(same)) if text.is_some_and(|own| std::ptr::eq(own, same)) => {
+                return Ok(Cow::Borrowed(call));
+            }
+            None => None,
+            converted => Some(object(converted)?),
+        };
+        Ok(Cow::Owned(call.with_params(params)))
     })
 }
 
-fn converted(
+fn converted<'t>(
     root: Root<'_>,
-    text: Option<&str>,
+    text: Option<&'t str>,
     (from, to): (Revision, Revision),
     mut cx: Context,
     policy: LossPolicy,
-) -> Result<Converted<Option<String>>, PeerError> {
+) -> Result<Converted<Option<Cow<'t, str>>>, PeerError> {
     let known = |revision: Revision| {
         let unknown =
             || PeerError::internal(format!("the conversions of {revision} are not compiled in"));
@@ -384,7 +392,6 @@ fn converted(
     };
     let value = convert(root, text, known(from)?, known(to)?, &mut cx);
     let value = value.map_err(|refused| refusal(&refused))?;
-    let value = value.map(std::borrow::Cow::into_owned);
     if policy == LossPolicy::Refuse
         && let Some(loss) = cx.losses().iter().find(|loss| loss.kind.is_lossy())
     {
@@ -406,8 +413,13 @@ fn at(pointer: &str, words: String) -> PeerError {
     PeerError::invalid_params(words).with_data(data)
 }
 
-fn object(text: Option<String>) -> Result<JsonObject, PeerError> {
-    decoded(text.as_deref().unwrap_or("{}"))
+fn object(text: Option<Cow<'_, str>>) -> Result<JsonObject, PeerError> {
+    match text {
+        None => Ok(JsonObject::new()),
+        // What a conversion writes is JSON.
+        Some(Cow::Owned(text)) if text.starts_with('{') => Ok(JsonObject::from_checked_text(text)),
+        Some(text) => decoded(&text),
+    }
 }
 
 fn decoded<T: Decode>(text: &str) -> Result<T, PeerError> {

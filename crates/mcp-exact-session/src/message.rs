@@ -118,6 +118,16 @@ impl Call {
         }
     }
 
+    /// The same message with other parameters.
+    pub(crate) fn with_params(&self, params: Option<JsonObject>) -> Self {
+        Self {
+            method: self.method.clone(),
+            params,
+            places: None,
+            extra: self.extra.clone(),
+        }
+    }
+
     /// The member of the parameters.
     pub(crate) fn param(&self, name: &str) -> Option<JsonRef<'_>> {
         self.params.as_ref()?.view().find(name)

@@ -165,8 +165,9 @@ impl JsonObject {
         Self(Json::from_checked(text))
     }
 
-    /// The same text, owned already.
-    pub(crate) fn from_checked_text(text: String) -> Self {
+    /// The same text, owned already. Outside semantic versioning.
+    #[doc(hidden)]
+    pub fn from_checked_text(text: String) -> Self {
         Self(Json(text.into()))
     }
 
