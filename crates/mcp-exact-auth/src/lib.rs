@@ -8,6 +8,11 @@
     allow(rustdoc::broken_intra_doc_links)
 )]
 
+#[cfg(not(any(feature = "client", feature = "server")))]
+compile_error!(
+    "mcp-exact-auth is for clients or servers: enable its feature `client`, `server`, or both"
+);
+
 mod challenge;
 #[cfg(feature = "client")]
 pub mod client;

@@ -173,6 +173,7 @@ macro_rules! revisions {
         }
 
         impl<V: View> Negotiated<V> {
+            #[allow(unused_variables, reason = "without a feature, no revision has types")]
             fn decode(revision: Revision, from: V::Source<'_>) -> Result<Self, PeerError> {
                 match revision.as_str() {
                     $(

@@ -63,6 +63,12 @@
     allow(rustdoc::broken_intra_doc_links)
 )]
 
+#[cfg(all(
+    feature = "tls",
+    not(any(feature = "http-client", feature = "http-server"))
+))]
+compile_error!("TLS is for HTTP: enable the feature `http-client` or `http-server` beside `tls`");
+
 #[cfg_attr(not(any(feature = "tokio", feature = "blocking")), allow(dead_code))]
 mod clock;
 #[cfg(any(test, feature = "contract"))]
