@@ -134,7 +134,12 @@ const FILES: &[File] = &[
     File {
         path: "tests/fuzz/Cargo.toml",
         comment: ("# ", ""),
-        regions: &[("revision dependencies", plain_dependencies)],
+        regions: &[("revision dependencies", registry_dependencies)],
+    },
+    File {
+        path: "tests/fuzz/src/convert.rs",
+        comment: ("// ", ""),
+        regions: &[("revision definitions", fuzz_definitions)],
     },
     File {
         path: "tests/fuzz/src/lib.rs",
@@ -362,6 +367,18 @@ fn test_types(table: &str, revisions: &[Wired<'_>]) -> String {
 
 fn plain_dependencies(revisions: &[Wired<'_>]) -> String {
     lines(ids(revisions), |id| format!("mcp-{id}.workspace = true"))
+}
+
+fn registry_dependencies(revisions: &[Wired<'_>]) -> String {
+    lines(ids(revisions), |id| {
+        format!("mcp-{id} = {{ workspace = true, features = [\"registry\"] }}")
+    })
+}
+
+fn fuzz_definitions(revisions: &[Wired<'_>]) -> String {
+    lines(ids(revisions), |id| {
+        format!("    {}::DEFINITIONS,", library(id))
+    })
 }
 
 fn bench_dependencies(revisions: &[Wired<'_>]) -> String {

@@ -3,12 +3,14 @@
 //! The targets in `fuzz/` and the seeded runs in `tests/` call the same functions, so that a finding of one is a test of
 //! the other.
 
+mod convert;
 mod hostile;
 mod http;
 mod seen;
 mod session;
 mod sides;
 
+pub use convert::{agrees, conversion};
 pub use http::{http, responses};
 pub use session::{explore, session};
 

@@ -97,6 +97,11 @@ fn run(target: &str, property: fn(&[u8]), mutations: usize) {
 }
 
 #[test]
+fn conversions_do_no_harm() {
+    run("conversion", mcp_exact_tests_fuzz::conversion, 60_000);
+}
+
+#[test]
 fn messages_survive() {
     run("messages", mcp_exact_tests_fuzz::messages, 60_000);
 }

@@ -16,5 +16,6 @@ mod right_variant;
 mod round_trip;
 mod rules;
 mod schema_agreement;
+mod tables;
 mod unions;
 mod walk;

@@ -1,0 +1,51 @@
+//! The tables that conversions read by accept, refuse and validate what the types do: the same verdict, place and words for
+//! every definition of every revision.
+//! Takes seeded instances, mutants of each rule and texts that are cut; compares with the types, and judges nothing itself.
+
+use mcp_exact_convert::KnownRevision;
+use mcp_exact_tests_fuzz::agrees;
+use mcp_exact_tests_support::{Generator, Mutator, Rng, Style};
+
+use crate::revisions::revisions;
+
+const SEED: u64 = 20_260_728;
+
+/// How many instances of each definition are made.
+const INSTANCES: usize = 6;
+
+/// How many mutants of each instance.
+const MUTANTS: usize = 8;
+
+#[test]
+fn tables_decide_as_types_do() {
+    let mut texts = 0;
+    for revision in revisions() {
+        // An extension is no revision that conversions know.
+        let Some(known) = KnownRevision::parse(revision.id()) else {
+            continue;
+        };
+        let mut rng = Rng::new(SEED);
+        let document = revision.schema.document;
+        for definition in revision.types.definitions {
+            let mut generator = Generator::new(document, rng.fork());
+            let mut mutator = Mutator::new(document, rng.fork());
+            for _ in 0..INSTANCES {
+                let doc = generator.instance(definition.name);
+                let mutants = mutator.sample(definition.name, &doc, MUTANTS);
+                let mutants = mutants.into_iter().map(|mutant| mutant.doc);
+                for doc in mutants.chain([doc]) {
+                    let text = doc.write(Style::WILD, &mut rng);
+                    let mut cut = rng.below(text.len() + 1);
+                    while !text.is_char_boundary(cut) {
+                        cut -= 1;
+                    }
+                    agrees(definition, known, &text);
+                    agrees(definition, known, &text[..cut]);
+                    texts += 2;
+                }
+            }
+        }
+    }
+    println!("{texts} texts (seed {SEED})");
+    assert!(texts > 40_000, "{texts}");
+}

@@ -1,0 +1,97 @@
+//! Conversions: the tables read and check as the types do, and no text breaks the interpreter.
+
+use mcp_exact_convert::{Context, KnownRevision, Newer, check_type, convert_type, violations};
+use mcp_exact_wire::{Definition, Json, MAX_POINTER, from_str};
+
+/// The definitions of each revision by name, oldest revision first.
+const REVISIONS: &[&[Definition]] = &[
+    // @generated revision definitions: begin
+    mcp_2024_11_05::DEFINITIONS,
+    mcp_2025_03_26::DEFINITIONS,
+    mcp_2025_06_18::DEFINITIONS,
+    mcp_2025_11_25::DEFINITIONS,
+    mcp_2026_07_28::DEFINITIONS,
+    // @generated revision definitions: end
+];
+
+/// A conversion as its line says: the name of a definition, the place of a revision and of another one, and a digit for what
+/// the caller wants; then a text. What the line does not say is taken from its bytes.
+pub fn conversion(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else {
+        return;
+    };
+    let (line, text) = text.split_once('\n').unwrap_or((text, "{}"));
+    let mut words = line.split(' ');
+    let name = words.next().unwrap_or_default();
+    let mut number = |limit: usize| -> usize {
+        let word = words.next().unwrap_or_default();
+        let sum = || word.bytes().map(usize::from).sum::<usize>();
+        word.parse().unwrap_or_else(|_| sum()) % limit
+    };
+    let (from, to) = (number(REVISIONS.len()), number(REVISIONS.len()));
+    let wanted = number(8);
+    let definitions = REVISIONS[from];
+    let named = definitions
+        .iter()
+        .find(|definition| definition.name == name);
+    let sum: usize = name.bytes().map(usize::from).sum();
+    let definition = named.unwrap_or(&definitions[sum % definitions.len()]);
+    agrees(definition, KnownRevision::ALL[from], text);
+    does_no_harm(definition.name, (from, to), wanted, text);
+}
+
+/// The tables accept and refuse what the type does, with the same words at the same place, and find the same violations.
+pub fn agrees(definition: &Definition, of: KnownRevision, text: &str) {
+    let name = definition.name;
+    let typed = (definition.inspect)(text.as_bytes());
+    let checked = check_type(name, text, of);
+    match (&typed, &checked) {
+        (Ok(_), Ok(())) => {}
+        (Err(error), Err(refused)) => {
+            assert_eq!(error.pointer(), refused.pointer(), "{of} {name}: {text}");
+            let reason = format!("no `{name}`: {}", error.detail());
+            assert_eq!(reason, refused.reason(), "{of} {name}: {text}");
+        }
+        (typed, checked) => panic!("{of} {name}: {text}\n{typed:?}\n{checked:?}"),
+    }
+    let found = violations(name, text, of).ok();
+    let expected = typed.ok().map(|typed| typed.violations);
+    assert_eq!(found, expected, "{of} {name}: {text}");
+}
+
+/// What comes out is of its type, and neither it nor what is said of it is out of proportion to what went in.
+fn does_no_harm(name: &str, (from, to): (usize, usize), wanted: usize, text: &str) {
+    let (from, to) = (KnownRevision::ALL[from], KnownRevision::ALL[to]);
+    let mut cx = Context::new();
+    if wanted & 1 != 0 {
+        cx = cx.newer(Newer::KeepInExtra);
+    }
+    if wanted & 2 != 0 {
+        cx = cx.request_id("an id");
+    }
+    if wanted & 4 != 0 {
+        cx = cx.has_read_input();
+    }
+    let way = format!("{from} to {to} {name}: {text}");
+    match convert_type(name, text, from, to, &mut cx) {
+        Ok(out) => {
+            let is_json = from_str::<Json>(&out).is_ok();
+            assert!(is_json || *out == *text, "{way}\n{out}");
+            assert!(out.len() <= 16 * text.len() + 4_096, "{way}\n{out}");
+            if is_json && check_type(name, text, from).is_ok() {
+                let target = mcp_exact_convert::counterpart(name, from, to).expect("it converted");
+                let checked = check_type(target, &out, to);
+                assert!(checked.is_ok(), "{way}\n{out}\n{checked:?}");
+            }
+        }
+        Err(refused) => {
+            assert!(!refused.reason().is_empty(), "{way}");
+            assert!(refused.pointer().len() <= MAX_POINTER + 3, "{way}");
+        }
+    }
+    assert!(cx.losses().len() <= 4 * text.len() + 64, "{way}");
+    for loss in cx.losses() {
+        assert!(!loss.reason.is_empty(), "{way}");
+        assert!(loss.pointer.len() <= MAX_POINTER + 3, "{way}");
+    }
+}
