@@ -2,8 +2,13 @@
 
 use std::hint::black_box;
 
-use bench_record::{Row, repeated, take_turns};
+use std::time::Duration;
+
+use bench_record::{Row, repeated};
 use mcp_exact_convert::{Context, KnownRevision, convert_type};
+
+/// The most that a conversion of 4 MB may take.
+const LIMIT: Duration = Duration::from_millis(100);
 
 const A: KnownRevision = KnownRevision::V2024_11_05;
 const B: KnownRevision = KnownRevision::V2025_03_26;
@@ -133,6 +138,52 @@ const KINDS: &[Kind] = &[
         ],
     },
     Kind {
+        what: "rules that are broken twice",
+        definition: "Tool",
+        way: (C, E),
+        parts: [
+            r##"{"name":"a","inputSchema":{"type":"object","##,
+            r##""$schema":"x","$schema":#"##,
+            "}}",
+        ],
+    },
+    Kind {
+        what: "names that are no text",
+        definition: "CallToolRequestParams",
+        way: (A, E),
+        parts: [r#"{"name":"a","_meta":{"#, r#""\ud800#":1"#, "}}"],
+    },
+    Kind {
+        what: "deep JSON",
+        definition: "CallToolRequestParams",
+        way: (E, A),
+        parts: [
+            r##"{"name":"a","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}},"arguments":{"a":[0,"##,
+            "[[[[[[[[{\"#\":0}]]]]]]]]",
+            "]}}",
+        ],
+    },
+    Kind {
+        what: "links that are not known",
+        definition: "CallToolResult",
+        way: (A, E),
+        parts: [
+            r##"{"content":["##,
+            r##"{"name":"n#","uri":"a:b","size":"x","annotations":{"audience":["robot"]},"type":"resource_link"}"##,
+            "]}",
+        ],
+    },
+    Kind {
+        what: "messages that are not split",
+        definition: "CreateMessageRequestParams",
+        way: (E, A),
+        parts: [
+            r##"{"maxTokens":1,"messages":["##,
+            r##"{"role":"user","content":{"type":"text","text":"#","_meta":{}}}"##,
+            "]}",
+        ],
+    },
+    Kind {
         what: "plain text blocks",
         definition: "CallToolResult",
         way: (B, E),
@@ -144,21 +195,32 @@ const KINDS: &[Kind] = &[
     },
 ];
 
-/// A row for each kind: one conversion of 10 MB next to ten of 1 MB.
+/// Two rows for each kind: one conversion of 10 MB next to ten of 1 MB, and one of 4 MB next to what one may take.
 pub fn rows(word: Option<&str>) -> Vec<Row> {
     let wanted = |kind: &&Kind| word.is_none_or(|word| kind.what.contains(word));
-    KINDS.iter().filter(wanted).map(row).collect()
+    KINDS.iter().filter(wanted).flat_map(kind_rows).collect()
 }
 
-fn row(kind: &Kind) -> Row {
-    let (short, long) = (text(kind, 1_000_000), text(kind, 10_000_000));
-    let ten = || (0..10).for_each(|_| run(kind, &short));
-    Row {
+fn kind_rows(kind: &Kind) -> [Row; 2] {
+    let [short, middle, long] = [1, 4, 10].map(|size| text(kind, size * 1_000_000));
+    let least = |text: &str, times: usize, runs: usize| {
+        let mut all = repeated(|| (0..times).for_each(|_| run(kind, text)));
+        let runs = (0..runs).map(|_| all(1));
+        runs.min().unwrap_or_default()
+    };
+    let linear = Row {
         what: format!("10 MB of {}", kind.what),
         base: "ten times 1 MB",
         demanded: Some(1.5),
-        cost: take_turns(1, repeated(ten), repeated(|| run(kind, &long))),
-    }
+        cost: (least(&short, 10, 4), least(&long, 1, 4)),
+    };
+    let limit = Row {
+        what: format!("4 MB of {}", kind.what),
+        base: "the limit",
+        demanded: Some(1.0),
+        cost: (LIMIT, least(&middle, 1, 4)),
+    };
+    [linear, limit]
 }
 
 fn run(kind: &Kind, text: &str) {

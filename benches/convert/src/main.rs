@@ -1,16 +1,20 @@
-//! What a conversion costs, next to what one has to do anyway: looking at the message, or decoding it.
+//! What a conversion costs, next to what one has to do anyway: looking at the message, or decoding it; and a request by the
+//! types of another revision next to those of its own.
 //!
 //! Each line is measured by interleaved rounds in one run; the smallest CPU time of a round counts. Prints a table, and
 //! writes it to a page with `--markdown`; the ratios are what the project demands of itself. `--linear [WORD]` measures long
 //! inputs instead, those whose kind has the word.
 
+mod home;
 mod linear;
 
 use std::hint::black_box;
 
 use bench_record::{Row, repeated, report, take_turns};
 use mcp_2024_11_05 as oldest;
+use mcp_2025_11_25::V2025_11_25;
 use mcp_2026_07_28 as newest;
+use mcp_2026_07_28::V2026_07_28;
 use mcp_exact_convert::{Context, KnownRevision, MessageKind, Role, Root, convert, convert_as};
 use mcp_exact_wire::{Look, from_str, to_string};
 
@@ -21,6 +25,8 @@ fn main() -> std::io::Result<()> {
         pass_through("a prompt", &request("prompts/get", prompt)),
         pass_through("a call of 300 B", &request("tools/call", &call(200))),
         pass_through("a call of 100 kB", &request("tools/call", &call(100_000))),
+        home::row::<V2025_11_25>("a call of 2 kB", &request("tools/call", &call(1_800))),
+        home::row::<V2026_07_28>("a call of 2 kB", &request("tools/call", &call(1_800))),
         typed(&tools(200)),
         text(&tools(200), KnownRevision::V2026_07_28, "four steps", 1.0),
         text(&tools(200), KnownRevision::V2025_03_26, "one step", 0.6),

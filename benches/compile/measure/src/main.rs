@@ -27,7 +27,9 @@ const LIBRARIES: &[(&str, u32)] = &[
     ("mcp-2025-06-18", DEMANDED),
     ("mcp-revisions", DEMANDED),
     ("mcp-exact-convert", 1),
+    ("mcp-exact-stdio", 1),
     ("rmcp", 1),
+    ("rmcp-stdio", 1),
     ("rust-mcp-schema", DEMANDED),
     ("codex-mcp-types", 1),
 ];

@@ -67,6 +67,11 @@ pub fn verdicts(costs: &[Cost]) -> Vec<Verdict> {
     let base = cost("serde-json");
     // What a library costs over the baseline.
     let over = |library: &str, of: fn(&Cost) -> f64| Some(of(cost(library)?) - of(base?));
+    // A server for all revisions beside one on rmcp for the same tools.
+    let server = |of: fn(&Cost) -> f64| {
+        let limit = 0.6 * of(cost("rmcp-stdio")?);
+        Some((of(cost("mcp-exact-stdio")?), limit))
+    };
     let less_than_peer =
         |of: fn(&Cost) -> f64| Some((over("mcp-revisions", of)?, over("rust-mcp-schema", of)?));
     vec![
@@ -86,6 +91,24 @@ pub fn verdicts(costs: &[Cost]) -> Vec<Verdict> {
             demand: "small stripped program of one revision, kB over serde_json",
             measured: over("mcp-2025-06-18", |cost| cost.size as f64 / 1e3)
                 .map(|size| (size, 200.0)),
+        },
+        Verdict {
+            demand: "release, s over serde_json: raw conversion between all revisions",
+            measured: over("mcp-exact-convert", |cost| cost.release.as_secs_f64())
+                .map(|time| (time, 12.0)),
+        },
+        Verdict {
+            demand: "stripped program with raw conversion, kB over serde_json",
+            measured: over("mcp-exact-convert", |cost| cost.size as f64 / 1e3)
+                .map(|size| (size, 600.0)),
+        },
+        Verdict {
+            demand: "release, s: server for all revisions beside 0.6 of one on rmcp",
+            measured: server(|cost| cost.release.as_secs_f64()),
+        },
+        Verdict {
+            demand: "stripped program, kB: server for all revisions beside 0.6 of one on rmcp",
+            measured: server(|cost| cost.size as f64 / 1e3),
         },
     ]
 }
@@ -166,6 +189,7 @@ mod tests {
         let words = |costs: &[Cost]| {
             verdicts(costs)
                 .iter()
+                .take(4)
                 .map(Verdict::word)
                 .collect::<Vec<_>>()
         };
@@ -174,6 +198,18 @@ mod tests {
         assert_eq!(words(&costs), ["ok", "ok", "ok", "MISS"]);
         costs[3].dev = Duration::from_secs(4);
         assert_eq!(words(&costs), ["ok", "MISS", "ok", "MISS"]);
+    }
+
+    #[test]
+    fn servers_are_compared_with_those_of_the_peer() {
+        let costs = [
+            cost("serde-json", 1, 400_000),
+            cost("mcp-exact-stdio", 5, 700_000),
+            cost("rmcp-stdio", 9, 1_000_000),
+        ];
+        let verdicts = verdicts(&costs);
+        let words = verdicts.iter().rev().take(2).map(Verdict::word);
+        assert_eq!(words.collect::<Vec<_>>(), ["MISS", "ok"]);
     }
 
     #[test]

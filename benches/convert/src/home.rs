@@ -1,0 +1,49 @@
+//! A request by the types of a revision that the program has chosen, next to the same request by those of the revision that
+//! its client speaks.
+
+use std::hint::black_box;
+
+use bench_record::{Row, repeated, take_turns};
+use mcp_exact_convert::Home;
+use mcp_exact_session::{
+    Binding, FrameContext, Identity, IncomingRequest, LossPolicy, ServerConfig, ServerEndpoint,
+    ServerEvent, StreamId, Time,
+};
+
+const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"client","version":"1"}}}"#;
+const INITIALIZED: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
+
+/// A call of a client of 2025-06-18, for a program that is written for the revision `H`.
+pub fn row<H: Home>(name: &str, call: &str) -> Row {
+    let request = received(call);
+    let own = || drop(black_box(request.typed().expect("a call")));
+    let home = || {
+        let home = request.typed_as::<H>(LossPolicy::Report);
+        drop(black_box(home.expect("a call of the other revision")));
+    };
+    Row {
+        what: format!("home view, {}, of {name}", H::REVISION.as_str()),
+        base: "its own",
+        demanded: Some(1.3),
+        cost: take_turns(2_000, repeated(own), repeated(home)),
+    }
+}
+
+/// The request as a server's endpoint hands it out.
+fn received(call: &str) -> IncomingRequest<()> {
+    let mut config = ServerConfig::new(Identity::new("server", "1"));
+    config.capabilities = r#"{"tools":{}}"#.parse().expect("an object");
+    let settings = config.build().expect("a configuration");
+    let mut server = ServerEndpoint::new(settings, Binding::Duplex, Time::ZERO);
+    for frame in [INITIALIZE, INITIALIZED, call] {
+        let with = FrameContext::new(());
+        let received = server.receive(StreamId::DUPLEX, frame.as_bytes(), with, Time::ZERO);
+        received.expect("an open stream");
+    }
+    while let Some(event) = server.poll_event() {
+        if let ServerEvent::Request(request) = event {
+            return request;
+        }
+    }
+    panic!("no request was received");
+}
