@@ -340,6 +340,8 @@ struct Tally {
     same: usize,
     differing: usize,
     documented: usize,
+    /// How many differ in what.
+    classes: BTreeMap<&'static str, usize>,
     examples: BTreeMap<String, (usize, String)>,
 }
 
@@ -352,6 +354,9 @@ fn check(files: &[String]) -> io::Result<()> {
     }
     for (what, (count, example)) in &tally.examples {
         println!("{count} × {what}\n{example}\n");
+    }
+    for (class, count) in &tally.classes {
+        println!("{count} with {class}");
     }
     let Tally {
         same,
@@ -384,7 +389,12 @@ fn compare(line: &str, tally: &mut Tally) {
     };
     let (before, after) = (&case[7], now.run());
     let input = case[6].as_str();
-    match difference(before, &after, input) {
+    let difference = difference(before, &after, input);
+    if let Some(class) = difference {
+        *tally.classes.entry(class).or_default() += 1;
+    }
+    match difference {
+        Some(OTHER_WORDS) => tally.documented += 1,
         Some("another refusal") if is_documented(&now) => tally.documented += 1,
         None => tally.same += 1,
         Some(what) => {
@@ -408,24 +418,27 @@ fn is_documented(case: &Case<'_>) -> bool {
     case.name == "ClientNotification" && case.to.as_str() == "2026-07-28"
 }
 
+/// The same outcome in other words, which say since then what a peer sees of it.
+const OTHER_WORDS: &str = "other words";
+
 /// What differs between two outcomes; outputs are compared as JSON, losses whatever their order.
 fn difference(before: &Value, after: &Value, input: Option<&str>) -> Option<&'static str> {
     let refused = |outcome: &Value| outcome[0] == "refused";
     match (refused(before), refused(after)) {
         (true, true) if before == after => return None,
+        (true, true) if before[1] == after[1] => return Some(OTHER_WORDS),
         (true, true) => return Some("another refusal"),
         (true, false) => return Some("was refused"),
         (false, true) => return Some("is refused now"),
         _ => {}
     }
-    let parts = |outcome: &Value| -> (Option<String>, Vec<String>) {
+    let parts = |outcome: &Value| -> (Option<String>, Vec<Value>) {
         let (output, losses) = match outcome[0] == "same" {
             true => (input.map(str::to_owned), &outcome[1]),
             false => (outcome[1].as_str().map(str::to_owned), &outcome[2]),
         };
-        let losses = losses.as_array().into_iter().flatten();
-        let mut losses: Vec<String> = losses.map(Value::to_string).collect();
-        losses.sort_unstable();
+        let mut losses = losses.as_array().cloned().unwrap_or_default();
+        losses.sort_by_cached_key(Value::to_string);
         (output, losses)
     };
     let ((old, old_losses), (new, new_losses)) = (parts(before), parts(after));
@@ -440,7 +453,19 @@ fn difference(before: &Value, after: &Value, input: Option<&str>) -> Option<&'st
     if !same_json {
         return Some("another output");
     }
-    (old_losses != new_losses).then_some("other losses")
+    // Pointer and kind of each.
+    let what = |losses: &[Value]| -> Vec<(String, String)> {
+        let parts = |loss: &Value| (loss[0].to_string(), loss[1].to_string());
+        losses.iter().map(parts).collect()
+    };
+    match (
+        old_losses == new_losses,
+        what(&old_losses) == what(&new_losses),
+    ) {
+        (true, _) => None,
+        (false, true) => Some(OTHER_WORDS),
+        (false, false) => Some("other losses"),
+    }
 }
 
 /// JSON without white space, its members sorted, its strings unescaped, its numbers as they are written. Members may be
