@@ -17,7 +17,7 @@ use mcp_exact_session::{
 };
 use mcp_exact_transport::{PendingRequest, RequestContext, ServerHandle};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 use crate::bridge::{Options, Shared};
 use crate::relay;
@@ -25,8 +25,16 @@ use crate::tools::KnownTools;
 use crate::translate::{Losses, Way, newest};
 use crate::upstream::{ClientSide, Connection, Question, Receiver};
 
-/// Name of the question that a server of an older revision has asked.
-const QUESTION: &str = "question";
+/// Questions that are asked at once.
+const MOST_QUESTIONS: usize = 16;
+
+/// Time between questions that are asked at once.
+const ASKED_TOGETHER: Duration = Duration::from_millis(5);
+
+/// Returns the name of a question that a server of an older revision has asked.
+fn name_of(at: usize) -> String {
+    format!("question-{}", at + 1)
+}
 
 /// Everything that clients without sessions share.
 pub(crate) struct Stateless {
@@ -91,7 +99,8 @@ struct WaitingCall {
     lease: Lease,
     pending: PendingRequest,
     questions: mpsc::UnboundedReceiver<Question>,
-    question: Question,
+    /// What the client was asked, in the order of the names.
+    asked: Vec<Question>,
     owner: Option<String>,
     method: String,
     /// Params of the call without what a retry changes.
@@ -224,30 +233,46 @@ impl Stateless {
         mut pending: PendingRequest,
         mut questions: mpsc::UnboundedReceiver<Question>,
     ) -> Result<Reply, PeerError> {
-        tokio::select! {
-            outcome = &mut pending => self.finish(request, &connection, outcome),
-            Some(question) = questions.recv() => {
-                let ask = InputRequest::new(question.request.method(), question.request.params().cloned());
-                let ask = self.way(request, &connection).back().question(&ask);
-                let ask = ask.inspect_err(|error| connection.refuse(&question, error.message()))?;
-                let state = self.keep(request, WaitingCall {
-                    lease,
-                    pending,
-                    questions,
-                    question,
-                    owner: request.context().principal.clone().map(|Principal(name)| name),
-                    method: request.method().to_owned(),
-                    params: bound_params(request),
-                })?;
-                Ok(Reply::InputRequired {
-                    requests: vec![(QUESTION.to_owned(), ask)],
-                    state: Some(state),
-                })
-            }
+        let first = tokio::select! {
+            outcome = &mut pending => return self.finish(request, &connection, outcome),
+            Some(question) = questions.recv() => question,
+        };
+        let mut asked = vec![first];
+        // What the server asks at the same time is asked at once.
+        while asked.len() < MOST_QUESTIONS
+            && let Ok(Some(question)) = timeout(ASKED_TOGETHER, questions.recv()).await
+        {
+            asked.push(question);
         }
+        let back = self.way(request, &connection).back();
+        let asks = asked.iter().enumerate().map(|(at, question)| {
+            let params = question.request.params().cloned();
+            let ask = InputRequest::new(question.request.method(), params);
+            let ask = back.question(&ask);
+            let ask = ask.inspect_err(|error| connection.refuse(question, error.message()))?;
+            Ok((name_of(at), ask))
+        });
+        let requests = asks.collect::<Result<_, PeerError>>()?;
+        let principal = request.context().principal.clone();
+        let state = self.keep(
+            request,
+            WaitingCall {
+                lease,
+                pending,
+                questions,
+                asked,
+                owner: principal.map(|Principal(name)| name),
+                method: request.method().to_owned(),
+                params: bound_params(request),
+            },
+        )?;
+        Ok(Reply::InputRequired {
+            requests,
+            state: Some(state),
+        })
     }
 
-    /// Goes on with a call whose client has answered.
+    /// Goes on with a call whose client has answered. What it has not answered is asked again.
     async fn resume(
         &self,
         client: &ServerHandle,
@@ -259,16 +284,10 @@ impl Stateless {
             lease,
             pending,
             mut questions,
-            question,
+            asked,
             ..
         } = waiting;
-        let Some(answer) = request.responses.result(QUESTION) else {
-            let words =
-                "the retry brings no response to the input request; repeat the call with it";
-            return Err(PeerError::invalid_params(words));
-        };
         let way = self.way(request, &connection);
-        let answer = way.answer(question.request.method(), answer.object())?;
         // From now on the server tells this request, not the one before.
         let (sender, more) = mpsc::unbounded_channel();
         connection.set_receiver(Some(Arc::new(OfCall {
@@ -277,15 +296,21 @@ impl Stateless {
             questions: sender.clone(),
             back: way.back(),
         })));
+        for (at, question) in asked.into_iter().enumerate() {
+            let Some(answer) = request.responses.result(&name_of(at)) else {
+                let _ = sender.send(question);
+                continue;
+            };
+            let answer = way.answer(question.request.method(), answer.object())?;
+            let answer = Ok(RawResult::from(answer));
+            // A server that has taken its question back goes on without the answer.
+            if let Err(error) = connection.client.answer(question.key, answer) {
+                tracing::debug!(%error, "the server does not wait for an answer any more");
+            }
+        }
         while let Ok(question) = questions.try_recv() {
             let _ = sender.send(question);
         }
-        let answered = connection
-            .client
-            .answer(question.key, Ok(RawResult::from(answer)));
-        answered.map_err(|error| {
-            PeerError::internal(format!("the server does not wait for this answer: {error}"))
-        })?;
         self.wait(request, lease, connection, pending, more).await
     }
 
@@ -420,7 +445,7 @@ impl Stateless {
             }
         }
         let permit = Arc::clone(&self.connections).acquire_owned();
-        match tokio::time::timeout(Duration::from_secs(30), permit).await {
+        match timeout(Duration::from_secs(30), permit).await {
             Ok(Ok(permit)) => Ok(permit),
             _ => Err(PeerError::internal(
                 "all connections to the server are in use; try again later",

@@ -77,6 +77,13 @@ pub fn server(revision: Revision) -> Server {
                     .join(" "),
             )
         })
+        .tool("together", |cx: Cx| async move {
+            let form = cx.elicit::<Confirm>("First?");
+            let (first, second) = (Sample::new("One.", 10), Sample::new("Two.", 10));
+            let (form, first, second) = tokio::join!(form, cx.sample(&first), cx.sample(&second));
+            let form = form?.accepted_with(|form| form.yes);
+            Ok::<_, Error>(format!("{form} {} {}", first?.text(), second?.text()))
+        })
         .tool("blocks", || async {
             ToolResult::new()
                 .content("text")

@@ -86,6 +86,8 @@ async fn use_everything(client: &Client, server: &str) {
     if elicits(client.revision().as_str()) && elicits(server) {
         let asked: String = client.call("ask", &()).await.expect("answers");
         assert_eq!(asked, "true false Something.");
+        let together: String = client.call("together", &()).await.expect("answers");
+        assert_eq!(together, "true Something. Something.");
     }
 }
 
