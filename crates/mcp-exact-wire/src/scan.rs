@@ -386,11 +386,7 @@ impl Strings {
             .checked_shr(u32::try_from(offset).unwrap_or(u32::MAX));
         match special {
             Some(special) if special != 0 => {
-                let end = at + special.trailing_zeros() as usize;
-                match bytes.get(end) {
-                    Some(b'"') => Ok(end + 1),
-                    _ => string_closed(bytes, end),
-                }
+                string_closed(bytes, at + special.trailing_zeros() as usize)
             }
             _ => self.end_beyond(bytes, at),
         }
@@ -399,11 +395,19 @@ impl Strings {
     /// The same for a string that ends in another block.
     #[inline(never)]
     fn end_beyond(&mut self, bytes: &[u8], at: usize) -> Result<usize, NotJson> {
-        let end = string_end(bytes, at)?;
-        let next = self.start.wrapping_add(2 * block::BLOCK);
-        if end >= next {
-            self.start = end - block::BLOCK;
+        let mut plain = at;
+        if at.wrapping_sub(self.start) < block::BLOCK {
+            self.start = self.start.wrapping_add(block::BLOCK);
+            self.special = special_at(bytes, self.start);
+            if self.special != 0 {
+                let end = self.start + self.special.trailing_zeros() as usize;
+                return string_closed(bytes, end);
+            }
+            plain = self.start + block::BLOCK;
         }
+        let end = string_end(bytes, plain)?;
+        // The next string loads the block that begins here.
+        self.start = end.wrapping_sub(block::BLOCK);
         Ok(end)
     }
 }
