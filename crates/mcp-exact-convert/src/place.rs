@@ -18,9 +18,11 @@ pub struct Place {
 }
 
 /// The pointers of values by where they begin, and the names of the things that they are in.
-#[derive(Default)]
 pub struct Pointers {
-    found: BTreeMap<usize, String>,
+    /// Sorted.
+    offsets: Vec<usize>,
+    /// The pointer at each offset.
+    found: Vec<String>,
     /// The names of items, by the pointers of the items.
     names: BTreeMap<String, String>,
 }
@@ -39,17 +41,15 @@ impl Pointers {
         places: impl Iterator<Item = &'p Place>,
         lists: &[(&str, &str)],
     ) -> Self {
-        let found = places.map(|place| (place.at, String::new())).collect();
+        let mut offsets: Vec<usize> = places.map(|place| place.at).collect();
+        offsets.sort_unstable();
+        offsets.dedup();
         let mut pointers = Self {
-            found,
-            ..Self::default()
+            found: vec![String::new(); offsets.len()],
+            offsets,
+            names: BTreeMap::new(),
         };
-        if pointers
-            .found
-            .keys()
-            .next_back()
-            .is_some_and(|last| *last > 0)
-        {
+        if pointers.offsets.last().is_some_and(|last| *last > 0) {
             pointers.walk(text, lists);
         }
         pointers
@@ -57,8 +57,10 @@ impl Pointers {
 
     /// The JSON pointer of a place; one of more than [`MAX_POINTER`] bytes is cut and ends in `…`.
     pub fn of(&self, place: &Place) -> String {
-        let above = self.found.get(&place.at).map_or("", String::as_str);
-        let mut pointer = format!("{above}{}", place.below);
+        let found = self.offsets.binary_search(&place.at).ok();
+        let above = found.and_then(|at| self.found.get(at));
+        let mut pointer = above.cloned().unwrap_or_default();
+        pointer.push_str(&place.below);
         cut(&mut pointer, MAX_POINTER);
         pointer
     }
@@ -71,37 +73,36 @@ impl Pointers {
     /// Walks through text that is JSON, and notes the pointer at each wanted offset. Passes over containers without one.
     fn walk(&mut self, text: &str, lists: &[(&str, &str)]) {
         let bytes = text.as_bytes();
-        let mut wanted: Vec<usize> = self.found.keys().rev().copied().collect();
+        let mut wanted = self.offsets.iter().copied().enumerate().peekable();
         let (mut pointer, mut levels) = (String::new(), Vec::new());
         let (mut at, mut is_name, mut is_unnamed) = (0, false, false);
         while let Some(byte) = bytes.get(at) {
-            while wanted.last().is_some_and(|next| at > *next) {
-                wanted.pop();
-            }
-            if wanted.is_empty() && !is_unnamed {
+            while wanted.next_if(|(_, offset)| at > *offset).is_some() {}
+            let next = wanted.peek().copied();
+            if next.is_none() && !is_unnamed {
                 return;
             }
             let is_value = !matches!(
                 byte,
                 b' ' | b'\t' | b'\n' | b'\r' | b',' | b':' | b'}' | b']'
             );
-            let is_wanted = wanted.last() == Some(&at) && is_value && !is_name;
-            if is_wanted {
+            let found = next.filter(|(_, offset)| *offset == at && is_value && !is_name);
+            if let Some((index, _)) = found {
                 // One byte more than the limit shows that there is more.
                 let mut end = pointer.len().min(MAX_POINTER + 1);
                 while !pointer.is_char_boundary(end) {
                     end += 1;
                 }
-                self.found.insert(at, pointer[..end].to_owned());
-                wanted.pop();
+                self.found[index].push_str(&pointer[..end]);
+                wanted.next();
             }
             match byte {
                 b'{' | b'[' => {
                     let is_item = levels.len() == 2 && *byte == b'{' && is_item(&pointer, lists);
-                    if !(is_wanted && is_item)
+                    if !(found.is_some() && is_item)
                         && (1..=MAX_LEAPS).contains(&levels.len())
                         && let Some(end) = value_end(text, at)
-                        && wanted.last().is_none_or(|next| *next >= end)
+                        && wanted.peek().is_none_or(|(_, offset)| *offset >= end)
                     {
                         at = end;
                         continue;

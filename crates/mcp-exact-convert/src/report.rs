@@ -44,29 +44,34 @@ pub fn losses(notes: Vec<Noted>, text: &str, definition: &str) -> Vec<Loss> {
 }
 
 /// Leaves out what a later step says again of the same place, and what was said of a value that a later step drops.
-fn without_repetition(notes: Vec<Noted>) -> Vec<Noted> {
-    let mut last: HashMap<(usize, &str), usize> = HashMap::with_capacity(notes.len());
-    let mut made: HashMap<usize, Vec<usize>> = HashMap::new();
+fn without_repetition(mut notes: Vec<Noted>) -> Vec<Noted> {
     let mut is_gone = vec![false; notes.len()];
-    for (at, note) in notes.iter().enumerate() {
-        let Place { at: begin, below } = &note.place;
-        if let Some(before) = last.insert((*begin, below), at) {
-            let earlier = &notes[before];
-            let is_repeated = earlier.kind == note.kind && earlier.revision != note.revision;
-            is_gone[before] = earlier.kind == LossKind::Rewritten || is_repeated;
+    // By place, and those of a place in their order.
+    let mut order: Vec<usize> = (0..notes.len()).collect();
+    let place = |at: &usize| (notes[*at].place.at, notes[*at].place.below.as_str());
+    order.sort_by(|one, other| place(one).cmp(&place(other)));
+    for pair in order.windows(2) {
+        let (earlier, later) = (&notes[pair[0]], &notes[pair[1]]);
+        if earlier.place == later.place {
+            let is_repeated = earlier.kind == later.kind && earlier.revision != later.revision;
+            is_gone[pair[0]] = earlier.kind == LossKind::Rewritten || is_repeated;
         }
-        if let Some(stood) = &note.stood {
+    }
+    let mut made: HashMap<usize, Vec<usize>> = HashMap::new();
+    for (at, note) in notes.iter().enumerate() {
+        if let Some(stood) = &note.stood
+            && !made.is_empty()
+        {
             let earlier = made.get(&stood.at).into_iter().flatten();
             for before in earlier.filter(|before| is_below(&notes[**before].place, stood)) {
                 is_gone[*before] = true;
             }
         }
-        if !below.is_empty() && note.kind == LossKind::Rewritten {
-            made.entry(*begin).or_default().push(at);
+        if !note.place.below.is_empty() && note.kind == LossKind::Rewritten {
+            made.entry(note.place.at).or_default().push(at);
         }
     }
     let mut gone = is_gone.into_iter();
-    let mut notes = notes;
     notes.retain(|_| !gone.next().unwrap_or_default());
     notes
 }
