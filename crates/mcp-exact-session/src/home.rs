@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 
 use mcp_exact_convert::{
-    Context, Home, KnownRevision, Loss, MessageKind, Refused, Role, Root, convert,
+    Context, Home, KnownRevision, Lifecycle, Loss, MessageKind, Refused, Role, Root, convert,
 };
 use mcp_exact_wire::{
     Decode, DecodeError, DecodeParams, Direction, Encode, EncodeParams, ErrorObject, Json,
@@ -65,9 +65,11 @@ impl<C> IncomingRequest<C> {
         policy: LossPolicy,
     ) -> Result<Converted<<H::FromClient as Direction>::Request>, PeerError> {
         let id = self.id().clone();
-        let cx = Context::new().request_id(id.clone());
         // The program reads answers and state of a retry from the request.
-        let cx = cx.request_meta(self.client_meta()).has_read_input();
+        let mut cx = Context::new().request_id(id.clone()).has_read_input();
+        if H::KNOWN.lifecycle() == Lifecycle::Discover {
+            cx = cx.request_meta(self.client_meta());
+        }
         let way = (self.revision(), H::KNOWN.revision());
         let root = Root {
             kind: MessageKind::Request,
