@@ -1,7 +1,7 @@
 //! Follows a conversation of a client and a server, and checks each message: against the schema of its revision, and against
-//! the rules that need what was said before.
+//! the rules that depend on earlier messages.
 //!
-//! Takes messages in the order in which they were sent; gives what is wrong in each. Changes nothing and does no IO.
+//! Takes messages in the order in which they were sent; returns the rules that each breaks. Does no IO.
 
 mod sender;
 
@@ -20,15 +20,15 @@ const CAPABILITIES_KEY: &str = "io.modelcontextprotocol/clientCapabilities";
 const LOG_LEVEL_KEY: &str = "io.modelcontextprotocol/logLevel";
 const SUBSCRIPTION_KEY: &str = "io.modelcontextprotocol/subscriptionId";
 
-/// How many answered requests are remembered.
+/// Number of answered requests that are remembered.
 const REMEMBERED: usize = 100_000;
 
 /// Settings of a conversation.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Options {
-    /// Whether members are listed that a revision does not define.
+    /// True if members are listed that a revision does not define.
     pub wants_unknown: bool,
-    /// Whether messages of one side arrive in the order in which they were sent, as on stdio.
+    /// True if messages of one side arrive in the order in which they were sent, as on stdio.
     pub is_ordered: bool,
 }
 
@@ -49,7 +49,7 @@ pub struct Conversation {
     acknowledged: HashSet<String>,
 }
 
-/// Who has sent a request, and its id as JSON.
+/// Sender of a request, and its id as JSON.
 type Key = (Direction, String);
 
 #[derive(Debug)]
@@ -67,16 +67,16 @@ struct Token {
     has_ended: bool,
 }
 
-/// What is known of a message once it was checked.
+/// Result of checking a message.
 #[derive(Debug, Clone)]
 pub struct Observed {
-    /// Who has sent it.
+    /// Sender of the message.
     pub from: Direction,
     /// Its revision, once it is known.
     pub revision: Option<&'static str>,
-    /// What it is, such as `result of tools/list`.
+    /// Description of the message, such as `result of tools/list`.
     pub label: String,
-    /// What is wrong in it.
+    /// Rules that the message breaks.
     pub breaches: Vec<Breach>,
 }
 
@@ -87,7 +87,7 @@ pub struct Breach {
     pub rule: &'static Rule,
     /// Place in the message, as a JSON pointer.
     pub pointer: String,
-    /// What is wrong.
+    /// Description of the problem.
     pub message: String,
 }
 
@@ -168,7 +168,7 @@ impl Conversation {
     }
 
     /// Checks the next message. Without `from`, who has sent it is worked out from its method or from the request that it
-    /// answers; what cannot be told is taken for the client's.
+    /// answers; an unknown sender is assumed to be the client.
     pub fn observe(&mut self, from: Option<Direction>, text: &str) -> Observed {
         let value: Value = match serde_json::from_str(text) {
             Ok(value) => value,
@@ -520,7 +520,13 @@ impl Conversation {
         let Some(pending) = self.pending.remove(&key) else {
             let mut breaches = self.schema(self.negotiated(), Known::default(), text);
             breaches.extend(self.unexpected(from, id, &key));
-            let label = match object.contains_key("error") {
+            let is_error = object.contains_key("error");
+            if is_error && id.is_null() {
+                // JSON-RPC 2.0, section 5.1: the id is null where the id of the request could not be found out. Schemas
+                // before 2025-11-25 require an id, but MCP has its messages follow JSON-RPC.
+                breaches.retain(|breach| breach.pointer != "/id");
+            }
+            let label = match is_error {
                 true => "error",
                 false => "result",
             };

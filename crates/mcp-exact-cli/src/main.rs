@@ -26,6 +26,7 @@ mod registry;
 mod replay;
 mod revisions;
 mod rules;
+mod server_address;
 mod show;
 mod verdict;
 
@@ -95,7 +96,7 @@ enum Command {
     Man(generate::Manual),
 }
 
-/// How a command ended that did what it was asked to do.
+/// Outcome of a command, which decides the exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Outcome {
     /// Everything is valid.

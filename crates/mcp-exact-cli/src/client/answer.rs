@@ -20,7 +20,7 @@ pub struct Answers {
     terminal: Mutex<()>,
 }
 
-/// How a field was answered.
+/// Answer to a field of a form.
 enum Field {
     Value(Value),
     Skipped,
@@ -110,7 +110,12 @@ impl Answers {
                 return match (default, is_required) {
                     (Some(default), _) => Field::Value(default.clone()),
                     (None, false) => Field::Skipped,
-                    (None, true) => Field::Declined,
+                    (None, true) => {
+                        tell(&format!(
+                            "  {name} is required; --answer {name}=VALUE answers it"
+                        ));
+                        Field::Declined
+                    }
                 };
             };
             if text.is_empty() {
@@ -139,7 +144,10 @@ impl Answers {
             Some(text) => SampleReply::message("person", Content::text(text)),
             None => match ask("  Answer as the model (end of input refuses): ").await {
                 Some(text) => SampleReply::message("person", Content::text(text)),
-                None => SampleReply::refuse("the user refused the request"),
+                None => {
+                    tell("  refused; --answer sampling=TEXT answers it");
+                    SampleReply::refuse("the user refused the request")
+                }
             },
         }
     }

@@ -22,7 +22,7 @@ pub struct Arguments {
     /// Print one JSON object.
     #[arg(long)]
     json: bool,
-    /// The URL of the server, or the command that starts it with its arguments.
+    /// The URL of the server, or the command that starts it with its arguments. Options go before it.
     #[arg(
         value_name = "COMMAND|URL",
         required = true,
@@ -48,7 +48,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     })
 }
 
-/// What a server is and offers.
+/// Identity, capabilities and lists of a server.
 struct Offer {
     revision: String,
     lifecycle: Option<Lifecycle>,

@@ -32,7 +32,7 @@ pub struct Arguments {
     count: Option<usize>,
     #[command(flatten)]
     settings: Settings,
-    /// The URL of the server, or the command that starts it with its arguments.
+    /// The URL of the server, or the command that starts it with its arguments. Options go before it.
     #[arg(
         value_name = "COMMAND|URL",
         required = true,

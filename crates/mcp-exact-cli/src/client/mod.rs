@@ -25,8 +25,9 @@ use mcp_exact::{Client, ClientError, Connect, LogMessage, Revision};
 
 use crate::output::{Painter, Style, plain};
 use crate::registry::Registry;
+use crate::server_address;
 
-/// How a server is reached, and what the client says of itself. Shared by all commands that talk to one.
+/// Connection to a server, and options of the client. Shared by all commands that talk to a server.
 #[derive(Debug, Clone, Args)]
 pub struct Settings {
     /// Offer this revision only; without it all revisions, the newest first.
@@ -67,15 +68,6 @@ pub fn block_on<T>(future: impl Future<Output = anyhow::Result<T>>) -> anyhow::R
     result
 }
 
-/// Returns true if a server is named by a URL.
-pub fn is_url(server: &[OsString]) -> bool {
-    let [only] = server else {
-        return false;
-    };
-    let text = only.to_string_lossy();
-    text.starts_with("http://") || text.starts_with("https://")
-}
-
 /// A server that is named on the command line.
 #[cfg(feature = "bridge")]
 pub enum Target {
@@ -89,9 +81,9 @@ impl Settings {
     /// Returns the server.
     #[cfg(feature = "bridge")]
     pub fn target(&self, server: &[OsString]) -> anyhow::Result<Target> {
-        Ok(match is_url(server) {
-            true => Target::Http(Box::new(self.endpoint(&server[0].to_string_lossy())?)),
-            false => Target::Command(Box::new(self.command(server)?)),
+        Ok(match server_address::url(server)? {
+            Some(url) => Target::Http(Box::new(self.endpoint(url)?)),
+            None => Target::Command(Box::new(self.command(server)?)),
         })
     }
 
@@ -104,9 +96,9 @@ impl Settings {
 
     /// Begins a connection. Handlers of the command can be added before it is awaited.
     pub fn connect(&self, server: &[OsString]) -> anyhow::Result<Connect> {
-        let connect = match is_url(server) {
-            true => self.connect_http(&server[0].to_string_lossy())?,
-            false => Client::spawn(self.command(server)?),
+        let connect = match server_address::url(server)? {
+            Some(url) => self.connect_http(url)?,
+            None => Client::spawn(self.command(server)?),
         };
         let connect = connect
             .identity("mcp-exact", env!("CARGO_PKG_VERSION"))
@@ -146,8 +138,10 @@ impl Settings {
     }
 
     #[cfg(not(feature = "http"))]
-    fn connect_http(&self, _: &str) -> anyhow::Result<Connect> {
-        bail!("this program was built without HTTP; install it with the feature `http`")
+    fn connect_http(&self, url: &str) -> anyhow::Result<Connect> {
+        bail!(
+            "cannot reach {url}: this program was built without HTTP; install it with `--features http`"
+        )
     }
 
     #[cfg(feature = "http")]
@@ -223,11 +217,9 @@ pub fn explained(error: ClientError) -> anyhow::Error {
         ClientError::Lost => {
             anyhow!("{error}; look at what the server writes to its standard error, or add --trace")
         }
-        ClientError::Negotiation(_) | ClientError::Connect(_) => {
-            anyhow!(
-                "{error}; --trace shows the messages, and `mcp-exact doctor` looks for the cause"
-            )
-        }
+        ClientError::Negotiation(_) => anyhow!(
+            "{error}; --trace shows the messages, and `mcp-exact doctor` looks for the cause"
+        ),
         _ => anyhow!("{error}"),
     }
 }

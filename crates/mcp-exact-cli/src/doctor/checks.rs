@@ -11,11 +11,11 @@ use crate::rules::{self, Rule};
 
 /// Offer that no server knows.
 pub const UNKNOWN_REVISION: &str = "1999-01-01";
-/// How many pages of a list are fetched.
+/// Largest number of pages of a list that are fetched.
 const PAGES: usize = 20;
-/// How many resources, prompts and tools are tried.
+/// Largest number of resources, prompts and tools that are tried, each.
 const SAMPLES: usize = 3;
-/// How long is listened for messages that nobody asked for.
+/// Time for which the doctor waits for messages that no request asked for.
 const SILENCE: Duration = Duration::from_millis(150);
 
 const METHOD_NOT_FOUND: i64 = -32601;

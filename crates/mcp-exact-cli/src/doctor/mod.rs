@@ -22,6 +22,7 @@ use crate::conversation::Breach;
 use crate::output::{Painter, Style, plain};
 use crate::registry::Registry;
 use crate::rules::{self, Level};
+use crate::server_address;
 use channel::Server;
 use checks::{ToolCall, UNKNOWN_REVISION};
 use report::Report;
@@ -56,7 +57,7 @@ pub struct Arguments {
     /// Print one JSON object.
     #[arg(long)]
     json: bool,
-    /// The URL of the server, or the command that starts it with its arguments.
+    /// The URL of the server, or the command that starts it with its arguments. Options go before it.
     #[arg(
         value_name = "COMMAND|URL",
         required = true,
@@ -103,21 +104,18 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
 }
 
 fn server(arguments: &Arguments) -> anyhow::Result<Server> {
-    let [first, ..] = arguments.server.as_slice() else {
-        bail!("there is no server");
-    };
-    let text = first.to_string_lossy();
-    let is_url = text.starts_with("http://") || text.starts_with("https://");
-    if !is_url || arguments.server.len() > 1 {
+    let Some(url) = server_address::url(&arguments.server)? else {
         return Ok(Server::Command(arguments.server.clone()));
-    }
+    };
     #[cfg(feature = "http")]
     return Ok(Server::Url(std::sync::Arc::new(http::Target::new(
-        &text,
+        url,
         &arguments.header,
     )?)));
     #[cfg(not(feature = "http"))]
-    bail!("this program was built without HTTP; install it with the feature `http`");
+    bail!(
+        "cannot reach {url}: this program was built without HTTP; install it with `--features http`"
+    );
 }
 
 fn tool_call(text: &str) -> anyhow::Result<ToolCall> {
@@ -130,7 +128,7 @@ fn tool_call(text: &str) -> anyhow::Result<ToolCall> {
     })
 }
 
-/// What was found out about a server beside its violations.
+/// Identity and revisions of the examined server.
 #[derive(Debug, Default)]
 struct Found {
     info: Value,

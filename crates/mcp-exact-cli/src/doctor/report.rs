@@ -14,7 +14,7 @@ use crate::rules::{Level, Rule};
 pub struct Report {
     /// Findings by rule and description.
     findings: BTreeMap<(Level, &'static str, String), Finding>,
-    /// How many checks were made that ask the server for something.
+    /// Number of checks that have sent something to the server.
     pub checks: usize,
 }
 

@@ -11,7 +11,7 @@ use crate::message::Direction;
 use crate::process::Received;
 use crate::rules::{self, Rule};
 
-/// How a request was answered.
+/// Response to a request, or its absence.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Answer {
     /// With a result.
@@ -54,14 +54,14 @@ pub struct Session<'r> {
     report: &'r mut Report,
     /// The revision that findings belong to.
     pub revision: &'static str,
-    /// Whether requests carry the metadata of revisions without a handshake.
+    /// True if requests carry the metadata of revisions without a handshake.
     pub is_stateless: bool,
     limit: Duration,
     next_id: u64,
     /// Lines that are no JSON by themselves.
     broken: Vec<u8>,
     broken_lines: usize,
-    /// How many responses came that answer no request.
+    /// Number of responses that answer no request.
     pub strays: usize,
     traces: bool,
 }
@@ -69,15 +69,15 @@ pub struct Session<'r> {
 /// Settings of sessions.
 #[derive(Debug, Clone, Copy)]
 pub struct Settings {
-    /// How long an answer is waited for.
+    /// Timeout of a request.
     pub limit: Duration,
-    /// Whether messages are printed.
+    /// True if messages are printed.
     pub traces: bool,
-    /// Whether the standard error of the server is shown.
+    /// True if the standard error of the server is shown.
     pub shows_stderr: bool,
 }
 
-/// How long the first answer of a server may take: it may have to be installed.
+/// Timeout of the first request: the command may have to install the server.
 const START: Duration = Duration::from_secs(60);
 
 impl<'r> Session<'r> {
@@ -333,7 +333,7 @@ impl<'r> Session<'r> {
     }
 }
 
-/// What the doctor says of itself.
+/// Returns the `clientInfo` of the doctor.
 pub fn client_info() -> Value {
     json!({"name": "mcp-exact-doctor", "version": env!("CARGO_PKG_VERSION")})
 }

@@ -253,6 +253,15 @@ fn recordings_pair_responses_with_requests() {
             out: log.jsonl: 3 messages, 0 with findings, 2025-06-18
         "#]],
     );
+    let unread = r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"parse error"}}"#;
+    check(
+        &[("log.jsonl", unread)],
+        &["check", "--log", "log.jsonl", "-r", "2025-03-26"],
+        expect![[r#"
+            exit 0
+            out: log.jsonl: 1 messages, 0 with findings, 2025-03-26
+        "#]],
+    );
     let first = LOG.lines().next().unwrap_or_default();
     check(
         &[("log.jsonl", first)],

@@ -1,0 +1,49 @@
+//! How a server is named on the command line: by its URL, or by the command that starts it.
+
+use std::ffi::OsString;
+
+use anyhow::bail;
+
+/// Returns the URL of the server, or `None` if a command starts it.
+///
+/// # Errors
+/// When something follows the URL: an option there would be an argument of a server's command.
+pub fn url(server: &[OsString]) -> anyhow::Result<Option<&str>> {
+    let Some((first, further)) = server.split_first() else {
+        bail!("there is no server; name its URL, or the command that starts it");
+    };
+    let Some(url) = first
+        .to_str()
+        .filter(|text| text.starts_with("http://") || text.starts_with("https://"))
+    else {
+        return Ok(None);
+    };
+    if let Some(argument) = further.first() {
+        let argument = argument.to_string_lossy();
+        bail!("`{argument}` follows the URL of the server; put options before the URL");
+    }
+    Ok(Some(url))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_belong_before_a_url() {
+        let server = |words: &[&str]| words.iter().map(OsString::from).collect::<Vec<_>>();
+        let command = server(&["node", "server.js", "--json"]);
+        assert_eq!(url(&command).expect("a command has arguments"), None);
+        let address = server(&["http://127.0.0.1/mcp"]);
+        assert_eq!(
+            url(&address).expect("a URL stands alone"),
+            Some("http://127.0.0.1/mcp")
+        );
+        let error = url(&server(&["http://127.0.0.1/mcp", "--json"])).expect_err("it is misplaced");
+        assert_eq!(
+            error.to_string(),
+            "`--json` follows the URL of the server; put options before the URL"
+        );
+        assert!(url(&[]).is_err());
+    }
+}
