@@ -13,12 +13,13 @@ use crate::ir::{Ir, Method, Type};
 
 /// A method, with all definitions that carry it put together.
 pub struct Merged<'i> {
-    /// Whether it is a request.
+    /// True if it is a request.
     pub request: bool,
-    /// Who sends it.
+    /// Sender.
     pub directions: Directions,
     params_required: bool,
-    result: Option<&'i str>,
+    /// Definitions that can be its result.
+    results: Vec<&'i str>,
     /// The definitions of its message, parameters and result.
     carries: Vec<&'i str>,
 }
@@ -49,8 +50,20 @@ fn merge<'i>(methods: &[&'i Method]) -> Merged<'i> {
             (false, false) => Directions::Embedded,
         },
         params_required: methods.iter().all(|m| m.params_required),
-        result: methods.iter().find_map(|m| m.result.as_deref()),
+        results: results(methods),
         carries: own.flat_map(|m| definitions(m)).collect(),
+    }
+}
+
+/// Returns the definitions that can be the result. The union of several has a name in the type crates alone, so its variants stand
+/// for it.
+fn results<'i>(methods: &[&'i Method]) -> Vec<&'i str> {
+    let Some(method) = methods.iter().find(|method| method.result.is_some()) else {
+        return Vec::new();
+    };
+    match method.outcomes.as_slice() {
+        [] => method.result.iter().map(String::as_str).collect(),
+        outcomes => outcomes.iter().map(String::as_str).collect(),
     }
 }
 
@@ -146,11 +159,15 @@ fn changes(
         (true, false) => add(MethodChangeKind::ParamsOptional, Meaning::BreaksReading),
         _ => {}
     }
-    let before = old.result.map(|name| renamed(name).unwrap_or(name.into()));
-    if before.as_deref() != new.result {
+    let before = old.results.iter();
+    let before: Vec<String> = before
+        .map(|name| renamed(name).unwrap_or((*name).to_owned()))
+        .collect();
+    if before != new.results {
+        let listed = |names: &[&str]| (!names.is_empty()).then(|| names.join(" or "));
         let kind = MethodChangeKind::Result {
-            before: old.result.map(str::to_owned),
-            after: new.result.map(str::to_owned),
+            before: listed(&old.results),
+            after: listed(&new.results),
         };
         add(kind, Meaning::BreaksBoth);
     }

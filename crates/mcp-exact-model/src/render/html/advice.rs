@@ -58,8 +58,8 @@ pub fn pairs(revisions: &[Ir]) -> Vec<Pair> {
                 from: from.revision.clone(),
                 to: to.revision.clone(),
                 roles: vec![
-                    role("server", "Server", true, from, to, &differences),
-                    role("client", "Client", false, from, to, &differences),
+                    role("server", "Server", true, to, &differences),
+                    role("client", "Client", false, to, &differences),
                 ],
             });
         }
@@ -67,16 +67,9 @@ pub fn pairs(revisions: &[Ir]) -> Vec<Pair> {
     pairs
 }
 
-fn role(
-    id: &'static str,
-    name: &'static str,
-    is_server: bool,
-    from: &Ir,
-    to: &Ir,
-    diff: &Diff,
-) -> Role {
-    let sent = Values::of(from, to, is_server);
-    let received = Values::of(from, to, !is_server);
+fn role(id: &'static str, name: &'static str, is_server: bool, to: &Ir, diff: &Diff) -> Role {
+    let sent = Values::of(to, is_server);
+    let received = Values::of(to, !is_server);
     let parts = vec![
         Part::new(
             "Stop sending, and do not expect any more",
@@ -117,26 +110,24 @@ impl Part {
     }
 }
 
-/// Definitions that one side sends, in both revisions.
+/// Definitions that one side sends in the newer revision: changes to others go with the methods that were removed.
 struct Values<'i>(BTreeSet<&'i str>);
 
 impl<'i> Values<'i> {
-    fn of(from: &'i Ir, to: &'i Ir, by_server: bool) -> Self {
+    fn of(ir: &'i Ir, by_server: bool) -> Self {
         let mut found = BTreeSet::new();
-        for ir in [from, to] {
-            for (name, method) in merged(ir) {
-                let (asks, answers) = match method.directions {
-                    Directions::BothWays => (true, true),
-                    Directions::ClientToServer => (!by_server, by_server),
-                    // What stands inside a result of the server is asked by the server.
-                    Directions::ServerToClient | Directions::Embedded => (by_server, !by_server),
-                };
-                if asks {
-                    found.extend(reachable(ir, params(ir, name)));
-                }
-                if answers {
-                    found.extend(reachable(ir, results(ir, name)));
-                }
+        for (name, method) in merged(ir) {
+            let (asks, answers) = match method.directions {
+                Directions::BothWays => (true, true),
+                Directions::ClientToServer => (!by_server, by_server),
+                // What stands inside a result of the server is asked by the server.
+                Directions::ServerToClient | Directions::Embedded => (by_server, !by_server),
+            };
+            if asks {
+                found.extend(reachable(ir, params(ir, name)));
+            }
+            if answers {
+                found.extend(reachable(ir, results(ir, name)));
             }
         }
         Self(found)
@@ -150,8 +141,7 @@ impl<'i> Values<'i> {
 fn changes(diff: &Diff, values: &Values<'_>, is_wanted: impl Fn(Meaning) -> bool) -> Vec<Item> {
     let mut items = Vec::new();
     for definition in &diff.definitions {
-        let before = definition.before.as_deref().unwrap_or_default();
-        if !(values.contains(&definition.name) || values.contains(before)) {
+        if !values.contains(&definition.name) {
             continue;
         }
         let found = definition

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use crate::diff::is_by_sender;
 use crate::ir::{Definition, Ir, Member, MemberValue, Shape, Type};
 
 /// Returns the definitions that these refer to, themselves included. Unions of all messages of a side are not followed: they
@@ -32,7 +33,9 @@ pub fn carried<'i>(ir: &'i Ir, method: &str) -> BTreeSet<&'i str> {
 pub fn params<'i>(ir: &'i Ir, method: &str) -> Vec<&'i str> {
     let mut names = Vec::new();
     for found in ir.methods.iter().filter(|found| found.method == method) {
-        names.push(found.definition.as_str());
+        if !is_by_sender(&found.definition) {
+            names.push(found.definition.as_str());
+        }
         if let Some(Type::Ref { name, .. }) = &found.params {
             names.push(name);
         }
