@@ -5,6 +5,7 @@
 #![allow(clippy::print_stdout)]
 
 pub mod bench;
+pub mod book;
 pub mod codegen;
 pub mod conformance;
 pub mod diff;

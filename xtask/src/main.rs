@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use xtask::bench::{self, Bench};
 use xtask::{
-    codegen, conformance, diff, interop, miri, nightly, package, page, providers, quickstart,
+    book, codegen, conformance, diff, interop, miri, nightly, package, page, providers, quickstart,
     schema, test, transcripts, workspace_root,
 };
 
@@ -32,6 +32,8 @@ enum Task {
         #[arg(long)]
         check: bool,
     },
+    /// Build the documentation site into target/book.
+    Book,
     /// Run the official conformance suite against our server and our client.
     Conformance(conformance::Arguments),
     /// Run our OAuth clients and resource servers with authorization servers of other people.
@@ -200,6 +202,7 @@ fn run(task: Task) -> anyhow::Result<()> {
         Task::Schema {
             action: SchemaAction::Verify,
         } => schema::files::verify(&root.join("schema")),
+        Task::Book => book::run(&root),
         Task::Package(arguments) => package::run(&root, &arguments),
         Task::Page(arguments) => page::run(&root, &arguments),
         Task::Test { arguments } => test::run(&root, &arguments),

@@ -1,0 +1,22 @@
+//! Holds the code on the pages of the documentation site against the crates: each Rust block is a doc test of this package.
+//!
+//! Has no code of its own. `tests/pages.rs` checks that the pages are listed and that their links lead somewhere.
+
+#[doc = include_str!("../../../docs/book/src/clients.md")]
+mod clients {}
+#[doc = include_str!("../../../docs/book/src/convert.md")]
+mod convert {}
+#[doc = include_str!("../../../docs/book/src/introduction.md")]
+mod introduction {}
+#[doc = include_str!("../../../docs/book/src/servers.md")]
+mod servers {}
+#[doc = include_str!("../../../docs/book/src/types.md")]
+mod types {}
+#[doc = include_str!("../../../docs/book/src/features.md")]
+mod features {}
+#[doc = include_str!("../../../docs/book/src/limits.md")]
+mod limits {}
+#[doc = include_str!("../../../docs/book/src/revisions.md")]
+mod revisions {}
+#[doc = include_str!("../../../docs/book/src/rmcp.md")]
+mod rmcp {}

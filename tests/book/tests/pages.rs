@@ -1,0 +1,72 @@
+//! Checks the pages of the documentation site: each is listed once and tested, each link and each included file exists.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Pages that `cargo xtask book` writes.
+const GENERATED: &[&str] = &["revisions-page.html"];
+
+fn source() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/book/src")
+}
+
+fn read(path: &Path) -> String {
+    fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// Returns the targets of the links in a text.
+fn links(text: &str) -> Vec<&str> {
+    let links = text.split("](").skip(1);
+    links.filter_map(|rest| rest.split(')').next()).collect()
+}
+
+#[test]
+fn each_page_is_in_the_summary() {
+    let summary = read(&source().join("SUMMARY.md"));
+    let listed: BTreeSet<String> = links(&summary).into_iter().map(str::to_owned).collect();
+    let files = fs::read_dir(source()).expect("the pages are there");
+    let files = files.map(|file| {
+        file.expect("a page")
+            .file_name()
+            .to_string_lossy()
+            .into_owned()
+    });
+    let files: BTreeSet<String> = files.filter(|name| name != "SUMMARY.md").collect();
+    assert_eq!(listed, files);
+}
+
+#[test]
+fn rust_blocks_of_all_pages_are_compiled() {
+    let tested = read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src/lib.rs"));
+    for file in fs::read_dir(source()).expect("the pages are there") {
+        let path = file.expect("a page").path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        if read(&path).contains("```rust") {
+            assert!(
+                tested.contains(&format!("/{name}\")")),
+                "{name} is in src/lib.rs"
+            );
+        }
+    }
+}
+
+#[test]
+fn links_and_includes_lead_somewhere() {
+    for file in fs::read_dir(source()).expect("the pages are there") {
+        let path = file.expect("a page").path();
+        let text = read(&path);
+        let folder = path.parent().expect("it is in a folder");
+        for link in links(&text) {
+            let target = link.split('#').next().unwrap_or_default();
+            let is_elsewhere = target.contains("://") || GENERATED.contains(&target);
+            if !is_elsewhere && !target.is_empty() {
+                assert!(folder.join(target).exists(), "{}: {link}", path.display());
+            }
+        }
+        for include in text.split("{{#include ").skip(1) {
+            let target = include.split("}}").next().unwrap_or_default();
+            assert!(folder.join(target).exists(), "{}: {target}", path.display());
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! Builds the documentation site: the pages of `docs/book` by mdBook, and the page of all revisions beside them.
+//!
+//! Installs mdBook into `target/tools` if it is not there. Writes to `target/book` alone.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, bail};
+
+use crate::diff;
+
+/// Release of mdBook that is installed.
+const VERSION: &str = "0.5.4";
+const SOURCE: &str = "docs/book";
+const SITE: &str = "target/book";
+/// Page of all revisions, which the chapter `revisions.md` links.
+const REVISIONS: &str = "revisions-page.html";
+
+/// Builds the site.
+///
+/// # Errors
+/// When mdBook cannot be installed or refuses the pages.
+pub fn run(root: &Path) -> anyhow::Result<()> {
+    let site = root.join(SITE);
+    let status = Command::new(installed(root)?)
+        .arg("build")
+        .arg(root.join(SOURCE))
+        .arg("--dest-dir")
+        .arg(&site)
+        .status()
+        .context("cannot start mdbook")?;
+    if !status.success() {
+        bail!("mdbook failed ({status}); the output above says why");
+    }
+    fs::write(site.join(REVISIONS), diff::page(root)?)?;
+    println!("{}", site.join("index.html").display());
+    Ok(())
+}
+
+/// Returns the path of mdBook in `target/tools`, where it is installed if it is missing.
+fn installed(root: &Path) -> anyhow::Result<PathBuf> {
+    let place = root.join("target/tools");
+    let name = format!("mdbook{}", std::env::consts::EXE_SUFFIX);
+    let program = place.join("bin").join(name);
+    if program.exists() {
+        return Ok(program);
+    }
+    let status = Command::new(env!("CARGO"))
+        .args(["install", "--locked", "mdbook", "--version", VERSION])
+        .args(["--no-default-features", "--features", "search", "--root"])
+        .arg(&place)
+        .status()
+        .context("cannot start cargo")?;
+    match status.success() {
+        true => Ok(program),
+        false => bail!("cannot install mdbook {VERSION} ({status}); check the network"),
+    }
+}
