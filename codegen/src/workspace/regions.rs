@@ -306,7 +306,7 @@ fn cli_features(revisions: &[Wired<'_>]) -> String {
     let features = lines(released(revisions), |id| {
         format!("{id} = [\"dep:mcp-{id}\"]")
     });
-    format!("default = [\"bridge\", {}]\n{features}", names.join(", "))
+    format!("default = [\"client\", {}]\n{features}", names.join(", "))
 }
 
 fn cli_dependencies(revisions: &[Wired<'_>]) -> String {

@@ -2,6 +2,7 @@
 //!
 //! Each test starts its own process and looks only at what it prints and how it ends.
 
+#[cfg(feature = "bridge")]
 mod bridge;
 mod check;
 mod convert;
