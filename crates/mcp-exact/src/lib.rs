@@ -4,6 +4,40 @@
 //! negotiate, questions to the user included. [`Server::builder`] begins a server of closures, the attribute
 //! [`macro@server`] makes one of an impl block, and [`Client`] calls servers.
 //!
+//! ```
+//! use mcp_exact::{Client, IntoServer, server};
+//!
+//! struct Calculator;
+//!
+//! #[server]
+//! impl Calculator {
+//!     /// Adds two numbers.
+//!     #[tool(read_only)]
+//!     async fn add(a: i64, b: i64) -> String {
+//!         (a + b).to_string()
+//!     }
+//! }
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! // A program calls `serve_stdio` or `serve_http`; a test connects in memory.
+//! let server = Calculator.into_server()?;
+//! let client = Client::in_memory(&server).await?;
+//! let sum: i64 = client.call("add", &serde_json::json!({"a": 1, "b": 2})).await?;
+//! assert_eq!(sum, 3);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Where to go next
+//!
+//! - [`Cx`]: progress, log messages, cancellation, and questions to the user in the middle of a call.
+//! - [`ServerBuilder`]: a server of closures, and everything that can be set.
+//! - [`Connect`]: what a client can set before it connects, and what it answers to its server.
+//! - [`Tasks`]: tools that take long. [`testing`]: tests with a client of every revision, and recordings.
+//! - [An example of each feature](https://github.com/mcp-exact/mcp-exact/blob/main/docs/book/src/features.md) of the protocol, for
+//!   servers and clients.
+//!
 //! # What handlers take and return
 //!
 //! A handler is an async function. Its arguments are extractors ([`FromCall`]): [`Input`] for the arguments of the call,
