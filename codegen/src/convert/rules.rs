@@ -138,7 +138,7 @@ pub enum GoneKind {
         later: String,
         text: String,
         reason: String,
-        /// Whether another value is refused.
+        /// True if another value is refused.
         decides: bool,
         required: bool,
     },

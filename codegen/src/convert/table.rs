@@ -40,7 +40,7 @@ pub struct Entry {
     pub member: Option<String>,
     /// The member without which a prepared value stays as it is.
     pub when: Option<String>,
-    /// Whether the member is one that the source revision does not define.
+    /// True if the member is one that the source revision does not define.
     pub stray: bool,
     /// The value of a refused or dropped member that says what absence says.
     pub absence: Option<String>,
@@ -254,7 +254,7 @@ impl Table {
         Some(found)
     }
 
-    /// Whether every entry was used.
+    /// Returns true if every entry was used.
     ///
     /// # Errors
     /// Names the first one that was not.

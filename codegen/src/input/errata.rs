@@ -100,7 +100,7 @@ fn places(erratum: &Erratum) -> impl Iterator<Item = &String> {
     erratum.pointer.iter().chain(&erratum.pointers)
 }
 
-/// Whether a place is another one or inside it.
+/// Returns true if a place is another one or inside it.
 fn is_below(pointer: &str, above: &str) -> bool {
     let rest = pointer.strip_prefix(above);
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))

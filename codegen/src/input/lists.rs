@@ -16,7 +16,7 @@ pub struct Revision {
 }
 
 impl Revision {
-    /// Whether the revision may still change, and its crate is never published.
+    /// True if the revision is a draft: it may change, and its crate is not published.
     pub fn is_draft(&self) -> bool {
         self.status == "draft"
     }

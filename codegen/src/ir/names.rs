@@ -132,7 +132,7 @@ fn last_part(json: &str) -> &str {
     json.rsplit('/').next().unwrap_or(json)
 }
 
-/// Whether a name can be a Rust type as it is.
+/// Returns true if a name can be a Rust type as it is.
 pub fn is_type_name(name: &str) -> bool {
     name.starts_with(|c: char| c.is_ascii_uppercase())
         && name.chars().all(|c| c.is_ascii_alphanumeric())

@@ -1,6 +1,6 @@
 //! Names that generated crates need for themselves; no definition may have one of them.
 
-/// Whether a crate needs a name for something else than a definition.
+/// Returns true if a crate needs a name for something else than a definition.
 pub fn is_taken(name: &str) -> bool {
     let reexported = |text: &&str| text.rsplit(' ').next() == Some(name);
     IMPORTED.contains(&name) || GENERATED.contains(&name) || REEXPORTED.iter().any(reexported)

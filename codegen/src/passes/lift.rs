@@ -74,7 +74,7 @@ struct Pass {
 struct Place {
     name: String,
     pointer: String,
-    /// Whether this is a member that has to be there: a constant is then a part of its object.
+    /// True if this is a member that has to be there: a constant is then a part of its object.
     required: bool,
 }
 
@@ -356,7 +356,7 @@ pub fn has_members(at: &Value) -> bool {
     has_properties || (at["type"] == "object" && at["additionalProperties"] == false)
 }
 
-/// Whether a list of types is one type and null.
+/// Returns true if a list of types is one type and null.
 pub fn is_nullable(types: &[Value]) -> bool {
     types.len() == 2 && types.iter().any(|t| t == "null")
 }

@@ -39,7 +39,7 @@ pub fn normalise(schema: &mut Schema, notices: &mut Notices) -> Result<()> {
     Ok(())
 }
 
-/// Whether a schema says nothing.
+/// Returns true if a schema constrains nothing.
 pub fn is_open(schema: &Value) -> bool {
     match schema {
         Value::Bool(open) => *open,
@@ -53,14 +53,14 @@ struct Pass<'s, 'n> {
     notices: &'n mut Notices,
     /// Definitions that were part of an `allOf`, rewritten once and for all.
     resolved: BTreeMap<String, Value>,
-    /// How many values have been copied out of them.
+    /// Number of values that were copied out of them.
     copied: usize,
 }
 
-/// How many definitions `allOf` may lead through in a row.
+/// Longest chain of definitions through `allOf`.
 const MAX_STEPS: usize = 32;
 
-/// How many values `allOf` may copy, and how deep they may be nested.
+/// Largest number and depth of values that `allOf` copies.
 const MAX_COPIED: usize = 1_000_000;
 const MAX_NESTING: usize = 128;
 
@@ -424,7 +424,7 @@ fn in_one(mut object: Map<String, Value>) -> Map<String, Value> {
     object
 }
 
-/// Whether `a` is a constant of the type that `b` asks for.
+/// Returns true if `a` is a constant of the type that `b` asks for.
 fn narrows(a: &Value, b: &Value) -> bool {
     let wanted = b["type"].as_str();
     let only_type = as_object(b.clone())
@@ -440,7 +440,7 @@ fn narrows(a: &Value, b: &Value) -> bool {
         }
 }
 
-/// Whether every object will do, and nothing else.
+/// Returns true if a schema allows every object and nothing else.
 fn is_any_object(schema: &Value) -> bool {
     let open = |(key, value): (&String, &Value)| {
         key == "type" || is_annotation(key) || (key == "additionalProperties" && is_open(value))
@@ -448,7 +448,7 @@ fn is_any_object(schema: &Value) -> bool {
     schema["type"] == "object" && schema.as_object().is_some_and(|s| s.iter().all(open))
 }
 
-/// Whether this is a union of objects.
+/// Returns true if this is a union of objects.
 fn is_objects(schema: &Value) -> bool {
     let members = schema["anyOf"].as_array();
     members.is_some_and(|members| members.iter().all(|member| member["type"] == "object"))
@@ -461,7 +461,7 @@ fn with_description(mut schema: Value, from: &Value) -> Value {
     schema
 }
 
-/// Whether one says `number` and the other `integer`, which is the narrower of the two.
+/// Returns true if one type is `number` and the other `integer`, which is the narrower of the two.
 fn both_numbers(a: &Value, b: &Value) -> bool {
     let is_number = |value: &Value| value == "number" || value == "integer";
     is_number(a) && is_number(b)
@@ -480,7 +480,7 @@ fn as_object(value: Value) -> Map<String, Value> {
     }
 }
 
-/// How many values a value holds, and how deep they are nested.
+/// Returns the number of values in a value, and their depth.
 fn measure(value: &Value) -> (usize, usize) {
     let inner: Vec<&Value> = match value {
         Value::Array(items) => items.iter().collect(),

@@ -47,7 +47,7 @@ pub struct Arguments {
     /// The definition that the documents are; without it they are JSON-RPC messages.
     #[arg(long = "type", short = 't', value_name = "T", conflicts_with_all = ["direction", "method", "part"])]
     definition: Option<String>,
-    /// Who sends the messages; without it only their envelopes are checked.
+    /// Sender of the messages; without it only their envelopes are checked.
     #[arg(long, short, value_enum)]
     direction: Option<Direction>,
     /// Method of the part with --part, or of the requests that responses answer.
@@ -76,7 +76,7 @@ pub struct Arguments {
     files: Vec<PathBuf>,
 }
 
-/// What the documents are.
+/// Kind of the documents.
 #[derive(Clone, Copy)]
 enum Subject<'a> {
     Definition(&'static Definition),

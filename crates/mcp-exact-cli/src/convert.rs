@@ -50,7 +50,7 @@ pub struct Arguments {
     /// The method of the documents; of results and errors, that of the request that they answer.
     #[arg(long, value_name = "M")]
     method: Option<String>,
-    /// Who sends the messages; without it whoever does by the method.
+    /// Sender of the messages; without it, the side that sends the method.
     #[arg(long, value_enum, value_name = "D")]
     direction: Option<Direction>,
     /// Which part of a message the documents are.

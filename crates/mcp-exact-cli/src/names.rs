@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 /// Longer names than this are shown and compared shortened.
 const MAX_NAME: usize = 64;
-/// How many names are suggested.
+/// Number of names that are suggested.
 const SUGGESTIONS: usize = 3;
 
 /// Returns a name from outside, fit for a message.

@@ -11,13 +11,13 @@ use anyhow::Context;
 pub enum Style {
     /// Headings and names.
     Bold,
-    /// What matters less.
+    /// Secondary text.
     Faint,
-    /// What is right, and what is new.
+    /// Valid or added.
     Green,
-    /// What is wrong, and what is gone.
+    /// Invalid or removed.
     Red,
-    /// What deserves a look.
+    /// Warning.
     Yellow,
 }
 

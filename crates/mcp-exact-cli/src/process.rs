@@ -20,7 +20,7 @@ pub struct Process {
     lines: Receiver<Vec<u8>>,
 }
 
-/// What came from a server within a time.
+/// Outcome of waiting for a line of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Received {
     /// A line, without its end.

@@ -14,7 +14,7 @@ use crate::message::Direction;
 /// Line of a recording.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// Who has sent it, if the line says so.
+    /// Sender of the message, if the line names it.
     pub from: Option<Direction>,
     /// Text of the message.
     pub text: String,

@@ -5,7 +5,7 @@
 
 use mcp_exact_revisions::{Lifecycle, RevisionSpec};
 
-/// How strongly a rule binds (RFC 2119).
+/// Requirement level of a rule (RFC 2119).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
     /// MUST or MUST NOT.
@@ -17,11 +17,11 @@ pub enum Level {
 /// Rule of the specification.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Rule {
-    /// Its id in the ledger of requirements.
+    /// Id in `docs/requirements.toml`.
     pub id: &'static str,
-    /// How strongly it binds.
+    /// Requirement level.
     pub level: Level,
-    /// The sentence that states it.
+    /// Sentence of the specification that states the rule.
     pub sentence: &'static str,
     /// Page of the sentence in revisions up to 2025-11-25; empty if they do not have it.
     page: &'static str,

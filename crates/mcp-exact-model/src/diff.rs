@@ -20,7 +20,7 @@ pub(crate) use compare::is_by_sender;
 pub(crate) use methods::merged;
 pub use walk::{diff, diff_with_descriptions, pairs};
 
-/// What changed from one revision to another.
+/// Differences between two revisions.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Diff {
     /// The revision from which the differences are counted.
@@ -31,16 +31,16 @@ pub struct Diff {
     pub methods: Vec<MethodDiff>,
     /// Definitions that differ, sorted by name.
     pub definitions: Vec<DefinitionDiff>,
-    /// What concerns many definitions at once.
+    /// Change that concerns many definitions.
     pub notes: Vec<Note>,
-    /// How many descriptions were worded anew, added or removed.
+    /// Number of descriptions that were worded anew, added or removed.
     pub descriptions: usize,
     /// These descriptions, when they were asked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rewordings: Vec<Rewording>,
 }
 
-/// What became of a method or a definition.
+/// Fate of a method or a definition: added, removed, renamed or changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Status {
@@ -58,7 +58,7 @@ pub enum Status {
     Changed,
 }
 
-/// What a change means for a program.
+/// Consequence of a change for a program.
 ///
 /// One rule decides: take all values that are right under the older revision and all that are right under the newer one,
 /// members that neither knows left aside.
@@ -106,12 +106,12 @@ pub enum Meaning {
 }
 
 impl Meaning {
-    /// Whether it is breaking to read.
+    /// Returns true if it is breaking to read.
     pub fn breaks_reading(self) -> bool {
         matches!(self, Self::BreaksReading | Self::BreaksBoth)
     }
 
-    /// Whether it is breaking to write.
+    /// Returns true if it is breaking to write.
     pub fn breaks_writing(self) -> bool {
         matches!(self, Self::BreaksWriting | Self::BreaksBoth)
     }
@@ -141,7 +141,7 @@ impl Meaning {
     }
 }
 
-/// Who sends a method.
+/// Sender of a method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Directions {
@@ -172,13 +172,13 @@ impl Directions {
 pub struct MethodDiff {
     /// The method.
     pub method: String,
-    /// Whether it is a request; otherwise it is a notification.
+    /// True if it is a request; otherwise it is a notification.
     pub request: bool,
     /// [`Status::Added`], [`Status::Removed`] or [`Status::Changed`].
     pub status: Status,
     /// What it means that the method came or went; of a changed one, all its changes and those of `through` together.
     pub meaning: Meaning,
-    /// Who sends it, in the newer revision where it is there.
+    /// Sender of the method, in the newer revision where it is there.
     pub directions: Directions,
     /// What changed about it as a method. Empty when only what it carries changed.
     pub changes: Vec<MethodChange>,
@@ -189,27 +189,27 @@ pub struct MethodDiff {
 /// One change of a method.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MethodChange {
-    /// What changed.
+    /// The change.
     #[serde(flatten)]
     pub kind: MethodChangeKind,
-    /// What that means.
+    /// Its consequence.
     pub meaning: Meaning,
 }
 
-/// What changed about a method.
+/// Change to a method.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum MethodChangeKind {
     /// Others send it now.
     Directions {
-        /// Who sent it before.
+        /// Former sender.
         before: Directions,
-        /// Who sends it now.
+        /// New sender.
         after: Directions,
     },
     /// It was a notification and is a request now, or the other way round.
     Request {
-        /// Whether it is a request now.
+        /// True if it is a request now.
         now: bool,
     },
     /// Its parameters have to be there now.
@@ -230,7 +230,7 @@ pub enum MethodChangeKind {
 pub struct DefinitionDiff {
     /// Its name in the newer revision, or in the older one where it is gone.
     pub name: String,
-    /// What became of it.
+    /// Fate of the definition.
     pub status: Status,
     /// The name it had, when it was renamed; the place where it stood, when it had none; the place where it stands now,
     /// when it has none any more.
@@ -251,17 +251,17 @@ pub struct Change {
     /// Where: members joined by dots, `[]` for the items of an array, `{}` for the values of a map; empty for the
     /// definition itself.
     pub path: String,
-    /// What changed.
+    /// The change.
     #[serde(flatten)]
     pub kind: ChangeKind,
-    /// What that means.
+    /// Its consequence.
     pub meaning: Meaning,
     /// The other places where the same anonymous type stands, each the name of a definition and a path.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub also: Vec<String>,
 }
 
-/// What changed inside a definition.
+/// Change inside a definition.
 ///
 /// An object that has `method` gives up its changes of `jsonrpc` and `id` to [`Note::Envelope`], and whether `params` has
 /// to be there to [`MethodChangeKind`].
@@ -272,14 +272,14 @@ pub enum ChangeKind {
     MemberAdded {
         /// Its type.
         value: String,
-        /// Whether it has to be there.
+        /// True if it is required.
         required: bool,
     },
     /// A member is gone.
     MemberRemoved {
         /// Its type.
         value: String,
-        /// Whether it had to be there.
+        /// True if it was required.
         required: bool,
     },
     /// A member has to be there now.
@@ -336,14 +336,14 @@ pub enum ChangeKind {
     },
 }
 
-/// What concerns many definitions at once.
+/// Change that concerns many definitions.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Note {
     /// Requests and notifications now contain these members of the envelope, or no longer do. Messages are as they were:
     /// the envelope belongs to each of them, whether the schema repeats it or not.
     Envelope {
-        /// Whether they contain them now.
+        /// True if they contain them now.
         gained: bool,
         /// The members: `id`, `jsonrpc`.
         members: Vec<String>,
@@ -372,7 +372,7 @@ pub struct Rewording {
     pub after: Option<String>,
 }
 
-/// How much changed.
+/// Counts of changes.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Summary {
     /// Methods by what became of them. Methods of which only what they carry changed are not counted.
@@ -384,7 +384,7 @@ pub struct Summary {
 }
 
 impl Diff {
-    /// Whether nothing but perhaps descriptions differs.
+    /// Returns true if nothing but perhaps descriptions differs.
     pub fn is_empty(&self) -> bool {
         self.methods.is_empty() && self.definitions.is_empty() && self.notes.is_empty()
     }

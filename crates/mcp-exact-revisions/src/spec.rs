@@ -21,7 +21,7 @@ pub enum Lifecycle {
     Discover,
 }
 
-/// Whether a revision is final.
+/// Publication status of a revision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Status {
     /// The revision is released.

@@ -20,7 +20,7 @@ pub(super) struct PeerResults {
     pub(super) name: String,
     /// Version of the suite.
     pub(super) suite: String,
-    /// Whether each scenario passed, by `side revision scenario`.
+    /// Outcome of each scenario, by `side revision scenario`: true if it passed.
     pub(super) passed: BTreeMap<String, bool>,
 }
 

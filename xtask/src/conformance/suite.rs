@@ -17,9 +17,9 @@ use super::install::Installed;
 use super::requirements::Requirement;
 use crate::interop::process;
 
-/// How long one scenario may take, with starting node.
+/// Timeout of one scenario, the start of node included.
 const DEADLINE: Duration = Duration::from_secs(120);
-/// How long the suite waits for the client, in milliseconds.
+/// Timeout of the client in the suite, in milliseconds.
 const CLIENT_TIMEOUT: &str = "60000";
 /// What the suite prints of a client that it had to kill.
 const TIMED_OUT: &str = "CLIENT TIMED OUT";

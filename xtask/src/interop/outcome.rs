@@ -23,10 +23,10 @@ pub(super) struct Session {
     revision: String,
     steps: Vec<String>,
     reports: Reports,
-    /// Whether the specification's "not send a response" for a cancelled request is held against the server. Old SDKs
+    /// True if the specification's "not send a response" for a cancelled request is held against the server. Old SDKs
     /// answer with an error, so it is only for ours.
     silent_after_cancel: bool,
-    /// Whether each of the twenty notifications of the slow tool has to be reported, once and in order.
+    /// True if each of the twenty notifications of the slow tool has to be reported, once and in order.
     whole_progress: bool,
 }
 
@@ -85,7 +85,7 @@ impl Demand {
         self
     }
 
-    /// Of two that have no revision in common.
+    /// Expected outcome of peers without a common revision.
     pub(super) fn refusal() -> Self {
         Self::Refusal
     }
@@ -128,7 +128,7 @@ pub(super) struct Outcome {
     pub(super) revision: Option<String>,
     steps: Vec<Step>,
     text: String,
-    /// Whether the program said by its exit code that something failed.
+    /// True if the program said by its exit code that something failed.
     failed: bool,
     /// Why a session is a failure whatever was printed.
     end: Option<String>,
@@ -234,7 +234,7 @@ impl Outcome {
     }
 }
 
-/// Whether a line begins with the name of a step, and with all of it.
+/// Returns true if a line begins with the whole name of a step.
 fn begins(line: &str, step: &str) -> bool {
     let rest = line.strip_prefix(step);
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with([':', ' ']))

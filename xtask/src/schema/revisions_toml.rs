@@ -11,7 +11,7 @@ use super::source::{Registry, Source};
 pub struct Entry<'e> {
     /// The revision.
     pub id: &'e str,
-    /// Whether it may still change.
+    /// True if it may still change.
     pub draft: bool,
     /// `draft-07` or `2020-12`.
     pub dialect: &'e str,
@@ -69,7 +69,7 @@ pub struct ExtensionEntry<'e> {
     pub id: &'e str,
     /// The revision that it extends.
     pub extends: &'e str,
-    /// Whether it may still change.
+    /// True if it may still change.
     pub draft: bool,
     /// `draft-07` or `2020-12`.
     pub dialect: &'e str,

@@ -46,7 +46,7 @@ fn print(printer: &Mutex<Conversation>, from: Direction, message: &[u8]) {
     let _ = io::stderr().write_all(words.as_bytes());
 }
 
-/// What is read of a body.
+/// Bytes of a body that were read.
 enum Reading {
     Events(Decoder),
     Document(Vec<u8>),

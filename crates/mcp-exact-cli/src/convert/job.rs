@@ -35,7 +35,7 @@ pub enum Kind {
     Error,
 }
 
-/// What is asked for, as it comes.
+/// Requested conversion, before it is checked.
 #[derive(Debug, Clone)]
 pub struct Wishes<'a> {
     /// The revision of the documents.
@@ -46,17 +46,17 @@ pub struct Wishes<'a> {
     pub definition: Option<&'a str>,
     /// Their method, or that of the request that they answer.
     pub method: Option<&'a str>,
-    /// Who sends them.
+    /// Sender of the messages.
     pub direction: Option<Direction>,
     /// Which part of a message they are.
     pub kind: Option<Kind>,
-    /// Whether losses are refused.
+    /// True if losses are refused.
     pub strict: bool,
-    /// Whether newer members stay.
+    /// True if newer members stay.
     pub keep_newer: bool,
     /// The id of the request.
     pub id: Option<&'a RequestId>,
-    /// What the session knows for `_meta`.
+    /// Members of `_meta` that only the session knows.
     pub meta: Option<&'a JsonObject>,
     /// The URI that was asked for.
     pub uri: Option<&'a str>,
@@ -71,7 +71,7 @@ pub enum Unfit {
     Together(&'static str),
 }
 
-/// What is asked for, when it makes sense.
+/// Requested conversion, checked.
 #[derive(Debug, Clone)]
 pub struct Job<'a> {
     /// The revision of the documents.
@@ -83,7 +83,7 @@ pub struct Job<'a> {
     context: Context,
 }
 
-/// What the documents are.
+/// Kind of the documents.
 #[derive(Debug, Clone, Copy)]
 enum Subject<'a> {
     Definition(&'a str),
@@ -99,21 +99,21 @@ pub struct Part<'a> {
     pub kind: Kind,
     /// The method.
     pub method: &'a str,
-    /// Who sends it, if that was said.
+    /// Sender, if it was given.
     pub direction: Option<Direction>,
 }
 
-/// What became of a document.
+/// Result of converting a document.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Answer {
     /// The document in the other revision; nothing when there is an error.
     pub json: Option<String>,
-    /// What was changed.
+    /// Losses of the conversion.
     #[serde(serialize_with = "plain_losses")]
     pub losses: Vec<Loss>,
     /// Why there is no document.
     pub error: Option<String>,
-    /// What should be known about the document besides.
+    /// Note about the document, for the user.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
 }
@@ -130,7 +130,7 @@ pub struct Problem {
 /// What was said about a document so far.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Remarks {
-    /// What was changed.
+    /// Losses of the conversion.
     pub losses: Vec<Loss>,
     /// A method that nobody knows.
     pub note: Option<String>,
@@ -263,7 +263,7 @@ impl Job<'_> {
         Ok(json)
     }
 
-    /// Whether both revisions have the method of a part, in that direction.
+    /// Returns true if both revisions have the method of a part, in that direction.
     pub fn can_say(&self, part: Part<'_>) -> bool {
         let is_answer = matches!(part.kind, Kind::Result | Kind::Error);
         let side = match (self.sender(part), is_answer) {
@@ -278,7 +278,7 @@ impl Job<'_> {
         [self.from, self.to].into_iter()
     }
 
-    /// Who sends a part when nobody says it: who sends the method in most of the two revisions, first of all in the one
+    /// Returns the sender of a part when none was given: the side that sends the method in most of the two revisions, first of all in the one
     /// of the document; a client when both sides do.
     fn sender(&self, part: Part<'_>) -> Role {
         if let Some(direction) = part.direction {
@@ -313,7 +313,7 @@ impl Job<'_> {
     }
 }
 
-/// Whether a revision has the method of a part.
+/// Returns true if a revision has the method of a part.
 fn defines(revision: KnownRevision, part: Part<'_>) -> bool {
     sends(revision, part, Role::Client) || sends(revision, part, Role::Server)
 }

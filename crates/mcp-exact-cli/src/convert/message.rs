@@ -36,7 +36,7 @@ pub fn convert<'t>(
     }
 }
 
-/// What is known about the messages besides their text.
+/// Context of the messages, which their text does not hold.
 struct Envelope<'a> {
     job: &'a Job<'a>,
     answered: Option<&'a str>,
