@@ -17,7 +17,7 @@ pub use crate::header_mirroring::{Mirrored, ToolHeaders, check_params, mirrored,
 pub use crate::header_values::{decode_value, encode_value};
 pub use headers::{content_type, get_headers, post_headers};
 pub use origin::check_origin;
-pub use post::{Posted, classify, classify_delete, classify_get, is_session_id};
+pub use post::{PostBody, Posted, classify, classify_delete, classify_get, is_session_id};
 
 use crate::error::PeerError;
 use crate::extensions::Extensions;

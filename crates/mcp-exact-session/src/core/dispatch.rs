@@ -83,8 +83,14 @@ pub(crate) trait Endpoint: Sized {
 
     /// Takes a frame.
     fn dispatch_frame(&mut self, stream: StreamId, frame: &[u8], cx: &Self::Context) {
+        let parsed = message::parse(frame, &self.core_ref().limits);
+        self.dispatch_parsed(stream, parsed, cx);
+    }
+
+    /// Takes a frame that was read.
+    fn dispatch_parsed(&mut self, stream: StreamId, parsed: ParsedFrame, cx: &Self::Context) {
         let at = Arrival::alone(stream);
-        match message::parse(frame, &self.core_ref().limits) {
+        match parsed {
             ParsedFrame::One(Ok(message)) => self.dispatch_message(at, message, cx),
             ParsedFrame::One(Err(error)) => self.dispatch_malformed(at, error),
             ParsedFrame::Batch(items) => self.dispatch_batch(stream, items, cx),

@@ -51,7 +51,12 @@ impl<K: Ord + Copy, V> Ordered<K, V> {
         self.0.first().map(|(key, _)| *key)
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (K, &V)> {
+    /// Gives memory back that is not used.
+    pub(crate) fn shrink(&mut self) {
+        self.0.shrink_to_fit();
+    }
+
+    pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = (K, &V)> {
         self.0.iter().map(|(key, value)| (*key, value))
     }
 

@@ -3,7 +3,7 @@
 //! A slow reader of one stream delays no other stream and grows nothing beyond the limit of its own. Takes frames from the
 //! roles; gives them to the transport, by stream or in the order in which they were queued. Decides nothing about messages.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 use super::ordered::Ordered;
 use crate::limits::{Limit, Limits};
@@ -96,7 +96,7 @@ pub(crate) enum NotQueued {
 #[derive(Debug, Default)]
 pub(crate) struct Streams {
     last_id: u64,
-    table: BTreeMap<StreamId, Stream>,
+    table: Ordered<StreamId, Stream>,
     /// Attached streams with output, by the place of their oldest output.
     ready: Ordered<(u64, StreamId), ()>,
     place: u64,
@@ -129,6 +129,12 @@ impl Streams {
         self.table.insert(id, stream);
     }
 
+    /// Gives memory back that is not used.
+    pub(crate) fn shrink(&mut self) {
+        self.table.shrink();
+        self.ready.shrink();
+    }
+
     pub(crate) fn open(&mut self, kind: StreamKind) -> StreamId {
         self.last_id += 1;
         let id = StreamId(self.last_id);
@@ -140,7 +146,7 @@ impl Streams {
     pub(crate) fn restore(&mut self, id: StreamId, kind: StreamKind, sequence: u64) {
         self.last_id = self.last_id.max(id.0);
         self.insert(id, kind);
-        if let Some(stream) = self.table.get_mut(&id) {
+        if let Some(stream) = self.table.get_mut(id) {
             stream.sequence = sequence;
             stream.detached = true;
         }
@@ -158,7 +164,7 @@ impl Streams {
 
     /// Returns true if the stream is open, or has output that was not taken.
     pub(crate) fn contains(&self, id: StreamId) -> bool {
-        self.table.contains_key(&id)
+        self.table.get(id).is_some()
     }
 
     pub(crate) fn is_open(&self, id: StreamId) -> bool {
@@ -167,7 +173,7 @@ impl Streams {
 
     /// Kind of a stream that still takes output.
     pub(crate) fn kind(&self, id: StreamId) -> Option<StreamKind> {
-        let stream = self.table.get(&id)?;
+        let stream = self.table.get(id)?;
         (!stream.finished).then_some(stream.kind)
     }
 
@@ -178,7 +184,7 @@ impl Streams {
     /// Streams that still take output, with their kinds, oldest first.
     pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = (StreamId, StreamKind)> {
         let open = self.table.iter().filter(|(_, stream)| !stream.finished);
-        open.map(|(id, stream)| (*id, stream.kind))
+        open.map(|(id, stream)| (id, stream.kind))
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -192,7 +198,7 @@ impl Streams {
 
     /// Number of the next frame of a stream.
     pub(crate) fn sequence(&self, id: StreamId) -> u64 {
-        self.table.get(&id).map_or(0, |stream| stream.sequence)
+        self.table.get(id).map_or(0, |stream| stream.sequence)
     }
 
     /// Newest standalone stream, attached before detached ones.
@@ -204,7 +210,7 @@ impl Streams {
                     && stream.detached == detached
             };
             let mut all = self.table.iter().rev();
-            all.find(|(_, stream)| fits(stream)).map(|(id, _)| *id)
+            all.find(|(_, stream)| fits(stream)).map(|(id, _)| id)
         };
         newest(false).or_else(|| newest(true))
     }
@@ -243,7 +249,7 @@ impl Streams {
     /// Queues the end of a stream. A detached stream without output is forgotten: there is nothing to resume.
     pub(crate) fn push_close(&mut self, id: StreamId) {
         let idle = |stream: &Stream| stream.detached && stream.queue.is_empty();
-        if self.table.get(&id).is_some_and(idle) {
+        if self.table.get(id).is_some_and(idle) {
             self.remove(id);
         } else if self.is_open(id) {
             self.enqueue(id, Output::Close);
@@ -253,7 +259,7 @@ impl Streams {
 
     /// Drops what is queued on every stream and queues the end of each.
     pub(crate) fn abort(&mut self) {
-        let ids: Vec<StreamId> = self.table.keys().copied().collect();
+        let ids: Vec<StreamId> = self.table.iter().map(|(id, _)| id).collect();
         for id in ids {
             let open = self.is_open(id);
             self.discard_queue(id);
@@ -270,7 +276,7 @@ impl Streams {
     /// nobody resumes them.
     pub(crate) fn close_all(&mut self) {
         let detached = self.table.iter().filter(|(_, stream)| stream.detached);
-        let detached: Vec<StreamId> = detached.map(|(id, _)| *id).collect();
+        let detached: Vec<StreamId> = detached.map(|(id, _)| id).collect();
         detached.into_iter().for_each(|id| self.remove(id));
         let ids: Vec<StreamId> = self.iter().map(|(id, _)| id).collect();
         for id in ids {
@@ -281,7 +287,7 @@ impl Streams {
     /// Forgets a stream and what is queued on it: the transport has lost it.
     pub(crate) fn remove(&mut self, id: StreamId) {
         self.discard_queue(id);
-        self.table.remove(&id);
+        self.table.remove(id);
     }
 
     /// Forgets all streams and their output.
@@ -295,27 +301,27 @@ impl Streams {
 
     /// Marks a stream as one whose request belongs to no session.
     pub(crate) fn set_stateless(&mut self, id: StreamId) {
-        if let Some(stream) = self.table.get_mut(&id) {
+        if let Some(stream) = self.table.get_mut(id) {
             stream.stateless = true;
         }
     }
 
     pub(crate) fn is_stateless(&self, id: StreamId) -> bool {
-        self.table.get(&id).is_some_and(|stream| stream.stateless)
+        self.table.get(id).is_some_and(|stream| stream.stateless)
     }
 
     /// Forgets the oldest detached stream of a kind.
     pub(crate) fn remove_oldest_detached(&mut self, kind: StreamKind) {
         let fits = |stream: &Stream| stream.detached && stream.kind == kind;
         let oldest = self.table.iter().find(|(_, stream)| fits(stream));
-        if let Some(id) = oldest.map(|(id, _)| *id) {
+        if let Some(id) = oldest.map(|(id, _)| id) {
             self.remove(id);
         }
     }
 
     /// Marks the connection of a stream as lost; its output waits for another one.
     pub(crate) fn detach(&mut self, id: StreamId) {
-        if let Some(stream) = self.table.get_mut(&id)
+        if let Some(stream) = self.table.get_mut(id)
             && !stream.detached
         {
             stream.detached = true;
@@ -327,7 +333,7 @@ impl Streams {
 
     /// Connects a detached stream again; returns false if there is none.
     pub(crate) fn attach(&mut self, id: StreamId) -> bool {
-        let Some(stream) = self.table.get_mut(&id) else {
+        let Some(stream) = self.table.get_mut(id) else {
             return false;
         };
         if std::mem::take(&mut stream.detached)
@@ -361,7 +367,7 @@ impl Streams {
     }
 
     fn withdraw(&mut self, id: StreamId, gone: impl Fn(&Frame) -> bool) -> Vec<RequestKey> {
-        let Some(stream) = self.table.get_mut(&id) else {
+        let Some(stream) = self.table.get_mut(id) else {
             return Vec::new();
         };
         let leaves = |output: &Output| matches!(output, Output::Frame(frame) if gone(frame));
@@ -418,7 +424,7 @@ impl Streams {
 
     /// Takes the oldest output of a stream, detached ones included.
     pub(crate) fn pop_on(&mut self, id: StreamId) -> Option<(Transmit, Vec<u8>)> {
-        let stream = self.table.get_mut(&id)?;
+        let stream = self.table.get_mut(id)?;
         let (place, output) = stream.queue.pop_front()?;
         if !stream.detached {
             self.ready.remove((place, id));
@@ -433,7 +439,7 @@ impl Streams {
         }
         self.uncount(id, &output);
         if drained {
-            self.table.remove(&id);
+            self.table.remove(id);
         }
         Some(match output {
             Output::Frame(frame) => {
@@ -453,7 +459,7 @@ impl Streams {
 
     /// The oldest output of a stream, which stays.
     pub(crate) fn peek_on(&self, id: StreamId) -> Option<(Transmit, &[u8])> {
-        let stream = self.table.get(&id)?;
+        let stream = self.table.get(id)?;
         let (_, output) = stream.queue.front()?;
         Some(match output {
             Output::Frame(frame) => {
@@ -483,7 +489,7 @@ impl Streams {
     /// with `notifications/initialized`, which must be able to arrive.
     pub(crate) fn full(&self, id: StreamId, limits: &Limits) -> Option<Limit> {
         self.full_for_peer(limits).or_else(|| {
-            let stream = self.table.get(&id)?;
+            let stream = self.table.get(id)?;
             let own = stream.kind != StreamKind::Duplex && !stream.queue.is_empty();
             (own && stream.bytes >= limits.stream_bytes).then_some(Limit::StreamBytes)
         })
@@ -516,12 +522,12 @@ impl Streams {
 
     /// Bytes that wait on one stream.
     pub(crate) fn queued_bytes_on(&self, id: StreamId) -> usize {
-        self.table.get(&id).map_or(0, |stream| stream.bytes)
+        self.table.get(id).map_or(0, |stream| stream.bytes)
     }
 
     fn enqueue(&mut self, id: StreamId, output: Output) {
         self.place += 1;
-        let Some(stream) = self.table.get_mut(&id) else {
+        let Some(stream) = self.table.get_mut(id) else {
             return;
         };
         if stream.queue.is_empty() && !stream.detached {
@@ -536,17 +542,17 @@ impl Streams {
 
     /// Takes no more output on a stream; it is forgotten once what waits was taken.
     fn finish(&mut self, id: StreamId) {
-        let Some(stream) = self.table.get_mut(&id) else {
+        let Some(stream) = self.table.get_mut(id) else {
             return;
         };
         stream.finished = true;
         if stream.queue.is_empty() {
-            self.table.remove(&id);
+            self.table.remove(id);
         }
     }
 
     fn discard_queue(&mut self, id: StreamId) {
-        let Some(stream) = self.table.get_mut(&id) else {
+        let Some(stream) = self.table.get_mut(id) else {
             return;
         };
         if let Some((place, _)) = stream.queue.front() {
@@ -566,7 +572,7 @@ impl Streams {
         {
             self.reserved_bytes -= bytes;
         }
-        if let Some(stream) = self.table.get_mut(&id) {
+        if let Some(stream) = self.table.get_mut(id) {
             stream.bytes -= bytes;
         }
     }

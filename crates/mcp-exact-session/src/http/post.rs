@@ -4,11 +4,13 @@
 //! Takes headers and a body. Reads the body once and types nothing.
 
 use mcp_exact_revisions::{Lifecycle, RevisionSpec};
-use mcp_exact_wire::{Look, LookKind};
+use mcp_exact_wire::{Look, LookKind, Message};
 
 use crate::config::Offer;
 use crate::error::ReceiveError;
 use crate::http_request::HttpRequest;
+use crate::limits::Limits;
+use crate::message::{self, ParsedFrame};
 use crate::meta;
 use crate::refusal::Refusal;
 use crate::rules;
@@ -41,19 +43,72 @@ pub fn classify(http: &HttpRequest, body: &[u8], offer: &Offer) -> Posted {
         Ok(look) => look,
         Err(error) => return Posted::Refused(Refusal::NotJson(error.to_string())),
     };
-    let names_itself = look.meta_member(meta::PROTOCOL_VERSION).is_some();
-    let header = lifecycle_of_header(http) == Some(Lifecycle::Discover);
-    if offer.has(Lifecycle::Discover) && (names_itself || header) {
-        return Posted::Stateless;
-    }
-    if !offer.has(Lifecycle::Initialize) {
-        return Posted::Stateless;
-    }
     let method = look.method.as_deref();
-    if look.kind == LookKind::Request && method.is_some_and(rules::is_initialize) {
-        return Posted::Initialize;
+    let head = Head {
+        names_revision: look.meta_member(meta::PROTOCOL_VERSION).is_some(),
+        is_initialize: look.kind == LookKind::Request && method.is_some_and(rules::is_initialize),
+    };
+    belongs(http, head, offer)
+}
+
+/// Body of a POST, read once: says where the POST belongs, and goes to the endpoint by
+/// [`ServerEndpoint::receive_post`](crate::ServerEndpoint::receive_post).
+#[derive(Debug)]
+pub struct PostBody<'a> {
+    bytes: &'a [u8],
+    parsed: ParsedFrame,
+}
+
+impl<'a> PostBody<'a> {
+    /// Reads a body within the limits of the server.
+    pub fn read(bytes: &'a [u8], limits: &Limits) -> Self {
+        Self {
+            bytes,
+            parsed: message::parse(bytes, limits),
+        }
     }
-    in_session(http, offer)
+
+    /// Returns the bytes that were read.
+    pub fn bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
+
+    /// Classifies the POST, as [`classify`] does.
+    pub fn classify(&self, http: &HttpRequest, offer: &Offer) -> Posted {
+        let (call, is_request) = match &self.parsed {
+            ParsedFrame::One(Ok(Message::Request(request))) => (&request.request, true),
+            ParsedFrame::One(Ok(Message::Notification(call))) => (call, false),
+            // Rare, and what is wrong with it may decide.
+            _ => return classify(http, self.bytes, offer),
+        };
+        let head = Head {
+            names_revision: call.meta(meta::PROTOCOL_VERSION).is_some(),
+            is_initialize: is_request && rules::is_initialize(&call.method),
+        };
+        belongs(http, head, offer)
+    }
+
+    pub(crate) fn into_parsed(self) -> ParsedFrame {
+        self.parsed
+    }
+}
+
+/// What of a message decides where it belongs.
+struct Head {
+    /// Its `_meta` names a revision.
+    names_revision: bool,
+    is_initialize: bool,
+}
+
+fn belongs(http: &HttpRequest, head: Head, offer: &Offer) -> Posted {
+    let discover = head.names_revision || lifecycle_of_header(http) == Some(Lifecycle::Discover);
+    if offer.has(Lifecycle::Discover) && discover || !offer.has(Lifecycle::Initialize) {
+        return Posted::Stateless;
+    }
+    match head.is_initialize {
+        true => Posted::Initialize,
+        false => in_session(http, offer),
+    }
 }
 
 /// Classifies a GET: it opens the standalone stream of a session, or belongs nowhere.
@@ -139,7 +194,10 @@ mod tests {
             headers: headers.collect(),
         };
         let offer = Offer::of(offer.iter().copied()).expect("known");
-        classify(&http, body.as_bytes(), &offer)
+        let posted = classify(&http, body.as_bytes(), &offer);
+        let read = PostBody::read(body.as_bytes(), &Limits::default());
+        assert_eq!(read.classify(&http, &offer), posted, "{body}");
+        posted
     }
 
     #[test]
@@ -203,5 +261,43 @@ mod tests {
         );
         assert_eq!(status(&[("MCP-Protocol-Version", "2025-11-25")], OLD), None);
         assert_eq!(status(&[], "{"), Some(400));
+    }
+
+    #[test]
+    fn read_bodies_are_classified_alike() {
+        let headers: [&[(&str, &str)]; 4] = [
+            &[],
+            &[("Mcp-Session-Id", "s-1")],
+            &[("MCP-Protocol-Version", "2026-07-28")],
+            &[
+                ("Mcp-Session-Id", "s-1"),
+                ("MCP-Protocol-Version", "2025-11-25"),
+            ],
+        ];
+        let escaped = MODERN.replace("protocolVersion", "protocol\\u0056ersion");
+        let spelt = INITIALIZE.replace("initialize", "init\\u0069alize");
+        let batch = format!("[{OLD},{MODERN}]");
+        let bodies = [
+            MODERN,
+            OLD,
+            INITIALIZE,
+            &escaped,
+            &spelt,
+            &batch,
+            "[]",
+            "{}",
+            "{",
+            r#"{"jsonrpc":"2.0","method":"initialize"}"#,
+            r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#,
+            r#"{"jsonrpc":"2.0","id":1,"result":{}}"#,
+            r#"{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":""}}"#,
+            r#"{"jsonrpc":"2.0","id":1,"id":2,"method":"initialize"}"#,
+        ];
+        for headers in headers {
+            for body in bodies {
+                posted(headers, body, &["2026-07-28", "2025-11-25"]);
+                posted(headers, body, &["2025-11-25"]);
+            }
+        }
     }
 }

@@ -29,6 +29,7 @@ use crate::core::{Arrival, Core, Endpoint, PendingRequest, Role};
 use crate::error::{ReceiveError, SendError};
 use crate::filter::Filter;
 use crate::frame::Oversized;
+use crate::http::PostBody;
 use crate::limits::Limit;
 use crate::log::Level;
 use crate::outcome::Outcome;
@@ -179,6 +180,25 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
             return Ok(());
         };
         self.dispatch_frame(stream, frame, &Arc::new(context));
+        self.finish_draining();
+        Ok(())
+    }
+
+    /// Takes the body of a POST that was read to find out where it belongs, as [`receive`](Self::receive) takes a frame.
+    ///
+    /// # Errors
+    /// As [`receive`](Self::receive).
+    pub fn receive_post(
+        &mut self,
+        stream: StreamId,
+        body: PostBody<'_>,
+        context: FrameContext<C>,
+        now: Time,
+    ) -> Result<(), ReceiveError> {
+        let Some(stream) = self.admit_frame(stream, &context, now)? else {
+            return Ok(());
+        };
+        self.dispatch_parsed(stream, body.into_parsed(), &Arc::new(context));
         self.finish_draining();
         Ok(())
     }
@@ -397,6 +417,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
     /// Gives back memory that the endpoint does not need while it is idle.
     pub fn shrink(&mut self) {
         self.core.events.shrink();
+        self.core.streams.shrink();
     }
 
     /// Ends the session from the server: subscriptions end with their results, and what is queued is still sent.
