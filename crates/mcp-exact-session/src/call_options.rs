@@ -6,6 +6,7 @@ use mcp_exact_wire::{Json, JsonObject};
 
 use crate::limits::RequestTimeout;
 use crate::log::Level;
+use crate::trace_context::TraceContext;
 
 /// How a request is sent.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -18,6 +19,8 @@ pub struct CallOptions {
     pub log_level: Option<Level>,
     /// Capabilities of the client for this request alone (from 2026-07-28 on): for gateways, whose clients differ.
     pub capabilities: Option<JsonObject>,
+    /// Trace that the request belongs to (from 2026-07-28 on).
+    pub trace: Option<TraceContext>,
     /// Input that the program brings along, with
     /// [`pass_input_required`](crate::ClientConfig::pass_input_required) (from 2026-07-28 on).
     pub input: Option<RequestInput>,

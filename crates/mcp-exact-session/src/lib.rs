@@ -150,6 +150,7 @@ mod snapshot;
 mod stream;
 mod subscribers;
 mod time;
+mod trace_context;
 mod typed;
 mod usage;
 
@@ -187,6 +188,7 @@ pub use stream::{
 };
 pub use subscribers::Subscribers;
 pub use time::Time;
+pub use trace_context::TraceContext;
 pub use typed::{
     ClientNotifications, ClientRequests, ClientResults, Negotiated, ServerNotifications,
     ServerRequests, ServerResults, View,

@@ -24,6 +24,7 @@ use crate::meta;
 use crate::outcome::{Outcome, RawResult, Sent, encode_params};
 use crate::rules::{SentMembers, Target, TaskEffect, client_request};
 use crate::stream::{Binding, HttpHints, RequestKey};
+use crate::trace_context::TraceContext;
 
 impl ClientEndpoint {
     /// Sends a request; [`ClientEvent::Completed`] follows, exactly once.
@@ -320,13 +321,18 @@ fn message_of(id: u64, outbound: &OutboundRequest, session: &NegotiatedSession) 
             Cow::Owned(sender.beside(own.unwrap_or_default(), capabilities).into())
         }
     };
+    let trace = options.trace.as_ref().filter(|_| sender.is_some());
+    let [parent, state, baggage] = trace.map(TraceContext::members).unwrap_or_default();
     let more = [
         ("progressToken", token.as_ref().map(Json::view)),
         (meta::LOG_LEVEL, level.as_ref().map(Json::view)),
+        (parent.0, parent.1.as_ref().map(Json::view)),
+        (state.0, state.1.as_ref().map(Json::view)),
+        (baggage.0, baggage.1.as_ref().map(Json::view)),
     ];
-    let meta = match more {
-        [(_, None), (_, None)] => meta,
-        more => Cow::Owned(JsonObject::from(meta.view().with(more))),
+    let meta = match more.iter().all(|(_, value)| value.is_none()) {
+        true => meta,
+        false => Cow::Owned(JsonObject::from(meta.view().with(more))),
     };
     let input = outbound.input.as_ref().map(JsonObject::view);
     let [_, responses, state] = input.map_or([None; 3], |input| input.find_each(names));

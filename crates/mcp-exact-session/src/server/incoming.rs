@@ -5,7 +5,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use mcp_exact_revisions::RevisionSpec;
+use mcp_exact_revisions::{Lifecycle, RevisionSpec};
 use mcp_exact_wire::{Encode, JsonObject, JsonRef, RequestId, Revision};
 
 use crate::change::Progress;
@@ -19,6 +19,7 @@ use crate::message::Call;
 use crate::outcome::{Outcome, RawResult};
 use crate::session_info::SessionInfo;
 use crate::stream::{RequestKey, StreamId};
+use crate::trace_context::TraceContext;
 
 /// What the transport knows of a frame.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -161,6 +162,15 @@ impl<C> IncomingRequest<C> {
     /// Returns a parameter.
     pub fn param(&self, name: &str) -> Option<JsonRef<'_>> {
         self.origin.call.param(name)
+    }
+
+    /// Returns the trace that the request belongs to (from 2026-07-28 on).
+    pub fn trace_context(&self) -> Option<TraceContext> {
+        if self.client.spec.lifecycle() != Lifecycle::Discover {
+            return None;
+        }
+        let [meta, ..] = self.origin.call.own_params();
+        TraceContext::of_meta(meta?.object()?)
     }
 
     /// Returns what the client says of itself: in the handshake, or in this request.

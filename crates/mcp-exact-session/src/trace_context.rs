@@ -1,0 +1,127 @@
+//! Trace context of a request (W3C Trace Context, W3C Baggage; 2026-07-28: `basic`, "OpenTelemetry trace context").
+//!
+//! Reads and writes members of `_meta`. Makes no ids and knows no tracing library.
+
+use mcp_exact_wire::{Json, JsonRef, ObjectRef};
+
+/// Members of `_meta` that carry the context.
+const MEMBERS: [&str; 3] = ["traceparent", "tracestate", "baggage"];
+
+/// Bytes of `tracestate` and of `baggage` that are read: what all systems have to pass on (W3C Baggage, section 3.3.2), and more
+/// than they have to of `tracestate`. Longer ones are left out.
+const LONGEST: usize = 8192;
+
+/// Context of a distributed trace that a request belongs to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TraceContext {
+    traceparent: String,
+    /// State of tracing systems, passed on as it is.
+    pub tracestate: Option<String>,
+    /// Properties that the program has added to the trace.
+    pub baggage: Option<String>,
+}
+
+impl TraceContext {
+    /// Creates a context from a `traceparent`, such as `00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01`. Returns `None` if
+    /// the text is not one.
+    pub fn new(traceparent: impl Into<String>) -> Option<Self> {
+        let traceparent = traceparent.into();
+        is_traceparent(&traceparent).then_some(Self {
+            traceparent,
+            tracestate: None,
+            baggage: None,
+        })
+    }
+
+    /// Returns the `traceparent`: version, trace id, id of the parent, and flags, in hexadecimal digits.
+    pub fn traceparent(&self) -> &str {
+        &self.traceparent
+    }
+
+    /// Reads the context of a request. A context without a valid `traceparent` is none.
+    pub(crate) fn of_meta(meta: ObjectRef<'_>) -> Option<Self> {
+        let [parent, state, baggage] = meta.find_each(MEMBERS);
+        let text = |member: Option<JsonRef<'_>>| {
+            let text = member?.as_str()?;
+            (text.len() <= LONGEST).then(|| text.into_owned())
+        };
+        Some(Self {
+            tracestate: text(state),
+            baggage: text(baggage),
+            ..Self::new(text(parent)?)?
+        })
+    }
+
+    /// The members of `_meta` that carry the context.
+    pub(crate) fn members(&self) -> [(&'static str, Option<Json>); MEMBERS.len()] {
+        let [parent, state, baggage] = MEMBERS;
+        [
+            (parent, Some(Json::string(&self.traceparent))),
+            (state, self.tracestate.as_deref().map(Json::string)),
+            (baggage, self.baggage.as_deref().map(Json::string)),
+        ]
+    }
+}
+
+/// Checks a `traceparent` (W3C Trace Context, section 3.2): later versions may be longer, and ids of zeros are invalid.
+fn is_traceparent(text: &str) -> bool {
+    let hex = |part: &str, length: usize| {
+        part.len() == length
+            && part
+                .bytes()
+                .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+    };
+    let is_id = |part: &str, length| hex(part, length) && part.bytes().any(|byte| byte != b'0');
+    let mut parts = text.splitn(5, '-');
+    let mut next = || parts.next().unwrap_or_default();
+    let (version, trace, parent, flags) = (next(), next(), next(), next());
+    let is_longer = parts.next().is_some();
+    hex(version, 2)
+        && version != "ff"
+        && is_id(trace, 32)
+        && is_id(parent, 16)
+        && hex(flags, 2)
+        && (version != "00" || !is_longer)
+        && text.len() <= LONGEST
+}
+
+#[cfg(test)]
+mod tests {
+    use mcp_exact_wire::JsonObject;
+
+    use super::*;
+
+    const PARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01";
+
+    #[test]
+    fn traceparents_are_checked() {
+        let later = PARENT.replacen("00", "01", 1);
+        for text in [PARENT, &later, &format!("{later}-more")] {
+            assert!(TraceContext::new(text).is_some(), "{text}");
+        }
+        for text in [
+            "",
+            "00",
+            &PARENT[1..],
+            &PARENT.to_uppercase(),
+            &format!("{PARENT}-more"),
+            &PARENT.replacen("00", "ff", 1),
+            "00-00000000000000000000000000000000-00f067aa0ba902b7-01",
+            "00-0af7651916cd43dd8448eb211c80319c-0000000000000000-01",
+        ] {
+            assert!(TraceContext::new(text).is_none(), "{text}");
+        }
+    }
+
+    #[test]
+    fn members_are_read_as_written() {
+        let mut context = TraceContext::new(PARENT).expect("valid");
+        context.baggage = Some("k=v".to_owned());
+        let members = context.members().into_iter();
+        let members = members.filter_map(|(name, value)| Some((name, value?)));
+        let meta: JsonObject = members.collect();
+        assert_eq!(TraceContext::of_meta(meta.view()), Some(context));
+        let bad: JsonObject = r#"{"traceparent":1,"baggage":"k=v"}"#.parse().expect("an object");
+        assert_eq!(TraceContext::of_meta(bad.view()), None);
+    }
+}
