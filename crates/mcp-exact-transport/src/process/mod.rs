@@ -4,6 +4,8 @@
 //! asked to end, then killed. No process of the group outlives the handle's driver on any path.
 
 mod group;
+#[cfg(any(windows, test))]
+mod launcher;
 mod stderr;
 
 use std::ffi::OsString;
@@ -47,7 +49,8 @@ pub struct ServerCommand {
 
 impl ServerCommand {
     /// Creates a command without arguments. It inherits the environment, and gets two seconds to exit after its input is
-    /// closed and two more after SIGTERM.
+    /// closed and two more after SIGTERM. On Windows, which has no signals, a program without path and extension is also found
+    /// as a script, such as `npx.cmd` for `npx`, and the processes are those of a job object.
     pub fn new(program: impl Into<OsString>) -> Self {
         Self {
             program: program.into(),
@@ -152,8 +155,26 @@ impl ServerCommand {
         Ok((handle, tokio::spawn(supervisor.run(process))))
     }
 
+    /// Returns the file that is started: on Windows, scripts such as `npx.cmd` are found for `npx`.
+    #[cfg(windows)]
+    fn launcher(&self) -> OsString {
+        let own = self.environment.iter().rev();
+        let mut own = own.filter(|(name, _)| name.eq_ignore_ascii_case("PATH"));
+        let path = own.next().map(|(_, value)| value.clone());
+        let path = path
+            .or_else(|| std::env::var_os("PATH"))
+            .unwrap_or_default();
+        let directories: Vec<PathBuf> = std::env::split_paths(&path).collect();
+        launcher::find(&self.program, directories, std::path::Path::is_file)
+    }
+
+    #[cfg(not(windows))]
+    fn launcher(&self) -> &OsString {
+        &self.program
+    }
+
     fn start(&self, message_bytes: usize) -> Result<Process, ConnectError> {
-        let mut command = Command::new(&self.program);
+        let mut command = Command::new(self.launcher());
         command.args(&self.arguments);
         if !self.inherits_environment {
             command.env_clear();
