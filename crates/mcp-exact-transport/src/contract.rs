@@ -233,11 +233,14 @@ pub async fn change_bus(bus: &dyn ChangeBus, settle: impl AsyncFn()) {
     let first = bus.subscribe(receiver("first"));
     let second = bus.subscribe(receiver("second"));
     bus.publish(frame.clone());
-    bus.publish(BusMessage::Changed(Change::Resource("a:b".to_owned())));
+    let changed = BusMessage::Changed {
+        change: Change::Resource("a:b".to_owned()),
+        origin: 1,
+    };
+    bus.publish(changed.clone());
     settle().await;
     let mut found = take();
     found.sort_by_key(|(name, _)| *name);
-    let changed = BusMessage::Changed(Change::Resource("a:b".to_owned()));
     let of = |name| [(name, frame.clone()), (name, changed.clone())];
     assert_eq!(
         found,

@@ -22,7 +22,7 @@ use crate::clock;
 use crate::endpoint::{
     ClientConnection, ClientDispatch, ClientHandle, ClientHandler, ConnectError, EndOfConnection,
     Endpoint, Internal, Readers, RequestContext, ServerDispatch, ServerEndpoint, ServerHandler,
-    Shared, Signal,
+    Shared, Signal, State,
 };
 use crate::observe;
 use crate::transport::Transport;
@@ -37,14 +37,18 @@ pub struct ConnectionOptions {
     pub drain: Duration,
     /// How long the peer may take to read what is left when the connection closes.
     pub close: Duration,
+    /// How long the peer may be silent before it is sent a ping (`basic/utilities/ping`). If it stays silent as long again, the
+    /// connection is given up. `None` sends no pings; nor are there any before the negotiation and on 2026-07-28, which has none.
+    pub ping: Option<Duration>,
 }
 
 impl Default for ConnectionOptions {
-    /// Two seconds each.
+    /// Two seconds to drain and to close, no pings.
     fn default() -> Self {
         Self {
             drain: Duration::from_secs(2),
             close: Duration::from_secs(2),
+            ping: None,
         }
     }
 }
@@ -61,8 +65,8 @@ pub enum ServeError {
 /// Wakes the driver task of a connection.
 pub(crate) struct Wake(pub(crate) Arc<Notify>);
 
-impl Signal for Wake {
-    fn changed(&self, _: Option<Time>) {
+impl<E: Endpoint> Signal<E> for Wake {
+    fn changed(&self, _: &Arc<Shared<E>>, _: Option<Time>) {
         self.0.notify_one();
     }
 }
@@ -156,6 +160,10 @@ pub(crate) struct Driver<E: Endpoint, T> {
     options: ConnectionOptions,
     /// Until when replies are waited for, once the input has ended or a shutdown was asked for.
     until: Option<Instant>,
+    /// When the peer was heard of last, or needs not have been.
+    last_heard: Instant,
+    /// Whether it was sent a ping since then.
+    is_pinged: bool,
     is_draining: bool,
     is_closing: bool,
     has_ended: bool,
@@ -178,6 +186,8 @@ impl<E: Endpoint, T: Transport> Driver<E, T> {
             timer: Box::pin(tokio::time::sleep(Duration::ZERO)),
             options,
             until: None,
+            last_heard: Instant::now(),
+            is_pinged: false,
             is_draining: false,
             is_closing: false,
             has_ended: false,
@@ -269,6 +279,9 @@ impl<E: Endpoint, T: Transport> Driver<E, T> {
         match polled {
             Poll::Pending => Ok(Poll::Pending),
             Poll::Ready(has_more) => {
+                if self.options.ping.is_some() {
+                    self.hear();
+                }
                 if !has_more || has_closed {
                     self.drain();
                 }
@@ -291,7 +304,8 @@ impl<E: Endpoint, T: Transport> Driver<E, T> {
         let deadline = self.shared.lock().endpoint.poll_timeout();
         let until = self.until.map(Instant::into_std);
         let wanted = deadline.and_then(clock::instant);
-        let Some(next) = wanted.into_iter().chain(until).min() else {
+        let silent = self.silent_at().map(Instant::into_std);
+        let Some(next) = wanted.into_iter().chain(until).chain(silent).min() else {
             return Ok(false);
         };
         if self.timer.deadline().into_std() != next {
@@ -308,9 +322,45 @@ impl<E: Endpoint, T: Transport> Driver<E, T> {
             }
             self.shut_down();
         }
+        if silent.is_some_and(|silent| silent <= now) {
+            self.ping()?;
+        }
         self.shared
             .call(|state, now| state.endpoint.handle_timeout(now));
         Ok(true)
+    }
+
+    fn hear(&mut self) {
+        self.last_heard = Instant::now();
+        self.is_pinged = false;
+    }
+
+    /// Returns when the silence of the peer has lasted too long.
+    fn silent_at(&self) -> Option<Instant> {
+        let limit = self.options.ping.filter(|_| !self.is_draining)?;
+        let after = if self.is_pinged { 2 * limit } else { limit };
+        Some(self.last_heard + after)
+    }
+
+    /// Sends a ping to a peer that is silent, or gives up one that has not answered it.
+    fn ping(&mut self) -> io::Result<()> {
+        let Some(limit) = self.options.ping else {
+            return Ok(());
+        };
+        // Nobody listens to the peer: its silence means nothing.
+        let listens = self.shared.lock().endpoint.wants_input();
+        if listens && self.is_pinged {
+            let words = "the peer answers no ping";
+            return Err(io::Error::new(io::ErrorKind::TimedOut, words));
+        }
+        // The ping outlives the silence that ends the connection, so that nothing cancels it.
+        let timeout = 4 * limit;
+        let ping = |state: &mut State<E>, now| state.endpoint.ping(timeout, now);
+        match listens && self.shared.call(ping) {
+            true => self.is_pinged = true,
+            false => self.hear(),
+        }
+        Ok(())
     }
 
     /// Ends the session from this side. What it says last is still written.

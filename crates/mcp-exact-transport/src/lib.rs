@@ -50,6 +50,7 @@
 //!   it, and clients connect to plain HTTP alone.
 //! - Standard streams: nothing but messages can be written to standard output once the transport has them; what the program prints
 //!   goes to standard error.
+//! - Peers that are gone without a word: comments and TCP's own timers on HTTP, [`ConnectionOptions::ping`] elsewhere.
 //! - Child processes: a process group or job that does not outlive its driver.
 #![cfg_attr(
     not(all(
@@ -83,7 +84,6 @@ pub mod http;
 mod line;
 #[cfg(feature = "tokio")]
 mod memory;
-#[cfg(any(feature = "tokio", feature = "http-server", feature = "process"))]
 mod observe;
 #[cfg(feature = "process")]
 mod process;

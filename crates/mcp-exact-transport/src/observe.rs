@@ -49,6 +49,29 @@ pub(crate) fn connection<F: Future>(
     serving
 }
 
+/// Enters the span of a request, with its method, its revision and the trace that it belongs to (2026-07-28). What a handler does
+/// before it returns is in this span; what it starts enters [`tracing::Span::current`] itself.
+#[cfg(feature = "tracing")]
+pub(crate) fn enter_request<C>(
+    event: &mcp_exact_session::ServerEvent<C>,
+) -> Option<tracing::span::EnteredSpan> {
+    let mcp_exact_session::ServerEvent::Request(request) = event else {
+        return None;
+    };
+    let span = tracing::debug_span!(
+        "request",
+        method = request.method(),
+        revision = request.spec().id(),
+        traceparent = tracing::field::Empty,
+    );
+    if !span.is_disabled()
+        && let Some(trace) = request.trace_context()
+    {
+        span.record("traceparent", trace.traceparent());
+    }
+    Some(span.entered())
+}
+
 /// Notes that a session begins, with its number in this process.
 #[cfg(feature = "http-server")]
 pub(crate) fn session_begun(session: u64) {

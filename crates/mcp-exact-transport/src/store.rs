@@ -132,7 +132,12 @@ impl SessionStore for MemorySessionStore {
 #[non_exhaustive]
 pub enum BusMessage {
     /// A list or a resource has changed: every process tells its clients.
-    Changed(Change),
+    Changed {
+        /// What has changed.
+        change: Change,
+        /// Number of the service that has published the change, and has told its own clients.
+        origin: u64,
+    },
     /// A message of a client reached another process than the one that waits for it: an answer to a request of the server, or
     /// a cancellation.
     Frame {
@@ -151,17 +156,21 @@ pub enum BusMessage {
 impl std::fmt::Display for BusMessage {
     /// Writes the message as JSON, which [`FromStr`](std::str::FromStr) reads.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let list = |name: &str| JsonObject::from_iter([("changed", Json::string(name))]);
         let object = match self {
-            Self::Changed(Change::Tools) => list("tools"),
-            Self::Changed(Change::Prompts) => list("prompts"),
-            Self::Changed(Change::Resources) => list("resources"),
-            Self::Changed(Change::Resource(uri)) => JsonObject::from_iter([
-                ("changed", Json::string("resource")),
-                ("uri", Json::string(uri)),
-            ]),
-            // A change of a later version of the session crate.
-            Self::Changed(_) => return Err(std::fmt::Error),
+            Self::Changed { change, origin } => {
+                let (changed, uri) = match change {
+                    Change::Tools => ("tools", None),
+                    Change::Prompts => ("prompts", None),
+                    Change::Resources => ("resources", None),
+                    Change::Resource(uri) => ("resource", Some(("uri", Json::string(uri)))),
+                    // A change of a later version of the session crate.
+                    _ => return Err(std::fmt::Error),
+                };
+                // Not as a number: other programs read numbers of this size inexactly.
+                let origin = Json::string(&format!("{origin:x}"));
+                let members = [("changed", Json::string(changed)), ("origin", origin)];
+                members.into_iter().chain(uri).collect()
+            }
             Self::Frame { session, frame } => JsonObject::from_iter([
                 ("session", Json::string(session)),
                 ("frame", Json::string(&String::from_utf8_lossy(frame))),
@@ -187,23 +196,25 @@ impl std::str::FromStr for BusMessage {
         let object: JsonObject = text.parse().map_err(|_| invalid())?;
         let members = object
             .view()
-            .find_each(["changed", "uri", "session", "frame", "ended"]);
+            .find_each(["changed", "origin", "uri", "session", "frame", "ended"]);
         let members = members.map(|member| Some(member?.as_str()?.into_owned()));
         match members {
-            [Some(list), None, None, None, None] => match &*list {
-                "tools" => Ok(Self::Changed(Change::Tools)),
-                "prompts" => Ok(Self::Changed(Change::Prompts)),
-                "resources" => Ok(Self::Changed(Change::Resources)),
-                _ => Err(invalid()),
-            },
-            [Some(kind), Some(uri), None, None, None] if kind == "resource" => {
-                Ok(Self::Changed(Change::Resource(uri)))
+            [Some(changed), Some(origin), uri, None, None, None] => {
+                let change = match (&*changed, uri) {
+                    ("tools", None) => Change::Tools,
+                    ("prompts", None) => Change::Prompts,
+                    ("resources", None) => Change::Resources,
+                    ("resource", Some(uri)) => Change::Resource(uri),
+                    _ => return Err(invalid()),
+                };
+                let origin = u64::from_str_radix(&origin, 16).map_err(|_| invalid())?;
+                Ok(Self::Changed { change, origin })
             }
-            [None, None, Some(session), Some(frame), None] => Ok(Self::Frame {
+            [None, None, None, Some(session), Some(frame), None] => Ok(Self::Frame {
                 session,
                 frame: frame.into_bytes(),
             }),
-            [None, None, None, None, Some(session)] => Ok(Self::SessionEnded { session }),
+            [None, None, None, None, None, Some(session)] => Ok(Self::SessionEnded { session }),
             _ => Err(invalid()),
         }
     }
@@ -300,11 +311,15 @@ mod tests {
     #[test]
     fn bus_messages_survive_as_text() {
         let session = "s\u{e9}".to_owned();
+        let changed = |change| BusMessage::Changed {
+            change,
+            origin: u64::MAX,
+        };
         for message in [
-            BusMessage::Changed(Change::Tools),
-            BusMessage::Changed(Change::Prompts),
-            BusMessage::Changed(Change::Resources),
-            BusMessage::Changed(Change::Resource("a:\"b\"".to_owned())),
+            changed(Change::Tools),
+            changed(Change::Prompts),
+            changed(Change::Resources),
+            changed(Change::Resource("a:\"b\"".to_owned())),
             BusMessage::Frame {
                 session: session.clone(),
                 frame: br#"{"jsonrpc":"2.0","id":"\u00e9\n","result":{}}"#.to_vec(),
@@ -316,7 +331,9 @@ mod tests {
         for text in [
             "",
             "{}",
-            r#"{"changed":"x"}"#,
+            r#"{"changed":"x","origin":"1"}"#,
+            r#"{"changed":"tools","origin":"x"}"#,
+            r#"{"changed":"tools","origin":"1","uri":"a:b"}"#,
             r#"{"ended":1}"#,
             r#"{"session":"s"}"#,
         ] {

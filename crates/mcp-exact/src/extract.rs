@@ -292,7 +292,9 @@ impl Headers {
 
 impl FromCall for Headers {
     fn from_call(call: &Call) -> Result<Self, Error> {
-        Ok(Self(call.cx().request().headers().to_vec()))
+        let all = call.cx().request().headers();
+        let owned = all.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        Ok(Self(owned.collect()))
     }
 }
 

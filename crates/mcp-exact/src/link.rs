@@ -23,7 +23,7 @@ pub(crate) use session::http::{Mirrored, mirrored};
 pub use session::{
     CacheHint, CachedNegotiation, Identity, Json, JsonObject, Level, Lifecycle, Limits,
     NegotiationError, Outcome, PeerError, Principal, Progress, Revision, Seal, SendError,
-    revisions,
+    TraceContext, revisions,
 };
 pub(crate) use session::{
     Change, ConfigError, ErrorObject, InputRequest, InputResponses, Offer, RequestKey,
@@ -145,18 +145,20 @@ impl Request {
         self.incoming.client().info.as_ref()
     }
 
+    pub(crate) fn trace_context(&self) -> Option<TraceContext> {
+        self.incoming.trace_context()
+    }
+
     pub(crate) fn principal(&self) -> Option<&Principal> {
         self.incoming.context().principal.as_ref()
     }
 
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
-        let http = self.incoming.context().http.as_ref();
-        http.and_then(|http| http.header(name))
+        self.context().header(name)
     }
 
-    pub(crate) fn headers(&self) -> &[(String, String)] {
-        let http = self.incoming.context().http.as_ref();
-        http.map_or(&[], |http| &http.headers)
+    pub(crate) fn headers(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.context().headers()
     }
 
     /// Returns what the token of the request says, once it was verified.
@@ -418,7 +420,12 @@ impl RunningRequests {
 
 /// Endpoints whose clients want to know of changes.
 #[derive(Default)]
-pub(crate) struct Listeners(Mutex<Vec<Listener>>);
+pub(crate) struct Listeners {
+    all: Mutex<Vec<Listener>>,
+    /// Change buses to other processes.
+    #[cfg(feature = "http-server")]
+    announcers: Mutex<Vec<transport::http::server::Announcer>>,
+}
 
 struct Listener {
     handle: ServerHandle,
@@ -437,7 +444,7 @@ struct Subscription {
 
 impl Listeners {
     fn change(&self, handle: &ServerHandle, change: impl FnOnce(&mut Listener)) {
-        let mut all = locked(&self.0);
+        let mut all = locked(&self.all);
         let at = all
             .iter()
             .position(|listener| listener.handle.is_same(handle));
@@ -457,7 +464,7 @@ impl Listeners {
 
     /// Returns the number of endpoints.
     pub(crate) fn len(&self) -> usize {
-        locked(&self.0).len()
+        locked(&self.all).len()
     }
 
     /// Tells the subscribers of a task about it, as far as it is theirs. `of` is one subscription alone.
@@ -469,7 +476,7 @@ impl Listeners {
         of: Option<RequestKey>,
     ) {
         let mut told = Vec::new();
-        for listener in locked(&self.0).iter() {
+        for listener in locked(&self.all).iter() {
             let wanted = listener.subscriptions.iter().filter(|one| {
                 one.principal.as_ref() == principal
                     && of.is_none_or(|of| of == one.key)
@@ -486,9 +493,19 @@ impl Listeners {
         }
     }
 
-    /// Announces a change to every client that wants to know.
+    /// Adds a change bus that changes are announced on.
+    #[cfg(feature = "http-server")]
+    pub(crate) fn add_announcer(&self, announcer: transport::http::server::Announcer) {
+        locked(&self.announcers).push(announcer);
+    }
+
+    /// Announces a change to every client that wants to know, those of other processes included where there is a change bus.
     pub(crate) fn publish(&self, change: &Change) {
-        let all: Vec<ServerHandle> = locked(&self.0)
+        #[cfg(feature = "http-server")]
+        for announcer in locked(&self.announcers).iter() {
+            announcer.announce(change);
+        }
+        let all: Vec<ServerHandle> = locked(&self.all)
             .iter()
             .map(|listener| listener.handle.clone())
             .collect();

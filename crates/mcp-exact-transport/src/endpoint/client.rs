@@ -5,6 +5,7 @@
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::{Poll, Waker};
+use std::time::Duration;
 
 use mcp_exact_session::frame::Oversized;
 use mcp_exact_session::{
@@ -13,7 +14,10 @@ use mcp_exact_session::{
     ServerRequestKey, SessionInfo, StreamId, Time, Transmit, Usage,
 };
 
-use super::{Dispatch, Endpoint, PendingRequest, ProgressCallback, Repeatable, Shared, Sorted};
+use super::{
+    Dispatch, Endpoint, PendingRequest, ProgressCallback, Repeatable, Shared, Sorted, within,
+};
+
 /// Handles the events of a client: questions, logs, changes and other notifications of the server.
 ///
 /// The driver calls it in the order of the events and waits until it returns: it must not block. What takes longer starts a
@@ -155,6 +159,14 @@ impl Endpoint for ClientEndpoint {
 
     fn shutdown(&mut self, now: Time) {
         ClientEndpoint::shutdown(self, now);
+    }
+
+    fn ping(&mut self, timeout: Duration, now: Time) -> bool {
+        let options = CallOptions {
+            timeout: Some(within(timeout)),
+            ..CallOptions::default()
+        };
+        ClientEndpoint::request(self, "ping", None, options, now).is_ok()
     }
 
     fn sort(event: ClientEvent) -> Sorted<ClientEvent> {

@@ -17,10 +17,11 @@ mod server;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use mcp_exact_session::frame::Oversized;
 use mcp_exact_session::{
-    Closed, Outcome, Progress, ReceiveError, RequestKey, StreamId, Time, Transmit,
+    Closed, Outcome, Progress, ReceiveError, RequestKey, RequestTimeout, StreamId, Time, Transmit,
 };
 
 pub(crate) use client::{ClientConnection, ClientDispatch, EndOfConnection, Internal, repeat_lost};
@@ -69,6 +70,8 @@ pub(crate) trait Endpoint: Send + Sized + 'static {
     fn poll_timeout(&self) -> Option<Time>;
     fn handle_timeout(&mut self, now: Time);
     fn shutdown(&mut self, now: Time);
+    /// Sends a ping whose answer nobody awaits. Returns false if there is nobody to ask, or the revision has no pings.
+    fn ping(&mut self, timeout: Duration, now: Time) -> bool;
     /// Takes the event apart if it belongs to a request of this endpoint.
     fn sort(event: Self::Event) -> Sorted<Self::Event>;
     /// Returns true if the session of the endpoint was lost, and another one may follow.
@@ -81,6 +84,15 @@ pub(crate) trait Endpoint: Send + Sized + 'static {
     fn settle(&mut self, _: &mut Self::Role, _: Time) {}
 }
 
+/// Timeout of a request that has no progress.
+fn within(timeout: Duration) -> RequestTimeout {
+    RequestTimeout {
+        idle: timeout,
+        reset_on_progress: false,
+        total: timeout,
+    }
+}
+
 /// An event, or what it says of a request of the endpoint.
 pub(crate) enum Sorted<E> {
     Done(RequestKey, Outcome),
@@ -89,9 +101,9 @@ pub(crate) enum Sorted<E> {
 }
 
 /// Tells the driver of an endpoint what has changed.
-pub(crate) trait Signal: Send + Sync {
+pub(crate) trait Signal<E: Endpoint>: Send + Sync {
     /// There may be output. `deadline` is when the endpoint wants to be called next.
-    fn changed(&self, deadline: Option<Time>);
+    fn changed(&self, shared: &Arc<Shared<E>>, deadline: Option<Time>);
 }
 
 /// Takes the events of an endpoint that belong to no request of its own.
@@ -102,7 +114,7 @@ pub(crate) trait Dispatch<E: Endpoint>: Send + Sync {
 pub(crate) struct Shared<E: Endpoint> {
     state: Mutex<State<E>>,
     handler: Arc<dyn Dispatch<E>>,
-    signal: Arc<dyn Signal>,
+    signal: Arc<dyn Signal<E>>,
     session_id: Option<Arc<str>>,
 }
 
@@ -196,7 +208,7 @@ impl<E: Endpoint> Shared<E> {
         endpoint: E,
         role: E::Role,
         handler: Arc<dyn Dispatch<E>>,
-        signal: Arc<dyn Signal>,
+        signal: Arc<dyn Signal<E>>,
         session_id: Option<Arc<str>>,
     ) -> Arc<Self> {
         let state = State {
@@ -232,14 +244,14 @@ impl<E: Endpoint> Shared<E> {
         let state = self.dispatch(state);
         let deadline = state.endpoint.poll_timeout();
         drop(state);
-        self.signal.changed(deadline);
+        self.signal.changed(self, deadline);
         result
     }
 
     /// Tells the driver that there may be output.
-    pub(crate) fn wake(&self) {
+    pub(crate) fn wake(self: &Arc<Self>) {
         let deadline = self.lock().endpoint.poll_timeout();
-        self.signal.changed(deadline);
+        self.signal.changed(self, deadline);
     }
 
     /// Gives a message to the endpoint and its events to the handler; the driver, which calls this, is not told of output.
@@ -249,12 +261,20 @@ impl<E: Endpoint> Shared<E> {
         received: Received<'_>,
         context: E::Context,
     ) -> Result<(), ReceiveError> {
-        let mut state = self.lock();
-        let (endpoint, now) = (&mut state.endpoint, clock::now());
-        let result = match received {
+        self.receive_by(|endpoint, now| match received {
             Received::Frame(frame) => endpoint.receive(on, frame, context, now),
             Received::Oversized(message) => endpoint.receive_oversized(on, &message, context, now),
-        };
+        })
+    }
+
+    /// Lets the endpoint receive by `receive`, and gives its events to the handler, as [`receive`](Self::receive) does.
+    pub(crate) fn receive_by(
+        self: &Arc<Self>,
+        receive: impl FnOnce(&mut E, Time) -> Result<(), ReceiveError>,
+    ) -> Result<(), ReceiveError> {
+        let mut state = self.lock();
+        let now = clock::now();
+        let result = receive(&mut state.endpoint, now);
         state.settle(now);
         drop(self.dispatch(state));
         result

@@ -1,11 +1,12 @@
 //! Connections that wait for the output of a server's streams.
 //!
 //! The endpoint queues what is sent on each stream; this says who is woken when there is something, and ends streams whose
-//! readers are too slow, so that these cost nobody else anything.
+//! readers are too slow, so that these cost nobody else anything. Beside them stands what else the HTTP server knows of an
+//! endpoint.
 
 use std::task::Waker;
 
-use mcp_exact_session::{StreamId, Transmit};
+use mcp_exact_session::{StreamId, Time, Transmit};
 
 use super::ServerEndpoint;
 
@@ -16,14 +17,18 @@ pub(crate) struct Readers {
     wakers: Vec<(StreamId, Waker)>,
     /// Bytes that wait on one stream; `None` on a transport whose driver takes all output.
     limit: Option<usize>,
+    /// Deadline that a task of the HTTP server waits for, while there is one.
+    pub(crate) armed: Option<Time>,
+    /// Whether the HTTP server has listed the endpoint among those that listen to changes.
+    pub(crate) is_listed: bool,
 }
 
 impl Readers {
     /// Creates the readers of an endpoint whose streams hold so many bytes at most, beside the message that is read.
     pub(crate) fn with_limit(limit: usize) -> Self {
         Self {
-            wakers: Vec::new(),
             limit: Some(limit),
+            ..Self::default()
         }
     }
 

@@ -4,6 +4,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use mcp_exact_session::frame::Oversized;
 use mcp_exact_session::{
@@ -13,7 +14,7 @@ use mcp_exact_session::{
 };
 
 use super::readers::Readers;
-use super::{Dispatch, Endpoint, PendingRequest, ProgressCallback, Shared, Sorted};
+use super::{Dispatch, Endpoint, PendingRequest, ProgressCallback, Shared, Sorted, within};
 use crate::clock;
 
 /// What a transport knows of a request or notification beside its message.
@@ -25,6 +26,29 @@ pub struct RequestContext {
     /// Method, URI, headers and extensions of the HTTP request that carried the message.
     #[cfg(feature = "http")]
     pub http: Option<Arc<http::request::Parts>>,
+}
+
+impl RequestContext {
+    /// Returns the value of a header of the HTTP request; of a repeated one, the first. `None` on other transports, and if the
+    /// value is not ASCII.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        let mut all = self.headers();
+        let found = all.find(|(known, _)| known.eq_ignore_ascii_case(name));
+        found.map(|(_, value)| value)
+    }
+
+    /// Iterates over the headers of the HTTP request: names in lower case, and the values that are ASCII.
+    #[cfg(feature = "http")]
+    pub fn headers(&self) -> impl Iterator<Item = (&str, &str)> {
+        let all = self.http.iter().flat_map(|http| &http.headers);
+        all.filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)))
+    }
+
+    /// Iterates over the headers of the HTTP request: there are none without the feature `http`.
+    #[cfg(not(feature = "http"))]
+    pub fn headers(&self) -> impl Iterator<Item = (&str, &str)> {
+        std::iter::empty()
+    }
 }
 
 /// Handles the events of a server, of all its sessions.
@@ -110,6 +134,10 @@ impl Endpoint for ServerEndpoint {
         ServerEndpoint::shutdown(self, now);
     }
 
+    fn ping(&mut self, timeout: Duration, now: Time) -> bool {
+        ServerEndpoint::ping(self, within(timeout), now).is_ok()
+    }
+
     fn sort(event: Self::Event) -> Sorted<Self::Event> {
         match event {
             ServerEvent::Completed(key, outcome) => Sorted::Done(key, outcome),
@@ -139,6 +167,8 @@ impl Dispatch<ServerEndpoint> for ServerDispatch {
         event: ServerEvent<RequestContext>,
     ) {
         let handle = ServerHandle::of(shared);
+        #[cfg(feature = "tracing")]
+        let _span = crate::observe::enter_request(&event);
         self.0.handle(&handle, event);
     }
 }

@@ -21,18 +21,19 @@ pub(crate) const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event
 pub(crate) const JSON: &str = "application/json";
 pub(crate) const EVENT_STREAM: &str = crate::sse::CONTENT_TYPE;
 
-/// Headers in the form that the endpoint takes. Bytes beyond ASCII become the characters of the same number, which no header
-/// of the protocol allows.
+/// Headers of the protocol, `Mcp-*`, in the form that the endpoint takes; it reads no others. Bytes beyond ASCII become the
+/// characters of the same number, which no header of the protocol allows.
 #[cfg(feature = "http-server")]
 pub(crate) fn headers_of(headers: &HeaderMap) -> HttpRequest {
     let text = |value: &HeaderValue| match value.to_str() {
         Ok(text) => text.to_owned(),
         Err(_) => value.as_bytes().iter().copied().map(char::from).collect(),
     };
-    let all = headers.iter();
+    let all = headers.iter().map(|(name, value)| (name.as_str(), value));
+    let own = all.filter(|(name, _)| name.starts_with("mcp-"));
     HttpRequest {
-        headers: all
-            .map(|(name, value)| (name.as_str().to_owned(), text(value)))
+        headers: own
+            .map(|(name, value)| (name.to_owned(), text(value)))
             .collect(),
     }
 }

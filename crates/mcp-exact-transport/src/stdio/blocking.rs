@@ -36,7 +36,7 @@ pub fn serve_blocking(
     let endpoint = ServerEndpoint::new(settings, Binding::Duplex, clock::now());
     let claimed = claim()?;
     let writer = Writer::new(claimed.output);
-    let signal = Arc::clone(&writer) as Arc<dyn Signal>;
+    let signal = Arc::clone(&writer) as Arc<dyn Signal<ServerEndpoint>>;
     let dispatch = Arc::new(ServerDispatch(handler));
     let shared =
         Shared::<ServerEndpoint>::new(endpoint, Readers::default(), dispatch, signal, None);
@@ -219,14 +219,11 @@ impl Writer {
     }
 }
 
-impl Signal for Writer {
-    fn changed(&self, deadline: Option<Time>) {
+impl Signal<ServerEndpoint> for Writer {
+    fn changed(&self, shared: &Arc<Shared<ServerEndpoint>>, deadline: Option<Time>) {
         self.arm(deadline);
-        if lock(&self.output).is_in_burst {
-            return;
-        }
-        if let Some(shared) = self.shared.get().and_then(Weak::upgrade) {
-            self.write(&shared);
+        if !lock(&self.output).is_in_burst {
+            self.write(shared);
         }
     }
 }

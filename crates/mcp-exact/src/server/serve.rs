@@ -81,7 +81,11 @@ impl Server {
         options
             .required_scopes
             .get_or_insert_with(|| Arc::new(move |message| server.required_scopes(message)));
-        transport::http::server::HttpService::new(settings, handler, options)
+        let service = transport::http::server::HttpService::new(settings, handler, options);
+        if let Some(announcer) = service.announcer() {
+            self.listeners().add_announcer(announcer);
+        }
+        service
     }
 
     /// Returns the service for Streamable HTTP with the default options, to be mounted at a path of an application:

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use mcp_exact_session::{Closed, FrameContext, Principal, StreamKind};
+use mcp_exact_session::{Change, Closed, FrameContext, Principal, StreamKind};
 use tokio::sync::mpsc;
 
 use super::response::Refusal;
@@ -17,6 +17,29 @@ use crate::endpoint::{RequestContext, is_for_request_in_flight};
 use crate::observe;
 use crate::store::{BusMessage, BusSubscription, ChangeBus};
 use crate::transport::Received;
+
+/// Tells the other services on a change bus of changes that the clients of this one are told of by other means.
+#[derive(Clone)]
+pub struct Announcer {
+    pub(super) bus: Arc<dyn ChangeBus>,
+    pub(super) origin: u64,
+}
+
+impl Announcer {
+    /// Announces a change to the clients of the other services.
+    pub fn announce(&self, change: &Change) {
+        self.bus.publish(BusMessage::Changed {
+            change: change.clone(),
+            origin: self.origin,
+        });
+    }
+}
+
+impl std::fmt::Debug for Announcer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Announcer").finish_non_exhaustive()
+    }
+}
 
 /// Messages of the bus that wait at most.
 const QUEUE: usize = 10_000;
@@ -42,8 +65,11 @@ pub(super) fn listen(inner: &Arc<Inner>, bus: &dyn ChangeBus) -> BusSubscription
 
 async fn take(inner: &Arc<Inner>, message: BusMessage) {
     match message {
-        BusMessage::Changed(change) => {
-            inner.publish(&change);
+        BusMessage::Changed { change, origin } => {
+            // The service that has published it has told its clients.
+            if !inner.is_origin(origin) {
+                inner.publish(&change);
+            }
         }
         BusMessage::Frame { session, frame } => {
             if let Some(session) = inner.sessions.get(&session) {

@@ -2,45 +2,47 @@
 //!
 //! A timer runs as a task only while an endpoint has a deadline, which is while a request of the server waits.
 
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 use mcp_exact_session::{ServerEvent, Time};
 
 use super::service::Inner;
 use crate::clock;
 use crate::endpoint::{
-    Dispatch, Readers, RequestContext, ServerDispatch, ServerEndpoint, Shared, Signal,
+    Dispatch, Readers, RequestContext, ServerDispatch, ServerEndpoint, ServerHandler, Shared,
+    Signal,
 };
 
 /// Creates the shared endpoint of a session or of a request.
 pub(super) fn share(
-    inner: &Arc<Inner>,
+    inner: &Inner,
     endpoint: ServerEndpoint,
     session_id: Option<Arc<str>>,
 ) -> Arc<Shared<ServerEndpoint>> {
-    let timer = Arc::new_cyclic(|me| Timer {
-        me: Weak::clone(me),
-        shared: OnceLock::new(),
-        armed: Mutex::default(),
-    });
-    let dispatch = Arc::new(HttpDispatch {
-        program: ServerDispatch(Arc::clone(inner.handler())),
-        inner: Arc::downgrade(inner),
-    });
+    let hooks = inner.hooks();
     let readers = Readers::with_limit(inner.options().stream_bytes);
-    let signal = Arc::clone(&timer) as Arc<dyn Signal>;
-    let shared = Shared::new(endpoint, readers, dispatch, signal, session_id);
-    let _ = timer.shared.set(Arc::downgrade(&shared));
-    shared
+    let dispatch = Arc::clone(hooks) as Arc<dyn Dispatch<ServerEndpoint>>;
+    let signal = Arc::clone(hooks) as Arc<dyn Signal<ServerEndpoint>>;
+    Shared::new(endpoint, readers, dispatch, signal, session_id)
 }
 
-/// Sees the events of an endpoint before the program's handler.
-struct HttpDispatch {
+/// What the endpoints of a service call: one for all of them.
+pub(super) struct Hooks {
     program: ServerDispatch,
     inner: Weak<Inner>,
 }
 
-impl Dispatch<ServerEndpoint> for HttpDispatch {
+impl Hooks {
+    pub(super) fn new(handler: Arc<dyn ServerHandler>, inner: &Weak<Inner>) -> Arc<Self> {
+        Arc::new(Self {
+            program: ServerDispatch(handler),
+            inner: Weak::clone(inner),
+        })
+    }
+}
+
+/// Sees the events of an endpoint before the program's handler.
+impl Dispatch<ServerEndpoint> for Hooks {
     fn dispatch(
         &self,
         shared: &Arc<Shared<ServerEndpoint>>,
@@ -57,42 +59,35 @@ impl Dispatch<ServerEndpoint> for HttpDispatch {
 }
 
 /// Calls an endpoint at its deadlines.
-struct Timer {
-    me: Weak<Self>,
-    shared: OnceLock<Weak<Shared<ServerEndpoint>>>,
-    /// What the task waits for, while there is one.
-    armed: Mutex<Option<Time>>,
-}
-
-impl Signal for Timer {
-    fn changed(&self, deadline: Option<Time>) {
-        let (Some(deadline), Some(shared)) = (deadline, self.shared.get()) else {
+impl Signal<ServerEndpoint> for Hooks {
+    fn changed(&self, shared: &Arc<Shared<ServerEndpoint>>, deadline: Option<Time>) {
+        let Some(deadline) = deadline else {
             return;
         };
-        let mut armed = self.armed.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = shared.lock();
         // A task that waits for a later moment is left to find its deadline gone.
-        if armed.is_some_and(|armed| armed <= deadline) {
+        if state.role.armed.is_some_and(|armed| armed <= deadline) {
             return;
         }
         let Ok(runtime) = tokio::runtime::Handle::try_current() else {
             return;
         };
-        *armed = Some(deadline);
-        runtime.spawn(wait(Weak::clone(shared), Weak::clone(&self.me), deadline));
+        state.role.armed = Some(deadline);
+        runtime.spawn(wait(Arc::downgrade(shared), deadline));
     }
 }
 
-async fn wait(shared: Weak<Shared<ServerEndpoint>>, timer: Weak<Timer>, deadline: Time) {
+async fn wait(shared: Weak<Shared<ServerEndpoint>>, deadline: Time) {
     if let Some(instant) = clock::instant(deadline) {
         tokio::time::sleep_until(instant.into()).await;
     }
-    let (Some(shared), Some(timer)) = (shared.upgrade(), timer.upgrade()) else {
+    let Some(shared) = shared.upgrade() else {
         return;
     };
-    let mut armed = timer.armed.lock().unwrap_or_else(PoisonError::into_inner);
-    if *armed == Some(deadline) {
-        *armed = None;
-    }
-    drop(armed);
-    shared.call(|state, now| state.endpoint.handle_timeout(now));
+    shared.call(|state, now| {
+        if state.role.armed == Some(deadline) {
+            state.role.armed = None;
+        }
+        state.endpoint.handle_timeout(now);
+    });
 }

@@ -59,7 +59,7 @@ pub(super) async fn respond(
     };
     // The stream of a request brings its answer first.
     if is_standalone {
-        stream.end_with(inner.drained_or_expired(&request.parts));
+        inner.end_with_service(&mut stream, &request.parts);
     }
     stream.keep(session.enter());
     Ok(events(stream))

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::{Response, StatusCode};
 use http_body::Body;
+use mcp_exact_session::http::PostBody;
 use mcp_exact_session::{Binding, StreamKind};
 
 use super::body::{Attachment, EventStream, Output};
@@ -111,7 +112,8 @@ where
     let shared = session.shared();
     let stream = open_post(shared)?;
     let mut attachment = Attachment::new(Arc::clone(shared), stream);
-    receive(shared, stream, &body, context)?;
+    let body = PostBody::read(&body, &inner.settings().limits);
+    receive(shared, stream, body, context)?;
     poll_fn(|cx| attachment.poll_next(cx)).await;
     let status = match attachment.take() {
         Some(Output::Status(status)) => StatusCode::from_u16(status).ok(),

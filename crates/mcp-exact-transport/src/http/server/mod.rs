@@ -11,6 +11,7 @@ mod endpoints;
 mod get;
 mod legacy;
 mod listen;
+mod metrics;
 mod options;
 mod post;
 mod response;
@@ -18,7 +19,9 @@ mod resume;
 mod service;
 mod session;
 
+pub use bus::Announcer;
 pub use listen::{HttpListener, ListenOptions, RemoteAddress};
+pub use metrics::HttpMetrics;
 pub use options::{
     Allowed, AuthError, AuthFuture, Authenticate, HttpServerOptions, RequiredScopes, TokenExpiry,
 };

@@ -12,7 +12,7 @@ use http::{HeaderValue, Response, StatusCode};
 use http_body::Body;
 use http_body_util::BodyExt;
 use mcp_exact_revisions::RevisionSpec;
-use mcp_exact_session::http::{Posted, classify};
+use mcp_exact_session::http::{PostBody, Posted};
 use mcp_exact_session::{
     Binding, FrameContext, Principal, Refusal as Refused, SendError, StreamId, StreamKind,
 };
@@ -30,7 +30,6 @@ use crate::event_log::EventId;
 use crate::http::{SESSION_ID, headers_of};
 use crate::observe;
 use crate::sse;
-use crate::transport::Received;
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
@@ -48,16 +47,17 @@ where
     let body = read_body(inner, &request, body).await?;
     inner.authorize(&request.parts, &body)?;
     let context = context_of(&request);
+    let read = PostBody::read(&body, &inner.settings().limits);
     let posted = match &context.http {
-        Some(http) => classify(http, &body, &inner.settings().offer),
+        Some(http) => read.classify(http, &inner.settings().offer),
         None => Posted::Unnamed,
     };
     if inner.is_draining() && is_request(&body) {
         return Err(unavailable("the server shuts down; try again later"));
     }
     match posted {
-        Posted::Stateless => stateless(inner, &body, context).await,
-        Posted::Initialize => initialize(inner, &body, context).await,
+        Posted::Stateless => stateless(inner, read, context).await,
+        Posted::Initialize => initialize(inner, read, context).await,
         Posted::Session(id) => {
             if let Some(bus) = &inner.options().change_bus
                 && bus::forward(inner, &**bus, &id, request.principal.as_ref(), &body).await?
@@ -65,7 +65,7 @@ where
                 return Ok(empty(StatusCode::ACCEPTED));
             }
             let session = resume::find(inner, &id, request.principal.as_ref()).await?;
-            in_session(inner, &session, &body, context).await
+            in_session(inner, &session, read, context).await
         }
         Posted::Unnamed => Err(refused(&Refused::SessionIdMissing)),
         Posted::Refused(refusal) => Err(refused(&refusal)),
@@ -155,15 +155,16 @@ where
             "the body did not arrive in time",
         )
     };
-    within(inner.options().body_timeout, read)
-        .await
-        .ok_or_else(late)?
+    let read = within(inner.options().body_timeout, read).await;
+    let body = read.ok_or_else(late)??;
+    inner.counters.count_received(body.len());
+    Ok(body)
 }
 
 /// A request with an endpoint of its own.
 async fn stateless(
     inner: &Arc<Inner>,
-    body: &[u8],
+    body: PostBody<'_>,
     context: FrameContext<RequestContext>,
 ) -> Result<Response<ResponseBody>, Refusal> {
     if let Some(http) = &context.http {
@@ -174,7 +175,7 @@ async fn stateless(
     let attachment = Attachment::new(Arc::clone(&shared), stream);
     receive(&shared, stream, body, context)?;
     let guard = Listener(Arc::clone(inner), shared);
-    answer(inner, attachment, None, Box::new(guard)).await
+    answer(inner, attachment, None, guard).await
 }
 
 /// Forgets an endpoint that may have listened to changes.
@@ -202,17 +203,18 @@ pub(super) fn open_post(shared: &Arc<Shared<ServerEndpoint>>) -> Result<StreamId
 pub(super) fn receive(
     shared: &Arc<Shared<ServerEndpoint>>,
     stream: StreamId,
-    body: &[u8],
+    body: PostBody<'_>,
     context: FrameContext<RequestContext>,
 ) -> Result<(), Refusal> {
-    let received = shared.receive(stream, Received::Frame(body), context);
+    let received =
+        shared.receive_by(|endpoint, now| endpoint.receive_post(stream, body, context, now));
     received.map_err(|error| refused(&error.refusal()))
 }
 
 /// `initialize`: begins a session if the endpoint takes it.
 async fn initialize(
     inner: &Arc<Inner>,
-    body: &[u8],
+    body: PostBody<'_>,
     context: FrameContext<RequestContext>,
 ) -> Result<Response<ResponseBody>, Refusal> {
     if inner.sessions.len() >= inner.options().sessions {
@@ -235,7 +237,7 @@ async fn initialize(
         resume::save(inner, &session).await;
     }
     let guard = session.enter();
-    let mut response = answer(inner, attachment, Some(&session), Box::new(guard)).await?;
+    let mut response = answer(inner, attachment, Some(&session), guard).await?;
     if is_established && let Ok(id) = HeaderValue::from_str(session.id()) {
         response.headers_mut().insert(SESSION_ID, id);
     }
@@ -245,7 +247,7 @@ async fn initialize(
 async fn in_session(
     inner: &Arc<Inner>,
     session: &Arc<Session>,
-    body: &[u8],
+    body: PostBody<'_>,
     context: FrameContext<RequestContext>,
 ) -> Result<Response<ResponseBody>, Refusal> {
     let guard = session.enter();
@@ -255,7 +257,7 @@ async fn in_session(
     session.observe_request();
     receive(shared, stream, body, context)?;
     resume::save(inner, session).await;
-    answer(inner, attachment, Some(session), Box::new(guard)).await
+    answer(inner, attachment, Some(session), guard).await
 }
 
 /// Waits for the first output of a stream and answers as it demands: with JSON if it is the only message and comes soon, and
@@ -264,7 +266,7 @@ async fn answer(
     inner: &Arc<Inner>,
     mut attachment: Attachment,
     session: Option<&Arc<Session>>,
-    guard: Box<dyn Send>,
+    guard: impl Send + 'static,
 ) -> Result<Response<ResponseBody>, Refusal> {
     let options = inner.options();
     let first = within(options.stream_after, poll_fn(|cx| attachment.poll_next(cx))).await;

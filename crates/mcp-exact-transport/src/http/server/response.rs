@@ -4,6 +4,7 @@
 
 use std::convert::Infallible;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
@@ -13,13 +14,17 @@ use http_body::{Body, Frame, SizeHint};
 use mcp_exact_session::PeerError;
 
 use super::body::EventStream;
+use super::metrics::Counters;
 use crate::http::{EVENT_STREAM, JSON};
 
 /// Response that refuses a request.
 pub(super) type Refusal = Box<Response<ResponseBody>>;
 
 /// Body of a response.
-pub struct ResponseBody(Kind);
+pub struct ResponseBody {
+    kind: Kind,
+    counters: Option<Arc<Counters>>,
+}
 
 enum Kind {
     Whole(Option<Bytes>),
@@ -27,12 +32,31 @@ enum Kind {
 }
 
 impl ResponseBody {
+    fn new(kind: Kind) -> Self {
+        Self {
+            kind,
+            counters: None,
+        }
+    }
+
     pub(super) fn empty() -> Self {
-        Self(Kind::Whole(None))
+        Self::new(Kind::Whole(None))
     }
 
     pub(super) fn whole(bytes: Bytes) -> Self {
-        Self(Kind::Whole(Some(bytes)))
+        Self::new(Kind::Whole(Some(bytes)))
+    }
+
+    /// Counts the bytes of the body when they are sent.
+    pub(super) fn count(&mut self, counters: &Arc<Counters>) {
+        self.counters = Some(Arc::clone(counters));
+    }
+
+    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        match &mut self.kind {
+            Kind::Whole(bytes) => Poll::Ready(bytes.take()),
+            Kind::Events(events) => events.poll_next(cx),
+        }
     }
 }
 
@@ -44,21 +68,19 @@ impl Body for ResponseBody {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        match &mut self.0 {
-            Kind::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
-            Kind::Events(events) => {
-                let next = events.poll_next(cx);
-                next.map(|bytes| bytes.map(|bytes| Ok(Frame::data(bytes))))
-            }
+        let next = self.poll_next(cx);
+        if let (Poll::Ready(Some(bytes)), Some(counters)) = (&next, &self.counters) {
+            counters.count_sent(bytes.len());
         }
+        next.map(|bytes| bytes.map(|bytes| Ok(Frame::data(bytes))))
     }
 
     fn is_end_stream(&self) -> bool {
-        matches!(self.0, Kind::Whole(None))
+        matches!(self.kind, Kind::Whole(None))
     }
 
     fn size_hint(&self) -> SizeHint {
-        match &self.0 {
+        match &self.kind {
             Kind::Whole(Some(bytes)) => SizeHint::with_exact(bytes.len() as u64),
             Kind::Whole(None) => SizeHint::with_exact(0),
             Kind::Events(_) => SizeHint::default(),
@@ -68,7 +90,7 @@ impl Body for ResponseBody {
 
 impl std::fmt::Debug for ResponseBody {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match &self.0 {
+        f.write_str(match &self.kind {
             Kind::Whole(_) => "ResponseBody::Whole",
             Kind::Events(_) => "ResponseBody::Events",
         })
@@ -98,7 +120,7 @@ pub(super) fn json(status: StatusCode, message: Bytes) -> Response<ResponseBody>
 
 /// Creates a response that is an event stream. Proxies are asked not to hold its events back.
 pub(super) fn events(stream: EventStream) -> Response<ResponseBody> {
-    let mut response = Response::new(ResponseBody(Kind::Events(Box::new(stream))));
+    let mut response = Response::new(ResponseBody::new(Kind::Events(Box::new(stream))));
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(EVENT_STREAM));
     let no_cache = HeaderValue::from_static("no-cache, no-transform");

@@ -19,10 +19,14 @@ use http_body::Body;
 use mcp_exact_session::{Change, Principal, ServerSettings};
 use tokio::sync::watch;
 
+use super::body::EventStream;
+use super::bus::{self, Announcer};
+use super::endpoints::Hooks;
+use super::metrics::{Counters, HttpMetrics};
 use super::options::{AuthError, HttpServerOptions, TokenExpiry};
 use super::response::{Refusal, ResponseBody, document, empty, refuse, unavailable};
 use super::session::{Session, Sessions};
-use super::{bus, checks, cors, get, legacy, post, resume};
+use super::{checks, cors, get, legacy, post, resume};
 use crate::endpoint::{ServerEndpoint, ServerHandle, ServerHandler, Shared};
 use crate::observe;
 use crate::store::{BusMessage, BusSubscription};
@@ -38,7 +42,7 @@ pub struct HttpService {
 
 pub(super) struct Inner {
     settings: Arc<ServerSettings>,
-    handler: Arc<dyn ServerHandler>,
+    hooks: Arc<Hooks>,
     options: HttpServerOptions,
     /// Path of the directory of the endpoint, without a slash at its end.
     directory: String,
@@ -46,6 +50,9 @@ pub(super) struct Inner {
     listeners: Mutex<Listeners>,
     drain: watch::Sender<bool>,
     has_sweeper: AtomicBool,
+    pub(super) counters: Arc<Counters>,
+    /// Number of the service on the change bus.
+    origin: u64,
     /// Subscription to the change bus, from the first request on.
     subscription: OnceLock<BusSubscription>,
 }
@@ -73,15 +80,17 @@ impl HttpService {
         let directory = path.rsplit_once('/').map_or("", |(directory, _)| directory);
         let directory = directory.to_owned();
         Self {
-            inner: Arc::new(Inner {
+            inner: Arc::new_cyclic(|inner| Inner {
                 settings,
-                handler,
+                hooks: Hooks::new(handler, inner),
                 options,
                 directory,
                 sessions: Sessions::default(),
                 listeners: Mutex::default(),
                 drain: watch::channel(false).0,
                 has_sweeper: AtomicBool::new(false),
+                counters: Arc::default(),
+                origin: random_number(),
                 subscription: OnceLock::new(),
             }),
         }
@@ -90,6 +99,19 @@ impl HttpService {
     /// Returns the number of sessions.
     pub fn sessions(&self) -> usize {
         self.inner.sessions.len()
+    }
+
+    /// Returns what the service has done and what it holds. Adds up over all sessions.
+    pub fn metrics(&self) -> HttpMetrics {
+        let sessions = self.inner.sessions.all();
+        let mut metrics = self.inner.counters.counted();
+        metrics.sessions = sessions.len();
+        for session in sessions {
+            let usage = session.shared().lock().endpoint.usage();
+            metrics.in_flight += usage.in_flight;
+            metrics.queued_bytes += usage.queued_bytes;
+        }
+        metrics
     }
 
     /// Returns the handles of all sessions.
@@ -101,16 +123,22 @@ impl HttpService {
             .collect()
     }
 
-    /// Announces a change to every client that wants to know, those of the other processes on the change bus included. Returns
-    /// how many messages were sent: none with a bus, which tells the clients of this process too, a little later.
+    /// Announces a change to every client that wants to know, and over the change bus to those of other processes. Returns how
+    /// many messages were sent to the clients of this process.
     pub fn publish(&self, change: &Change) -> usize {
-        match &self.inner.options.change_bus {
-            Some(bus) => {
-                bus.publish(BusMessage::Changed(change.clone()));
-                0
-            }
-            None => self.inner.publish(change),
+        if let Some(announcer) = self.announcer() {
+            announcer.announce(change);
         }
+        self.inner.publish(change)
+    }
+
+    /// Returns what tells the other services on the change bus of changes; `None` without a bus. It does not keep the service.
+    pub fn announcer(&self) -> Option<Announcer> {
+        let bus = self.inner.options.change_bus.as_ref()?;
+        Some(Announcer {
+            bus: Arc::clone(bus),
+            origin: self.inner.origin,
+        })
     }
 
     /// Begins a shutdown: new requests get status 503, the streams of sessions that belong to no request are closed so that their
@@ -174,6 +202,12 @@ impl HttpService {
         let mut response = responding.await.unwrap_or_else(|refusal| *refusal);
         #[cfg(feature = "tracing")]
         span.record("status", response.status().as_u16());
+        let counters = &self.inner.counters;
+        counters.count_request();
+        if response.status().as_u16() >= 400 {
+            counters.count_error();
+        }
+        response.body_mut().count(counters);
         cors::expose(&mut response, origin.as_ref(), &self.inner.options.origins);
         response
     }
@@ -212,12 +246,17 @@ impl Inner {
         &self.settings
     }
 
-    pub(super) fn handler(&self) -> &Arc<dyn ServerHandler> {
-        &self.handler
+    pub(super) fn hooks(&self) -> &Arc<Hooks> {
+        &self.hooks
     }
 
     pub(super) fn options(&self) -> &HttpServerOptions {
         &self.options
+    }
+
+    /// Returns true if a message of the change bus was published by this service.
+    pub(super) fn is_origin(&self, origin: u64) -> bool {
+        origin == self.origin
     }
 
     /// Announces a change to the clients of this process.
@@ -331,22 +370,25 @@ impl Inner {
         }
     }
 
-    /// Completes when the shutdown begins, or when the credentials of a request end.
-    pub(super) fn drained_or_expired(
-        &self,
-        request: &Parts,
-    ) -> impl Future<Output = ()> + Send + use<> {
-        let (drained, expired) = (self.drained(), expired(request));
-        async move {
+    /// Ends a stream when the shutdown begins, or when the credentials of its request end.
+    pub(super) fn end_with_service(&self, stream: &mut EventStream, request: &Parts) {
+        let drained = self.drained();
+        // Most requests have no credentials that end: their idle streams stay small.
+        if !has_expiry(request) {
+            return stream.end_with(drained);
+        }
+        let expired = expired(request);
+        stream.end_with(async move {
             tokio::select! {
                 () = drained => {}
                 () = expired => {}
             }
-        }
+        });
     }
 
     /// Notes an endpoint that listens to changes.
     pub(super) fn add_listener(&self, shared: &Arc<Shared<ServerEndpoint>>) {
+        shared.lock().role.is_listed = true;
         let mut listeners = self
             .listeners
             .lock()
@@ -354,7 +396,11 @@ impl Inner {
         listeners.insert(Arc::as_ptr(shared) as usize, Arc::downgrade(shared));
     }
 
+    /// Forgets an endpoint that may have listened to changes. Takes the lock of the list only if it has.
     pub(super) fn remove_listener(&self, shared: &Arc<Shared<ServerEndpoint>>) {
+        if !shared.lock().role.is_listed {
+            return;
+        }
         let mut listeners = self
             .listeners
             .lock()
@@ -403,6 +449,16 @@ impl Inner {
     }
 }
 
+/// Returns a number that no other service has. Without random numbers of the system, which no session begins without either, it
+/// is zero.
+fn random_number() -> u64 {
+    let mut bytes = [0; 8];
+    match getrandom::fill(&mut bytes) {
+        Ok(()) => u64::from_le_bytes(bytes),
+        Err(_) => 0,
+    }
+}
+
 /// Ends sessions that are idle, as long as the service exists.
 async fn sweep(inner: Weak<Inner>) {
     loop {
@@ -422,6 +478,10 @@ async fn sweep(inner: Weak<Inner>) {
             }
         }
     }
+}
+
+fn has_expiry(request: &Parts) -> bool {
+    request.extensions.get::<TokenExpiry>().is_some()
 }
 
 /// Completes when the credentials of a request end.
