@@ -4,6 +4,8 @@
 
 mod exchange;
 mod legacy;
+#[cfg(feature = "reqwest")]
+mod reqwest;
 mod send;
 mod streamable;
 mod target;
@@ -20,6 +22,8 @@ use mcp_exact_session::{
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
+#[cfg(feature = "reqwest")]
+pub use self::reqwest::ReqwestClient;
 pub use send::{HttpBody, HttpClient, HttpClientError, HttpFuture, HyperClient};
 pub use target::InvalidTarget;
 #[cfg(feature = "tls")]

@@ -22,6 +22,8 @@ use tokio::io::{AsyncRead, AsyncWrite, Interest};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
+#[cfg(feature = "compression")]
+use tower_http::compression;
 
 use super::listen::{ListenOptions, RemoteAddress};
 use super::response::ResponseBody;
@@ -38,8 +40,20 @@ const UNACKNOWLEDGED: Duration = Duration::from_secs(60);
 /// Looks at an idle connection in the time that it may be idle.
 const LOOKS: u32 = 4;
 
+/// Body of a response as it is sent.
+#[cfg(feature = "compression")]
+type SentBody = http_body_util::Either<ResponseBody, compression::CompressionBody<ResponseBody>>;
+#[cfg(not(feature = "compression"))]
+type SentBody = ResponseBody;
+
+/// Bytes of an answer from which on it is compressed.
+#[cfg(feature = "compression")]
+const COMPRESSED_FROM: u64 = 1024;
+
 /// How connections are served.
 pub(super) struct Connections {
+    #[cfg(feature = "compression")]
+    compression: bool,
     http1: http1::Builder,
     http2: http2::Builder<TokioExecutor>,
     header_timeout: Duration,
@@ -68,6 +82,8 @@ impl Connections {
             .max_header_list_size(headers)
             .max_concurrent_streams(options.concurrent_streams);
         Self {
+            #[cfg(feature = "compression")]
+            compression: options.compression,
             http1,
             http2,
             header_timeout: options.header_timeout,
@@ -126,6 +142,8 @@ impl Connections {
     ) {
         let use_of = Arc::new(Use::default());
         let requests = Requests {
+            #[cfg(feature = "compression")]
+            compression: self.compression,
             service,
             remote,
             use_of: Arc::clone(&use_of),
@@ -215,6 +233,8 @@ impl Use {
 
 /// Serves the requests of a connection.
 struct Requests {
+    #[cfg(feature = "compression")]
+    compression: bool,
     service: HttpService,
     remote: RemoteAddress,
     use_of: Arc<Use>,
@@ -230,8 +250,16 @@ impl hyper::service::Service<Request<Incoming>> for Requests {
         let service = self.service.clone();
         self.use_of.begun.fetch_add(1, Ordering::Relaxed);
         let in_use = EndOfUse(Arc::clone(&self.use_of));
+        #[cfg(feature = "compression")]
+        let compression = self.compression;
         // On the heap while the request is served, so that idle connections are small.
         Box::pin(async move {
+            #[cfg(feature = "compression")]
+            let response = match compression {
+                true => compress(service, request).await,
+                false => service.respond(request).await.map(SentBody::Left),
+            };
+            #[cfg(not(feature = "compression"))]
             let response = service.respond(request).await;
             Ok(response.map(|body| InUse {
                 body,
@@ -239,6 +267,18 @@ impl hyper::service::Service<Request<Incoming>> for Requests {
             }))
         })
     }
+}
+
+/// Responds, compressed if that is worth it and the client takes it.
+#[cfg(feature = "compression")]
+async fn compress(service: HttpService, request: Request<Incoming>) -> Response<SentBody> {
+    use compression::predicate::{NotForContentType, Predicate as _, SizeAbove};
+    use tower_service::Service as _;
+
+    let worth = SizeAbove::new(COMPRESSED_FROM).and(NotForContentType::SSE);
+    let mut service = compression::Compression::new(service).compress_when(worth);
+    let Ok(response) = service.call(request).await;
+    response.map(SentBody::Right)
 }
 
 /// Notes that a response is over.
@@ -252,18 +292,18 @@ impl Drop for EndOfUse {
 
 /// Body of a response whose connection is in use until it ends.
 struct InUse {
-    body: ResponseBody,
+    body: SentBody,
     _in_use: EndOfUse,
 }
 
 impl Body for InUse {
     type Data = Bytes;
-    type Error = Infallible;
+    type Error = <SentBody as Body>::Error;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
         Pin::new(&mut self.body).poll_frame(cx)
     }
 
