@@ -2,6 +2,7 @@
 //!
 //! Takes the events of a handler's own task; gives messages about its request. The level of the client decides what is sent.
 
+use std::cell::Cell;
 use std::fmt;
 
 use serde_json::{Map, Value};
@@ -21,7 +22,8 @@ tokio::task_local! {
 /// Layer that sends the events of handlers to the clients of their requests, as [`Cx::log`](crate::Cx::log) would: with their
 /// level, their target as the logger, their message and fields.
 ///
-/// Events outside of handlers, in tasks that handlers spawn, and of this library itself are not sent. Add it where the
+/// Events outside of handlers, in tasks that handlers spawn, and of this library itself are not sent, nor are those that come while
+/// a message is made of another one: the layer does not feed itself. Add it where the
 /// program sets up `tracing`:
 ///
 /// ```
@@ -51,6 +53,10 @@ impl<S: Subscriber> Layer<S> for ClientLogs {
         let Ok(cx) = CURRENT.try_with(Cx::clone) else {
             return;
         };
+        // What is said while a message is made, such as by the `Debug` of a field, would be the next message, without end.
+        let Some(_making) = Making::begin() else {
+            return;
+        };
         let mut fields = Fields(Map::new());
         event.record(&mut fields);
         // An event may come after the request has ended.
@@ -59,6 +65,26 @@ impl<S: Subscriber> Layer<S> for ClientLogs {
             Some(metadata.target()),
             Json::from(Value::Object(fields.0)),
         );
+    }
+}
+
+thread_local! {
+    /// Whether this thread makes a message of an event.
+    static IS_MAKING: Cell<bool> = const { Cell::new(false) };
+}
+
+/// The making of a message, which happens once at a time on a thread.
+struct Making;
+
+impl Making {
+    fn begin() -> Option<Self> {
+        (!IS_MAKING.replace(true)).then_some(Self)
+    }
+}
+
+impl Drop for Making {
+    fn drop(&mut self) {
+        IS_MAKING.set(false);
     }
 }
 

@@ -1,16 +1,67 @@
 //! Events of `tracing` that reach the client of the request (`server/utilities/logging`).
 #![cfg(feature = "logs")]
 
-use std::sync::{Arc, Mutex};
+use std::fmt;
+use std::sync::{Arc, Mutex, Once};
 
 use mcp_exact::testing::every_revision;
 use mcp_exact::{Client, ClientLogs, Level, LogMessage, Server};
 use tracing_subscriber::layer::SubscriberExt as _;
 
+/// Sets the layer up for the whole program: `tracing` itself keeps a subscriber of one thread from being called by itself.
+fn listen() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let subscriber = tracing_subscriber::registry().with(ClientLogs::new());
+        tracing::subscriber::set_global_default(subscriber).expect("no other subscriber");
+    });
+}
+
+/// A value that logs itself whenever it is written.
+struct Noisy;
+
+impl fmt::Debug for Noisy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        tracing::warn!(value = ?Noisy, "written");
+        f.write_str("noisy")
+    }
+}
+
+#[tokio::test]
+async fn log_messages_cause_no_others() {
+    listen();
+    let server = Server::builder("test", "1.0.0")
+        .log_level(Level::Info)
+        .tool("work", || async {
+            tracing::warn!(value = ?Noisy, "once");
+            "done"
+        })
+        .build()
+        .expect("a server");
+    let logs: Arc<Mutex<Vec<LogMessage>>> = Arc::default();
+    let taken = Arc::clone(&logs);
+    let client = Client::in_memory(&server)
+        .on_log(move |log| taken.lock().expect("no panic").push(log))
+        .await
+        .expect("connected");
+    let done: String = client
+        .call("work", &())
+        .log_level(Level::Info)
+        .await
+        .expect("a text");
+    assert_eq!(done, "done");
+    let logs = logs.lock().expect("no panic");
+    let data: Vec<serde_json::Value> = logs
+        .iter()
+        .map(|log| log.data.parse().expect("an object"))
+        .collect();
+    let expected = serde_json::json!({"message": "once", "value": "noisy"});
+    assert_eq!(data, [expected]);
+}
+
 #[tokio::test]
 async fn events_become_log_messages() {
-    let subscriber = tracing_subscriber::registry().with(ClientLogs::new());
-    let _guard = tracing::subscriber::set_default(subscriber);
+    listen();
     tracing::info!("outside of every request");
     let server = Server::builder("test", "1.0.0")
         .log_level(Level::Info)
