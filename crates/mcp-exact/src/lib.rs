@@ -129,7 +129,7 @@ pub use layer::ToolService;
 pub use link::{
     CacheHint, CachedNegotiation, Encode, Home, Json as RawJson, JsonObject, Level, Lifecycle,
     Limits, NegotiationError, PeerError, Principal, Progress, Revision, Seal, SendError,
-    TypedRequest, revisions,
+    TraceContext, TypedRequest, revisions,
 };
 #[cfg(feature = "logs")]
 pub use logs::ClientLogs;

@@ -15,7 +15,7 @@ use serde::de::DeserializeOwned;
 use super::link::{ClientLink, Options};
 use super::output::ToolOutput;
 use super::{Client, ClientError, result_of};
-use crate::link::{Json, JsonObject, Level, PendingRequest, Progress};
+use crate::link::{Json, JsonObject, Level, PendingRequest, Progress, TraceContext};
 use crate::outgoing;
 
 enum State {
@@ -67,6 +67,12 @@ impl Request {
         self
     }
 
+    /// Tells the server which trace the request belongs to (from 2026-07-28 on).
+    pub fn trace_context(mut self, trace: TraceContext) -> Self {
+        self.options.trace = Some(trace);
+        self
+    }
+
     /// Asks for progress, and hands it to `handler`.
     pub fn on_progress(mut self, handler: impl Fn(Progress) + Send + Sync + 'static) -> Self {
         if let State::New { progress, .. } = &mut self.state {
@@ -90,9 +96,12 @@ impl Future for Request {
                         tracing::trace!("-> {}: {params}", this.method);
                     }
                     this.state = State::Done;
-                    let sent = this
-                        .link
-                        .request(&this.method, params, this.options, progress);
+                    let sent = this.link.request(
+                        &this.method,
+                        params,
+                        std::mem::take(&mut this.options),
+                        progress,
+                    );
                     this.state = State::Waiting(sent.map_err(ClientError::Send)?);
                 }
                 State::Waiting(pending) => {
@@ -155,6 +164,11 @@ impl<R> CallTool<R> {
     /// Asks for logs about the call from this level on (from 2026-07-28 on).
     pub fn log_level(self, level: Level) -> Self {
         self.with(|request| request.log_level(level))
+    }
+
+    /// Tells the server which trace the call belongs to (from 2026-07-28 on).
+    pub fn trace_context(self, trace: TraceContext) -> Self {
+        self.with(|request| request.trace_context(trace))
     }
 
     /// Asks for progress, and hands it to `handler`.

@@ -23,7 +23,7 @@ use super::connect::{ClientChange, LogMessage};
 use super::oauth::Authorization;
 use crate::link::{
     CachedNegotiation, Identity, JsonObject, Level, Limits, PeerError, RequestKey, Revision,
-    SendError,
+    SendError, TraceContext,
 };
 
 pub(super) use session::SessionInfo;
@@ -79,11 +79,12 @@ impl Settings {
 }
 
 /// How one request is sent.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Options {
     pub(super) idle: Option<Duration>,
     pub(super) total: Option<Duration>,
     pub(super) log_level: Option<Level>,
+    pub(super) trace: Option<TraceContext>,
 }
 
 /// Connects over some transport.
@@ -198,6 +199,7 @@ impl ClientLink {
             timeout: Some(timeout),
             progress: progress.is_some(),
             log_level: options.log_level,
+            trace: options.trace,
             ..session::CallOptions::default()
         };
         self.handle.request(method, params, options, progress)
@@ -210,7 +212,7 @@ impl ClientLink {
         let options = Options {
             idle: Some(FOREVER),
             total: Some(FOREVER),
-            log_level: None,
+            ..Options::default()
         };
         let mut request = self.request("subscriptions/listen", Some(params), options, None)?;
         let key = request.key();

@@ -28,7 +28,7 @@ pub(crate) use token::Token;
 use crate::error::RequestEnded;
 use crate::link::{
     Home, Json, JsonObject, Level, Lifecycle, Link, PeerError, Principal, Progress, Request,
-    Revision, SendError, TypedRequest,
+    Revision, SendError, TraceContext, TypedRequest,
 };
 use crate::replay::Run;
 use crate::task::{LiveTask, TaskError};
@@ -263,6 +263,11 @@ impl Cx {
     /// Returns the capabilities that the client has declared.
     pub fn client_capabilities(&self) -> &JsonObject {
         self.0.request.client_capabilities()
+    }
+
+    /// Returns the trace that the request belongs to, as the client states it in `_meta` (from 2026-07-28 on).
+    pub fn trace_context(&self) -> Option<TraceContext> {
+        self.0.request.trace_context()
     }
 
     /// Returns who was authenticated; `None` for anonymous clients.
