@@ -1,93 +1,12 @@
-//! A session store and a change bus for processes of one machine: a directory, and a hub that passes lines on.
+//! A change bus for processes of one machine: a hub that passes lines on.
 
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, SystemTime};
 
-use mcp_exact_transport::event_log::StoreFuture;
-use mcp_exact_transport::store::{
-    BusMessage, BusReceiver, BusSubscription, ChangeBus, SessionRecord, SessionStore,
-    SessionStoreError,
-};
+use mcp_exact_transport::store::{BusMessage, BusReceiver, BusSubscription, ChangeBus};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{broadcast, mpsc};
-
-/// Session store in a directory: a file for each session.
-#[derive(Debug)]
-pub struct DirectoryStore {
-    directory: PathBuf,
-}
-
-impl DirectoryStore {
-    pub fn new(directory: &Path) -> Self {
-        Self {
-            directory: directory.to_owned(),
-        }
-    }
-
-    fn file(&self, id: &str) -> PathBuf {
-        let name: String = id.bytes().map(|byte| format!("{byte:02x}")).collect();
-        self.directory.join(name)
-    }
-
-    fn write(&self, id: &str, record: &SessionRecord, lifetime: Duration) -> std::io::Result<()> {
-        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-        let expires = since.unwrap_or_default() + lifetime;
-        let principal = record.principal.as_deref();
-        let text = format!(
-            "{}\n{}\n{}",
-            expires.as_secs(),
-            principal.map(|name| format!("={name}")).unwrap_or_default(),
-            record.snapshot
-        );
-        // Whole or not at all, for whoever reads it.
-        let file = self.file(id);
-        let new = file.with_extension(std::process::id().to_string());
-        std::fs::write(&new, text)?;
-        std::fs::rename(new, file)
-    }
-
-    fn read(&self, id: &str) -> Option<SessionRecord> {
-        let text = std::fs::read_to_string(self.file(id)).ok()?;
-        let mut lines = text.splitn(3, '\n');
-        let expires = Duration::from_secs(lines.next()?.parse().ok()?);
-        let principal = lines.next()?.strip_prefix('=').map(str::to_owned);
-        let snapshot = lines.next()?.to_owned();
-        let is_live = SystemTime::UNIX_EPOCH + expires > SystemTime::now();
-        is_live.then_some(SessionRecord {
-            snapshot,
-            principal,
-        })
-    }
-}
-
-impl SessionStore for DirectoryStore {
-    fn save<'a>(
-        &'a self,
-        id: &'a str,
-        record: SessionRecord,
-        lifetime: Duration,
-    ) -> StoreFuture<'a, (), SessionStoreError> {
-        let written = self.write(id, &record, lifetime);
-        let result = written.map_err(|error| SessionStoreError::Unavailable(Box::new(error)));
-        Box::pin(std::future::ready(result))
-    }
-
-    fn load<'a>(
-        &'a self,
-        id: &'a str,
-    ) -> StoreFuture<'a, Option<SessionRecord>, SessionStoreError> {
-        Box::pin(std::future::ready(Ok(self.read(id))))
-    }
-
-    fn remove<'a>(&'a self, id: &'a str) -> StoreFuture<'a, bool, SessionStoreError> {
-        let had = self.read(id).is_some();
-        let _ = std::fs::remove_file(self.file(id));
-        Box::pin(std::future::ready(Ok(had)))
-    }
-}
 
 /// Passes every line that a process sends on to all of them.
 pub struct Hub {

@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use mcp_exact_session::Change;
 use mcp_exact_tests_transport::echo;
-use mcp_exact_tests_transport::shared::{DirectoryStore, HubBus};
+use mcp_exact_tests_transport::file_store::FileSessionStore;
+use mcp_exact_tests_transport::shared::HubBus;
 use mcp_exact_transport::http::server::{HttpListener, HttpServerOptions, HttpService};
 use tokio::io::{AsyncBufReadExt, BufReader};
 
@@ -18,7 +19,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let directory = PathBuf::from(arguments.next().ok_or("shared_server DIRECTORY HUB")?);
     let hub = arguments.next().ok_or("shared_server DIRECTORY HUB")?;
     let options = HttpServerOptions {
-        session_store: Some(Arc::new(DirectoryStore::new(&directory))),
+        session_store: Some(Arc::new(FileSessionStore::open(&directory)?)),
         change_bus: Some(Arc::new(HubBus::connect(hub.parse()?).await?)),
         stream_after: Duration::from_millis(10),
         ..HttpServerOptions::default()

@@ -7,7 +7,7 @@ use mcp_exact_session::{CallOptions, Change, ClientConfig, ClientEvent, Identity
 use mcp_exact_tests_transport::echo::{self, call};
 use mcp_exact_tests_transport::http::TestServer;
 use mcp_exact_transport::ClientHandle;
-use mcp_exact_transport::http::client::{HttpEndpoint, HttpTransport};
+use mcp_exact_transport::http::client::{HttpEndpoint, HttpTransport, ReqwestClient};
 use mcp_exact_transport::http::server::HttpServerOptions;
 use tokio::task::JoinHandle;
 
@@ -27,6 +27,22 @@ async fn every_revision_is_served() {
         echo::use_all(&client, revision).await;
         let sessions = usize::from(revision != "2026-07-28");
         assert_eq!(server.service.sessions(), sessions, "{revision}");
+        client.close();
+        driver.await.expect("driver");
+        assert_eq!(server.service.sessions(), 0, "{revision}");
+    }
+}
+
+#[tokio::test]
+async fn reqwest_carries_every_revision() {
+    let server = TestServer::start(HttpServerOptions::default()).await;
+    let carrier = ReqwestClient::new(reqwest::Client::builder()).expect("built");
+    for revision in ["2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26"] {
+        let endpoint = HttpEndpoint::new(&server.url("/mcp")).expect("a URL");
+        let endpoint = endpoint.client(Arc::new(carrier.clone()));
+        let config = echo::client_settings(revision);
+        let (client, driver) = endpoint.connect(config, None, Arc::new(echo::answer));
+        echo::use_all(&client, revision).await;
         client.close();
         driver.await.expect("driver");
         assert_eq!(server.service.sessions(), 0, "{revision}");

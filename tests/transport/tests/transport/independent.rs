@@ -79,6 +79,43 @@ request.end(JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'initialize', params
   protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'node', version: '1' } } }));
 "#;
 
+/// Asks for compressed answers: for a long one, a short one, and an event stream.
+const GZIP: &str = r#"
+const [url] = process.argv.slice(1);
+const http = require('http');
+const zlib = require('zlib');
+const send = (method, headers, body) => new Promise((done, failed) => {
+  const request = http.request(url, { method, headers: {
+    'content-type': 'application/json', accept: 'application/json, text/event-stream', 'accept-encoding': 'gzip', ...headers,
+  } }, done);
+  request.on('error', failed);
+  request.end(body && JSON.stringify({ jsonrpc: '2.0', ...body }));
+});
+const whole = async (response) => {
+  const parts = [];
+  for await (const part of response) parts.push(part);
+  return Buffer.concat(parts);
+};
+const main = async () => {
+  const params = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'node', version: '1' } };
+  const begun = await send('POST', {}, { id: 0, method: 'initialize', params });
+  await whole(begun);
+  const session = { 'mcp-session-id': begun.headers['mcp-session-id'] };
+  await whole(await send('POST', session, { method: 'notifications/initialized' }));
+  const call = (text) => send('POST', session, { id: 1, method: 'tools/call', params: { name: 'echo', arguments: { text } } });
+  const long = await call('long '.repeat(2000));
+  const bytes = await whole(long);
+  const text = JSON.parse(zlib.gunzipSync(bytes)).result.content[0].text;
+  const short = await call('short');
+  const events = await send('GET', session);
+  console.log(long.headers['content-encoding'], long.headers.vary, bytes.length < 1000, text.length,
+    short.headers['content-encoding'], JSON.parse(await whole(short)).result.content[0].text,
+    events.headers['content-type'], events.headers['content-encoding']);
+  process.exit(0);
+};
+main().catch((error) => { console.error(error); process.exit(1); });
+"#;
+
 /// Runs a script and returns what it prints.
 async fn node(script: &'static str, arguments: Vec<String>) -> String {
     let run = tokio::task::spawn_blocking(move || {
@@ -196,4 +233,18 @@ async fn tls_clients_choose_their_protocol() {
         }
     }
     serving.abort();
+}
+
+#[tokio::test]
+async fn long_answers_are_compressed() {
+    let listen = ListenOptions {
+        compression: true,
+        ..ListenOptions::default()
+    };
+    let server = TestServer::start_with(HttpServerOptions::default(), listen).await;
+    let printed = node(GZIP, vec![server.url("/")]).await;
+    assert_eq!(
+        printed.trim(),
+        "gzip accept-encoding true 10000 undefined short text/event-stream undefined"
+    );
 }

@@ -6,6 +6,7 @@ mod hardening;
 mod http;
 mod independent;
 mod memory;
+mod pings;
 mod shared;
 #[cfg(unix)]
 mod stdio;

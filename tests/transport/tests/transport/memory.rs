@@ -4,9 +4,10 @@ use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mcp_exact_session::{CallOptions, Outcome};
+use mcp_exact_session::{CallOptions, Outcome, ServerEvent, TraceContext};
 use mcp_exact_transport::{
-    ClientHandle, ConnectionOptions, ServeError, connect, memory_pair, serve,
+    ClientHandle, ConnectionOptions, RequestContext, ServeError, ServerHandle, connect,
+    memory_pair, serve,
 };
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -116,5 +117,51 @@ async fn many_calls_at_once_are_answered() {
     });
     for (n, call) in calls.collect::<Vec<_>>().into_iter().enumerate() {
         assert_eq!(call.await.expect("task"), Ok(n.to_string().repeat(500)));
+    }
+}
+
+/// "the keys `traceparent`, `tracestate`, and `baggage` are reserved for OpenTelemetry trace context propagation" (2026-07-28, `basic`,
+/// "_meta"); older revisions reserve no such keys, and none are sent.
+#[tokio::test]
+async fn trace_context_reaches_the_handler() {
+    let mut trace = TraceContext::new("00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01")
+        .expect("a valid traceparent");
+    trace.tracestate = Some("vendor=1".to_owned());
+    for revision in REVISIONS {
+        let (near, far) = memory_pair(1 << 16, 4 << 20);
+        let (told, mut seen) = tokio::sync::mpsc::unbounded_channel();
+        let handler = move |server: &ServerHandle, event: ServerEvent<RequestContext>| {
+            if let ServerEvent::Request(request) = &event
+                && request.method() == "tools/call"
+            {
+                let sent = request
+                    .params()
+                    .is_some_and(|params| params.text().contains("traceparent"));
+                told.send((request.trace_context(), sent))
+                    .expect("the test waits");
+            }
+            echo::handle(server, event);
+        };
+        let options = ConnectionOptions::default();
+        let (settings, handler) = (echo::server_settings(), Arc::new(handler));
+        let server = tokio::spawn(serve(settings, handler, far, options, pending()));
+        let settings = echo::client_settings(revision);
+        let (client, driver) = connect(settings, None, Arc::new(echo::answer), near, options);
+        client.ready().await.expect("connected");
+        let options = CallOptions {
+            trace: Some(trace.clone()),
+            ..CallOptions::default()
+        };
+        let params = echo::call_params("echo", "traced");
+        let request = client.request("tools/call", params, options, None);
+        assert!(matches!(request.expect("sent").await, Outcome::Result(_)));
+        let expected = match revision {
+            "2026-07-28" => (Some(trace.clone()), true),
+            _ => (None, false),
+        };
+        assert_eq!(seen.recv().await, Some(expected), "{revision}");
+        client.close();
+        driver.await.expect("driver");
+        server.await.expect("task").expect("clean end");
     }
 }

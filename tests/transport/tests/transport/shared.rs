@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use mcp_exact_session::Change;
 use mcp_exact_tests_transport::http::{INITIALIZE, Reply, TestServer, call};
-use mcp_exact_tests_transport::shared::{DirectoryStore, Hub};
+use mcp_exact_tests_transport::shared::Hub;
 use mcp_exact_transport::http::server::HttpServerOptions;
 use mcp_exact_transport::store::{MemoryChangeBus, MemorySessionStore};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
@@ -138,7 +138,6 @@ async fn two_services_share_sessions() {
 #[tokio::test]
 async fn two_processes_share_sessions() {
     let directory = tempfile::tempdir().expect("a directory");
-    DirectoryStore::new(directory.path());
     let hub = Hub::start().await;
     let start = || {
         tokio::process::Command::new(env!("CARGO_BIN_EXE_shared_server"))

@@ -583,3 +583,21 @@ async fn http2_is_served_on_same_port() {
         .to_bytes();
     assert!(String::from_utf8_lossy(&body).contains("counted"));
 }
+
+#[tokio::test]
+async fn requests_and_bytes_are_counted() {
+    let server = TestServer::start(HttpServerOptions::default()).await;
+    let begun = server.send("POST", &[], INITIALIZE).await;
+    assert_eq!(begun.status, 200);
+    let refused = server
+        .send("POST", &[("Origin", "http://evil.example")], "{}")
+        .await;
+    assert_eq!(refused.status, 403);
+    let metrics = server.service.metrics();
+    assert_eq!((metrics.requests, metrics.errors), (2, 1));
+    assert_eq!((metrics.sessions, metrics.in_flight), (1, 0));
+    assert_eq!(metrics.queued_bytes, 0);
+    assert_eq!(metrics.received_bytes, INITIALIZE.len() as u64);
+    let sent = begun.body.len() + refused.body.len();
+    assert_eq!(metrics.sent_bytes, sent as u64);
+}
