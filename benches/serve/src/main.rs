@@ -1,10 +1,12 @@
 //! Servers of an echo tool, side by side in one run: hand-written floors, the drivers of `mcp-exact-transport`, and rmcp.
 //!
-//! `serve-bench [--quick] [--only stdio|http|idle|clients|start] [--markdown FILE] [--json FILE] [--svg FILE]` measures;
-//! `serve-bench server NAME` is one of the servers. Prints what was demanded; fails only when an answer is wrong.
+//! `serve-bench [--quick|--short] [--only stdio|http|idle|clients|start] [--instructions] [--markdown FILE] [--json FILE]
+//! [--svg FILE]` measures; `serve-bench server NAME` is one of the servers. Prints what was demanded; fails only when an answer is
+//! wrong.
 #![allow(clippy::print_stdout)]
 
 mod demand;
+mod instructions;
 mod load;
 mod markdown;
 mod process;
@@ -21,12 +23,20 @@ fn main() -> anyhow::Result<()> {
         let name = arguments.get(1).context("serve-bench server NAME")?;
         return servers::run(name);
     }
-    let scale = match arguments.iter().any(|argument| argument == "--quick") {
-        true => run::Scale::quick(),
-        false => run::Scale::full(),
+    let has = |option: &str| arguments.iter().any(|argument| argument == option);
+    let scale = match (has("--quick"), has("--short")) {
+        (true, _) => run::Scale::quick(),
+        (_, true) => run::Scale::short(),
+        _ => run::Scale::full(),
     };
     let only = bench_record::after(&arguments, "--only");
-    let run = run::run(&scale, only.as_deref())?;
+    let mut run = run::run(&scale, only.as_deref())?;
+    if has("--instructions") {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()?;
+        run.instructions = runtime.block_on(instructions::rows())?;
+    }
     let demands = demand::verdicts(&run);
     print!("{}", markdown::text(&run, &demands));
     let write =

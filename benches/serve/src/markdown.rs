@@ -6,6 +6,7 @@ use bench_record::{date, machine};
 use serde_json::json;
 
 use crate::demand::Verdict;
+use crate::instructions;
 use crate::run::{Measure, Run};
 use crate::stats::{Estimate, median, ratio};
 
@@ -67,6 +68,12 @@ pub fn text(run: &Run, demands: &[Verdict]) -> String {
             );
         }
     }
+    if !run.instructions.is_empty() {
+        let _ = writeln!(out, "\nInstructions of the server a call");
+        for (server, count) in &run.instructions {
+            let _ = writeln!(out, "  {server:<16} {:>10}", digits(*count as f64));
+        }
+    }
     let _ = writeln!(out, "\nMust show");
     for verdict in demands {
         let _ = writeln!(
@@ -120,6 +127,11 @@ pub fn page(run: &Run, demands: &[Verdict]) -> String {
             let _ = writeln!(page, "| {} |", row.join(" | "));
         }
     }
+    if !run.instructions.is_empty() {
+        let title = "Instructions of the server a call, by callgrind, without the kernel";
+        let table = instructions::table(&run.instructions);
+        let _ = write!(page, "\n## {title}\n\n{table}");
+    }
     page
 }
 
@@ -152,6 +164,7 @@ pub fn json(run: &Run, demands: &[Verdict]) -> String {
         "date": date::today(),
         "machine": machine::name(),
         "idle streams": run.streams,
+        "instructions": run.instructions,
         "demands": demands,
         "series": series,
     });

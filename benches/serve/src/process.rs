@@ -1,13 +1,33 @@
 //! A server as a child process, and what the system says of it: CPU time, resident memory.
 //!
-//! Reads `/proc`, so this benchmark runs on Linux.
+//! Reads `/proc` and binds processes to cores, so this benchmark runs on Linux.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::net::SocketAddr;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
+use rustix::process::{Pid, Signal, kill_process};
+use rustix::thread::{CpuSet, sched_setaffinity};
+
+/// Core of the clients. Where the system puts two processes that wake each other changes the times of calls more than what is
+/// measured, so each has a core.
+pub const CLIENT_CORE: usize = 1;
+/// Core of the servers.
+pub const SERVER_CORE: usize = 0;
+
+/// Binds this process to a core.
+pub fn run_on(core: usize) -> anyhow::Result<()> {
+    bind(None, core)
+}
+
+fn bind(process: Option<Pid>, core: usize) -> anyhow::Result<()> {
+    let mut cores = CpuSet::new();
+    cores.set(core);
+    let bound = sched_setaffinity(process, &cores);
+    bound.with_context(|| format!("cannot use core {core}; the machine has to have two"))
+}
 
 /// A server that is killed when it is dropped.
 pub struct Server {
@@ -24,6 +44,46 @@ impl Server {
             .stderr(Stdio::null())
             .spawn()?;
         Ok(Self { child })
+    }
+
+    /// Starts the server of a name under callgrind, which counts its instructions.
+    pub fn start_counting(name: &str) -> anyhow::Result<Self> {
+        let child = Command::new("valgrind")
+            .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
+            .arg(std::env::current_exe()?)
+            .args(["server", name])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .context("cannot start valgrind; install it")?;
+        Ok(Self { child })
+    }
+
+    /// Ends a server under callgrind and returns its instructions.
+    pub fn instructions(mut self) -> anyhow::Result<u64> {
+        kill_process(self.pid()?, Signal::TERM)?;
+        let mut words = String::new();
+        let mut output = self.child.stderr.take().context("the output was taken")?;
+        output.read_to_string(&mut words)?;
+        let collected = words
+            .lines()
+            .find_map(|line| line.split_once("Collected : "));
+        ensure!(
+            collected.is_some(),
+            "valgrind has counted nothing:\n{words}"
+        );
+        let (_, count) = collected.unwrap_or_default();
+        Ok(count.trim().parse()?)
+    }
+
+    fn pid(&self) -> anyhow::Result<Pid> {
+        Pid::from_raw(self.child.id().try_into()?).context("no process")
+    }
+
+    /// Binds the server to a core.
+    pub fn run_on(&self, core: usize) -> anyhow::Result<()> {
+        bind(Some(self.pid()?), core)
     }
 
     /// Takes the pipes of the server.

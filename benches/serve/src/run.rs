@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::load::http::{Connection, Style, many};
 use crate::load::stdio::Session;
-use crate::process::Server;
+use crate::process::{self, CLIENT_CORE, SERVER_CORE, Server};
 use crate::stats::quantile;
 
 /// What is measured.
@@ -21,7 +21,7 @@ pub enum Measure {
     StdioTime,
     /// Start of the process to its first answer, in milliseconds.
     Start,
-    /// Calls a second over HTTP, on one connection.
+    /// Calls a second over HTTP, on one connection, client and server on one core.
     HttpRateOne,
     /// Calls a second over HTTP, on 32 connections.
     HttpRate,
@@ -56,7 +56,7 @@ impl Measure {
             Self::StdioCpu => "stdio, 64 calls in flight: CPU of the server, µs a call",
             Self::StdioTime => "stdio, one call at a time: median, µs",
             Self::Start => "stdio, start of the process to the first answer, ms",
-            Self::HttpRateOne => "HTTP, one connection: calls/s",
+            Self::HttpRateOne => "HTTP, one connection, client and server on one core: calls/s",
             Self::HttpRate => "HTTP, 32 connections: calls/s",
             Self::HttpCpu => "HTTP, 32 connections: CPU of the server, µs a call",
             Self::ClientsRate => "HTTP, 1,000 clients at once: calls/s",
@@ -88,6 +88,8 @@ pub struct Series {
 pub struct Run {
     pub series: Vec<Series>,
     pub streams: usize,
+    /// Counted beside the times if that was asked for.
+    pub instructions: Vec<crate::instructions::Row>,
 }
 
 impl Run {
@@ -131,6 +133,16 @@ impl Scale {
         }
     }
 
+    /// As much as tells the demands apart, with their intervals.
+    pub fn short() -> Self {
+        Self {
+            rounds: 11,
+            starts: 11,
+            streams: 3_000,
+            ..Self::full()
+        }
+    }
+
     pub fn quick() -> Self {
         Self {
             rounds: 5,
@@ -146,7 +158,8 @@ impl Scale {
     }
 }
 
-const STDIO: [&str; 6] = [
+/// The servers on standard streams.
+pub const STDIO: [&str; 6] = [
     "floor-blocking",
     "floor-tokio",
     "ours-blocking",
@@ -156,8 +169,8 @@ const STDIO: [&str; 6] = [
 ];
 
 /// Names in the report, the server that answers, and how it is called.
-const HTTP: [(&str, &str, Style); 5] = [
-    ("http-hyper", "http-hyper", Style::NoSession),
+pub const HTTP: [(&str, &str, Style); 5] = [
+    ("http-hyper", "http-hyper", Style::Session),
     ("http-ours", "http-ours", Style::Session),
     ("http-rmcp", "http-rmcp", Style::NoSession),
     ("http-ours-2026", "http-ours", Style::Stateless),
@@ -238,9 +251,11 @@ async fn open(server: &mut Server, style: Style, count: usize) -> anyhow::Result
 
 async fn http(run: &mut Run, scale: &Scale) -> anyhow::Result<()> {
     const CONNECTIONS: usize = 32;
+    process::run_on(CLIENT_CORE)?;
     let mut servers = Vec::new();
     for (name, server, style) in HTTP {
         let mut server = Server::start(server)?;
+        server.run_on(SERVER_CORE)?;
         let mut connections = open(&mut server, style, CONNECTIONS).await?;
         let mut one = vec![connections.remove(0)];
         let first = many(&mut one, 500).await?.0;
@@ -249,11 +264,14 @@ async fn http(run: &mut Run, scale: &Scale) -> anyhow::Result<()> {
         servers.push((name, server, connections, one, calls));
     }
     for _ in 0..scale.rounds {
-        for (name, _, _, one, calls) in &mut servers {
+        for (name, server, _, one, calls) in &mut servers {
+            // On one core: nobody waits until the other core wakes up, which takes longer than the call.
+            server.run_on(CLIENT_CORE)?;
             // A connection that was idle is slower at first.
             many(one, calls.0 / 10).await?;
             let (rate, _) = many(one, calls.0).await?;
             run.add(Measure::HttpRateOne, name, rate);
+            server.run_on(SERVER_CORE)?;
         }
         for (name, server, connections, _, calls) in &mut servers {
             let before = server.cpu()?;
@@ -269,9 +287,11 @@ async fn http(run: &mut Run, scale: &Scale) -> anyhow::Result<()> {
 }
 
 async fn clients(run: &mut Run, scale: &Scale) -> anyhow::Result<()> {
+    process::run_on(CLIENT_CORE)?;
     let mut servers = Vec::new();
     for (name, server, style) in HTTP {
         let mut server = Server::start(server)?;
+        server.run_on(SERVER_CORE)?;
         let connections = open(&mut server, style, scale.clients).await?;
         servers.push((name, server, connections));
     }

@@ -30,7 +30,11 @@ impl Session {
     /// Starts a server and begins a session.
     pub fn start(name: &str) -> anyhow::Result<Self> {
         let started = Instant::now();
-        let mut server = Server::start(name)?;
+        Self::begin(Server::start(name)?, started)
+    }
+
+    /// Begins a session with a server that was started at this moment.
+    pub fn begin(mut server: Server, started: Instant) -> anyhow::Result<Self> {
         let (mut input, output) = server.pipes()?;
         input.write_all(INITIALIZE.as_bytes())?;
         let mut session = Self {

@@ -7,24 +7,30 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Body, Frame, Incoming};
-use hyper::header::{CONTENT_TYPE, HeaderValue};
+use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use hyper::service::service_fn;
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
 
 use crate::load::http::{ANSWER, SESSION};
 
-/// Reads every body and answers with the bytes that the tool `echo` answers.
+/// What stands for a session id, as long as ours are.
+const ID: &str = "00000000000000000000000000000000";
+
+/// Reads every body and answers with the bytes that the tool `echo` answers. A request without a session gets an id, so that its
+/// client sends what it sends to ours from then on.
 pub async fn echo() -> anyhow::Result<()> {
     serve(|request: Request<Incoming>| async move {
+        let has_session = request.headers().contains_key(SESSION);
         let body = request.into_body().collect().await?;
         drop(body);
         let mut response = Response::new(Full::new(Bytes::from_static(ANSWER.as_bytes())));
         let json = HeaderValue::from_static("application/json");
         response.headers_mut().insert(CONTENT_TYPE, json);
-        response
-            .headers_mut()
-            .insert(SESSION, HeaderValue::from_static("1"));
+        if !has_session {
+            let id = HeaderValue::from_static(ID);
+            response.headers_mut().insert(SESSION, id);
+        }
         Ok::<_, hyper::Error>(response)
     })
     .await
@@ -57,9 +63,13 @@ pub async fn streams() -> anyhow::Result<()> {
         let mut response = Response::new(Idle { first });
         let events = HeaderValue::from_static("text/event-stream");
         response.headers_mut().insert(CONTENT_TYPE, events);
+        // The headers that keep proxies from holding events back, as ours has them.
+        let no_cache = HeaderValue::from_static("no-cache, no-transform");
+        response.headers_mut().insert(CACHE_CONTROL, no_cache);
+        let buffering = HeaderValue::from_static("no");
         response
             .headers_mut()
-            .insert(SESSION, HeaderValue::from_static("1"));
+            .insert("x-accel-buffering", buffering);
         Ok::<_, Infallible>(response)
     })
     .await
