@@ -58,6 +58,7 @@ impl HttpHarness {
     /// When it is not valid.
     #[track_caller]
     pub fn out(&mut self) -> Vec<(StreamId, Headers, Value)> {
+        Entrance::Http.record();
         let mut sent = Vec::new();
         let mut bytes = Vec::new();
         while let Some(transmit) = self.client.poll_transmit(&mut bytes) {
@@ -100,6 +101,7 @@ impl HttpHarness {
     /// When the machine does not.
     #[track_caller]
     pub fn receive(&mut self, on: StreamId, message: &Value) {
+        Entrance::Http.record();
         let text = message.to_string();
         self.client
             .receive(on, text.as_bytes(), Time::ZERO)

@@ -95,6 +95,7 @@ impl HttpServerHarness {
     /// When the machine does not take it.
     #[track_caller]
     pub fn post(&mut self, headers: &[(&str, &str)], body: &Value) -> StreamId {
+        Entrance::Http.record();
         let stream = self.machine.open(StreamKind::Post).expect("a stream");
         let with = FrameContext {
             http: Some(http_request(headers)),

@@ -4,6 +4,7 @@
 //! Reads the schemas of the repository. Deterministic: moments are made up.
 
 mod checked;
+mod entrance;
 mod http_harness;
 mod http_server_harness;
 pub mod modern;
@@ -18,6 +19,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 pub use checked::{CheckedClient, CheckedServer, client_at, request_at};
+pub use entrance::{ENTRANCE, Entrance};
 pub use http_harness::{Headers, HttpHarness, header};
 pub use http_server_harness::{HttpServerHarness, SESSIONS, agreed_on, call, http_request, posts};
 pub use mcp_exact_session::*;

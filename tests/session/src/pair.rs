@@ -61,6 +61,7 @@ impl Pair {
 
     /// Moves everything that is there once.
     pub fn step(&mut self) -> Step {
+        Entrance::Duplex.record();
         let mut busy = false;
         let mut out = Vec::new();
         while self.client.poll_transmit(&mut out).is_some() {

@@ -8,11 +8,16 @@ use serde_json::{Value, json};
 use crate::*;
 
 /// A server's machine whose client is the test.
+///
+/// Messages come through the [`Entrance`] of the process.
 pub struct RawServer {
     /// The machine.
     pub machine: ServerEndpoint<()>,
     /// The moment.
     pub now: Time,
+    entrance: Entrance,
+    /// The stream for what belongs to no request, over HTTP.
+    standalone: Option<StreamId>,
     checker: SchemaChecker,
     /// The one revision that is spoken, where there is one.
     speaks: Option<Revision>,
@@ -21,17 +26,27 @@ pub struct RawServer {
 impl RawServer {
     /// A server that nobody has spoken to.
     pub fn new(config: ServerConfig) -> Self {
+        let entrance = Entrance::of_process();
+        let speaks = only(&config.offer);
+        let settings = config.build().expect("a configuration");
+        let mut machine = ServerEndpoint::new(settings, entrance.binding(speaks), Time::ZERO);
+        let standalone = (entrance.binding(speaks) == Binding::HttpSse)
+            .then(|| machine.open(StreamKind::Standalone).expect("a stream"));
         Self {
-            speaks: only(&config.offer),
-            ..Self::of(server(config), Time::ZERO)
+            speaks,
+            entrance,
+            standalone,
+            ..Self::of(machine, Time::ZERO)
         }
     }
 
-    /// A machine at a moment.
+    /// A machine on a duplex stream at a moment.
     pub fn of(machine: ServerEndpoint<()>, now: Time) -> Self {
         Self {
             machine,
             now,
+            entrance: Entrance::Duplex,
+            standalone: None,
             checker: SchemaChecker::default(),
             speaks: None,
         }
@@ -75,13 +90,24 @@ impl RawServer {
         if let Ok(message) = serde_json::from_str(text) {
             self.checker.heard(true, &message);
         }
-        let received = self.machine.receive(
-            StreamId::DUPLEX,
-            text.as_bytes(),
-            FrameContext::new(()),
-            self.now,
-        );
+        let agreed = self.machine.session_info().map(|agreed| agreed.revision);
+        let mut with = FrameContext::new(());
+        let stream = match self.entrance {
+            Entrance::Duplex | Entrance::Batch => StreamId::DUPLEX,
+            Entrance::Http => {
+                with.http = Some(http_request_of(text, agreed.or(self.speaks)));
+                self.machine.open(StreamKind::Post).expect("a stream")
+            }
+        };
+        let text = self.entrance.frame(text, agreed);
+        let received = self
+            .machine
+            .receive(stream, text.as_bytes(), with, self.now);
         received.expect("open");
+        let agreed = self.machine.session_info().is_some();
+        if self.entrance == Entrance::Http && agreed && self.standalone.is_none() {
+            self.standalone = self.machine.open(StreamKind::Standalone).ok();
+        }
         self.drain()
     }
 
@@ -103,7 +129,10 @@ impl RawServer {
     /// When it is not valid.
     #[track_caller]
     pub fn texts(&mut self) -> Vec<String> {
-        let texts = drain(|out| self.machine.poll_transmit(out));
+        let texts = drain(|out| self.machine.poll_transmit(out)).into_iter();
+        let texts: Vec<String> = texts
+            .flat_map(|(_, text)| self.entrance.messages(text))
+            .collect();
         let agreed = self.machine.session_info().map(|agreed| agreed.revision);
         let agreed = self.speaks.or(agreed);
         for text in &texts {
@@ -144,11 +173,18 @@ impl RawServer {
 }
 
 /// A client's machine whose server is the test.
+///
+/// Messages come through the [`Entrance`] of the process.
 pub struct RawClient {
     /// The machine.
     pub machine: ClientEndpoint,
     /// The moment.
     pub now: Time,
+    entrance: Entrance,
+    /// The stream for what belongs to no request, over HTTP.
+    standalone: Option<StreamId>,
+    /// Streams of the POSTs of requests, by the ids of these as JSON, oldest first.
+    posts: Vec<(String, StreamId)>,
     checker: SchemaChecker,
     /// The one revision that is spoken, where there is one.
     speaks: Option<Revision>,
@@ -157,17 +193,32 @@ pub struct RawClient {
 impl RawClient {
     /// A client that begins.
     pub fn new(config: ClientConfig) -> Self {
+        let entrance = Entrance::of_process();
+        let speaks = only(&config.offer);
+        let settings = config.build().expect("a configuration");
+        let binding = entrance.binding(speaks);
+        let mut machine = ClientEndpoint::new(settings, binding, None, Time::ZERO);
+        let standalone = (binding == Binding::HttpSse).then(|| {
+            let stream = machine.open_standalone();
+            machine.endpoint_known();
+            stream
+        });
         Self {
-            speaks: only(&config.offer),
-            ..Self::of(client(config), Time::ZERO)
+            speaks,
+            entrance,
+            standalone,
+            ..Self::of(machine, Time::ZERO)
         }
     }
 
-    /// A machine at a moment.
+    /// A machine on a duplex stream at a moment.
     pub fn of(machine: ClientEndpoint, now: Time) -> Self {
         Self {
             machine,
             now,
+            entrance: Entrance::Duplex,
+            standalone: None,
+            posts: Vec::new(),
             checker: SchemaChecker::default(),
             speaks: None,
         }
@@ -228,11 +279,57 @@ impl RawClient {
         if let Ok(message) = serde_json::from_str(text) {
             self.checker.heard(false, &message);
         }
-        let received = self
-            .machine
-            .receive(StreamId::DUPLEX, text.as_bytes(), self.now);
+        let agreed = self.machine.session_info().map(|agreed| agreed.revision);
+        let stream = self.stream_of(text);
+        let text = self.entrance.frame(text, agreed);
+        let received = self.machine.receive(stream, text.as_bytes(), self.now);
         received.expect("open");
         self.drain()
+    }
+
+    /// The stream on which a message of the server comes: an answer on that of its POST, a notification from 2026-07-28 on on that
+    /// of a request, everything else on the standalone one.
+    fn stream_of(&mut self, text: &str) -> StreamId {
+        if self.entrance != Entrance::Http {
+            return StreamId::DUPLEX;
+        }
+        let sse = self.standalone.filter(|_| self.posts.is_empty());
+        if let Some(stream) = sse {
+            return stream;
+        }
+        let message: Value = serde_json::from_str(text).unwrap_or_default();
+        let id = message["id"].to_string();
+        let place = match message.get("method") {
+            None => self.posts.iter().position(|(known, _)| *known == id),
+            Some(_) => None,
+        };
+        if let Some(place) = place {
+            return self.posts[place].1;
+        }
+        let agreed = self.machine.session_info().map(|agreed| agreed.revision);
+        let discover = agreed
+            .or(self.speaks)
+            .map(Revision::as_str)
+            .and_then(lifecycle)
+            == Some(Lifecycle::Discover);
+        match self.open_post() {
+            Some(stream) if discover => stream,
+            // The server of the test sends without being asked: on the response of a request that nobody looks at.
+            None if discover => {
+                let options = CallOptions::default();
+                let asked = self.machine.request("tools/list", None, options, self.now);
+                asked.expect("a POST");
+                drain(|out| self.machine.poll_transmit(out))[0].0
+            }
+            _ => match self.standalone {
+                Some(stream) => stream,
+                None => {
+                    let stream = self.machine.open_standalone();
+                    self.standalone = Some(stream);
+                    stream
+                }
+            },
+        }
     }
 
     /// What leaves.
@@ -253,7 +350,16 @@ impl RawClient {
     /// When it is not valid.
     #[track_caller]
     pub fn texts(&mut self) -> Vec<String> {
-        let texts = drain(|out| self.machine.poll_transmit(out));
+        let sent = drain(|out| self.machine.poll_transmit(out));
+        if self.entrance == Entrance::Http {
+            for (stream, text) in &sent {
+                self.record_post(*stream, text);
+            }
+        }
+        let texts: Vec<String> = sent
+            .into_iter()
+            .flat_map(|(_, text)| self.entrance.messages(text))
+            .collect();
         let agreed = self.machine.session_info().map(|agreed| agreed.revision);
         let agreed = self.speaks.or(agreed);
         for text in &texts {
@@ -261,6 +367,23 @@ impl RawClient {
                 .frame(true, text.as_bytes(), agreed.map(Revision::as_str));
         }
         texts
+    }
+
+    /// The newest POST that is not answered.
+    fn open_post(&self) -> Option<StreamId> {
+        let mut posts = self.posts.iter().rev().map(|(_, stream)| *stream);
+        posts.find(|stream| self.machine.is_waiting_on(*stream))
+    }
+
+    /// A POST of a request waits for its answer; any other one, and each one beside a stream of events, has its status at once.
+    fn record_post(&mut self, stream: StreamId, text: &str) {
+        let message: Value = serde_json::from_str(text).expect("JSON");
+        let request = message.get("id").is_some() && message.get("method").is_some();
+        let sse = self.speaks.map(Revision::as_str) == Some("2024-11-05");
+        match request && !sse {
+            true => self.posts.push((message["id"].to_string(), stream)),
+            false => self.machine.closed(stream, Closed::Clean, self.now),
+        }
     }
 
     /// What has happened.
@@ -302,17 +425,38 @@ impl RawClient {
     }
 }
 
-fn drain(mut poll: impl FnMut(&mut Vec<u8>) -> Option<Transmit>) -> Vec<String> {
+/// What an HTTP client adds to a message.
+fn http_request_of(text: &str, revision: Option<Revision>) -> HttpRequest {
+    let message: Value = serde_json::from_str(text).unwrap_or_default();
+    let params = &message["params"];
+    let own = params["_meta"]["io.modelcontextprotocol/protocolVersion"].as_str();
+    let revision = own.or(revision.map(Revision::as_str)).unwrap_or_default();
+    let begins = message["method"] == "initialize";
+    let name = [&params["name"], &params["uri"]];
+    let name = name.into_iter().find_map(Value::as_str);
+    let headers = [
+        ("MCP-Protocol-Version", Some(revision).filter(|_| !begins)),
+        ("Mcp-Method", message["method"].as_str()),
+        ("Mcp-Name", name),
+    ];
+    let headers: Vec<(&str, &str)> = headers
+        .into_iter()
+        .filter_map(|(name, value)| Some((name, value?)))
+        .collect();
+    http_request(&headers)
+}
+
+fn drain(mut poll: impl FnMut(&mut Vec<u8>) -> Option<Transmit>) -> Vec<(StreamId, String)> {
     let mut texts = Vec::new();
     let mut out = Vec::new();
     while let Some(transmit) = poll(&mut out) {
         let bytes = std::mem::take(&mut out);
-        if matches!(transmit, Transmit::Frame { .. }) {
+        if let Transmit::Frame { stream, .. } = transmit {
             assert!(
                 !bytes.contains(&b'\n') && !bytes.contains(&b'\r'),
                 "one line"
             );
-            texts.push(String::from_utf8(bytes).expect("UTF-8"));
+            texts.push((stream, String::from_utf8(bytes).expect("UTF-8")));
         }
     }
     texts

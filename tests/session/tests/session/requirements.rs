@@ -1,16 +1,18 @@
 //! The ledger of requirements, `docs/requirements.toml`: every row is proved by tests that exist, or says why it is not.
 //!
-//! Reads the ledger and the sources of the tests that it names. Prints how many rows of each revision are proved.
+//! Reads the ledger and the sources of the tests that it names. Prints how many rows of each revision are proved. Runs the tests of
+//! this package again through every entrance that a row lists, each in a process of its own.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
-use mcp_exact_tests_session::all;
+use mcp_exact_tests_session::{ENTRANCE, Entrance, all};
 use toml::{Table, Value};
 
 const ROLES: [&str; 4] = ["client", "server", "both", "transport"];
 const LEVELS: [&str; 2] = ["MUST", "MUST NOT"];
-const COLUMNS: [&str; 8] = [
+const COLUMNS: [&str; 9] = [
     "id",
     "revisions",
     "role",
@@ -18,6 +20,7 @@ const COLUMNS: [&str; 8] = [
     "page",
     "text",
     "tests",
+    "entrances",
     "reason",
 ];
 
@@ -29,6 +32,7 @@ struct Row {
     page: String,
     text: String,
     tests: Vec<String>,
+    entrances: Vec<String>,
     reason: String,
 }
 
@@ -71,6 +75,7 @@ fn row(row: &Value) -> Row {
         page: string("page"),
         text: string("text"),
         tests: strings("tests"),
+        entrances: strings("entrances"),
         reason: string("reason"),
     }
 }
@@ -127,6 +132,9 @@ fn faults(rows: &[Row], known: &BTreeSet<String>) -> Vec<String> {
     }
     faults
 }
+
+/// What the names of the tests of this program begin with.
+const OURS: &str = "session::";
 
 /// The tests that rows can name: `session::module::name` of this package, `unit::module::tests::name` of the crate, and
 /// `transport::module::name` of the package that tests transports.
@@ -230,13 +238,101 @@ fn every_row_of_the_ledger_is_proved_or_says_why_not() {
     }
 }
 
+/// The tests that are left out of an entrance: they say what happens on one transport.
+fn left_out(entrance: Entrance) -> BTreeSet<String> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/session/one_transport.txt");
+    let text = std::fs::read_to_string(path).expect("a list");
+    let tests = text.lines().filter_map(|line| line.split_once(' '));
+    tests
+        .filter(|(name, _)| *name == entrance.name())
+        .map(|(_, test)| test.to_owned())
+        .collect()
+}
+
+/// Runs tests of this program again with messages that come through an entrance. Gives the entrances that each test has taken: a
+/// test with a transport of its own does not take that of its process.
+fn run_through(entrance: Entrance, tests: &BTreeSet<&str>) -> Vec<(String, String)> {
+    let mut command = Command::new(std::env::current_exe().expect("a path"));
+    command.env(ENTRANCE, entrance.name());
+    // With one thread, tests would run on the main one, which does not have their names.
+    command.args(["--exact", "--nocapture", "--test-threads", "2"]);
+    let output = command.args(tests).output().expect("it starts");
+    let (text, printed) = (
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr),
+    );
+    let passed = text.contains(&format!("{} passed; 0 failed", tests.len()));
+    assert!(
+        output.status.success() && passed,
+        "{entrance:?}:\n{text}\n{printed}"
+    );
+    let taken = printed.lines().filter_map(|line| {
+        let (name, test) = line.strip_prefix("through ")?.split_once(": ")?;
+        Some((test.to_owned(), name.to_owned()))
+    });
+    taken.collect()
+}
+
+/// A rule holds on whatever way messages come: tests say what must happen, the entrance of their process how messages travel. A row
+/// lists the entrances that its tests have taken; `UPDATE_EXPECT=1` writes them.
+#[test]
+fn rules_hold_through_every_entrance() {
+    let rows = rows();
+    let ours = |row: &Row| -> Vec<String> {
+        let ours = row.tests.iter().filter_map(|test| test.strip_prefix(OURS));
+        ours.map(str::to_owned).collect()
+    };
+    let all: BTreeSet<String> = rows.iter().flat_map(ours).collect();
+    let mut taken = BTreeSet::new();
+    for entrance in Entrance::ALL {
+        let left_out = left_out(entrance);
+        let tests = all.iter().filter(|test| !left_out.contains(*test));
+        let tests: BTreeSet<&str> = tests.map(|test| &**test).collect();
+        taken.extend(run_through(entrance, &tests));
+    }
+    let of = |row: &Row| -> Vec<&str> {
+        let names = Entrance::ALL.iter().map(|entrance| entrance.name());
+        let takes = |name: &&str| {
+            let mut tests = ours(row).into_iter();
+            tests.any(|test| taken.contains(&(test, (*name).to_owned())))
+        };
+        names.filter(takes).collect()
+    };
+    if std::env::var_os("UPDATE_EXPECT").is_some() {
+        let listed: BTreeMap<&str, Vec<&str>> =
+            rows.iter().map(|row| (&*row.id, of(row))).collect();
+        write_entrances(&listed);
+        return;
+    }
+    for row in &rows {
+        assert_eq!(row.entrances, of(row), "entrances of {}", row.id);
+    }
+}
+
+fn write_entrances(listed: &BTreeMap<&str, Vec<&str>>) {
+    let path = root().join("docs/requirements.toml");
+    let text = std::fs::read_to_string(&path).expect("the ledger");
+    let (mut id, mut written) = (String::new(), String::new());
+    for line in text.lines() {
+        if let Some(rest) = line.strip_prefix("id = ") {
+            id = rest.trim_matches('"').to_owned();
+        }
+        match line.starts_with("entrances = ") {
+            true => written.push_str(&format!("entrances = {:?}", listed[&*id])),
+            false => written.push_str(line),
+        }
+        written.push('\n');
+    }
+    std::fs::write(path, written).expect("the ledger");
+}
+
 #[test]
 fn the_ledger_test_finds_every_kind_of_fault() {
     let known = BTreeSet::from(["session::a::b".to_owned()]);
     let good = |id: &str| {
         format!(
             "[[requirement]]\nid = \"{id}\"\nrevisions = [\"2024-11-05\", \"2025-11-25\"]\nrole = \"both\"\nlevel = \"MUST\"\n\
-             page = \"basic#x\"\ntext = \"t\"\ntests = [\"session::a::b\"]\nreason = \"\"\n"
+             page = \"basic#x\"\ntext = \"t\"\ntests = [\"session::a::b\"]\nentrances = [\"duplex\", \"http\"]\nreason = \"\"\n"
         )
     };
     let check = |text: &str| faults(&parse(text), &known);

@@ -1,0 +1,102 @@
+//! Ways on which messages reach an endpoint. A test of a rule says nothing of them: it runs once through each.
+
+use crate::*;
+
+use std::cell::Cell;
+
+/// Environment variable that names the entrance of a process that runs tests. Such a process prints which test has taken which
+/// entrance.
+pub const ENTRANCE: &str = "MCP_EXACT_ENTRANCE";
+
+/// Way on which messages reach the endpoints of [`RawServer`] and [`RawClient`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Entrance {
+    /// Each message by itself on a duplex stream, as on standard streams.
+    Duplex,
+    /// POSTs and a stream of events: Streamable HTTP or, for 2024-11-05, HTTP+SSE.
+    Http,
+    /// Arrays of one message on a duplex stream, in the revision that has batches.
+    Batch,
+}
+
+impl Entrance {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Duplex, Self::Http, Self::Batch];
+
+    /// Returns the name that the ledger of requirements uses.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Duplex => "duplex",
+            Self::Http => "http",
+            Self::Batch => "batch",
+        }
+    }
+
+    /// Returns the entrance of this process.
+    ///
+    /// # Panics
+    /// When the environment names an unknown one.
+    pub fn of_process() -> Self {
+        let Ok(wanted) = std::env::var(ENTRANCE) else {
+            return Self::Duplex;
+        };
+        let found = Self::ALL.into_iter().find(|known| known.name() == wanted);
+        found.unwrap_or_else(|| panic!("{ENTRANCE}={wanted}"))
+    }
+
+    /// Prints that the running test has taken this entrance.
+    #[expect(
+        clippy::print_stderr,
+        reason = "the process that has started this one reads it"
+    )]
+    pub(crate) fn record(self) {
+        thread_local! {
+            static PRINTED: Cell<[bool; 3]> = const { Cell::new([false; 3]) };
+        }
+        let mut printed = PRINTED.get();
+        let again = std::mem::replace(&mut printed[self as usize], true);
+        PRINTED.set(printed);
+        if !again && std::env::var_os(ENTRANCE).is_some() {
+            let thread = std::thread::current();
+            eprintln!(
+                "through {}: {}",
+                self.name(),
+                thread.name().unwrap_or_default()
+            );
+        }
+    }
+
+    pub(crate) fn binding(self, speaks: Option<Revision>) -> Binding {
+        match (self, speaks.map(Revision::as_str)) {
+            (Self::Duplex | Self::Batch, _) => Binding::Duplex,
+            (Self::Http, Some("2024-11-05")) => Binding::HttpSse,
+            (Self::Http, _) => Binding::StreamableHttp,
+        }
+    }
+
+    /// The frame of a message, in a session of this revision.
+    pub(crate) fn frame(self, message: &str, agreed: Option<Revision>) -> String {
+        let batches = agreed.is_some_and(|agreed| agreed.as_str() == "2025-03-26");
+        match self {
+            Self::Batch if batches && message.starts_with('{') => {
+                self.record();
+                format!("[{message}]")
+            }
+            Self::Batch => message.to_owned(),
+            Self::Duplex | Self::Http => {
+                self.record();
+                message.to_owned()
+            }
+        }
+    }
+
+    /// The messages of a frame.
+    pub(crate) fn messages(self, frame: String) -> Vec<String> {
+        match serde_json::from_str(&frame) {
+            Ok(Value::Array(items)) if self == Self::Batch => {
+                items.iter().map(Value::to_string).collect()
+            }
+            _ => vec![frame],
+        }
+    }
+}
