@@ -1,14 +1,12 @@
-//! Counts the instructions of a server for one call with callgrind: exact enough to compare a change with what was before it, on
+//! Counts the instructions of an HTTP server for one call with callgrind: exact enough to compare a change with what was before it, on
 //! a busy machine too. Each server runs twice, with few and with many calls; the difference is the calls.
 
 use std::fmt::Write as _;
-use std::time::Instant;
 
 use crate::load::http::{Connection, many};
-use crate::load::stdio::Session;
 use crate::markdown::digits;
 use crate::process::Server;
-use crate::run::{HTTP, STDIO};
+use crate::run::HTTP;
 
 const FEW: usize = 100;
 const MANY: usize = 1_100;
@@ -16,18 +14,9 @@ const MANY: usize = 1_100;
 /// A server and its instructions for a call, kernel not included.
 pub type Row = (&'static str, u64);
 
-/// Counts for every server.
+/// Counts for every server over HTTP.
 pub async fn rows() -> anyhow::Result<Vec<Row>> {
     let mut rows = Vec::new();
-    for name in STDIO {
-        let count = |calls| {
-            let server = Server::start_counting(name)?;
-            let mut session = Session::begin(server, Instant::now())?;
-            session.many(calls, 1)?;
-            session.server.instructions()
-        };
-        rows.push((name, each(count(FEW)?, count(MANY)?)));
-    }
     for (name, server, style) in HTTP {
         let count = async |calls| {
             let mut server = Server::start_counting(server)?;

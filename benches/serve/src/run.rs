@@ -158,8 +158,7 @@ impl Scale {
     }
 }
 
-/// The servers on standard streams.
-pub const STDIO: [&str; 6] = [
+const STDIO: [&str; 6] = [
     "floor-blocking",
     "floor-tokio",
     "ours-blocking",
