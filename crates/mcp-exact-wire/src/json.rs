@@ -27,9 +27,11 @@ impl Json {
 
     /// A JSON string that holds `text`.
     pub fn string(text: &str) -> Self {
-        let mut out = Vec::new();
+        // Room for the text and its quotes: most texts have nothing to escape.
+        let mut out = Vec::with_capacity(text.len() + 2);
         Writer::new(&mut out).string(text);
-        Self(String::from_utf8_lossy(&out).into())
+        // Everything that is written comes from `str`.
+        Self(String::from_utf8(out).unwrap_or_default().into())
     }
 
     /// The JSON that serde makes of `value`.
@@ -315,14 +317,39 @@ impl From<serde_json::Map<String, serde_json::Value>> for JsonObject {
     }
 }
 
+/// Number of names that are compared with each other to find those that come twice; more are looked up in a map.
+const FEW: usize = 8;
+
 impl<N: AsRef<str>, V: Into<Json>> FromIterator<(N, V)> for JsonObject {
     /// A name that comes twice has its last value.
     fn from_iter<I: IntoIterator<Item = (N, V)>>(members: I) -> Self {
-        let map: crate::Map<Json> = members
+        let members: Vec<(N, Json)> = members
             .into_iter()
-            .map(|(name, value)| (name.as_ref().to_owned(), value.into()))
+            .map(|(name, value)| (name, value.into()))
             .collect();
-        Self(Json::from_encode(&map))
+        let name_of = |at: usize| -> &str { members[at].0.as_ref() };
+        let is_repeated = |at: usize| (0..at).any(|before| name_of(before) == name_of(at));
+        if members.len() > FEW || (1..members.len()).any(is_repeated) {
+            let members = members.into_iter();
+            let members = members.map(|(name, value)| (name.as_ref().to_owned(), value));
+            return Self(Json::from_encode(&members.collect::<crate::Map<Json>>()));
+        }
+        // Quotes, colon and comma of each member.
+        let length = |(name, value): &(N, Json)| name.as_ref().len() + value.0.len() + 4;
+        let mut out = Vec::with_capacity(1 + members.iter().map(length).sum::<usize>().max(1));
+        let mut w = Writer::new(&mut out);
+        w.put("{");
+        for (at, (name, value)) in members.iter().enumerate() {
+            if at > 0 {
+                w.put(",");
+            }
+            w.string(name.as_ref());
+            w.put(":");
+            w.put(&value.0);
+        }
+        w.put("}");
+        // Everything that is written comes from `str`.
+        Self(Json(String::from_utf8(out).unwrap_or_default().into()))
     }
 }
 
