@@ -129,11 +129,12 @@ pub use io::LineTransport;
 
 #[cfg(feature = "tokio")]
 mod io {
+    use std::future::Future;
     use std::io;
-    use std::pin::Pin;
+    use std::pin::{Pin, pin};
     use std::task::{Context, Poll, ready};
 
-    use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+    use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 
     use super::Lines;
     use crate::transport::{Received, Transport};
@@ -191,13 +192,10 @@ mod io {
                     return Poll::Ready(Ok(false));
                 }
                 let buffer = self.lines.buffer();
-                let start = buffer.len();
-                buffer.resize(start + READ, 0);
-                let mut read = ReadBuf::new(&mut buffer[start..]);
-                let polled = Pin::new(&mut self.reader).poll_read(cx, &mut read);
-                let count = read.filled().len();
-                buffer.truncate(start + count);
-                ready!(polled)?;
+                buffer.reserve(READ);
+                // Reads into memory that is not initialised: most reads find a small part of it filled, or nothing.
+                let read = pin!(self.reader.read_buf(buffer));
+                let count = ready!(read.poll(cx))?;
                 if count == 0 {
                     self.has_ended = true;
                     if let Some(received) = self.lines.rest() {

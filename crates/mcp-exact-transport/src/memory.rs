@@ -1,20 +1,301 @@
 //! A pair of connected transports in memory, for tests and for programs that host their own server.
 //!
-//! Messages pass through two bounded pipes; a side that does not read holds the other one back.
+//! Messages pass through two bounded pipes, whole and without framing; a side that does not read holds the other one back.
 
-use tokio::io::{DuplexStream, ReadHalf, WriteHalf};
+use std::io;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
 
-use crate::line::LineTransport;
+use mcp_exact_session::frame::{KEPT, Oversized};
+
+use crate::transport::{Received, Transport};
 
 /// One end of a pair in memory.
-pub type MemoryTransport = LineTransport<ReadHalf<DuplexStream>, WriteHalf<DuplexStream>>;
+#[derive(Debug)]
+pub struct MemoryTransport {
+    incoming: Arc<Pipe>,
+    outgoing: Arc<Pipe>,
+    /// What was taken from the incoming pipe, and where the next message begins.
+    received: Messages,
+    next: usize,
+    output: Messages,
+    message_bytes: usize,
+}
 
-/// Creates two connected transports. `pipe_bytes` bounds what waits in each direction, `message_bytes` one message.
+/// Messages one behind the other.
+#[derive(Debug, Default)]
+struct Messages {
+    bytes: Vec<u8>,
+    /// Where each message ends.
+    ends: Vec<usize>,
+}
+
+impl Messages {
+    /// Moves all messages of another list behind those of this one.
+    fn append(&mut self, others: &mut Self) {
+        if self.bytes.is_empty() {
+            self.clear();
+            std::mem::swap(self, others);
+            return;
+        }
+        let start = self.bytes.len();
+        self.bytes.append(&mut others.bytes);
+        self.ends
+            .extend(others.ends.drain(..).map(|end| start + end));
+    }
+
+    fn message(&self, at: usize) -> Option<Range<usize>> {
+        let start = at.checked_sub(1).map_or(0, |before| self.ends[before]);
+        self.ends.get(at).map(|&end| start..end)
+    }
+
+    fn clear(&mut self) {
+        self.bytes.clear();
+        self.ends.clear();
+        // One large message does not hold its memory for ever.
+        if self.bytes.capacity() > (1 << 20) {
+            self.bytes.shrink_to(64 << 10);
+        }
+    }
+}
+
+/// One direction of a pair.
+#[derive(Debug)]
+struct Pipe {
+    state: Mutex<PipeState>,
+    /// No more messages are taken while so many bytes wait.
+    capacity: usize,
+}
+
+#[derive(Debug, Default)]
+struct PipeState {
+    messages: Messages,
+    is_closed: bool,
+    reader: Option<Waker>,
+    writer: Option<Waker>,
+}
+
+impl Pipe {
+    fn new(capacity: usize) -> Arc<Self> {
+        Arc::new(Self {
+            state: Mutex::default(),
+            capacity,
+        })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, PipeState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Ends the pipe; what waits in it can still be read.
+    fn close(&self) {
+        let mut state = self.lock();
+        state.is_closed = true;
+        let wakers = [state.reader.take(), state.writer.take()];
+        drop(state);
+        wakers.into_iter().flatten().for_each(Waker::wake);
+    }
+}
+
+fn wake(waker: Option<Waker>) {
+    if let Some(waker) = waker {
+        waker.wake();
+    }
+}
+
+/// Creates two connected transports. A direction in which `pipe_bytes` wait takes no more messages, and messages above
+/// `message_bytes` are refused.
 pub fn memory_pair(pipe_bytes: usize, message_bytes: usize) -> (MemoryTransport, MemoryTransport) {
-    let (first, second) = tokio::io::duplex(pipe_bytes);
-    let transport = |stream| {
-        let (reader, writer) = tokio::io::split(stream);
-        LineTransport::new(reader, writer, message_bytes)
+    let (there, back) = (Pipe::new(pipe_bytes), Pipe::new(pipe_bytes));
+    let end = |incoming: &Arc<Pipe>, outgoing: &Arc<Pipe>| MemoryTransport {
+        incoming: Arc::clone(incoming),
+        outgoing: Arc::clone(outgoing),
+        received: Messages::default(),
+        next: 0,
+        output: Messages::default(),
+        message_bytes,
     };
-    (transport(first), transport(second))
+    (end(&back, &there), end(&there, &back))
+}
+
+impl MemoryTransport {
+    /// Takes what waits in the incoming pipe. Returns false at its end.
+    fn poll_take(&mut self, cx: &mut Context<'_>) -> Poll<bool> {
+        let mut state = self.incoming.lock();
+        if state.messages.ends.is_empty() {
+            if state.is_closed {
+                return Poll::Ready(false);
+            }
+            state.reader = Some(cx.waker().clone());
+            return Poll::Pending;
+        }
+        self.received.clear();
+        self.next = 0;
+        std::mem::swap(&mut self.received, &mut state.messages);
+        let writer = state.writer.take();
+        drop(state);
+        wake(writer);
+        Poll::Ready(true)
+    }
+}
+
+/// Returns a message, or what is kept of one above the limit.
+fn bounded(message: &[u8], limit: usize) -> Received<'_> {
+    if message.len() <= limit {
+        return Received::Frame(message);
+    }
+    let kept = KEPT.min(message.len());
+    Received::Oversized(Oversized {
+        head: &message[..kept],
+        tail: &message[message.len() - kept..],
+    })
+}
+
+impl Transport for MemoryTransport {
+    fn poll_receive(
+        &mut self,
+        cx: &mut Context<'_>,
+        sink: &mut dyn FnMut(Received<'_>) -> bool,
+    ) -> Poll<io::Result<bool>> {
+        if self.next == self.received.ends.len() {
+            match self.poll_take(cx) {
+                Poll::Ready(true) => {}
+                Poll::Ready(false) => return Poll::Ready(Ok(false)),
+                Poll::Pending => return Poll::Pending,
+            }
+        }
+        while let Some(message) = self.received.message(self.next) {
+            self.next += 1;
+            if !sink(bounded(&self.received.bytes[message], self.message_bytes)) {
+                break;
+            }
+        }
+        Poll::Ready(Ok(true))
+    }
+
+    fn output(&mut self) -> &mut Vec<u8> {
+        &mut self.output.bytes
+    }
+
+    fn end_frame(&mut self) {
+        self.output.ends.push(self.output.bytes.len());
+    }
+
+    fn queued(&self) -> usize {
+        self.output.bytes.len()
+    }
+
+    fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.output.ends.is_empty() {
+            return Poll::Ready(Ok(()));
+        }
+        let mut state = self.outgoing.lock();
+        if state.is_closed {
+            return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
+        }
+        if state.messages.bytes.len() >= self.outgoing.capacity {
+            state.writer = Some(cx.waker().clone());
+            return Poll::Pending;
+        }
+        state.messages.append(&mut self.output);
+        let reader = state.reader.take();
+        drop(state);
+        self.output.clear();
+        wake(reader);
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let flushed = self.poll_flush(cx);
+        if flushed.is_ready() {
+            self.outgoing.close();
+        }
+        flushed
+    }
+}
+
+impl Drop for MemoryTransport {
+    fn drop(&mut self) {
+        self.incoming.close();
+        self.outgoing.close();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn send(end: &mut MemoryTransport, message: &str) -> bool {
+        end.output().extend_from_slice(message.as_bytes());
+        end.end_frame();
+        let mut cx = Context::from_waker(Waker::noop());
+        matches!(end.poll_flush(&mut cx), Poll::Ready(Ok(())))
+    }
+
+    /// Receives until nothing waits; `None` at the end of input.
+    fn receive(end: &mut MemoryTransport, most: usize) -> Option<Vec<String>> {
+        let mut found = Vec::new();
+        let mut cx = Context::from_waker(Waker::noop());
+        let polled = end.poll_receive(&mut cx, &mut |received| {
+            found.push(match received {
+                Received::Frame(message) => String::from_utf8_lossy(message).into_owned(),
+                Received::Oversized(Oversized { head, tail }) => {
+                    format!("oversized {} {}", head.len(), tail.len())
+                }
+            });
+            found.len() < most
+        });
+        match polled {
+            Poll::Ready(Ok(false)) => None,
+            Poll::Ready(Err(error)) => panic!("{error}"),
+            _ => Some(found),
+        }
+    }
+
+    #[test]
+    fn messages_arrive_whole_and_in_order() {
+        let (mut near, mut far) = memory_pair(1024, 1024);
+        assert_eq!(receive(&mut far, 9), Some(vec![]));
+        assert!(send(&mut near, "one") && send(&mut near, "two") && send(&mut near, "three"));
+        assert_eq!(receive(&mut far, 1), Some(vec!["one".to_owned()]));
+        assert!(send(&mut near, "four"));
+        let rest = ["two", "three"].map(str::to_owned).to_vec();
+        assert_eq!(receive(&mut far, 9), Some(rest));
+        assert_eq!(receive(&mut far, 9), Some(vec!["four".to_owned()]));
+        assert!(send(&mut far, "back"));
+        assert_eq!(receive(&mut near, 9), Some(vec!["back".to_owned()]));
+    }
+
+    #[test]
+    fn full_pipes_hold_the_writer_back() {
+        let (mut near, mut far) = memory_pair(4, 1024);
+        assert!(send(&mut near, "four"));
+        assert!(!send(&mut near, "more"));
+        assert_eq!(near.queued(), 4);
+        assert_eq!(receive(&mut far, 9), Some(vec!["four".to_owned()]));
+        assert!(send(&mut near, "last"));
+        let rest = ["more", "last"].map(str::to_owned).to_vec();
+        assert_eq!(receive(&mut far, 9), Some(rest));
+    }
+
+    #[test]
+    fn large_messages_are_cut() {
+        let (mut near, mut far) = memory_pair(1 << 20, 10_000);
+        assert!(send(&mut near, &"x".repeat(10_001)));
+        assert_eq!(
+            receive(&mut far, 9),
+            Some(vec!["oversized 4096 4096".to_owned()])
+        );
+    }
+
+    #[test]
+    fn what_was_sent_is_read_after_the_end() {
+        let (mut near, mut far) = memory_pair(1024, 1024);
+        assert!(send(&mut near, "last"));
+        drop(near);
+        assert_eq!(receive(&mut far, 9), Some(vec!["last".to_owned()]));
+        assert_eq!(receive(&mut far, 9), None);
+        assert!(!send(&mut far, "nobody reads"));
+    }
 }

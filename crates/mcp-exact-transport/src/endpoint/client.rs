@@ -10,7 +10,7 @@ use std::time::Duration;
 use mcp_exact_session::frame::Oversized;
 use mcp_exact_session::{
     CachedNegotiation, CallOptions, ClientEndpoint, ClientEvent, Closed, JsonObject,
-    NegotiationError, PeerError, Progress, RawResult, ReceiveError, SendError, Sent,
+    NegotiationError, PeerError, Progress, RawResult, ReceiveError, Revision, SendError, Sent,
     ServerRequestKey, SessionInfo, StreamId, Time, Transmit, Usage,
 };
 
@@ -376,6 +376,12 @@ impl ClientHandle {
     /// Returns what was negotiated, once it was.
     pub fn session_info(&self) -> Option<SessionInfo> {
         self.shared.lock().endpoint.session_info().cloned()
+    }
+
+    /// Returns the revision that was negotiated, once one was.
+    pub fn revision(&self) -> Option<Revision> {
+        let state = self.shared.lock();
+        state.endpoint.session_info().map(|info| info.revision)
     }
 
     /// Returns how much the endpoint holds.
