@@ -80,14 +80,6 @@ impl Arguments {
             && (self.scenario.is_empty() || self.scenario.contains(&requirement.scenario))
     }
 
-    /// Returns the arguments of a complete run with `tier-check`.
-    pub fn complete() -> Self {
-        Self {
-            tier_check: true,
-            ..Self::default()
-        }
-    }
-
     /// Returns whether every scenario is run.
     fn is_complete(&self) -> bool {
         self.side.is_none() && self.scenario.is_empty()

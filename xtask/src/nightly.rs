@@ -10,7 +10,7 @@ use std::process::Command;
 
 use anyhow::{Context, bail};
 
-use crate::{conformance, miri, quickstart};
+use crate::{miri, quickstart};
 
 /// Release of cargo-mutants that is installed.
 const VERSION: &str = "27.1.0";
@@ -70,8 +70,6 @@ pub enum Part {
     Miri,
     /// What the README tells a new user to do.
     Quickstart,
-    /// The official conformance suite with its own score of SDKs.
-    TierCheck,
     /// Random traffic with faults over all transports; afterwards nothing may be left of it.
     Soak,
 }
@@ -87,9 +85,6 @@ pub fn run(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
     }
     if wants(Part::Miri) {
         miri::run(root)?;
-    }
-    if wants(Part::TierCheck) {
-        conformance::run(root, &conformance::Arguments::complete())?;
     }
     if wants(Part::Quickstart) {
         quickstart::run(root)?;
