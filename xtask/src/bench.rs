@@ -9,6 +9,8 @@ use anyhow::{Context, bail};
 /// What can be measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Bench {
+    /// Calls through the macro API.
+    Api,
     /// Decoding and encoding.
     Codec,
     /// What it costs to build on a library.
@@ -24,6 +26,7 @@ pub enum Bench {
 impl Bench {
     fn package(self) -> &'static str {
         match self {
+            Self::Api => "api-bench",
             Self::Codec => "codec-bench",
             Self::Compile => "compile-bench",
             Self::Convert => "convert-bench",
@@ -76,6 +79,7 @@ mod tests {
             &["--quick"],
             "--package codec-bench -- --quick",
         );
+        check(Bench::Api, &[], "--package api-bench --");
         check(Bench::Compile, &[], "--package compile-bench --");
         check(Bench::Convert, &[], "--package convert-bench --");
         check(Bench::Serve, &[], "--package serve-bench --");

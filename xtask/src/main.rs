@@ -73,6 +73,16 @@ enum Task {
 
 #[derive(Subcommand)]
 enum BenchTask {
+    /// Calls through the macro API, next to the drivers and endpoints below it.
+    Api {
+        /// Handed on, such as `--calls N` and `--markdown FILE`.
+        #[arg(
+            trailing_var_arg = true,
+            allow_hyphen_values = true,
+            value_name = "ARGUMENT"
+        )]
+        arguments: Vec<String>,
+    },
     /// Speed and allocations of decoding and encoding.
     Codec {
         /// Handed on, such as `--quick`, `--only NAME`, `--json FILE` and `--svg FILE`.
@@ -171,6 +181,7 @@ fn run(task: Task) -> anyhow::Result<()> {
     match task {
         Task::Bench { what } => match what {
             BenchTask::Codec { arguments } => bench::run(&root, Bench::Codec, &arguments),
+            BenchTask::Api { arguments } => bench::run(&root, Bench::Api, &arguments),
             BenchTask::Compile { arguments } => bench::run(&root, Bench::Compile, &arguments),
             BenchTask::Convert { arguments } => bench::run(&root, Bench::Convert, &arguments),
             BenchTask::Serve { arguments } => bench::run(&root, Bench::Serve, &arguments),

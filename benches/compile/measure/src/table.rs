@@ -74,6 +74,13 @@ pub fn verdicts(costs: &[Cost]) -> Vec<Verdict> {
     };
     let less_than_peer =
         |of: fn(&Cost) -> f64| Some((over("mcp-revisions", of)?, over("rust-mcp-schema", of)?));
+    // A server of notes may cost so many times the same one on rmcp.
+    let notes = |demand, times: f64, of: fn(&Cost) -> f64| Verdict {
+        demand,
+        measured: cost("server-mcp-exact")
+            .zip(cost("server-rmcp"))
+            .map(|(ours, rmcp)| (of(ours), times * of(rmcp))),
+    };
     vec![
         Verdict {
             demand: "dependencies of one type crate, itself included",
@@ -110,6 +117,19 @@ pub fn verdicts(costs: &[Cost]) -> Vec<Verdict> {
             demand: "stripped program, kB: server for all revisions beside 0.6 of one on rmcp",
             measured: server(|cost| cost.size as f64 / 1e3),
         },
+        notes(
+            "release, s: a server of notes beside the same one on rmcp",
+            0.7,
+            |cost| cost.release.as_secs_f64(),
+        ),
+        notes(
+            "stripped size, MB: a server of notes beside rmcp",
+            0.7,
+            |cost| cost.size as f64 / 1e6,
+        ),
+        notes("dependencies: a server of notes beside rmcp", 0.8, |cost| {
+            cost.dependencies as f64
+        }),
     ]
 }
 

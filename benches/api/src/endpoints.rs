@@ -1,0 +1,91 @@
+//! A client endpoint and a server endpoint without anything around them: the call that every API stands on.
+
+use anyhow::Context as _;
+use mcp_exact_session::*;
+
+use crate::load::TEXT;
+
+/// Two endpoints that have agreed on a revision.
+pub struct Pair {
+    client: ClientEndpoint,
+    server: ServerEndpoint<()>,
+    frame: Vec<u8>,
+}
+
+impl Pair {
+    pub fn new(revision: &str) -> anyhow::Result<Self> {
+        let offer = Offer::of([revision])?;
+        let mut config = ServerConfig::new(Identity::new("server", "1"));
+        config.offer = offer.clone();
+        config.limits.requests_per_second = u32::MAX;
+        config.capabilities = r#"{"tools":{}}"#.parse()?;
+        let server = ServerEndpoint::new(config.build()?, Binding::Duplex, Time::ZERO);
+        let mut config = ClientConfig::new(Identity::new("client", "1"));
+        config.offer = offer;
+        let client = ClientEndpoint::new(config.build()?, Binding::Duplex, None, Time::ZERO);
+        let mut pair = Self {
+            client,
+            server,
+            frame: Vec::new(),
+        };
+        for _ in 0..3 {
+            pair.there();
+            pair.back();
+        }
+        pair.client.session_info().context("no session")?;
+        while pair.client.poll_event().is_some() {}
+        while pair.server.poll_event().is_some() {}
+        Ok(pair)
+    }
+
+    fn there(&mut self) {
+        self.frame.clear();
+        while self.client.poll_transmit(&mut self.frame).is_some() {
+            let (on, with) = (StreamId::DUPLEX, FrameContext::new(()));
+            let received = self.server.receive(on, &self.frame, with, Time::ZERO);
+            received.expect("open");
+            self.frame.clear();
+        }
+    }
+
+    fn back(&mut self) {
+        self.frame.clear();
+        while self.server.poll_transmit(&mut self.frame).is_some() {
+            let received = self
+                .client
+                .receive(StreamId::DUPLEX, &self.frame, Time::ZERO);
+            received.expect("open");
+            self.frame.clear();
+        }
+    }
+
+    /// One call of a tool that returns its text.
+    pub fn call(&mut self) {
+        let params = format!(r#"{{"name":"echo","arguments":{{"text":"{TEXT}"}}}}"#);
+        let params: JsonObject = params.parse().expect("an object");
+        let options = CallOptions::default();
+        let sent = self
+            .client
+            .request("tools/call", Some(params), options, Time::ZERO);
+        let key = sent.expect("it leaves");
+        self.there();
+        let Some(ServerEvent::Request(request)) = self.server.poll_event() else {
+            panic!("no request");
+        };
+        let text = request.param("arguments").and_then(|all| all.object());
+        let text = text.and_then(|all| all.find("text")).expect("a text");
+        let result = format!(
+            r#"{{"content":[{{"type":"text","text":{}}}]}}"#,
+            text.text()
+        );
+        let result: JsonObject = result.parse().expect("an object");
+        let reply = Reply::Result(RawResult::from(result));
+        let replied = self.server.reply(request.key, reply, Time::ZERO);
+        assert_eq!(replied, Ok(Sent::Queued));
+        self.back();
+        match self.client.poll_event() {
+            Some(ClientEvent::Completed(done, Outcome::Result(_))) if done == key => {}
+            other => panic!("{other:?}"),
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! A server of one tool through the macro API: over stdio next to the driver of `mcp-exact-transport` that it stands on, and in
+//! memory next to a client endpoint and a server endpoint alone.
+//!
+//! Both take turns in one run; the smallest time of a round counts. `api-bench server NAME` is one of the servers. Prints a table,
+//! and writes it to a page with `--markdown`; no exit code depends on a time.
+//! `--calls N` makes that many calls in memory and measures nothing: for callgrind; with `--endpoints` by the endpoints alone.
+
+mod endpoints;
+mod load;
+mod servers;
+
+use std::time::Instant;
+
+use anyhow::Context as _;
+use bench_record::{Row, after, repeated, report, take_turns};
+use endpoints::Pair;
+use load::Session;
+use mcp_exact::{Client, IntoServer as _, revisions};
+use servers::{Echo, Text};
+
+/// Calls through the macro API take at most so many times those of the driver: 0.8 of the calls a second.
+const SERVE: f64 = 1.25;
+/// A call in memory takes at most so many times the two endpoints alone.
+const MEMORY: f64 = 3.0;
+
+fn main() -> anyhow::Result<()> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if arguments.first().is_some_and(|first| first == "server") {
+        return servers::run(arguments.get(1).context("api-bench server NAME")?);
+    }
+    let calls = after(&arguments, "--calls").map(|calls| calls.parse::<u32>());
+    if let Some(calls) = calls {
+        let calls = calls.context("--calls needs a number")?;
+        return match arguments.iter().any(|argument| argument == "--endpoints") {
+            true => endpoints_alone(calls),
+            false => in_memory(calls),
+        };
+    }
+    let mut rows = vec![serve()?];
+    for revision in ["2025-11-25", "2026-07-28"] {
+        rows.push(memory(revision)?);
+    }
+    report(
+        &arguments,
+        "Calls through the macro API",
+        "cargo xtask bench api",
+        &rows,
+    )?;
+    Ok(())
+}
+
+/// Compares two servers over stdio, 64 calls in flight.
+fn serve() -> anyhow::Result<Row> {
+    let (mut driver, mut api) = (Session::start("driver")?, Session::start("api")?);
+    let timed = |session: &mut Session, calls: u32| {
+        let start = Instant::now();
+        session.many(calls as usize, 64).expect("answers");
+        start.elapsed()
+    };
+    timed(&mut driver, 2_000);
+    timed(&mut api, 2_000);
+    let cost = take_turns(
+        10_000,
+        |calls| timed(&mut driver, calls),
+        |calls| timed(&mut api, calls),
+    );
+    Ok(Row {
+        what: "stdio, 64 calls in flight".to_owned(),
+        base: "driver",
+        demanded: Some(SERVE),
+        cost,
+    })
+}
+
+fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
+    let mut builder = tokio::runtime::Builder::new_current_thread();
+    Ok(builder.enable_all().build()?)
+}
+
+async fn client(revision: &str) -> anyhow::Result<Client> {
+    let server = Echo.into_server()?;
+    let revision = revisions().find(|one| one.as_str() == revision);
+    let revision = revision.context("the revision is not compiled in")?;
+    Ok(Client::in_memory(&server).revision(revision).await?)
+}
+
+/// Compares a call in memory with the two endpoints alone.
+fn memory(revision: &str) -> anyhow::Result<Row> {
+    let runtime = runtime()?;
+    let client = runtime.block_on(client(revision))?;
+    let mut pair = Pair::new(revision)?;
+    let base = repeated(|| pair.call());
+    let measured = repeated(|| runtime.block_on(call(&client)));
+    Ok(Row {
+        what: format!("in memory, {revision}"),
+        base: "endpoints",
+        demanded: Some(MEMORY),
+        cost: take_turns(2_000, base, measured),
+    })
+}
+
+async fn call(client: &Client) {
+    let text = Text {
+        text: load::TEXT.to_owned(),
+    };
+    let output = client.call_tool("echo", &text).await.expect("an answer");
+    assert!(!output.is_error());
+}
+
+fn in_memory(calls: u32) -> anyhow::Result<()> {
+    let runtime = runtime()?;
+    let client = runtime.block_on(client("2025-11-25"))?;
+    for _ in 0..calls {
+        runtime.block_on(call(&client));
+    }
+    Ok(())
+}
+
+fn endpoints_alone(calls: u32) -> anyhow::Result<()> {
+    let mut pair = Pair::new("2025-11-25")?;
+    (0..calls).for_each(|_| pair.call());
+    Ok(())
+}
