@@ -19,6 +19,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use input::schema::Schema;
+use ir::RustIr;
 use notice::Notices;
 use passes::{
     dispatch, extension, keywords, lift, lower, methods, names, normalise, outcomes, recursion,
@@ -45,8 +46,8 @@ pub use workspace::revision_table::{
 /// A schema after all passes: everything that the emitters read.
 #[derive(Debug, Clone)]
 pub struct Lowered {
-    /// The intermediate representation.
-    pub ir: ir::Ir,
+    /// The intermediate representation, and how Rust expresses it.
+    pub ir: RustIr,
     /// Of an extension: the definitions that are types of the revision that it extends.
     pub shared: BTreeSet<String>,
     /// What the types leave unchecked or say in an unusual way: for a person to look at.
@@ -107,16 +108,17 @@ fn lower_schema(corrected: Schema, names: &[input::names::Name]) -> Result<Lower
     normalise::normalise(&mut schema, &mut notices)?;
     let lifted = lift::lift(&mut schema, names, &mut notices)?;
     names::check(&schema, &lifted, &mut notices)?;
-    // From the schema to the representation, and from representation to representation.
+    // From the schema to the representation, which is completed.
     let mut ir = lower::build(&schema, &lifted, &mut notices)?;
     recursion::check_aliases(&schema, &ir)?;
     methods::find(&mut ir);
     outcomes::find(&mut ir);
-    dispatch::plan(&schema, &mut ir, &mut notices)?;
-    typify_check::model(&schema)?.box_members(&mut ir);
-    recursion::close_cycles(&schema, &mut ir)?;
+    // How Rust expresses it.
+    let unions = dispatch::plan(&schema, &ir, &mut notices)?;
+    typify_check::check(&schema, &ir)?;
+    let boxed = recursion::pointers(&schema, &ir)?;
     Ok(Lowered {
-        ir,
+        ir: RustIr { ir, unions, boxed },
         shared: BTreeSet::new(),
         notices: notices.into_list(),
         corrected,

@@ -1,11 +1,13 @@
 //! What unit tests of the passes share: schemas from definitions, taken through the passes before the one under test.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 
 use crate::error::Result;
 use crate::input::names::Name;
 use crate::input::schema::Schema;
-use crate::ir::Ir;
+use crate::ir::RustIr;
 use crate::notice::Notices;
 use crate::passes::lift::Lifted;
 
@@ -29,14 +31,18 @@ pub fn lifted(definitions: Value, names: &[Name]) -> Result<(Schema, Vec<Lifted>
 }
 
 /// The representation before typify has seen the schema.
-pub fn built(definitions: Value) -> Result<Ir> {
+pub fn built(definitions: Value) -> Result<RustIr> {
     let (schema, lifted) = lifted(definitions, &[])?;
     let mut ir = crate::passes::lower::build(&schema, &lifted, &mut Notices::default())?;
     crate::passes::recursion::check_aliases(&schema, &ir)?;
     crate::passes::methods::find(&mut ir);
     crate::passes::outcomes::find(&mut ir);
-    crate::passes::dispatch::plan(&schema, &mut ir, &mut Notices::default())?;
-    Ok(ir)
+    let unions = crate::passes::dispatch::plan(&schema, &ir, &mut Notices::default())?;
+    Ok(RustIr {
+        ir,
+        unions,
+        boxed: BTreeSet::new(),
+    })
 }
 
 /// A value as text with sorted members.

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
-use codegen::ir::Ir;
+use codegen::ir::RustIr;
 use codegen::{
     Extension, Files, Listed, Lowered, Revision, RevisionFacts, RevisionRow, Tables, Wired,
 };
@@ -98,7 +98,7 @@ pub fn generate(root: &Path, schemas: &Schemas) -> anyhow::Result<Files> {
         files.extend(codegen::emit(&lowered, &listed.revision)?);
         extensions.push(lowered);
     }
-    let represented: Vec<Ir> = revisions
+    let represented: Vec<RustIr> = revisions
         .into_iter()
         .chain(extensions)
         .map(|lowered| lowered.ir)
@@ -118,7 +118,7 @@ pub fn generate(root: &Path, schemas: &Schemas) -> anyhow::Result<Files> {
         .collect();
     let released = schemas.revisions.iter().zip(&represented);
     let released = released.filter(|(revision, _)| !revision.is_draft());
-    let released: Vec<&Ir> = released.map(|(_, ir)| ir).collect();
+    let released: Vec<&RustIr> = released.map(|(_, ir)| ir).collect();
     files.extend(codegen::conversions(&released, &schemas.conversions)?);
     for path in codegen::wired_files() {
         let text = fs::read_to_string(root.join(path))
@@ -173,7 +173,7 @@ impl Schemas {
     ///
     /// # Errors
     /// When its schema cannot be read or used.
-    pub fn represent(&self, revision: &Revision) -> anyhow::Result<Ir> {
+    pub fn represent(&self, revision: &Revision) -> anyhow::Result<RustIr> {
         Ok(self.lower_bytes(revision, &self.bytes(revision)?)?.ir)
     }
 
@@ -187,7 +187,7 @@ impl Schemas {
     }
 
     /// The rows of the table of revisions; `irs` begins with the representations of the revisions, in their order.
-    fn rows<'r>(&'r self, irs: &'r [Ir]) -> Vec<RevisionRow<'r>> {
+    fn rows<'r>(&'r self, irs: &'r [RustIr]) -> Vec<RevisionRow<'r>> {
         let rows = self.revisions.iter().zip(&self.facts).zip(irs);
         rows.map(|((revision, facts), ir)| RevisionRow {
             revision,

@@ -132,7 +132,7 @@ pub fn represent(folders: &[PathBuf]) -> anyhow::Result<Vec<Ir>> {
         };
         for revision in codegen::revisions(&read("revisions.toml")?)? {
             let schema = read(&format!("{}/schema.json", revision.id))?;
-            revisions.push(codegen::lower(&revision, schema.as_bytes(), tables)?.ir);
+            revisions.push(codegen::lower(&revision, schema.as_bytes(), tables)?.ir.ir);
         }
     }
     Ok(revisions)

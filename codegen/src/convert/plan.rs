@@ -8,14 +8,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use mcp_exact_model::pairs;
 
-use crate::ir::{Bounds, Definition, Ir, Member, MemberValue, Shape, Type, Union};
+use crate::ir::{Bounds, Definition, Ir, Member, MemberValue, RustIr, Shape, Type, Union, Variant};
 
 /// Two neighbours and the definitions that become each other.
 pub struct Plan<'i> {
     /// The older revision.
-    pub older: &'i Ir,
+    pub older: &'i RustIr,
     /// The newer revision.
-    pub newer: &'i Ir,
+    pub newer: &'i RustIr,
     /// Pairs of definitions, by the older and the newer name.
     pub pairs: BTreeSet<(&'i str, &'i str)>,
     /// The newer name of an older definition, where the difference of the revisions says so.
@@ -42,7 +42,7 @@ pub fn resolve<'i>(ir: &'i Ir, value: &'i Type) -> Resolved<'i> {
     match ir.get(name) {
         Some(definition) => match &definition.shape {
             Shape::Alias(inner) => resolve(ir, inner),
-            Shape::Runtime(name) => Resolved::Runtime(name),
+            Shape::StringOrInteger => Resolved::Runtime(&definition.name),
             _ => Resolved::Definition(definition),
         },
         None => Resolved::Plain(value),
@@ -51,7 +51,7 @@ pub fn resolve<'i>(ir: &'i Ir, value: &'i Type) -> Resolved<'i> {
 
 impl<'i> Plan<'i> {
     /// Pairs the definitions of two neighbours.
-    pub fn new(older: &'i Ir, newer: &'i Ir) -> Self {
+    pub fn new(older: &'i RustIr, newer: &'i RustIr) -> Self {
         let forward: BTreeMap<&str, &str> = pairs(older, newer).into_iter().collect();
         let mut plan = Self {
             older,
@@ -81,7 +81,7 @@ impl<'i> Plan<'i> {
                 Resolved::Definition(definition) => Some(definition),
                 _ => None,
             },
-            Shape::Runtime(_) => None,
+            Shape::StringOrInteger => None,
             _ => Some(definition),
         }
     }
@@ -125,16 +125,15 @@ impl<'i> Plan<'i> {
     /// The variant of a union that is the counterpart of a definition of the other revision.
     pub fn member_of(
         &self,
-        union: &'i Union,
+        union: &'i [Type],
         ir: &'i Ir,
         other: &Definition,
         union_is_older: bool,
     ) -> Option<usize> {
         let members: Vec<(usize, &Definition)> = union
-            .variants
             .iter()
             .enumerate()
-            .filter_map(|(at, variant)| match resolve(ir, &variant.value) {
+            .filter_map(|(at, variant)| match resolve(ir, variant) {
                 Resolved::Definition(member) => Some((at, member)),
                 _ => None,
             })
@@ -169,7 +168,7 @@ impl<'i> Plan<'i> {
         };
         match (&a.shape, &b.shape) {
             (Shape::Alias(a), Shape::Alias(b)) => self.same(a, b),
-            (Shape::Runtime(a), Shape::Runtime(b)) => a == b,
+            (Shape::StringOrInteger, Shape::StringOrInteger) => a.name == b.name,
             _ => self.same_definitions(a, b),
         }
     }
@@ -196,23 +195,22 @@ impl<'i> Plan<'i> {
                     }
                 }
             }
-            (Shape::Union(old), Shape::Union(new)) => {
+            (Shape::Union(_), Shape::Union(_)) => {
+                let (old, new) = (self.older.union(&a.name), self.newer.union(&b.name));
                 for (old, new) in self.variants(old, new) {
                     add(&old.value, &new.value);
                 }
             }
             (Shape::Union(old), _) => {
                 if let Some(at) = self.member_of(old, self.older, b, true)
-                    && let Resolved::Definition(member) =
-                        resolve(self.older, &old.variants[at].value)
+                    && let Resolved::Definition(member) = resolve(self.older, &old[at])
                 {
                     pairs.push((&member.name, &b.name));
                 }
             }
             (_, Shape::Union(new)) => {
                 if let Some(at) = self.member_of(new, self.newer, a, false)
-                    && let Resolved::Definition(member) =
-                        resolve(self.newer, &new.variants[at].value)
+                    && let Resolved::Definition(member) = resolve(self.newer, &new[at])
                 {
                     pairs.push((&a.name, &member.name));
                 }
@@ -238,11 +236,7 @@ impl<'i> Plan<'i> {
     }
 
     /// The members of two unions that mean the same thing.
-    pub fn variants<'u>(
-        &self,
-        old: &'u Union,
-        new: &'u Union,
-    ) -> Vec<(&'u crate::ir::Variant, &'u crate::ir::Variant)> {
+    pub fn variants<'u>(&self, old: &'u Union, new: &'u Union) -> Vec<(&'u Variant, &'u Variant)> {
         let mut taken = BTreeSet::new();
         let mut pairs = Vec::new();
         for before in &old.variants {
@@ -328,7 +322,8 @@ impl<'i> Plan<'i> {
                 old.iter().collect::<BTreeSet<_>>() == new.iter().collect()
             }
             (Shape::Constant(old), Shape::Constant(new)) => old == new,
-            (Shape::Union(old), Shape::Union(new)) => {
+            (Shape::Union(_), Shape::Union(_)) => {
+                let (old, new) = (self.older.union(&a.name), self.newer.union(&b.name));
                 let pairs = self.variants(old, new);
                 pairs.len() == old.variants.len()
                     && pairs.len() == new.variants.len()

@@ -14,7 +14,7 @@ use super::steps::Step;
 use super::watch::Watch;
 use crate::emit::role;
 use crate::ir::{
-    Bounds, Definition, Dispatch, Ir, Member, MemberValue, ObjectDispatch, Shape, Tag, Type, Union,
+    Bounds, Definition, Dispatch, Ir, Member, MemberValue, ObjectDispatch, RustIr, Shape, Tag, Type,
 };
 
 /// Rows of a table, each there once.
@@ -37,7 +37,7 @@ impl Rows {
 
 /// All tables while they are written.
 pub struct Program<'i> {
-    irs: Vec<&'i Ir>,
+    irs: Vec<&'i RustIr>,
     /// The place of each definition of each revision.
     definitions: BTreeMap<(usize, &'i str), usize>,
     /// One definition for each place, with its revision.
@@ -53,7 +53,7 @@ pub struct Program<'i> {
 
 impl<'i> Program<'i> {
     /// Gives every definition its place.
-    pub fn new(irs: &[&'i Ir]) -> Self {
+    pub fn new(irs: &[&'i RustIr]) -> Self {
         let mut program = Self {
             irs: irs.to_vec(),
             definitions: BTreeMap::new(),
@@ -79,7 +79,7 @@ impl<'i> Program<'i> {
             let mut next = BTreeMap::new();
             for (at, ir) in self.irs.iter().enumerate() {
                 for definition in &ir.definitions {
-                    if matches!(definition.shape, Shape::Alias(_) | Shape::Runtime(_)) {
+                    if matches!(definition.shape, Shape::Alias(_) | Shape::StringOrInteger) {
                         continue;
                     }
                     let key = structure(ir, at, definition, &places);
@@ -181,12 +181,13 @@ impl<'i> Program<'i> {
             Shape::Constant(value) => {
                 format!("Definition::of({name:?}, Shape::Constant({value:?}))")
             }
-            Shape::Union(union) => self.union(revision, name, union),
-            Shape::Alias(_) | Shape::Runtime(_) => String::new(),
+            Shape::Union(_) => self.union(revision, name),
+            Shape::Alias(_) | Shape::StringOrInteger => String::new(),
         }
     }
 
-    fn union(&mut self, revision: usize, name: &str, union: &Union) -> String {
+    fn union(&mut self, revision: usize, name: &str) -> String {
+        let union = self.irs[revision].union(name);
         let variants = union.variants.iter();
         let variants: Vec<String> = variants
             .map(|v| self.type_place(revision, &v.value).to_string())
@@ -526,7 +527,7 @@ fn is_active(steps: &[[Step<'_, '_>; 2]], name: &str, from: usize, to: usize) ->
 
 /// What a definition is, with references as places: what tells it from others.
 fn structure(
-    ir: &Ir,
+    ir: &RustIr,
     at: usize,
     definition: &Definition,
     places: &BTreeMap<(usize, &str), usize>,
@@ -553,7 +554,8 @@ fn structure(
                 write(&mut out, member);
             }
         }
-        Shape::Union(union) => {
+        Shape::Union(_) => {
+            let union = ir.union(&definition.name);
             let _ = write!(out, " {:?}", union.dispatch);
             for variant in &union.variants {
                 let _ = write!(out, "|{} {}", variant.name, value(&variant.value));

@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 use super::plan::Plan;
 use super::rules::{Body, GoneKind, Rule};
 use super::table::{Action, Entry, Table};
-use crate::ir::{Definition, Ir, Member, Shape, Type};
+use crate::ir::{Definition, Member, RustIr, Shape, Type};
 
 /// One direction between two neighbours.
 pub struct Step<'p, 'i> {
@@ -128,12 +128,12 @@ impl<'i> Step<'_, 'i> {
     }
 
     /// The revision from which it converts.
-    pub fn source(&self) -> &'i Ir {
+    pub fn source(&self) -> &'i RustIr {
         self.facing(self.plan.older, self.plan.newer).0
     }
 
     /// The revision to which it converts.
-    pub fn target(&self) -> &'i Ir {
+    pub fn target(&self) -> &'i RustIr {
         self.facing(self.plan.older, self.plan.newer).1
     }
 
@@ -170,10 +170,10 @@ impl<'i> Step<'_, 'i> {
             (Shape::Struct(old), Shape::Struct(new)) => self.structs(source, old, target, new),
             (Shape::Enum(old), Shape::Enum(new)) => self.enums(source, old, new),
             (Shape::Constant(old), Shape::Constant(new)) => self.constants(source, old, new),
-            (Shape::Union(old), Shape::Union(new)) => self.unions(source, old, new),
+            (Shape::Union(_), Shape::Union(_)) => self.unions(source, target),
             (Shape::Document(old), Shape::Document(new)) => self.documents(source, old, new),
             (_, Shape::Union(new)) => self.wrap(source, new),
-            (Shape::Union(old), _) => self.unwrap(source, old, target),
+            (Shape::Union(_), _) => self.unwrap(source, target),
             _ => Body::Reinterpret,
         }
     }
@@ -230,6 +230,5 @@ fn taken(entry: &Entry) -> Option<(EffectKind, GoneKind)> {
 pub fn reference(name: &str) -> Type {
     Type::Ref {
         name: name.to_owned(),
-        boxed: false,
     }
 }

@@ -11,10 +11,10 @@ use super::rules::Op;
 use super::steps::{Step, reference};
 use crate::error::{Error, Result};
 use crate::ir::names::{marker_name, static_name};
-use crate::ir::{Definition, Ir, Method, Type};
+use crate::ir::{Definition, Ir, Method, RustIr, Type};
 
 /// The enum of known revisions.
-pub fn revisions(irs: &[&Ir]) -> String {
+pub fn revisions(irs: &[&RustIr]) -> String {
     let names: Vec<String> = irs.iter().map(|ir| marker_name(&ir.revision)).collect();
     let mut text = "use mcp_exact_revisions::RevisionSpec;\n\n\
         /// A released revision that this crate converts, oldest first.\n\
@@ -44,7 +44,11 @@ pub fn revisions(irs: &[&Ir]) -> String {
 }
 
 /// The definitions of each revision, and the pairs of neighbours.
-pub fn roots<'i>(irs: &[&'i Ir], steps: &[[Step<'_, 'i>; 2]], program: &mut Program<'i>) -> String {
+pub fn roots<'i>(
+    irs: &[&'i RustIr],
+    steps: &[[Step<'_, 'i>; 2]],
+    program: &mut Program<'i>,
+) -> String {
     let mut text =
         "/// The definitions of each revision and the pairs with those of the next one.\n\
         pub static REVISIONS: &[RevisionRow] = &[\n"
@@ -97,7 +101,7 @@ pub fn packed(rows: &[String]) -> String {
 ///
 /// # Errors
 /// When the definitions that a revision has of one method differ: a row has one type of parameters and one of results.
-pub fn methods(irs: &[&Ir], steps: &[[Step<'_, '_>; 2]]) -> Result<String> {
+pub fn methods(irs: &[&RustIr], steps: &[[Step<'_, '_>; 2]]) -> Result<String> {
     for ir in irs {
         check_one_type(ir)?;
     }

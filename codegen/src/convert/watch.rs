@@ -26,7 +26,7 @@ impl Watch {
         to: usize,
     ) -> Option<Self> {
         let variants = match &definition.shape {
-            Shape::Union(union) => (0..union.variants.len()).map(Some).collect(),
+            Shape::Union(union) => (0..union.len()).map(Some).collect(),
             Shape::Struct(_) | Shape::Document(_) => Vec::new(),
             _ => return None,
         };

@@ -18,12 +18,11 @@ pub fn emit(cx: &Context<'_>, definition: &Definition, value: &Type) -> Parts {
     }
 }
 
-/// A type of the runtime crate.
-pub fn emit_runtime(cx: &Context<'_>, definition: &Definition, runtime: &str) -> Parts {
+/// A string or an integer: the runtime crate has a type of the same name.
+pub fn emit_runtime(cx: &Context<'_>, definition: &Definition) -> Parts {
     let (name, docs) = (ident(&definition.name), docs::definition(cx.ir, definition));
-    let runtime = ident(runtime);
     Parts {
-        definition: quote!(#docs pub type #name = mcp_exact_wire::#runtime;),
+        definition: quote!(#docs pub type #name = mcp_exact_wire::#name;),
         codec: TokenStream::new(),
     }
 }

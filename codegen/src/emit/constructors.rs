@@ -10,7 +10,7 @@ use quote::quote;
 
 use super::context::{Context, fields, is_message};
 use super::types::{ident, parameter};
-use crate::ir::{Definition, Member, Shape, Type, Union};
+use crate::ir::{Definition, Member, Shape, Type, Union, field};
 
 /// JSON names of members that come first, in this order: what identifies a value, then what describes it.
 const FIRST: &[&str] = &[
@@ -75,15 +75,18 @@ pub fn emit(cx: &Context<'_>, definition: &Definition, members: &[Member]) -> To
     let name = ident(&definition.name);
     let taken = parameters(members);
     let parameters = taken.iter().map(|(member, value)| {
-        let (field, (parameter, _)) = (ident(&member.field), parameter(cx.ir, value));
+        let (field, (parameter, _)) = (
+            ident(&field(member)),
+            parameter(cx.ir, definition, member, value),
+        );
         quote!(#field: #parameter)
     });
     let values = fields(members).map(|(member, value)| {
-        let field = ident(&member.field);
+        let field = ident(&field(member));
         match filled(member, value) {
             _ if !member.required => quote!(#field: None),
             Some(text) => quote!(#field: #text.into()),
-            None if parameter(cx.ir, value).1 => quote!(#field: #field.into()),
+            None if parameter(cx.ir, definition, member, value).1 => quote!(#field: #field.into()),
             None => quote!(#field),
         }
     });
@@ -128,7 +131,7 @@ pub fn of_variants(cx: &Context<'_>, definition: &Definition, union: &Union) -> 
         let Shape::Struct(members) = &target.shape else {
             return None;
         };
-        (!is_message(cx, target, members)).then(|| of_variant(cx, &variant.name, name, members))
+        (!is_message(cx, target, members)).then(|| of_variant(cx, &variant.name, target, members))
     });
     let functions: Vec<_> = functions.collect();
     if functions.is_empty() {
@@ -138,10 +141,18 @@ pub fn of_variants(cx: &Context<'_>, definition: &Definition, union: &Union) -> 
     quote!(impl #name { #(#functions)* })
 }
 
-fn of_variant(cx: &Context<'_>, variant: &str, target: &str, members: &[Member]) -> TokenStream {
+fn of_variant(
+    cx: &Context<'_>,
+    variant: &str,
+    target: &Definition,
+    members: &[Member],
+) -> TokenStream {
     let taken = parameters(members);
-    let names: Vec<Ident> = taken.iter().map(|(m, _)| ident(&m.field)).collect();
-    let types = taken.iter().map(|(_, value)| parameter(cx.ir, value).0);
+    let names: Vec<Ident> = taken.iter().map(|(m, _)| ident(&field(m))).collect();
+    let types = taken
+        .iter()
+        .map(|(member, value)| parameter(cx.ir, target, member, value).0);
+    let target = &target.name;
     let docs = format!(" Creates a [`{target}`], as [`{target}::new`] does.");
     let (function, variant) = (ident(&variant.to_snake_case()), ident(variant));
     let target = ident(target);

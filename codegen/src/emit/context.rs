@@ -6,7 +6,7 @@ use proc_macro2::TokenStream;
 use quote::quote;
 
 use crate::input::lists::Revision;
-use crate::ir::{Definition, Ir, Member, MemberValue, Type};
+use crate::ir::{Definition, Member, MemberValue, RustIr, Type};
 
 /// Generated files by path from the root of the workspace.
 pub type Files = BTreeMap<String, String>;
@@ -23,7 +23,7 @@ pub struct Base<'b> {
 /// What all emitters need to know.
 pub struct Context<'i> {
     /// The revision.
-    pub ir: &'i Ir,
+    pub ir: &'i RustIr,
     /// Whether the revision may still change.
     pub draft: bool,
     /// Names of the types that have something to report in `validate()`.

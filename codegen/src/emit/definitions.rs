@@ -12,7 +12,7 @@ pub fn emit<'i>(ir: &Ir, own: impl Iterator<Item = &'i Definition>) -> TokenStre
     let types = own.filter(|definition| {
         !matches!(
             definition.shape,
-            Shape::Alias(_) | Shape::Runtime(_) | Shape::Document(_)
+            Shape::Alias(_) | Shape::StringOrInteger | Shape::Document(_)
         )
     });
     let names = types.map(|definition| ident(&definition.name));

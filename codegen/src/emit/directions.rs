@@ -9,7 +9,7 @@ use super::context::Context;
 use super::types::ident;
 use super::unions;
 use crate::ir::properties::{error_id_required, has_batches, has_envelope_in_types};
-use crate::ir::{Ir, Member, MemberValue, Method, Shape, Type, Union};
+use crate::ir::{Ir, Member, MemberValue, Method, RustIr, Shape, Type, Union};
 
 /// The directions of the revision.
 pub fn emit(cx: &Context<'_>) -> TokenStream {
@@ -41,7 +41,7 @@ fn unaliased(ir: &Ir, name: &str) -> String {
 }
 
 /// Kind, method, id and params of a request or notification: of one definition, or of each variant of a union.
-fn call(ir: &Ir, name: &str, kind: &str) -> TokenStream {
+fn call(ir: &RustIr, name: &str, kind: &str) -> TokenStream {
     let Some(calls) = calls(ir, name) else {
         return TokenStream::new();
     };
@@ -137,12 +137,12 @@ impl Calls<'_> {
 }
 
 /// The requests or notifications that a definition stands for; `None` when one of them has no method.
-fn calls<'i>(ir: &'i Ir, name: &'i str) -> Option<Calls<'i>> {
+fn calls<'i>(ir: &'i RustIr, name: &'i str) -> Option<Calls<'i>> {
     let method_of = |definition: &str| {
         let mut methods = ir.methods.iter();
         methods.find(|method| method.definition == definition)
     };
-    let Shape::Union(union) = &ir.get(name)?.shape else {
+    let Some(union) = ir.unions.get(name) else {
         let call = CallOf {
             variant: None,
             method: method_of(name)?,
@@ -247,7 +247,7 @@ fn results(cx: &Context<'_>, name: &str, asks: impl Fn(&Method) -> bool) -> Toke
     let ir = cx.ir;
     let union = match ir.get(name).map(|definition| &definition.shape) {
         None => return TokenStream::new(),
-        Some(Shape::Union(union)) => union,
+        Some(Shape::Union(_)) => ir.union(name),
         Some(_) => {
             let name = ident(name);
             return quote! {
@@ -300,14 +300,11 @@ fn decode_as(variant: &str) -> TokenStream {
 }
 
 /// The union of what a request can be answered with.
-fn outcomes<'i>(ir: &'i Ir, method: &Method) -> Option<&'i Union> {
+fn outcomes<'i>(ir: &'i RustIr, method: &Method) -> Option<&'i Union> {
     if method.outcomes.is_empty() {
         return None;
     }
-    match &ir.get(method.result.as_deref()?)?.shape {
-        Shape::Union(union) => Some(union),
-        _ => None,
-    }
+    ir.unions.get(method.result.as_deref()?)
 }
 
 /// Decodes one of several results: told apart as in the union of the outcomes, kept in the union of all results.

@@ -5,7 +5,7 @@
 use proc_macro2::TokenStream;
 use quote::quote;
 
-use crate::ir::{Definition, Ir, Member, MemberValue, Type};
+use crate::ir::{Definition, Ir, Member, MemberValue, Type, field};
 
 /// The documentation of a type.
 pub fn definition(ir: &Ir, definition: &Definition) -> TokenStream {
@@ -56,7 +56,7 @@ pub fn member(ir: &Ir, member: &Member) -> TokenStream {
     match &member.value {
         MemberValue::Type(value) => match named(value) {
             Some(name) => attributes(&format!("See [`{name}`].")),
-            None if member.field == member.name => TokenStream::new(),
+            None if field(member) == member.name => TokenStream::new(),
             None => attributes(&format!("`{}` in JSON.", member.name)),
         },
         _ => TokenStream::new(),

@@ -12,7 +12,7 @@ use crate::error::Result;
 use crate::input::lists::Revision;
 use crate::ir::names::{library, marker_name};
 use crate::ir::reserved::REEXPORTED;
-use crate::ir::{Ir, Member, MemberValue, Shape, Type, Variant};
+use crate::ir::{Ir, Member, MemberValue, RustIr, Shape, Type, Union, Variant, field};
 
 /// `Cargo.toml`
 pub fn cargo_toml(revision: &Revision, base: Option<Base<'_>>) -> String {
@@ -91,7 +91,7 @@ pub fn readme(revision: &Revision, base: Option<Base<'_>>) -> String {
 ///
 /// # Errors
 /// When this writes something that is not Rust.
-pub fn lib_rs(ir: &Ir, revision: &Revision, base: Option<Base<'_>>) -> Result<String> {
+pub fn lib_rs(ir: &RustIr, revision: &Revision, base: Option<Base<'_>>) -> Result<String> {
     let id = &revision.id;
     let docs = match base {
         Some(base) => extension_page(ir, revision, base),
@@ -158,7 +158,7 @@ fn extension_page(ir: &Ir, revision: &Revision, base: Base<'_>) -> String {
     page
 }
 
-fn front_page(ir: &Ir, id: &str, draft: bool) -> String {
+fn front_page(ir: &RustIr, id: &str, draft: bool) -> String {
     let official = ir
         .definitions
         .iter()
@@ -194,12 +194,9 @@ fn front_page(ir: &Ir, id: &str, draft: bool) -> String {
 }
 
 /// An example of messages, for revisions that keep requests of unknown methods.
-fn messages(ir: &Ir, library: &str) -> String {
-    let is_open = match ir.get("ClientRequest").map(|definition| &definition.shape) {
-        Some(Shape::Union(union)) => union.open_tag() == Some("method"),
-        _ => false,
-    };
-    if !is_open {
+fn messages(ir: &RustIr, library: &str) -> String {
+    let requests = ir.unions.get("ClientRequest");
+    if requests.and_then(Union::open_tag) != Some("method") {
         return String::new();
     }
     format!(
@@ -247,11 +244,11 @@ type Field<'f> = (&'f str, fn(&Ir, &Type) -> bool);
 /// written for the types of the released revisions; a schema with others has a page without it.
 fn is_built_of(ir: &Ir, name: &str, required: &[Field<'_>], optional: Option<Field<'_>>) -> bool {
     let all = members(ir, name);
-    let field = |member: &&Member, field: &str| member.field == field;
+    let is_field = |member: &&Member, name: &str| field(member) == name;
     let fits = |(name, fits): &Field<'_>, is_required: bool| {
         all.iter().any(|member| {
             let is_type = matches!(&member.value, MemberValue::Type(value) if fits(ir, value));
-            field(&member, name) && member.required == is_required && is_type
+            is_field(&member, name) && member.required == is_required && is_type
         })
     };
     let is_taken =
@@ -281,7 +278,7 @@ fn is_object(_: &Ir, value: &Type) -> bool {
 
 /// Returns true for JSON Schema documents whose smallest one is an object schema.
 fn is_object_schema(ir: &Ir, value: &Type) -> bool {
-    let Type::Ref { name, boxed: false } = value else {
+    let Type::Ref { name } = value else {
         return false;
     };
     let Some(Shape::Document(members)) = ir.get(name).map(|definition| &definition.shape) else {
@@ -328,7 +325,7 @@ fn building(ir: &Ir, library: &str, draft: bool) -> String {
     let schema = members(ir, "Tool")
         .iter()
         .find_map(|member| match &member.value {
-            MemberValue::Type(Type::Ref { name, .. }) if member.field == "input_schema" => {
+            MemberValue::Type(Type::Ref { name, .. }) if field(member) == "input_schema" => {
                 Some(name)
             }
             _ => None,
@@ -350,16 +347,16 @@ fn building(ir: &Ir, library: &str, draft: bool) -> String {
     )
 }
 
-fn reading(ir: &Ir, library: &str) -> String {
+fn reading(ir: &RustIr, library: &str) -> String {
     let is_text = is_built_of(ir, "TextContent", &[("text", is_string)], None)
         && members(ir, "TextContent")
             .iter()
             .any(|m| m.name == "type" && m.value == MemberValue::ConstString("text".to_owned()));
-    let union = match ir.get("ContentBlock").map(|definition| &definition.shape) {
-        Some(Shape::Union(union)) if union.open_tag() == Some("type") => union,
-        _ => return String::new(),
+    let union = ir.unions.get("ContentBlock");
+    let Some(union) = union.filter(|union| union.open_tag() == Some("type")) else {
+        return String::new();
     };
-    let holds_text = |variant: &&Variant| matches!(&variant.value, Type::Ref { name, boxed: false } if name == "TextContent");
+    let holds_text = |variant: &&Variant| variant.value.label() == "TextContent";
     let Some(text) = union.variants.iter().find(holds_text).filter(|_| is_text) else {
         return String::new();
     };

@@ -31,7 +31,7 @@ use quote::quote;
 use crate::error::Result;
 use crate::input::lists::Revision;
 use crate::ir::names::library;
-use crate::ir::{Definition, Ir, Shape};
+use crate::ir::{Definition, RustIr, Shape};
 use context::{Context, Parts, header};
 use format::format;
 
@@ -42,7 +42,7 @@ pub use types::ident;
 ///
 /// # Errors
 /// When an emitter writes something that is not Rust.
-pub fn emit(ir: &Ir, revision: &Revision, base: Option<Base<'_>>) -> Result<Files> {
+pub fn emit(ir: &RustIr, revision: &Revision, base: Option<Base<'_>>) -> Result<Files> {
     let cx = Context {
         ir,
         draft: revision.is_draft(),
@@ -148,8 +148,8 @@ fn emit_definition(cx: &Context<'_>, definition: &Definition) -> Parts {
         Shape::Document(members) => structs::emit_document(cx, definition, members),
         Shape::Enum(values) => enums::emit(cx, definition, values),
         Shape::Constant(value) => enums::emit_constant(cx, definition, value),
-        Shape::Union(union) => unions::emit(cx, definition, union),
+        Shape::Union(_) => unions::emit(cx, definition, cx.ir.union(&definition.name)),
         Shape::Alias(value) => alias::emit(cx, definition, value),
-        Shape::Runtime(name) => alias::emit_runtime(cx, definition, name),
+        Shape::StringOrInteger => alias::emit_runtime(cx, definition),
     }
 }

@@ -30,7 +30,7 @@ pub fn emit(
     let label = format!("mcp-{}", revision.id);
     for definition in &ir.definitions {
         let (text, name) = (&definition.name, ident(&definition.name));
-        let is_alias = matches!(definition.shape, Shape::Alias(_) | Shape::Runtime(_));
+        let is_alias = matches!(definition.shape, Shape::Alias(_) | Shape::StringOrInteger);
         if !is_alias && base.is_some_and(|base| base.shared.contains(text)) {
             types.push(quote!(JsonSchemaType::of::<super::#name>(#text)));
             continue;
@@ -44,7 +44,7 @@ pub fn emit(
             },
         );
         let own = match &definition.shape {
-            Shape::Alias(_) | Shape::Runtime(_) => {
+            Shape::Alias(_) | Shape::StringOrInteger => {
                 types.push(quote!(JsonSchemaType::alias::<super::#name>(#text)));
                 continue;
             }
@@ -93,8 +93,8 @@ fn anonymous(lifted: &Schema, name: &str, shape: &Shape, references: &str) -> Va
     let Shape::Union(union) = shape else {
         return Value::Bool(true);
     };
-    let members = union.variants.iter().map(|variant| match &variant.value {
-        Type::Ref { name, .. } => serde_json::json!({"$ref": format!("{references}{name}")}),
+    let members = union.iter().map(|variant| match variant {
+        Type::Ref { name } => serde_json::json!({"$ref": format!("{references}{name}")}),
         _ => Value::Bool(true),
     });
     serde_json::json!({"anyOf": members.collect::<Vec<_>>()})

@@ -4,9 +4,9 @@ use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 
 use super::context::{Context, Parts, fields, is_message};
-use super::types::{ident, rust_type};
+use super::types::{field_type, ident};
 use super::{constructors, docs, validate};
-use crate::ir::{Definition, Member, MemberValue, Type};
+use crate::ir::{Definition, Member, MemberValue, Type, field};
 
 /// A struct and all that belongs to it.
 pub fn emit(cx: &Context<'_>, definition: &Definition, members: &[Member]) -> Parts {
@@ -111,8 +111,8 @@ fn declaration(cx: &Context<'_>, definition: &Definition, members: &[Member]) ->
     let name = ident(&definition.name);
     let docs = docs::definition(cx.ir, definition);
     let fields = fields(members).map(|(member, value)| {
-        let (field, docs) = (ident(&member.field), docs::member(cx.ir, member));
-        let value = rust_type(value);
+        let (field, docs) = (ident(&field(member)), docs::member(cx.ir, member));
+        let value = field_type(cx.ir, definition, member, value);
         let value = if member.required {
             value
         } else {
@@ -152,7 +152,7 @@ fn decode(name: &Ident, members: &[Member]) -> TokenStream {
     // Without members, nothing else says what is read.
     let type_ = members.is_empty().then(|| quote!(: Read<()>));
     let all = fields(members).map(|(member, _)| {
-        let (field, local) = (ident(&member.field), local(member));
+        let (field, local) = (ident(&field(member)), local(member));
         if field == local {
             quote!(#field)
         } else {
@@ -184,7 +184,7 @@ fn decode(name: &Ident, members: &[Member]) -> TokenStream {
 
 /// The variable that holds a member until all are there: named as the field, but for names that `decode` needs itself.
 fn local(member: &Member) -> Ident {
-    match member.field.as_str() {
+    match field(member).as_str() {
         taken @ ("object" | "r" | "read") => ident(&format!("{taken}_")),
         free => ident(free),
     }
@@ -228,7 +228,7 @@ fn encode(members: &[Member]) -> TokenStream {
     for (member, value) in fields(members).filter(|(member, _)| member.required) {
         text += if text == "{" { "" } else { "," };
         text += &format!("{}:", json_string(&member.name));
-        let field = ident(&member.field);
+        let field = ident(&field(member));
         let write = encode_value(value, quote!(self.#field));
         steps.push(quote!(w.put(#text); #write));
         text = String::new();
@@ -238,7 +238,7 @@ fn encode(members: &[Member]) -> TokenStream {
     }
     for (member, value) in fields(members).filter(|(member, _)| !member.required) {
         let key = format!("{}:", json_string(&member.name));
-        let field = ident(&member.field);
+        let field = ident(&field(member));
         let write = encode_value(value, quote!(value));
         steps.push(quote!(if let Some(value) = &self.#field { w.key(#key); #write }));
     }

@@ -164,9 +164,9 @@ fn uses(shape: &Shape) -> Vec<&str> {
                 _ => None,
             })
             .collect(),
-        Shape::Union(union) => union.variants.iter().map(|v| &v.value).collect(),
+        Shape::Union(union) => union.iter().collect(),
         Shape::Alias(value) => vec![value],
-        Shape::Enum(_) | Shape::Constant(_) | Shape::Runtime(_) => Vec::new(),
+        Shape::Enum(_) | Shape::Constant(_) | Shape::StringOrInteger => Vec::new(),
     };
     types.into_iter().filter_map(named).collect()
 }

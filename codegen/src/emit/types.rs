@@ -3,7 +3,7 @@
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::quote;
 
-use crate::ir::{Ir, Shape, Type};
+use crate::ir::{Definition, Member, RustIr, Shape, Type};
 
 /// An identifier; keywords become raw ones. syn does not count `gen`, which edition 2024 made one.
 pub fn ident(name: &str) -> Ident {
@@ -22,13 +22,9 @@ pub fn rust_type(value: &Type) -> TokenStream {
         Type::Boolean => quote!(bool),
         Type::Integer(_) => quote!(Integer),
         Type::Number(_) => quote!(Number),
-        Type::Ref { name, boxed } => {
+        Type::Ref { name } => {
             let name = ident(name);
-            if *boxed {
-                quote!(Box<#name>)
-            } else {
-                quote!(#name)
-            }
+            quote!(#name)
         }
         Type::Array { items, .. } => {
             let items = rust_type(items);
@@ -45,25 +41,55 @@ pub fn rust_type(value: &Type) -> TokenStream {
     }
 }
 
-/// How `new` takes a value of a type: with a conversion where callers have something that converts.
-pub fn parameter(ir: &Ir, value: &Type) -> (TokenStream, bool) {
-    let plain = rust_type(value);
-    let converts = match value {
+/// The type of the field of a member: behind a pointer where values contain themselves.
+pub fn field_type(
+    ir: &RustIr,
+    definition: &Definition,
+    member: &Member,
+    value: &Type,
+) -> TokenStream {
+    match value {
+        Type::Nullable(inner) => {
+            let inner = field_type(ir, definition, member, inner);
+            quote!(Nullable<#inner>)
+        }
+        _ if ir.is_boxed(&definition.name, member) => {
+            let value = rust_type(value);
+            quote!(Box<#value>)
+        }
+        _ => rust_type(value),
+    }
+}
+
+/// How `new` takes the value of a member: with a conversion where callers have something that converts.
+pub fn parameter(
+    ir: &RustIr,
+    definition: &Definition,
+    member: &Member,
+    value: &Type,
+) -> (TokenStream, bool) {
+    let plain = field_type(ir, definition, member, value);
+    if converts(ir, value) {
+        (quote!(impl Into<#plain>), true)
+    } else {
+        (plain, false)
+    }
+}
+
+fn converts(ir: &RustIr, value: &Type) -> bool {
+    match value {
         Type::String { .. }
         | Type::Json
         | Type::Integer(_)
         | Type::Number(_)
         | Type::Nullable(_) => true,
         Type::Ref { name, .. } => match ir.get(name).map(|definition| &definition.shape) {
-            Some(Shape::Union(_) | Shape::Enum(_) | Shape::Runtime(_) | Shape::Document(_)) => true,
-            Some(Shape::Alias(value)) => parameter(ir, value).1,
+            Some(
+                Shape::Union(_) | Shape::Enum(_) | Shape::StringOrInteger | Shape::Document(_),
+            ) => true,
+            Some(Shape::Alias(value)) => converts(ir, value),
             _ => false,
         },
         _ => false,
-    };
-    if converts {
-        (quote!(impl Into<#plain>), true)
-    } else {
-        (plain, false)
     }
 }

@@ -7,7 +7,7 @@ use quote::quote;
 
 use super::context::Context;
 use super::types::ident;
-use crate::ir::{Bounds, Ir, Member, MemberValue, Shape, Type, Union};
+use crate::ir::{Bounds, Definition, Ir, Member, MemberValue, RustIr, Shape, Type, Union, field};
 
 /// Formats that the runtime can judge; others are annotations.
 const FORMATS: &[(&str, &str)] = &[
@@ -19,12 +19,12 @@ const FORMATS: &[(&str, &str)] = &[
 ];
 
 /// The definitions whose values can deviate from the schema.
-pub fn checked(ir: &Ir) -> BTreeSet<&str> {
+pub fn checked(ir: &RustIr) -> BTreeSet<&str> {
     let mut checked = BTreeSet::new();
     loop {
         let before = checked.len();
         for definition in &ir.definitions {
-            if definition.closed || shape_checked(&definition.shape, &checked) {
+            if definition.closed || is_checked(ir, definition, &checked) {
                 checked.insert(definition.name.as_str());
             }
         }
@@ -34,20 +34,17 @@ pub fn checked(ir: &Ir) -> BTreeSet<&str> {
     }
 }
 
-fn shape_checked(shape: &Shape, checked: &BTreeSet<&str>) -> bool {
-    match shape {
+fn is_checked(ir: &RustIr, definition: &Definition, checked: &BTreeSet<&str>) -> bool {
+    match &definition.shape {
         Shape::Struct(members) => members.iter().any(|member| match &member.value {
             MemberValue::Type(value) => type_checked(value, checked),
             _ => false,
         }),
         Shape::Document(_) | Shape::Enum(_) => true,
-        Shape::Constant(_) | Shape::Runtime(_) => false,
-        Shape::Union(union) => {
-            union.open_tag().is_some()
-                || union
-                    .variants
-                    .iter()
-                    .any(|v| type_checked(&v.value, checked))
+        Shape::Constant(_) | Shape::StringOrInteger => false,
+        Shape::Union(types) => {
+            ir.union(&definition.name).open_tag().is_some()
+                || types.iter().any(|value| type_checked(value, checked))
         }
         Shape::Alias(value) => type_checked(value, checked),
     }
@@ -86,7 +83,7 @@ pub fn members(cx: &Context<'_>, members: &[Member], closed: bool) -> TokenStrea
         if !type_checked(value, &cx.checked) {
             continue;
         }
-        let (field, name) = (ident(&member.field), &member.name);
+        let (field, name) = (ident(&field(member)), &member.name);
         let check = check(cx, value, quote!(value), quote!(path));
         let check = quote! {
             let path = &path.member(#name);

@@ -211,7 +211,7 @@ fn has_sampling_content_lists(ir: &Ir) -> bool {
     match content.map(|member| resolved(ir, &member.value)) {
         Some(Resolved::Shape(Shape::Union(union))) => {
             let arrays = |value: &Type| matches!(value, Type::Array { .. });
-            union.variants.iter().any(|variant| arrays(&variant.value))
+            union.iter().any(arrays)
         }
         Some(Resolved::Other(value)) => matches!(value, Type::Array { .. }),
         _ => false,

@@ -1,6 +1,6 @@
 //! Plans how the members of each union are told apart, so that decoding never guesses.
 //!
-//! Takes a representation whose unions have their members; fills in the dispatch. First the kind of JSON value, then a
+//! Takes a representation; gives each union with the names of its variants and its dispatch. First the kind of JSON value, then a
 //! required constant, then required members, then members that only one knows: most specific first, schema order among
 //! equals. A member of the union that another one shadows, because that one takes all its values, is noted.
 
@@ -11,6 +11,7 @@ use crate::input::schema::Schema;
 use crate::ir::names;
 use crate::ir::{
     Bounds, Case, Dispatch, Ir, Member, MemberValue, ObjectDispatch, Shape, Tag, Type, Union,
+    Variant,
 };
 use crate::notice::Notices;
 
@@ -18,21 +19,22 @@ use crate::notice::Notices;
 ///
 /// # Errors
 /// When two members cannot be told apart by anything.
-pub fn plan(schema: &Schema, ir: &mut Ir, notices: &mut Notices) -> Result<()> {
-    let before = ir.clone();
-    for definition in &mut ir.definitions {
-        let Shape::Union(union) = &mut definition.shape else {
+pub fn plan(schema: &Schema, ir: &Ir, notices: &mut Notices) -> Result<BTreeMap<String, Union>> {
+    let mut unions = BTreeMap::new();
+    for definition in &ir.definitions {
+        let Shape::Union(types) = &definition.shape else {
             continue;
         };
+        let mut union = unnamed(types);
         let planner = Planner {
-            ir: &before,
+            ir,
             schema,
             pointer: definition.pointers.first().map_or("", String::as_str),
             answers: ["ClientResult", "ServerResult"].contains(&definition.name.as_str()),
         };
-        let (dispatch, shadowed) = planner.dispatch(union)?;
+        let (dispatch, shadowed) = planner.dispatch(&union)?;
         union.dispatch = dispatch;
-        name_variants(union, &before);
+        name_variants(&mut union, ir);
         for (hidden, by) in shadowed {
             let (hidden, by) = (&union.variants[hidden].name, &union.variants[by].name);
             let name = &definition.name;
@@ -40,9 +42,22 @@ pub fn plan(schema: &Schema, ir: &mut Ir, notices: &mut Notices) -> Result<()> {
                 format!("`{name}`: every value of the member `{hidden}` is decoded as `{by}`");
             notices.add(planner.pointer, words);
         }
-        planner.check_names(union)?;
+        planner.check_names(&union)?;
+        unions.insert(definition.name.clone(), union);
     }
-    Ok(())
+    Ok(unions)
+}
+
+/// The union of some types, whose variants are called as their types until it is known what tells them apart.
+fn unnamed(types: &[Type]) -> Union {
+    let variants = types.iter().map(|value| Variant {
+        name: value.label().to_owned(),
+        value: value.clone(),
+    });
+    Union {
+        variants: variants.collect(),
+        dispatch: Dispatch::default(),
+    }
 }
 
 /// What a value of some type can look like.
@@ -77,7 +92,7 @@ struct Planner<'i> {
 }
 
 impl<'i> Planner<'i> {
-    fn dispatch(&self, union: &'i Union) -> Result<(Dispatch, Vec<Shadowed>)> {
+    fn dispatch(&self, union: &Union) -> Result<(Dispatch, Vec<Shadowed>)> {
         let mut dispatch = Dispatch::default();
         let mut shadowed = Vec::new();
         let (mut objects, mut arrays) = (Vec::new(), Vec::new());
@@ -334,15 +349,15 @@ impl<'i> Planner<'i> {
                         true,
                     ))]
                 }
-                Some(Shape::Runtime(_)) => vec![
+                Some(Shape::StringOrInteger) => vec![
                     Leaf::String(Text::Any(None)),
                     Leaf::Number(true, Bounds::default()),
                 ],
                 Some(Shape::Alias(value)) => self.leaves(value, depth + 1)?,
                 Some(Shape::Union(union)) => {
                     let mut leaves = Vec::new();
-                    for variant in &union.variants {
-                        leaves.extend(self.leaves(&variant.value, depth + 1)?);
+                    for variant in union {
+                        leaves.extend(self.leaves(variant, depth + 1)?);
                         self.check_count(leaves.len())?;
                     }
                     leaves

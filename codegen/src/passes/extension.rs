@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::input::extension::Joined;
 use crate::input::names::Name;
 use crate::input::schema::Schema;
-use crate::ir::{Definition, Ir, Member, MemberValue, Shape, Type};
+use crate::ir::{Definition, Ir, Member, MemberValue, RustIr, Shape, Type};
 
 /// Names of what is anonymous in the revision: it is called as it is there.
 pub fn inherited_names(joined: &Joined, core: &Ir) -> Vec<Name> {
@@ -31,7 +31,7 @@ pub fn inherited_names(joined: &Joined, core: &Ir) -> Vec<Name> {
 /// Leaves the definitions of the extension, which are the official ones from here on, and those that they lead to; gives
 /// those that are types of the revision.
 pub fn narrow(
-    ir: &mut Ir,
+    rust: &mut RustIr,
     corrected: &Schema,
     own: &BTreeSet<String>,
     core: &Ir,
@@ -42,6 +42,7 @@ pub fn narrow(
         let definition = &corrected.root[corrected.definitions][name];
         references(corrected, definition, &mut mentioned);
     }
+    let ir = &mut rust.ir;
     let mut shared = equal(ir, core);
     let needed = reachable(ir, &mentioned);
     shared.retain(|name| needed.contains(name));
@@ -58,6 +59,9 @@ pub fn narrow(
     }
     ir.methods
         .retain(|method| own.contains(&method.definition) && !shared.contains(&method.definition));
+    rust.unions.retain(|name, _| needed.contains(name));
+    rust.boxed
+        .retain(|(definition, _)| needed.contains(definition));
     shared
 }
 
@@ -153,9 +157,9 @@ fn named(shape: &Shape) -> Vec<&str> {
                 _ => None,
             })
             .collect(),
-        Shape::Union(union) => union.variants.iter().map(|v| &v.value).collect(),
+        Shape::Union(union) => union.iter().collect(),
         Shape::Alias(value) => vec![value],
-        Shape::Enum(_) | Shape::Constant(_) | Shape::Runtime(_) => Vec::new(),
+        Shape::Enum(_) | Shape::Constant(_) | Shape::StringOrInteger => Vec::new(),
     };
     types.into_iter().filter_map(reference).collect()
 }

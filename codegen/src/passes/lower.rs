@@ -10,10 +10,7 @@ use serde_json::Value;
 use crate::error::{Result, brief};
 use crate::input::keywords::{is_annotation, speaks_of};
 use crate::input::schema::{Schema, escape};
-use crate::ir::names;
-use crate::ir::{
-    Bounds, Definition, Dispatch, Ir, Member, MemberValue, Shape, Type, Union, Variant,
-};
+use crate::ir::{Bounds, Definition, Ir, Member, MemberValue, Shape, Type};
 use crate::notice::Notices;
 use crate::passes::lift::{Lifted, has_members, is_nullable};
 use crate::passes::normalise::{is_open, nullable};
@@ -63,7 +60,7 @@ fn text(at: &Value, key: &str) -> Option<String> {
 impl Pass<'_, '_> {
     fn shape(&mut self, name: &str, at: &Value, pointer: &str) -> Result<Shape> {
         if ["RequestId", "ProgressToken"].contains(&name) && string_or_integer(at) {
-            return Ok(Shape::Runtime(name.to_owned()));
+            return Ok(Shape::StringOrInteger);
         }
         if let Some(any) = at["anyOf"]
             .as_array()
@@ -202,7 +199,6 @@ impl Pass<'_, '_> {
             let pointer = format!("{pointer}/properties/{}", escape(json));
             members.push(Member {
                 name: json.clone(),
-                field: names::field(json),
                 required: required.contains(&json.as_str()),
                 description: text(property, "description"),
                 value: self.member_value(property, &pointer)?,
@@ -266,7 +262,6 @@ impl Pass<'_, '_> {
             } else {
                 Type::Ref {
                     name: name.to_owned(),
-                    boxed: false,
                 }
             });
         }
@@ -339,7 +334,7 @@ impl Pass<'_, '_> {
         })
     }
 
-    fn union(&mut self, any: &[Value], pointer: &str) -> Result<Union> {
+    fn union(&mut self, any: &[Value], pointer: &str) -> Result<Vec<Type>> {
         let mut members = Vec::new();
         for (index, member) in any.iter().enumerate() {
             let pointer = match any {
@@ -358,7 +353,7 @@ impl Pass<'_, '_> {
                 None => members.push((member.clone(), pointer)),
             }
         }
-        let mut variants: Vec<Variant> = Vec::new();
+        let mut variants: Vec<Type> = Vec::new();
         for (member, pointer) in members {
             if member["type"] == "null" {
                 let problem = "null among several types is not supported";
@@ -366,25 +361,20 @@ impl Pass<'_, '_> {
             }
             let value = self.value(&member, &pointer)?;
             // Schemas that differ in nothing that a type shows, or of which one takes all values of the other.
-            if let Some(known) = variants.iter_mut().find(|known| {
-                takes_scalars(&known.value, &value) || takes_scalars(&value, &known.value)
-            }) {
+            if let Some(known) = variants
+                .iter_mut()
+                .find(|known| takes_scalars(known, &value) || takes_scalars(&value, known))
+            {
                 let words = "another member of this union takes all values of this one, and stands for both";
                 self.notices.add(&pointer, words);
-                if !takes_scalars(&known.value, &value) {
-                    known.value = value;
+                if !takes_scalars(known, &value) {
+                    *known = value;
                 }
                 continue;
             }
-            variants.push(Variant {
-                name: kind_name(&value),
-                value,
-            });
+            variants.push(value);
         }
-        Ok(Union {
-            variants,
-            dispatch: Dispatch::default(),
-        })
+        Ok(variants)
     }
 }
 
@@ -424,20 +414,4 @@ fn with_type(member: &Value, one: &Value) -> Value {
     }
     member["type"] = one.clone();
     member
-}
-
-/// The name of a variant that has no definition of its own.
-fn kind_name(value: &Type) -> String {
-    let name = match value {
-        Type::Ref { name, .. } => name,
-        Type::Json => "Json",
-        Type::JsonObject | Type::Map(_) => "Object",
-        Type::String { .. } => "String",
-        Type::Boolean => "Boolean",
-        Type::Integer(_) => "Integer",
-        Type::Number(_) => "Number",
-        Type::Array { .. } => "Array",
-        Type::Nullable(_) => "Nullable",
-    };
-    name.to_owned()
 }

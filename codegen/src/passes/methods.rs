@@ -58,7 +58,7 @@ fn method(ir: &Ir, definition: &Definition) -> Option<Method> {
 fn is_member(ir: &Ir, union: &str, name: &str) -> bool {
     let is = |value: &Type| matches!(value, Type::Ref { name: found, .. } if found == name);
     match ir.get(union).map(|definition| &definition.shape) {
-        Some(Shape::Union(union)) => union.variants.iter().any(|variant| is(&variant.value)),
+        Some(Shape::Union(union)) => union.iter().any(is),
         Some(Shape::Alias(value)) => is(value),
         _ => union == name,
     }

@@ -4,9 +4,7 @@
 //! union down, in `XResultResponse`, that one is taken; where only the parameters say that the request may become a task,
 //! it is made. Never looks at the revision.
 
-use crate::ir::{
-    Definition, Dispatch, Ir, Member, MemberValue, Method, Shape, Type, Union, Variant,
-};
+use crate::ir::{Definition, Ir, Member, MemberValue, Method, Shape, Type};
 
 /// The member of the parameters that asks for a task, and the result that a task is created with.
 const TASK: (&str, &str) = ("task", "CreateTaskResult");
@@ -49,13 +47,13 @@ fn written(ir: &Ir, method: &Method, plain: &str) -> Option<(String, Vec<String>
     let Shape::Union(union) = &ir.get(name)?.shape else {
         return None;
     };
-    let outcomes: Option<Vec<String>> = union.variants.iter().map(reference).collect();
+    let outcomes: Option<Vec<String>> = union.iter().map(reference).collect();
     let outcomes = outcomes.filter(|outcomes| outcomes.iter().any(|name| name == plain))?;
     Some((name.clone(), outcomes))
 }
 
-fn reference(variant: &Variant) -> Option<String> {
-    match &variant.value {
+fn reference(variant: &Type) -> Option<String> {
+    match variant {
         Type::Ref { name, .. } => Some(name.clone()),
         _ => None,
     }
@@ -68,7 +66,7 @@ fn may_become_a_task(ir: &Ir, method: &Method) -> bool {
     };
     let asks = match &method.params {
         Some(Type::Ref { name, .. }) => match ir.get(name).map(|definition| &definition.shape) {
-            Some(Shape::Union(union)) => union.variants.iter().any(|variant| asks(&variant.value)),
+            Some(Shape::Union(union)) => union.iter().any(asks),
             _ => method.params.iter().any(asks),
         },
         _ => false,
@@ -84,12 +82,8 @@ fn member<'i>(ir: &'i Ir, definition: &str, member: &str) -> Option<&'i Member> 
 }
 
 fn union(name: String, results: &[&str]) -> Definition {
-    let variants = results.iter().map(|result| Variant {
+    let variants = results.iter().map(|result| Type::Ref {
         name: (*result).to_owned(),
-        value: Type::Ref {
-            name: (*result).to_owned(),
-            boxed: false,
-        },
     });
     Definition {
         name,
@@ -97,9 +91,6 @@ fn union(name: String, results: &[&str]) -> Definition {
         pointers: Vec::new(),
         description: None,
         closed: false,
-        shape: Shape::Union(Union {
-            variants: variants.collect(),
-            dispatch: Dispatch::default(),
-        }),
+        shape: Shape::Union(variants.collect()),
     }
 }

@@ -1,13 +1,13 @@
-//! Types that contain themselves: refuses those that Rust cannot express, and puts pointers where typify left none.
+//! Types that contain themselves: refuses those that Rust cannot express, and says which members are behind a pointer.
 //!
-//! Takes a representation with typify's pointers in members; adds one to a member of each cycle that has none there,
-//! because typify put it into a member of a union, where it would be in the way of those who match.
+//! Takes a representation; gives the members of objects that close a cycle of types. Variants of unions never have a
+//! pointer: it would be in the way of those who match.
 
 use std::collections::BTreeSet;
 
 use crate::error::Result;
 use crate::input::schema::Schema;
-use crate::ir::{Ir, Member, MemberValue, Shape, Type};
+use crate::ir::{Definition, Ir, Member, MemberValue, Shape, Type};
 
 /// Refuses names that stand for themselves, lists and maps of themselves included.
 ///
@@ -27,52 +27,49 @@ pub fn check_aliases(schema: &Schema, ir: &Ir) -> Result<()> {
     Err(schema.error(pointer, problem, remedy))
 }
 
-/// Gives every cycle of types a pointer.
+/// Gives the members to put behind a pointer, as names of definition and member, so that every cycle of types has one.
 ///
 /// # Errors
 /// For a cycle without a member of an object.
-pub fn close_cycles(schema: &Schema, ir: &mut Ir) -> Result<()> {
+pub fn pointers(schema: &Schema, ir: &Ir) -> Result<BTreeSet<(String, String)>> {
+    let mut boxed = BTreeSet::new();
     loop {
         let next = |name: &str| {
             ir.get(name)
-                .map_or_else(Vec::new, |found| contents(&found.shape))
+                .map_or_else(Vec::new, |found| contents(found, &boxed))
         };
         let Some(cycle) = cycle(ir, next) else {
-            return Ok(());
+            return Ok(boxed);
         };
-        let cycle: Vec<String> = cycle.into_iter().map(str::to_owned).collect();
-        let next = |at: usize| cycle[(at + 1) % cycle.len()].as_str();
-        let mut members = ir.definitions.iter_mut().filter_map(|definition| {
+        let next = |at: usize| cycle[(at + 1) % cycle.len()];
+        let objects = ir.definitions.iter().filter_map(|definition| {
             let at = cycle.iter().position(|name| *name == definition.name)?;
-            match &mut definition.shape {
-                Shape::Struct(members) => Some((members, next(at))),
-                _ => None,
-            }
+            let Shape::Struct(members) = &definition.shape else {
+                return None;
+            };
+            let closing = fields(members).filter(|(_, value)| held(value) == Some(next(at)));
+            Some((definition, closing.map(|(member, _)| member).collect()))
         });
-        let Some((members, name)) = members.next() else {
+        // A member that may be absent costs an allocation only where it is there.
+        let best = objects.min_by_key(|(_, closing): &(_, Vec<&Member>)| {
+            closing.iter().any(|member| member.required)
+        });
+        let Some((definition, closing)) = best else {
             let problem = format!("`{}` contains itself and is no object", cycle[0]);
             let remedy = "take the cycle out by an erratum";
-            return Err(schema.error(&schema.pointer(&cycle[0]), problem, remedy));
+            return Err(schema.error(&schema.pointer(cycle[0]), problem, remedy));
         };
-        members
-            .iter_mut()
-            .for_each(|member| put_pointer(member, name));
+        let closing = closing.into_iter();
+        let closing = closing.map(|member| (definition.name.clone(), member.name.clone()));
+        boxed.extend(closing.collect::<Vec<_>>());
     }
 }
 
-fn put_pointer(member: &mut Member, to: &str) {
-    let MemberValue::Type(value) = &mut member.value else {
-        return;
-    };
-    let mut value = value;
-    while let Type::Nullable(inner) = value {
-        value = inner;
-    }
-    if let Type::Ref { name, boxed } = value
-        && name == to
-    {
-        *boxed = true;
-    }
+fn fields(members: &[Member]) -> impl Iterator<Item = (&Member, &Type)> {
+    members.iter().filter_map(|member| match &member.value {
+        MemberValue::Type(value) => Some((member, value)),
+        _ => None,
+    })
 }
 
 /// The names of one cycle, each of which leads to the one behind it and the last to the first.
@@ -98,20 +95,16 @@ fn cycle<'i>(ir: &'i Ir, next: impl Fn(&'i str) -> Vec<&'i str>) -> Option<Vec<&
     None
 }
 
-/// The definitions whose values are inside a value of this shape, without a pointer between.
-fn contents(shape: &Shape) -> Vec<&str> {
-    match shape {
+/// The definitions whose values are inside a value of this one, without a pointer between.
+fn contents<'i>(definition: &'i Definition, boxed: &BTreeSet<(String, String)>) -> Vec<&'i str> {
+    match &definition.shape {
         Shape::Struct(members) => {
-            let values = members.iter().filter_map(|member| match &member.value {
-                MemberValue::Type(value) => held(value),
-                _ => None,
-            });
-            values.collect()
+            let is_boxed =
+                |member: &Member| boxed.contains(&(definition.name.clone(), member.name.clone()));
+            let direct = fields(members).filter(|(member, _)| !is_boxed(member));
+            direct.filter_map(|(_, value)| held(value)).collect()
         }
-        Shape::Union(union) => {
-            let values = union.variants.iter().map(|variant| &variant.value);
-            values.filter_map(held).collect()
-        }
+        Shape::Union(types) => types.iter().filter_map(held).collect(),
         Shape::Alias(value) => held(value).into_iter().collect(),
         _ => Vec::new(),
     }
@@ -120,7 +113,7 @@ fn contents(shape: &Shape) -> Vec<&str> {
 /// The definition whose value a value holds in itself.
 fn held(value: &Type) -> Option<&str> {
     match value {
-        Type::Ref { name, boxed: false } => Some(name),
+        Type::Ref { name } => Some(name),
         Type::Nullable(inner) => held(inner),
         _ => None,
     }

@@ -3,7 +3,7 @@
 //! Takes the lifted schema; gives what the representation takes from typify, and refuses to go on where typify and the
 //! schema disagree about the members of a type. Never uses typify's code, only its model.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use heck::ToUpperCamelCase;
 use schemars08::schema::RootSchema;
@@ -12,41 +12,17 @@ use typify_impl::{Type, TypeDetails, TypeSpace, TypeSpaceSettings};
 
 use crate::error::Result;
 use crate::input::schema::Schema;
+use crate::ir::Ir;
 use crate::ir::names;
-use crate::ir::{self, Ir, MemberValue, Shape};
-
-/// What typify says of the definitions of a schema.
-#[derive(Debug, Default)]
-pub struct Model {
-    boxed: BTreeSet<(String, String)>,
-}
-
-impl Model {
-    /// Puts the members of types that contain themselves behind a pointer.
-    pub fn box_members(&self, ir: &mut Ir) {
-        for definition in &mut ir.definitions {
-            let (Shape::Struct(members) | Shape::Document(members)) = &mut definition.shape else {
-                continue;
-            };
-            for member in members {
-                if let MemberValue::Type(ir::Type::Ref { boxed, .. }) = &mut member.value {
-                    let key = (definition.name.clone(), field(&member.name));
-                    *boxed = self.boxed.contains(&key);
-                }
-            }
-        }
-    }
-}
 
 /// Models a schema.
 ///
 /// # Errors
 /// When typify cannot model it, or models other members than the schema has.
-pub fn model(schema: &Schema) -> Result<Model> {
+pub fn check(schema: &Schema, _ir: &Ir) -> Result<()> {
     check_names(schema)?;
     let space = space(schema)?;
     let types: BTreeMap<String, Type<'_>> = space.iter_types().map(|t| (t.name(), t)).collect();
-    let mut model = Model::default();
     for (name, definition) in schema.root[schema.definitions]
         .as_object()
         .into_iter()
@@ -80,15 +56,8 @@ pub fn model(schema: &Schema) -> Result<Model> {
             let problem = format!("typify takes the required member `{field}` for an optional one");
             return Err(disagree(schema, name, problem));
         }
-        for info in modelled.properties_info() {
-            if is_boxed(&space, &info.type_id) {
-                model
-                    .boxed
-                    .insert((name.clone(), bare(info.name).to_owned()));
-            }
-        }
     }
-    Ok(model)
+    Ok(())
 }
 
 /// typify changes the case of names; two definitions must stay two.
@@ -126,18 +95,6 @@ fn bare(field: &str) -> &str {
 fn field(name: &str) -> String {
     use heck::ToSnakeCase;
     name.replace('$', "").to_snake_case()
-}
-
-fn is_boxed(space: &TypeSpace, id: &typify_impl::TypeId) -> bool {
-    match space.get_type(id).map(|t| match t.details() {
-        TypeDetails::Box(_) => (true, None),
-        TypeDetails::Option(inner) => (false, Some(inner)),
-        _ => (false, None),
-    }) {
-        Ok((boxed, None)) => boxed,
-        Ok((_, Some(inner))) => is_boxed(space, &inner),
-        Err(_) => false,
-    }
 }
 
 fn disagree(schema: &Schema, name: &str, problem: String) -> crate::Error {

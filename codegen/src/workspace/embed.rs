@@ -1,4 +1,5 @@
-//! What programs compare revisions by: the representation of each released revision as one file of compact JSON.
+//! What the program `mcp-exact` knows of each released revision: its representation and the dispatch of its unions, as one
+//! file of compact JSON.
 //!
 //! Takes a representation and its schema; gives the file that `mcp-exact-cli` is compiled with. Drafts have none, because
 //! what is published uses released revisions only.
@@ -10,7 +11,7 @@ use serde::Serialize;
 use crate::emit::Files;
 use crate::error::{Error, Result};
 use crate::input::lists::Revision;
-use crate::ir::Ir;
+use crate::ir::{Dispatch, Ir, RustIr};
 
 /// The folder of these files, from the root of the workspace; nothing else is in it.
 pub const EMBEDDED: &str = "crates/mcp-exact-cli/data";
@@ -20,6 +21,8 @@ pub const EMBEDDED: &str = "crates/mcp-exact-cli/data";
 struct Embedded<'i> {
     #[serde(flatten)]
     ir: &'i Ir,
+    /// How the variants of each union are told apart, for programs that choose one without the types.
+    dispatch: BTreeMap<&'i str, &'i Dispatch>,
     /// Where the definitions are written down.
     source: Source<'i>,
 }
@@ -34,12 +37,16 @@ struct Source<'i> {
 ///
 /// # Errors
 /// When the representation cannot be written as JSON: a defect of the generator.
-pub fn embed(ir: &Ir, revision: &Revision, schema: &[u8], url: &str) -> Result<Files> {
+pub fn embed(ir: &RustIr, revision: &Revision, schema: &[u8], url: &str) -> Result<Files> {
     let mut files = Files::new();
     if !revision.is_draft() {
         let text = String::from_utf8_lossy(schema);
+        let unions = ir.unions.iter();
         let embedded = Embedded {
-            ir,
+            ir: &ir.ir,
+            dispatch: unions
+                .map(|(name, union)| (name.as_str(), &union.dispatch))
+                .collect(),
             source: Source {
                 url,
                 lines: lines(&text),

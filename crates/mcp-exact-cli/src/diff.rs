@@ -77,7 +77,7 @@ fn position(id: &str) -> anyhow::Result<usize> {
 }
 
 fn model(at: usize) -> anyhow::Result<Ir> {
-    COMPILED[at].model()
+    COMPILED[at].ir()
 }
 
 fn write_page(file: &Path, date: &str, ends: Option<(usize, usize)>) -> anyhow::Result<()> {

@@ -13,6 +13,7 @@ mod convert;
 mod diff;
 mod doctor;
 mod generate;
+mod inspection;
 mod jsonl;
 mod list;
 mod message;

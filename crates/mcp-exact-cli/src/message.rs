@@ -152,7 +152,7 @@ fn response(
 
 /// Returns the name of the definition that answers requests of this method.
 pub fn result_of(entry: &Entry, method: &str) -> Option<String> {
-    let methods = &entry.model().ok()?.methods;
+    let methods = &entry.model().ok()?.ir.methods;
     let found = methods
         .iter()
         .find(|found| found.request && found.method == method);

@@ -11,6 +11,7 @@ use mcp_exact_model::render::SchemaSource;
 use mcp_exact_revisions::RevisionSpec;
 use mcp_exact_wire::Definition;
 
+use crate::inspection::Model;
 use crate::names::{shortened, suggest};
 use crate::revisions::COMPILED;
 
@@ -21,7 +22,7 @@ pub struct CompiledRevision {
     pub spec: &'static RevisionSpec,
     /// Its definitions, sorted by name.
     pub definitions: &'static [Definition],
-    /// What it says, as the JSON text of `mcp_exact_model::Ir`.
+    /// What it says, as the JSON text of a [`Model`].
     pub model_json: &'static str,
 }
 
@@ -31,7 +32,7 @@ pub struct Entry {
     /// The revision.
     pub revision: &'static CompiledRevision,
     by_name: HashMap<&'static str, &'static Definition>,
-    model: OnceCell<Ir>,
+    model: OnceCell<Model>,
 }
 
 /// All revisions that are compiled in.
@@ -56,7 +57,12 @@ impl CompiledRevision {
     }
 
     /// What the revision says, for comparisons.
-    pub fn model(&self) -> anyhow::Result<Ir> {
+    pub fn ir(&self) -> anyhow::Result<Ir> {
+        self.model().map(|model| model.ir)
+    }
+
+    /// What the program knows of the revision.
+    pub fn model(&self) -> anyhow::Result<Model> {
         serde_json::from_str(self.model_json).with_context(|| {
             format!(
                 "the data of {} is damaged; build the program again",
@@ -125,7 +131,7 @@ impl Entry {
     }
 
     /// What the revision says; read when it is first asked for.
-    pub fn model(&self) -> anyhow::Result<&Ir> {
+    pub fn model(&self) -> anyhow::Result<&Model> {
         if let Some(model) = self.model.get() {
             return Ok(model);
         }

@@ -58,7 +58,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     };
     let models: Vec<Ir> = wanted
         .iter()
-        .map(|revision| revision.model())
+        .map(|revision| revision.ir())
         .collect::<Result<_, _>>()?;
     let Some(ir) = models.iter().find(|ir| has(ir, name)) else {
         return Err(unknown(name, &models));
@@ -125,7 +125,7 @@ fn unknown(name: &str, models: &[Ir]) -> anyhow::Error {
 
 fn list(arguments: &Arguments, revision: Option<&CompiledRevision>) -> anyhow::Result<Outcome> {
     let revision = revision.ok_or_else(|| anyhow!("this program was built without revisions"))?;
-    let ir = revision.model()?;
+    let ir = &revision.model()?.ir;
     let official = ir
         .definitions
         .iter()
@@ -245,9 +245,7 @@ fn changes(text: &mut String, ir: &Ir, name: &str, painter: Painter) -> anyhow::
     let newer = COMPILED
         .iter()
         .skip_while(|revision| revision.id() != ir.revision);
-    let newer: Vec<Ir> = newer
-        .map(CompiledRevision::model)
-        .collect::<Result<_, _>>()?;
+    let newer: Vec<Ir> = newer.map(CompiledRevision::ir).collect::<Result<_, _>>()?;
     let heading = painter.paint(Style::Bold, "Changes since");
     if newer.len() < 2 {
         return Ok(());

@@ -3,10 +3,10 @@
 //! Takes what the wire crate finds, and where a document does not decode, what the model finds behind the first error;
 //! prints nothing.
 
-use mcp_exact_model::{Deviation, Inspection, UnknownMember};
 use mcp_exact_wire::{DecodeError, Definition, Format, Json, MAX_LISTED, Violation, Violations};
 use serde::Serialize;
 
+use crate::inspection::{Deviation, Inspection, UnknownMember};
 use crate::names::suggest;
 use crate::place::offset_of;
 use crate::registry::Entry;

@@ -1,7 +1,8 @@
 //! The intermediate representation: what the revisions say, in the project's own terms.
 //!
-//! Plain data, serialisable and free of Rust syntax: emitters, differences and conversions read it. Everything is sorted
-//! by name, so that equal schemas give equal bytes.
+//! Plain data, serialisable. It does not know how a programming language expresses a type: the generator keeps names of
+//! fields and variants, pointers and the dispatch of unions beside it. Everything is sorted by name, so that equal schemas
+//! give equal bytes.
 
 use serde::{Deserialize, Serialize};
 
@@ -44,10 +45,6 @@ fn is_false(value: &bool) -> bool {
 
 /// What a type is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "a few hundred of them, matched upon everywhere: a box saves nothing"
-)]
 pub enum Shape {
     /// An object with known members; unknown ones are kept.
     Struct(Vec<Member>),
@@ -57,12 +54,12 @@ pub enum Shape {
     Enum(Vec<String>),
     /// A string with exactly one value.
     Constant(String),
-    /// One of several types.
-    Union(Union),
+    /// One of several types, in the order of the schema.
+    Union(Vec<Type>),
     /// Another name for a type.
     Alias(Type),
-    /// A type of the runtime crate, by name.
-    Runtime(String),
+    /// A string or an integer: the id of a request, a progress token.
+    StringOrInteger,
 }
 
 /// A member of an object.
@@ -70,8 +67,6 @@ pub enum Shape {
 pub struct Member {
     /// The name in JSON.
     pub name: String,
-    /// The name of the Rust field.
-    pub field: String,
     /// Whether it has to be there.
     pub required: bool,
     /// The schema's description.
@@ -113,8 +108,6 @@ pub enum Type {
     Ref {
         /// Its name.
         name: String,
-        /// Whether it is behind a pointer, because it contains itself.
-        boxed: bool,
     },
     /// An array.
     Array {
@@ -129,6 +122,23 @@ pub enum Type {
     Map(Box<Type>),
     /// A value or null.
     Nullable(Box<Type>),
+}
+
+impl Type {
+    /// Returns the name of the definition, or of the kind of JSON value.
+    pub fn label(&self) -> &str {
+        match self {
+            Self::Ref { name } => name,
+            Self::Json => "Json",
+            Self::JsonObject | Self::Map(_) => "Object",
+            Self::String { .. } => "String",
+            Self::Boolean => "Boolean",
+            Self::Integer(_) => "Integer",
+            Self::Number(_) => "Number",
+            Self::Array { .. } => "Array",
+            Self::Nullable(_) => "Nullable",
+        }
+    }
 }
 
 /// Inclusive bounds of a number.
@@ -151,107 +161,6 @@ impl Bounds {
             .is_none_or(|high| other.maximum.is_some_and(|other| high >= other));
         low && high
     }
-}
-
-/// One of several types.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Union {
-    /// The members in the order of the schema.
-    pub variants: Vec<Variant>,
-    /// How they are told apart.
-    pub dispatch: Dispatch,
-}
-
-impl Union {
-    /// The name of the discriminant, when an unknown value of it is kept.
-    pub fn open_tag(&self) -> Option<&str> {
-        let tag = self.dispatch.objects.as_ref()?.tag.as_deref();
-        tag.filter(|_| self.dispatch.open)
-    }
-}
-
-/// A member of a union.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Variant {
-    /// The name of the variant.
-    pub name: String,
-    /// Its type.
-    pub value: Type,
-}
-
-/// How the members of a union are told apart: by the kind of JSON value first, then by what objects or arrays hold.
-/// Numbers are indices of variants.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Dispatch {
-    /// The variants of strings with known values, which are tried before `string`.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub values: Vec<(Vec<String>, usize)>,
-    /// The variant of strings.
-    pub string: Option<usize>,
-    /// The variant of numbers.
-    pub number: Option<usize>,
-    /// The variant of booleans.
-    pub boolean: Option<usize>,
-    /// The variant of null.
-    pub null: Option<usize>,
-    /// The variants of arrays; an empty array is the first one.
-    pub arrays: Vec<usize>,
-    /// How several arrays are told apart by their first item, which is an object.
-    pub items: Option<ObjectDispatch>,
-    /// The variants of objects.
-    pub objects: Option<ObjectDispatch>,
-    /// Whether an unknown value of the discriminant is kept.
-    pub open: bool,
-}
-
-impl Dispatch {
-    /// Returns true if some value is decoded as the variant.
-    pub fn uses(&self, variant: usize) -> bool {
-        let scalars = [self.string, self.number, self.boolean, self.null];
-        let cases = |plan: &ObjectDispatch| plan.cases.iter().any(|case| case.variant == variant);
-        scalars.contains(&Some(variant))
-            || self.values.iter().any(|(_, index)| *index == variant)
-            || self.objects.as_ref().is_some_and(cases)
-            || match &self.items {
-                Some(items) => cases(items),
-                None => self.arrays.contains(&variant),
-            }
-    }
-}
-
-/// How objects are told apart.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ObjectDispatch {
-    /// The discriminant.
-    pub tag: Option<String>,
-    /// Members whose presence decides, with a member of their value that has to be there too.
-    pub probes: Vec<(String, Option<String>)>,
-    /// The cases in the order in which they are tried; the first that fits wins.
-    pub cases: Vec<Case>,
-    /// Pairs of members that exclude each other, as indices of `probes`.
-    pub exclusive: Vec<(usize, usize)>,
-}
-
-/// One way to be a certain variant.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Case {
-    /// What the discriminant has to be.
-    pub tag: Tag,
-    /// Indices of probes that have to be there.
-    pub has: Vec<usize>,
-    /// The variant.
-    pub variant: usize,
-}
-
-/// What a discriminant has to be.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum Tag {
-    /// This value.
-    Is(String),
-    /// Not there.
-    Absent,
-    /// It does not decide.
-    Any,
 }
 
 /// A request or a notification.

@@ -7,8 +7,6 @@
 //! changed, and says of each change what it [means](Meaning) for a program. [`render`] turns it into text for a
 //! terminal, Markdown, JSON, or one HTML page over all revisions.
 //!
-//! [`Ir::inspect`] lists every deviation of a JSON value from a definition, and the members that it does not define.
-//!
 //! This crate reads no files and knows no list of revisions. Equal input gives equal output, byte for byte.
 //!
 //! ```
@@ -32,7 +30,6 @@
 //! ```
 
 mod diff;
-mod inspect;
 mod ir;
 pub mod render;
 mod wording;
@@ -41,8 +38,4 @@ pub use diff::{
     Change, ChangeKind, DefinitionDiff, Diff, Directions, Meaning, MethodChange, MethodChangeKind,
     MethodDiff, Note, Rewording, Status, Summary, diff, diff_with_descriptions, pairs,
 };
-pub use inspect::{Deviation, FormatCheck, Inspection, UnknownMember};
-pub use ir::{
-    Bounds, Case, Definition, Dispatch, Ir, Member, MemberValue, Method, ObjectDispatch, Shape,
-    Tag, Type, Union, Variant,
-};
+pub use ir::{Bounds, Definition, Ir, Member, MemberValue, Method, Shape, Type};

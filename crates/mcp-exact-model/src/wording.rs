@@ -116,13 +116,13 @@ fn shape_text(ir: &Ir, shape: &Shape, depth: usize) -> String {
         Shape::Constant(value) => format!("\"{value}\""),
         Shape::Union(union) => {
             let mut variants: Vec<String> = Vec::new();
-            for variant in &union.variants {
-                variants.push(nested(ir, &variant.value, depth.saturating_sub(1)));
+            for variant in union {
+                variants.push(nested(ir, variant, depth.saturating_sub(1)));
             }
             list(&variants, " | ")
         }
         Shape::Alias(value) => nested(ir, value, depth),
-        Shape::Runtime(_) => "string | integer".into(),
+        Shape::StringOrInteger => "string | integer".into(),
     }
 }
 

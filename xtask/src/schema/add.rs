@@ -10,7 +10,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, bail, ensure};
 use clap::{Args, ValueEnum};
-use codegen::ir::Ir;
+use codegen::ir::RustIr;
 use codegen::{AssumedProperties, Lifecycle, Revision, RevisionFacts, RevisionRow};
 
 use super::extension;
@@ -316,7 +316,7 @@ fn run(command: &mut Command) -> anyhow::Result<()> {
 struct Listed<'s> {
     revision: &'s Revision,
     facts: &'s RevisionFacts,
-    ir: Ir,
+    ir: RustIr,
 }
 
 impl Listed<'_> {

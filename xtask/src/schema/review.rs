@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use codegen::ir::{Definition, Ir, MemberValue, ObjectDispatch, Shape, Tag, Type, diff};
+use codegen::ir::{Ir, MemberValue, ObjectDispatch, RustIr, Shape, Tag, Type, Union, diff};
 use codegen::{AssumedProperties, Lifecycle};
 
 /// Methods that begin, end or steer a connection; a change of one of them needs work in the session.
@@ -37,12 +37,12 @@ pub fn summary(ir: &Ir, lines: usize) -> String {
 }
 
 /// One line for each thing to look at.
-pub fn review(ir: &Ir, previous: Option<&Ir>) -> Vec<String> {
+pub fn review(ir: &RustIr, previous: Option<&RustIr>) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(previous) = previous {
         lines.extend(changes(previous, ir));
     }
-    lines.extend(ir.definitions.iter().filter_map(union));
+    lines.extend(ir.unions.iter().filter_map(|(name, of)| union(name, of)));
     lines.extend(without_result(ir));
     lines.extend(formats(ir));
     lines
@@ -93,10 +93,7 @@ fn changes(previous: &Ir, ir: &Ir) -> Vec<String> {
 }
 
 /// A union that is told apart by which members are there, or in which some members look alike.
-fn union(definition: &Definition) -> Option<String> {
-    let Shape::Union(union) = &definition.shape else {
-        return None;
-    };
+fn union(name: &str, union: &Union) -> Option<String> {
     let plans = [&union.dispatch.objects, &union.dispatch.items];
     let plans: Vec<&ObjectDispatch> = plans.into_iter().flatten().collect();
     let reached = |index: usize| {
@@ -109,7 +106,6 @@ fn union(definition: &Definition) -> Option<String> {
         plans.len() == 1 && objects(&variant.value) && !reached(*index) && plans[0].cases.len() > 1
     });
     if let Some((_, hidden)) = hidden {
-        let name = &definition.name;
         return Some(format!(
             "`{name}`: nothing tells `{}` from the others",
             hidden.name
@@ -123,12 +119,7 @@ fn union(definition: &Definition) -> Option<String> {
                 .iter()
                 .any(|case| case.tag == Tag::Any && !case.has.is_empty())
     });
-    by_presence.then(|| {
-        format!(
-            "`{}`: told apart by which members are there",
-            definition.name
-        )
-    })
+    by_presence.then(|| format!("`{name}`: told apart by which members are there"))
 }
 
 fn without_result(ir: &Ir) -> Vec<String> {

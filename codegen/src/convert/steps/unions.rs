@@ -5,26 +5,25 @@
 use super::{EffectKind, Step, reference};
 use crate::convert::rules::{Arm, Body, Op, Unrecognized};
 use crate::convert::table::{Action, Entry};
-use crate::ir::{Definition, Union, Variant};
+use crate::ir::{Definition, Shape, Type, Union, Variant};
 
 impl<'i> Step<'_, 'i> {
-    pub(super) fn wrap(&self, source: &Definition, new: &'i Union) -> Body {
+    pub(super) fn wrap(&self, source: &Definition, new: &'i [Type]) -> Body {
         match self.plan.member_of(new, self.target(), source, !self.up) {
             Some(at) => {
-                let op = self.op(&reference(&source.name), &new.variants[at].value);
+                let op = self.op(&reference(&source.name), &new[at]);
                 Body::Wrap(at, op)
             }
             None => Body::Reinterpret,
         }
     }
 
-    pub(super) fn unwrap(
-        &self,
-        source: &'i Definition,
-        old: &'i Union,
-        target: &'i Definition,
-    ) -> Body {
-        let at = self.plan.member_of(old, self.source(), target, self.up);
+    pub(super) fn unwrap(&self, source: &'i Definition, target: &'i Definition) -> Body {
+        let old = self.source().union(&source.name);
+        let at = match &source.shape {
+            Shape::Union(types) => self.plan.member_of(types, self.source(), target, self.up),
+            _ => None,
+        };
         let own = reference(&target.name);
         let arms = self.arms(source, old, |at_variant, variant| {
             (Some(at_variant) == at).then(|| Arm::Value(self.op(&variant.value, &own)))
@@ -39,7 +38,9 @@ impl<'i> Step<'_, 'i> {
         Body::Union(arms, unrecognized)
     }
 
-    pub(super) fn unions(&self, source: &'i Definition, old: &'i Union, new: &'i Union) -> Body {
+    pub(super) fn unions(&self, source: &'i Definition, target: &'i Definition) -> Body {
+        let old = self.source().union(&source.name);
+        let new = self.target().union(&target.name);
         let (older, newer) = self.facing(old, new);
         let pairs = self.plan.variants(older, newer);
         let arms = self.arms(source, old, |_, variant| {

@@ -4,16 +4,16 @@
 use expect_test::{Expect, expect};
 use serde_json::{Value, json};
 
-use crate::ir::{Case, Dispatch, ObjectDispatch, Shape, Tag, Union};
+use crate::ir::{Case, Dispatch, ObjectDispatch, Tag, Union};
 use crate::testing::built;
 
 /// Plans a schema and checks the union `Thing`.
 fn check(definitions: Value, expected: Expect) {
     expected.assert_eq(&match built(definitions) {
         Err(error) => format!("{error}\n"),
-        Ok(ir) => match ir.get("Thing").map(|thing| &thing.shape) {
-            Some(Shape::Union(union)) => words(union),
-            other => format!("no union: {other:?}\n"),
+        Ok(ir) => match ir.unions.get("Thing") {
+            Some(union) => words(union),
+            None => format!("no union: {:?}\n", ir.get("Thing")),
         },
     });
 }

@@ -364,7 +364,7 @@ impl<'i> Context<'i> {
     /// The members of a union. A union of one is written as another name for it, or as that type once more.
     fn variants(&self, ir: &'i Ir, definition: &'i Definition) -> Option<Vec<&'i Type>> {
         match &definition.shape {
-            Shape::Union(union) => Some(union.variants.iter().map(|v| &v.value).collect()),
+            Shape::Union(union) => Some(union.iter().collect()),
             Shape::Alias(value @ Type::Ref { .. }) if is_by_sender(&definition.name) => {
                 Some(vec![value])
             }
@@ -376,7 +376,7 @@ impl<'i> Context<'i> {
                         Shape::Union(union) => Some(union),
                         _ => None,
                     });
-                let mut values = unions.flat_map(|union| &union.variants).map(|v| &v.value);
+                let mut values = unions.flatten();
                 let same = |value: &&'i Type| {
                     self::definition(ir, value).is_some_and(|d| d.shape == definition.shape)
                 };
@@ -400,8 +400,8 @@ fn admits(ir: &Ir, value: &Type, constant: &MemberValue) -> bool {
         (_, Some(Shape::Enum(values)), MemberValue::ConstString(found)) => values.contains(found),
         (_, Some(Shape::Constant(value)), MemberValue::ConstString(found)) => value == found,
         (_, Some(Shape::Union(union)), _) => {
-            let mut variants = union.variants.iter();
-            variants.any(|variant| admits(ir, &variant.value, constant))
+            let mut variants = union.iter();
+            variants.any(|variant| admits(ir, variant, constant))
         }
         _ => false,
     }
@@ -482,7 +482,6 @@ pub fn resolve<'i>(ir: &'i Ir, value: &'i Type) -> &'i Type {
 fn to(definition: &Definition) -> Type {
     Type::Ref {
         name: definition.name.clone(),
-        boxed: false,
     }
 }
 
@@ -493,15 +492,14 @@ fn is_any_json(ir: &Ir, name: &str) -> bool {
     };
     let itself = |value: &Type| matches!(value, Type::Ref { name: found, .. } if found == name);
     let variants: Vec<&Type> = union
-        .variants
         .iter()
         .map(
-            |variant| match named(&variant.value).and_then(|name| ir.get(name)) {
+            |variant| match named(variant).and_then(|name| ir.get(name)) {
                 Some(Definition {
                     shape: Shape::Alias(inner),
                     ..
                 }) => inner,
-                _ => &variant.value,
+                _ => variant,
             },
         )
         .collect();

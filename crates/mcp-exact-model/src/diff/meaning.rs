@@ -161,10 +161,8 @@ fn kind<'t>(ir: &'t Ir, value: &'t Type) -> Kind<'t> {
             Some(found) => match &found.shape {
                 Shape::Enum(values) => Kind::Values(values.iter().map(String::as_str).collect()),
                 Shape::Constant(value) => Kind::Values(vec![value]),
-                Shape::Union(union) => {
-                    Kind::Union(union.variants.iter().map(|v| &v.value).collect())
-                }
-                Shape::Runtime(_) => Kind::Union(STRING_OR_INTEGER.iter().collect()),
+                Shape::Union(variants) => Kind::Union(variants.iter().collect()),
+                Shape::StringOrInteger => Kind::Union(STRING_OR_INTEGER.iter().collect()),
                 _ => Kind::Plain(value),
             },
             None => Kind::Plain(value),

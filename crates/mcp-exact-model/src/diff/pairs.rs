@@ -124,9 +124,9 @@ fn types(shape: &Shape) -> Vec<&Type> {
                 _ => None,
             })
             .collect(),
-        Shape::Union(union) => union.variants.iter().map(|v| &v.value).collect(),
+        Shape::Union(variants) => variants.iter().collect(),
         Shape::Alias(value) => vec![value],
-        Shape::Enum(_) | Shape::Constant(_) | Shape::Runtime(_) => Vec::new(),
+        Shape::Enum(_) | Shape::Constant(_) | Shape::StringOrInteger => Vec::new(),
     }
 }
 
@@ -158,8 +158,8 @@ fn likeness(before: &Definition, after: &Definition) -> Option<usize> {
         }
         (Shape::Enum(before), Shape::Enum(after)) => (overlap(before, after), 750),
         (Shape::Union(before), Shape::Union(after)) => {
-            let names = |union: &crate::ir::Union| -> Vec<String> {
-                union.variants.iter().map(|v| v.name.clone()).collect()
+            let names = |variants: &[Type]| -> Vec<String> {
+                variants.iter().map(|v| v.label().to_owned()).collect()
             };
             (overlap(&names(before), &names(after)), 750)
         }

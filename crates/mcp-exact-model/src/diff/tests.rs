@@ -3,7 +3,7 @@
 mod definitions;
 
 use super::*;
-use crate::ir::{Bounds, Definition, Ir, Member, MemberValue, Method, Shape, Type, Union, Variant};
+use crate::ir::{Bounds, Definition, Ir, Member, MemberValue, Method, Shape, Type};
 
 fn ir(revision: &str, mut definitions: Vec<Definition>, methods: Vec<Method>) -> Ir {
     definitions.sort_by(|x, y| x.name.cmp(&y.name));
@@ -36,7 +36,6 @@ fn lifted(name: &str, shape: Shape) -> Definition {
 fn member(name: &str, value: MemberValue) -> Member {
     Member {
         name: name.into(),
-        field: name.into(),
         required: true,
         description: None,
         value,
@@ -59,10 +58,7 @@ fn constant(name: &str, value: &str) -> Member {
 }
 
 fn of(name: &str) -> Type {
-    Type::Ref {
-        name: name.into(),
-        boxed: false,
-    }
+    Type::Ref { name: name.into() }
 }
 
 fn string() -> Type {
@@ -82,14 +78,7 @@ fn strings(max_items: Option<u64>) -> Type {
 }
 
 fn one_of(values: &[Type]) -> Shape {
-    let variants = values.iter().map(|value| Variant {
-        name: String::new(),
-        value: value.clone(),
-    });
-    Shape::Union(Union {
-        variants: variants.collect(),
-        dispatch: Default::default(),
-    })
+    Shape::Union(values.to_vec())
 }
 
 fn values(values: &[&str]) -> Shape {

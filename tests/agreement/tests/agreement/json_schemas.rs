@@ -79,7 +79,7 @@ impl<'r> Names<'r> {
         };
         Self {
             document,
-            aliases: names(|d| matches!(d.shape, Shape::Alias(_) | Shape::Runtime(_))),
+            aliases: names(|d| matches!(d.shape, Shape::Alias(_) | Shape::StringOrInteger)),
             anonymous: names(|d| {
                 d.pointers
                     .iter()

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::LazyLock;
 
-use codegen::ir::Ir;
+use codegen::ir::RustIr;
 use mcp_exact_wire::{
     Decode, DecodeError, Definition, Encode, JsonSchemas, Validate, Violations, from_slice,
     to_string,
@@ -143,7 +143,7 @@ pub struct Revision {
     /// The schema with errata, ready to be walked.
     pub schema: Schema,
     /// The representation that the types were generated from.
-    pub ir: Ir,
+    pub ir: RustIr,
     /// Whether a person has looked at it since it was released. Another one can be whatever its authors made of it: it has
     /// to agree with its schema, and need not have what the others have.
     pub is_reviewed: bool,

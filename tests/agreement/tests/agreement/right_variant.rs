@@ -2,7 +2,7 @@
 //! Takes seeded instances of every union of every revision, in any member order and with unknown members added.
 //! Methods: a known one with bad params is an error that points at them, an unknown one is recognisable as such.
 
-use codegen::ir::{Shape, Union as Variants};
+use codegen::ir::Union as Variants;
 use mcp_exact_tests_support::{Doc, Generator, Mutator, Rng, Style};
 use mcp_exact_wire::ViolationKind;
 
@@ -82,10 +82,7 @@ fn check(revision: &Revision, union: &Union, doc: &Doc, rng: &mut Rng, tally: &m
 }
 
 fn variants<'r>(revision: &'r Revision, union: &str) -> &'r Variants {
-    match revision.ir.get(union).map(|definition| &definition.shape) {
-        Some(Shape::Union(union)) => union,
-        other => panic!("{union} is {other:?}"),
-    }
+    revision.ir.union(union)
 }
 
 #[test]

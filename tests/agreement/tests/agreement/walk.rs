@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use codegen::ir::{Ir, Shape, Type, Union};
+use codegen::ir::{Ir, Shape, Type};
 use mcp_exact_tests_support::{Doc, Oracle};
 use serde_json::{Map, Value, json};
 
@@ -195,9 +195,9 @@ fn judged(corrected: Value, walked: &Value, key: &str) -> Value {
 }
 
 /// The schema of a union that the representation has made.
-fn any_of(union: &Union, key: &str) -> Value {
-    let members = union.variants.iter().map(|variant| match &variant.value {
-        Type::Ref { name, .. } => json!({"$ref": format!("#/{key}/{name}")}),
+fn any_of(union: &[Type], key: &str) -> Value {
+    let members = union.iter().map(|variant| match variant {
+        Type::Ref { name } => json!({"$ref": format!("#/{key}/{name}")}),
         other => panic!("an outcome is a definition, not {other:?}"),
     });
     json!({"anyOf": members.collect::<Vec<_>>()})

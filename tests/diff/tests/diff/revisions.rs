@@ -45,7 +45,7 @@ fn represent(folder: &Path) -> Vec<Ir> {
     let represent = |revision: &codegen::Revision| {
         let schema = read(&format!("{}/schema.json", revision.id));
         let lowered = codegen::lower(revision, schema.as_bytes(), tables);
-        lowered.expect("a known schema").ir
+        lowered.expect("a known schema").ir.ir
     };
     revisions.iter().map(represent).collect()
 }

@@ -62,12 +62,9 @@ fn references<'i>(definition: &'i Definition, to: &mut Vec<&'i str>) {
     };
     match &definition.shape {
         Shape::Struct(list) | Shape::Document(list) => members(list, to),
-        Shape::Union(union) => union
-            .variants
-            .iter()
-            .for_each(|variant| reference(&variant.value, to)),
+        Shape::Union(union) => union.iter().for_each(|variant| reference(variant, to)),
         Shape::Alias(value) => reference(value, to),
-        Shape::Enum(_) | Shape::Constant(_) | Shape::Runtime(_) => {}
+        Shape::Enum(_) | Shape::Constant(_) | Shape::StringOrInteger => {}
     }
 }
 

@@ -389,7 +389,7 @@ fn type_row(name: &str, revisions: &[Ir], diffs: &[Diff], options: &PageOptions)
             Shape::Struct(_) | Shape::Document(_) => "object",
             Shape::Union(_) => "union",
             Shape::Enum(_) => "enum",
-            Shape::Constant(_) | Shape::Alias(_) | Shape::Runtime(_) => "other",
+            Shape::Constant(_) | Shape::Alias(_) | Shape::StringOrInteger => "other",
         });
     let mut row = Row {
         id: format!("type-{name}"),

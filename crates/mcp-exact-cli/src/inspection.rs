@@ -1,12 +1,29 @@
 //! Inspects JSON values as a definition: every deviation from the schema, and every member that it does not define.
 //!
-//! A decoder stops at the first error. An inspection goes on behind it, for people who want to repair a document. Formats
-//! of strings are checked by a function of the caller.
+//! A decoder stops at the first error. An inspection goes on behind it, for people who want to repair a document. It agrees
+//! with the decoder about which variant of a union a value is. Formats of strings are checked by a function of the caller.
 
+mod dispatch;
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::ir::{Bounds, Dispatch, Ir, Member, MemberValue, ObjectDispatch, Shape, Tag, Type};
-use crate::ir::{Definition, Union};
+use mcp_exact_model::{Bounds, Definition, Ir, Member, MemberValue, Shape, Type};
+
+pub use dispatch::Dispatch;
+use dispatch::Selected;
+
+/// What the program knows of a revision: its representation, and how a decoder tells the variants of its unions apart.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Model {
+    /// What the revision says.
+    #[serde(flatten)]
+    pub ir: Ir,
+    /// The dispatch of each union, by the name of its definition.
+    dispatch: BTreeMap<String, Dispatch>,
+}
 
 /// Checks a string against the format of this name, such as `uri`. Returns true for formats that it does not know.
 pub type FormatCheck = fn(format: &str, text: &str) -> bool;
@@ -42,7 +59,7 @@ pub struct UnknownMember {
     pub absent: Vec<String>,
 }
 
-impl Ir {
+impl Model {
     /// Inspects a value as a definition; returns `None` if the revision does not define `definition`.
     pub fn inspect(
         &self,
@@ -50,9 +67,9 @@ impl Ir {
         value: &Value,
         format: FormatCheck,
     ) -> Option<Inspection> {
-        let definition = self.get(definition)?;
+        let definition = self.ir.get(definition)?;
         let mut inspector = Inspector {
-            ir: self,
+            model: self,
             format,
             pointer: String::new(),
             found: Inspection::default(),
@@ -63,7 +80,7 @@ impl Ir {
 }
 
 struct Inspector<'i> {
-    ir: &'i Ir,
+    model: &'i Model,
     format: FormatCheck,
     pointer: String,
     found: Inspection,
@@ -109,10 +126,10 @@ impl<'i> Inspector<'i> {
                 _ => self.expected("a string"),
             },
             Shape::Constant(constant) => self.constant(&Value::from(constant.as_str()), value),
-            Shape::Union(union) => self.union(definition, union, value),
+            Shape::Union(variants) => self.union(definition, variants, value),
             Shape::Alias(alias) => self.value(alias, value),
             // Ids and progress tokens: the only types of the runtime.
-            Shape::Runtime(_) => {
+            Shape::StringOrInteger => {
                 let is_whole = value.as_number().is_some_and(is_whole);
                 if !value.is_string() && !is_whole {
                     self.expected("a string or an integer");
@@ -205,7 +222,7 @@ impl<'i> Inspector<'i> {
                 _ => self.expected("a number"),
             },
             Type::Ref { name, .. } => {
-                if let Some(definition) = self.ir.get(name) {
+                if let Some(definition) = self.model.ir.get(name) {
                     self.definition(definition, value);
                 }
             }
@@ -270,9 +287,10 @@ impl<'i> Inspector<'i> {
         }
     }
 
-    fn union(&mut self, definition: &'i Definition, union: &'i Union, value: &Value) {
-        match select(&union.dispatch, value) {
-            Selected::Variant(index) => self.value(&union.variants[index].value, value),
+    fn union(&mut self, definition: &'i Definition, variants: &'i [Type], value: &Value) {
+        let dispatch = self.model.dispatch.get(&definition.name);
+        match dispatch.map_or(Selected::None, |dispatch| dispatch.select(value)) {
+            Selected::Variant(index) => self.value(&variants[index], value),
             Selected::InItem(inner) => self.at("0", |this| this.undecided(definition, *inner)),
             other => self.undecided(definition, other),
         }
@@ -298,86 +316,5 @@ fn is_whole(number: &serde_json::Number) -> bool {
     number.is_i64() || number.is_u64() || number.as_f64().is_some_and(|value| value.fract() == 0.0)
 }
 
-enum Selected<'d, 'v> {
-    Variant(usize),
-    /// The discriminant has a value that the revision does not define.
-    Unrecognized(&'v str),
-    Wrong(&'static str, String),
-    /// The discriminant of this name is no string.
-    WrongTag(&'d str),
-    /// The first item of an array, which decides, does not say what it is.
-    InItem(Box<Selected<'d, 'v>>),
-    None,
-}
-
-fn select<'d, 'v>(dispatch: &'d Dispatch, value: &'v Value) -> Selected<'d, 'v> {
-    let of_kind = match value {
-        Value::Null => dispatch.null,
-        Value::Bool(_) => dispatch.boolean,
-        Value::Number(_) => dispatch.number,
-        Value::String(_) => dispatch.string,
-        Value::Array(items) => match (&dispatch.items, dispatch.arrays.as_slice(), items.first()) {
-            (Some(by_item), _, Some(first)) => {
-                let selected = match first.as_object() {
-                    Some(object) => select_object(by_item, false, object),
-                    None => Selected::Wrong("type", "expected an object".to_owned()),
-                };
-                return match selected {
-                    Selected::Variant(_) => selected,
-                    other => Selected::InItem(Box::new(other)),
-                };
-            }
-            (_, [first, ..], _) => Some(*first),
-            (_, [], _) => None,
-        },
-        Value::Object(object) => {
-            return match &dispatch.objects {
-                Some(by_member) => select_object(by_member, dispatch.open, object),
-                None => Selected::None,
-            };
-        }
-    };
-    of_kind.map_or(Selected::None, Selected::Variant)
-}
-
-fn select_object<'d, 'v>(
-    dispatch: &'d ObjectDispatch,
-    open: bool,
-    object: &'v Map<String, Value>,
-) -> Selected<'d, 'v> {
-    let has = |probe: &(String, Option<String>)| {
-        object.get(&probe.0).is_some_and(|value| {
-            let inner = probe.1.as_ref();
-            inner.is_none_or(|inner| value.get(inner.as_str()).is_some())
-        })
-    };
-    let has: Vec<bool> = dispatch.probes.iter().map(has).collect();
-    for &(a, b) in &dispatch.exclusive {
-        if has[a] && has[b] {
-            let (a, b) = (&dispatch.probes[a].0, &dispatch.probes[b].0);
-            return Selected::Wrong("exclusive", format!("`{a}` and `{b}` exclude each other"));
-        }
-    }
-    let tag = match dispatch.tag.as_ref().and_then(|name| object.get(name)) {
-        None => None,
-        Some(Value::String(tag)) => Some(tag.as_str()),
-        Some(_) => return Selected::WrongTag(dispatch.tag.as_deref().unwrap_or_default()),
-    };
-    let mut is_known = false;
-    for case in &dispatch.cases {
-        let fits = match &case.tag {
-            Tag::Is(value) => tag == Some(value.as_str()),
-            Tag::Absent => tag.is_none(),
-            Tag::Any => !is_known,
-        };
-        is_known |= fits && case.tag != Tag::Any;
-        if fits && case.has.iter().all(|index| has[*index]) {
-            return Selected::Variant(case.variant);
-        }
-    }
-    match (tag, &dispatch.tag) {
-        (Some(tag), _) if !is_known && open => Selected::Unrecognized(tag),
-        (None, Some(name)) => Selected::Wrong("required", format!("missing member `{name}`")),
-        _ => Selected::None,
-    }
-}
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,132 @@
+//! Selects the variant of a union that a value is, as the decoder of the types does.
+//!
+//! The tables are a part of the data of each revision. `codegen/src/ir/unions.rs` has the types that they are written from, and
+//! the decoder has the same tables as code: this program reads JSON values, and does not link the generator.
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+/// How the variants of a union are told apart; numbers are indices of variants. The values of strings do not matter here:
+/// where they decide, all variants of strings accept unknown values.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Dispatch {
+    string: Option<usize>,
+    number: Option<usize>,
+    boolean: Option<usize>,
+    null: Option<usize>,
+    arrays: Vec<usize>,
+    items: Option<ObjectDispatch>,
+    objects: Option<ObjectDispatch>,
+    open: bool,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+struct ObjectDispatch {
+    tag: Option<String>,
+    probes: Vec<(String, Option<String>)>,
+    cases: Vec<Case>,
+    exclusive: Vec<(usize, usize)>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+struct Case {
+    tag: Tag,
+    has: Vec<usize>,
+    variant: usize,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+enum Tag {
+    Is(String),
+    Absent,
+    Any,
+}
+
+/// What a value is as one of a union.
+pub enum Selected<'d, 'v> {
+    /// The variant with this index.
+    Variant(usize),
+    /// The discriminant has a value that the revision does not define.
+    Unrecognized(&'v str),
+    /// The value is none of the variants, for this reason: kind and message of a deviation.
+    Wrong(&'static str, String),
+    /// The discriminant of this name is no string.
+    WrongTag(&'d str),
+    /// The first item of an array, which decides, does not say what it is.
+    InItem(Box<Selected<'d, 'v>>),
+    /// The value is none of the variants.
+    None,
+}
+
+impl Dispatch {
+    /// Selects the variant that the value is.
+    pub fn select<'d, 'v>(&'d self, value: &'v Value) -> Selected<'d, 'v> {
+        let of_kind = match value {
+            Value::Null => self.null,
+            Value::Bool(_) => self.boolean,
+            Value::Number(_) => self.number,
+            Value::String(_) => self.string,
+            Value::Array(items) => match (&self.items, self.arrays.as_slice(), items.first()) {
+                (Some(by_item), _, Some(first)) => {
+                    let selected = match first.as_object() {
+                        Some(object) => by_item.select(false, object),
+                        None => Selected::Wrong("type", "expected an object".to_owned()),
+                    };
+                    return match selected {
+                        Selected::Variant(_) => selected,
+                        other => Selected::InItem(Box::new(other)),
+                    };
+                }
+                (_, [first, ..], _) => Some(*first),
+                (_, [], _) => None,
+            },
+            Value::Object(object) => {
+                return match &self.objects {
+                    Some(by_member) => by_member.select(self.open, object),
+                    None => Selected::None,
+                };
+            }
+        };
+        of_kind.map_or(Selected::None, Selected::Variant)
+    }
+}
+
+impl ObjectDispatch {
+    fn select<'d, 'v>(&'d self, open: bool, object: &'v Map<String, Value>) -> Selected<'d, 'v> {
+        let has = |probe: &(String, Option<String>)| {
+            object.get(&probe.0).is_some_and(|value| {
+                let inner = probe.1.as_ref();
+                inner.is_none_or(|inner| value.get(inner.as_str()).is_some())
+            })
+        };
+        let has: Vec<bool> = self.probes.iter().map(has).collect();
+        for &(a, b) in &self.exclusive {
+            if has[a] && has[b] {
+                let (a, b) = (&self.probes[a].0, &self.probes[b].0);
+                return Selected::Wrong("exclusive", format!("`{a}` and `{b}` exclude each other"));
+            }
+        }
+        let tag = match self.tag.as_ref().and_then(|name| object.get(name)) {
+            None => None,
+            Some(Value::String(tag)) => Some(tag.as_str()),
+            Some(_) => return Selected::WrongTag(self.tag.as_deref().unwrap_or_default()),
+        };
+        let mut is_known = false;
+        for case in &self.cases {
+            let fits = match &case.tag {
+                Tag::Is(value) => tag == Some(value.as_str()),
+                Tag::Absent => tag.is_none(),
+                Tag::Any => !is_known,
+            };
+            is_known |= fits && case.tag != Tag::Any;
+            if fits && case.has.iter().all(|index| has[*index]) {
+                return Selected::Variant(case.variant);
+            }
+        }
+        match (tag, &self.tag) {
+            (Some(tag), _) if !is_known && open => Selected::Unrecognized(tag),
+            (None, Some(name)) => Selected::Wrong("required", format!("missing member `{name}`")),
+            _ => Selected::None,
+        }
+    }
+}
