@@ -289,7 +289,7 @@ impl<'i> Plan<'i> {
                 (Type::Map(a), Type::Map(b)) | (Type::Nullable(a), Type::Nullable(b)) => {
                     self.same(a, b)
                 }
-                (Type::String { .. }, Type::String { .. }) => true,
+                (Type::String(_), Type::String(_)) => true,
                 (a, b) => a == b,
             },
             _ => false,

@@ -119,7 +119,7 @@ impl<'i> Program<'i> {
             Type::Json => "Type::Json".to_owned(),
             Type::JsonObject => "Type::JsonObject".to_owned(),
             Type::Boolean => "Type::Boolean".to_owned(),
-            Type::String { format } => match crate::emit::known_format(format.as_deref()) {
+            Type::String(text) => match crate::emit::known_format(text.format.as_deref()) {
                 Some(format) => format!("Type::Formatted(Format::{format})"),
                 None => "Type::String".to_owned(),
             },

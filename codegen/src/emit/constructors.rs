@@ -56,7 +56,7 @@ fn precedence(json: &str) -> (usize, &str) {
 /// The value that `new` fills in for a member.
 fn filled(member: &Member, value: &Type) -> Option<&'static str> {
     let mut known = FILLED.iter().filter(|(name, _)| *name == member.name);
-    let is_string = matches!(value, Type::String { .. });
+    let is_string = matches!(value, Type::String(_));
     known.next().map(|(_, text)| *text).filter(|_| is_string)
 }
 

@@ -269,7 +269,7 @@ fn is_built_of(ir: &Ir, name: &str, required: &[Field<'_>], optional: Option<Fie
 }
 
 fn is_string(_: &Ir, value: &Type) -> bool {
-    *value == Type::String { format: None }
+    *value == Type::TEXT
 }
 
 fn is_object(_: &Ir, value: &Type) -> bool {

@@ -247,7 +247,7 @@ fn encode(members: &[Member]) -> TokenStream {
 
 fn encode_value(value: &Type, place: TokenStream) -> TokenStream {
     match value {
-        Type::String { .. } => quote!(w.string(&#place);),
+        Type::String(_) => quote!(w.string(&#place);),
         _ => quote!(#place.encode(w);),
     }
 }

@@ -18,7 +18,7 @@ pub fn rust_type(value: &Type) -> TokenStream {
     match value {
         Type::Json => quote!(Json),
         Type::JsonObject => quote!(JsonObject),
-        Type::String { .. } => quote!(String),
+        Type::String(_) => quote!(String),
         Type::Boolean => quote!(bool),
         Type::Integer(_) => quote!(Integer),
         Type::Number(_) => quote!(Number),
@@ -78,11 +78,9 @@ pub fn parameter(
 
 fn converts(ir: &RustIr, value: &Type) -> bool {
     match value {
-        Type::String { .. }
-        | Type::Json
-        | Type::Integer(_)
-        | Type::Number(_)
-        | Type::Nullable(_) => true,
+        Type::String(_) | Type::Json | Type::Integer(_) | Type::Number(_) | Type::Nullable(_) => {
+            true
+        }
         Type::Ref { name, .. } => match ir.get(name).map(|definition| &definition.shape) {
             Some(
                 Shape::Union(_) | Shape::Enum(_) | Shape::StringOrInteger | Shape::Document(_),

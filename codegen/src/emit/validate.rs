@@ -53,7 +53,7 @@ fn is_checked(ir: &RustIr, definition: &Definition, checked: &BTreeSet<&str>) ->
 fn type_checked(value: &Type, checked: &BTreeSet<&str>) -> bool {
     match value {
         Type::Json | Type::JsonObject | Type::Boolean => false,
-        Type::String { format } => known_format(format.as_deref()).is_some(),
+        Type::String(text) => known_format(text.format.as_deref()).is_some(),
         Type::Integer(bounds) | Type::Number(bounds) => *bounds != Bounds::default(),
         Type::Ref { name, .. } => checked.contains(name.as_str()),
         Type::Array {
@@ -137,7 +137,7 @@ fn function(checks: Vec<TokenStream>) -> TokenStream {
 /// Checks one value at a path.
 fn check(cx: &Context<'_>, value: &Type, place: TokenStream, path: TokenStream) -> TokenStream {
     match value {
-        Type::String { format } => match known_format(format.as_deref()) {
+        Type::String(text) => match known_format(text.format.as_deref()) {
             Some(format) => {
                 let format = ident(format);
                 quote!(check_format(#place, Format::#format, #path, to);)
@@ -224,7 +224,7 @@ fn document_value(ir: &Ir, value: &Type) -> TokenStream {
     match value {
         Type::Json | Type::Nullable(_) => quote!(DocumentValue::Any),
         Type::JsonObject => quote!(DocumentValue::Object(&DocumentValue::Any)),
-        Type::String { .. } => quote!(DocumentValue::String),
+        Type::String(_) => quote!(DocumentValue::String),
         Type::Boolean => quote!(DocumentValue::Boolean),
         Type::Integer(_) => quote!(DocumentValue::Integer),
         Type::Number(_) => quote!(DocumentValue::Number),

@@ -1,4 +1,4 @@
-//! The keywords of JSON Schema that the generator knows, in one table: what each of them speaks of.
+//! The keywords of JSON Schema that the generator knows, in one table: what each of them speaks of, and where it may stand.
 //!
 //! To support another keyword, add its row here, its data to the representation, and read it in `passes/lower.rs`; an emitter
 //! writes it, and `validate()` checks it.
@@ -47,9 +47,59 @@ const TABLE: &[(&str, Subject)] = &[
     ("type", Any),
 ];
 
+/// Keywords whose value is a count.
+const COUNTS: &[&str] = &["maxItems", "minItems"];
+
 fn subject(key: &str) -> Option<Subject> {
     let row = TABLE.iter().find(|(known, _)| *known == key);
     row.map(|(_, subject)| *subject)
+}
+
+/// What is lowered as a whole, and the keywords that say all of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Construct {
+    Constant,
+    Enum,
+    Nullable,
+    Object,
+    Reference,
+    Union,
+}
+
+impl Construct {
+    /// Returns the name for errors.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Constant => "a constant",
+            Self::Enum => "an enum",
+            Self::Nullable => "a value or null",
+            Self::Object => "an object",
+            Self::Reference => "a reference",
+            Self::Union => "a union",
+        }
+    }
+
+    /// Returns the keywords that may stand in it beside annotations. `x-document` is a mark of the pass `lift`.
+    pub fn allowed_keywords(self) -> &'static [&'static str] {
+        match self {
+            Self::Constant => &["const", "type"],
+            Self::Enum => &["enum", "type"],
+            Self::Nullable | Self::Union => &["anyOf"],
+            Self::Object => &[
+                "additionalProperties",
+                "properties",
+                "required",
+                "type",
+                "x-document",
+            ],
+            Self::Reference => &["$ref"],
+        }
+    }
+}
+
+/// Returns true if the value of a keyword is a count: a whole number below 2^32.
+pub fn is_count(key: &str) -> bool {
+    COUNTS.contains(&key)
 }
 
 /// Returns true if a pass reads the keyword or may leave it out.

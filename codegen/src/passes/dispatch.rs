@@ -312,7 +312,7 @@ impl<'i> Planner<'i> {
             return Err(self.schema.error(self.pointer, problem, remedy));
         }
         Ok(match value {
-            Type::String { format } => vec![Leaf::String(Text::Any(format.as_deref()))],
+            Type::String(text) => vec![Leaf::String(Text::Any(text.format.as_deref()))],
             Type::Boolean => vec![Leaf::Boolean],
             Type::Integer(bounds) => vec![Leaf::Number(true, *bounds)],
             Type::Number(bounds) => vec![Leaf::Number(false, *bounds)],

@@ -171,7 +171,7 @@ fn reference(value: &Type) -> Option<&str> {
         Type::Map(inner) | Type::Nullable(inner) => reference(inner),
         Type::Json
         | Type::JsonObject
-        | Type::String { .. }
+        | Type::String(_)
         | Type::Boolean
         | Type::Integer(_)
         | Type::Number(_) => None,

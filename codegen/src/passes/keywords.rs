@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value, json};
 
 use crate::error::{Result, brief};
-use crate::input::keywords::{is_annotation, is_known};
+use crate::input::keywords::{is_annotation, is_count, is_known};
 use crate::input::schema::{Schema, escape};
 use crate::notice::Notices;
 
@@ -150,7 +150,7 @@ impl<'s> Walk<'s, '_> {
                 )
             }
             "items" => self.schema(value, pointer, depth + 1),
-            "maxItems" | "minItems" if value.as_u64().is_none_or(|n| n > u64::from(u32::MAX)) => {
+            _ if is_count(key) && value.as_u64().is_none_or(|n| n > u64::from(u32::MAX)) => {
                 let problem = format!("`{key}` is {}", brief(value));
                 let remedy = "write it without a fraction, and below 4294967296";
                 Err(self.schema.error(pointer, problem, remedy))

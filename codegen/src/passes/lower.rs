@@ -8,9 +8,9 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use crate::error::{Result, brief};
-use crate::input::keywords::{is_annotation, speaks_of};
+use crate::input::keywords::{Construct, is_annotation, speaks_of};
 use crate::input::schema::{Schema, escape};
-use crate::ir::{Bounds, Definition, Ir, Member, MemberValue, Shape, Type};
+use crate::ir::{Bounds, Definition, Ir, Member, MemberValue, Shape, Text, Type};
 use crate::notice::Notices;
 use crate::passes::lift::{Lifted, has_members, is_nullable};
 use crate::passes::normalise::{is_open, nullable};
@@ -66,7 +66,7 @@ impl Pass<'_, '_> {
             .as_array()
             .filter(|_| nullable::inner(at).is_none())
         {
-            self.only(at, pointer, "a union", &["anyOf"])?;
+            self.only(at, pointer, Construct::Union)?;
             return self.union(any, pointer).map(Shape::Union);
         }
         if at["type"]
@@ -94,8 +94,13 @@ impl Pass<'_, '_> {
         self.value(at, pointer).map(Shape::Alias)
     }
 
+    /// Refuses keywords beside those that say all of a construct.
+    fn only(&self, at: &Value, pointer: &str, construct: Construct) -> Result<()> {
+        self.reject_others(at, pointer, construct.name(), construct.allowed_keywords())
+    }
+
     /// Refuses keywords that the type of a value would leave unsaid.
-    fn only(&self, at: &Value, pointer: &str, what: &str, allowed: &[&str]) -> Result<()> {
+    fn reject_others(&self, at: &Value, pointer: &str, what: &str, allowed: &[&str]) -> Result<()> {
         let said = |key: &&String| allowed.contains(&key.as_str()) || is_annotation(key);
         match at
             .as_object()
@@ -117,12 +122,12 @@ impl Pass<'_, '_> {
         let speaks = |key: &&String| types.iter().any(|one| speaks_of(key, one));
         let keys = at.as_object().into_iter().flatten().map(|(key, _)| key);
         let known: Vec<&str> = keys.filter(speaks).map(String::as_str).collect();
-        self.only(at, pointer, what, &known)
+        self.reject_others(at, pointer, what, &known)
     }
 
     /// A constant that is no part of an object: whether it is there says something.
     fn constant(&self, value: &Value, at: &Value, pointer: &str) -> Result<Shape> {
-        self.only(at, pointer, "a constant", &["const", "type"])?;
+        self.only(at, pointer, Construct::Constant)?;
         match value.as_str() {
             Some(value) if is_of_type(at, &["string"]) => Ok(Shape::Constant(value.to_owned())),
             _ => {
@@ -151,7 +156,7 @@ impl Pass<'_, '_> {
                 .schema
                 .error(&pointer, problem, "teach the generator this enum"));
         }
-        self.only(at, pointer, "an enum", &["enum", "type"])?;
+        self.only(at, pointer, Construct::Enum)?;
         Ok(Shape::Enum(strings))
     }
 
@@ -170,14 +175,7 @@ impl Pass<'_, '_> {
                 .schema
                 .error(&pointer, problem, "teach the generator such objects"));
         }
-        let allowed = [
-            "type",
-            "properties",
-            "required",
-            "additionalProperties",
-            "x-document",
-        ];
-        self.only(at, pointer, "an object", &allowed)?;
+        self.only(at, pointer, Construct::Object)?;
         let required: Vec<&str> = at["required"]
             .as_array()
             .into_iter()
@@ -222,7 +220,7 @@ impl Pass<'_, '_> {
 
     fn member_value(&self, at: &Value, pointer: &str) -> Result<MemberValue> {
         if let Some(value) = at.get("const") {
-            self.only(at, pointer, "a constant", &["const", "type"])?;
+            self.only(at, pointer, Construct::Constant)?;
             return match value {
                 Value::String(value) if is_of_type(at, &["string"]) => {
                     Ok(MemberValue::ConstString(value.clone()))
@@ -250,12 +248,12 @@ impl Pass<'_, '_> {
 
     fn value(&self, at: &Value, pointer: &str) -> Result<Type> {
         if let Some(inner) = nullable::inner(at) {
-            self.only(at, pointer, "a value or null", &["anyOf"])?;
+            self.only(at, pointer, Construct::Nullable)?;
             let inner = self.value(inner, &format!("{pointer}/anyOf/0"))?;
             return Ok(Type::Nullable(Box::new(inner)));
         }
         if let Some(name) = at["$ref"].as_str().and_then(|r| self.schema.target(r)) {
-            self.only(at, pointer, "a reference", &["$ref"])?;
+            self.only(at, pointer, Construct::Reference)?;
             let open = &self.schema.root[self.schema.definitions][name];
             return Ok(if is_open(open) {
                 Type::Json
@@ -285,9 +283,9 @@ impl Pass<'_, '_> {
         };
         self.only_of_types(at, pointer, &format!("the type `{one}`"), &[one.into()])?;
         Ok(match one {
-            "string" => Type::String {
+            "string" => Type::String(Text {
                 format: text(at, "format"),
-            },
+            }),
             "boolean" => Type::Boolean,
             "integer" => Type::Integer(self.bounds(at, pointer)?),
             "number" => Type::Number(self.bounds(at, pointer)?),
@@ -381,7 +379,7 @@ impl Pass<'_, '_> {
 /// Returns true if every value of the type `b` is one of `a`, as far as types of one name are concerned.
 fn takes_scalars(a: &Type, b: &Type) -> bool {
     match (a, b) {
-        (Type::String { format }, Type::String { .. }) => format.is_none() || a == b,
+        (Type::String(a), Type::String(b)) => a.takes_all() || a == b,
         (Type::Integer(a), Type::Integer(b)) | (Type::Number(a), Type::Number(b)) => a.takes(*b),
         _ => a == b,
     }

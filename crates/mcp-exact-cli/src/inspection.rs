@@ -200,7 +200,7 @@ impl<'i> Inspector<'i> {
                     self.expected("an object");
                 }
             }
-            Type::String { format } => match (value, format) {
+            Type::String(wanted) => match (value, &wanted.format) {
                 (Value::String(text), Some(format)) if !(self.format)(format, text) => {
                     let message = format!("the string is not of the format `{format}`");
                     self.report("format", message);

@@ -93,11 +93,8 @@ pub enum Type {
     Json,
     /// Any JSON object.
     JsonObject,
-    /// A string, perhaps of a format.
-    String {
-        /// `uri`, `uri-template`, `byte` and so on.
-        format: Option<String>,
-    },
+    /// A string.
+    String(Text),
     /// `true` or `false`.
     Boolean,
     /// A number whose value is whole.
@@ -125,19 +122,36 @@ pub enum Type {
 }
 
 impl Type {
+    /// Any string.
+    pub const TEXT: Self = Self::String(Text { format: None });
+
     /// Returns the name of the definition, or of the kind of JSON value.
     pub fn label(&self) -> &str {
         match self {
             Self::Ref { name } => name,
             Self::Json => "Json",
             Self::JsonObject | Self::Map(_) => "Object",
-            Self::String { .. } => "String",
+            Self::String(_) => "String",
             Self::Boolean => "Boolean",
             Self::Integer(_) => "Integer",
             Self::Number(_) => "Number",
             Self::Array { .. } => "Array",
             Self::Nullable(_) => "Nullable",
         }
+    }
+}
+
+/// What a string has to be.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Text {
+    /// Its format: `uri`, `uri-template`, `byte` and so on.
+    pub format: Option<String>,
+}
+
+impl Text {
+    /// Returns true if every string is one.
+    pub fn takes_all(&self) -> bool {
+        *self == Self::default()
     }
 }
 

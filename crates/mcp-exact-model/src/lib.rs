@@ -38,4 +38,4 @@ pub use diff::{
     Change, ChangeKind, DefinitionDiff, Diff, Directions, Meaning, MethodChange, MethodChangeKind,
     MethodDiff, Note, Rewording, Status, Summary, diff, diff_with_descriptions, pairs,
 };
-pub use ir::{Bounds, Definition, Ir, Member, MemberValue, Method, Shape, Type};
+pub use ir::{Bounds, Definition, Ir, Member, MemberValue, Method, Shape, Text, Type};

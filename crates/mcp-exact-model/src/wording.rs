@@ -63,10 +63,10 @@ fn nested(ir: &Ir, value: &Type, depth: usize) -> String {
     match value {
         Type::Json => "any JSON".into(),
         Type::JsonObject => "object".into(),
-        Type::String { format: None } => "string".into(),
-        Type::String {
-            format: Some(format),
-        } => format!("string ({format})"),
+        Type::String(text) => match &text.format {
+            None => "string".into(),
+            Some(format) => format!("string ({format})"),
+        },
         Type::Boolean => "boolean".into(),
         Type::Integer(bounds) => number("integer", *bounds),
         Type::Number(bounds) => number("number", *bounds),

@@ -160,9 +160,7 @@ fn formats(ir: &Ir) -> BTreeSet<String> {
 
 fn add_formats(value: &Type, found: &mut BTreeSet<String>) {
     match value {
-        Type::String {
-            format: Some(format),
-        } => _ = found.insert(format.clone()),
+        Type::String(text) => found.extend(text.format.clone()),
         Type::Array { items, .. } => add_formats(items, found),
         Type::Map(inner) | Type::Nullable(inner) => add_formats(inner, found),
         _ => {}

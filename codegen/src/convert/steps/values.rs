@@ -35,7 +35,7 @@ impl Step<'_, '_> {
 
     fn plain(&self, old: &Type, new: &Type) -> Op {
         match (old, new) {
-            (Type::String { .. }, Type::String { .. })
+            (Type::String(_), Type::String(_))
             | (Type::Boolean, Type::Boolean)
             | (Type::Json, Type::Json)
             | (Type::JsonObject, Type::JsonObject) => Op::Keep,

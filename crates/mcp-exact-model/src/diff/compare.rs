@@ -251,9 +251,8 @@ impl<'i> Context<'i> {
                 let kind = ChangeKind::Bounds { before, after };
                 found.change(path, kind, bounds_meaning(*old, *new));
             }
-            (Type::String { format: before }, Type::String { format: after })
-                if before != after =>
-            {
+            (Type::String(before), Type::String(after)) if before.format != after.format => {
+                let (before, after) = (&before.format, &after.format);
                 let meaning = format_meaning(before.as_deref(), after.as_deref());
                 let (before, after) = (before.clone(), after.clone());
                 found.change(path, ChangeKind::Format { before, after }, meaning);
@@ -392,7 +391,7 @@ fn admits(ir: &Ir, value: &Type, constant: &MemberValue) -> bool {
     let shape = definition(ir, value).map(|definition| &definition.shape);
     match (resolve(ir, value), shape, constant) {
         (Type::Json, ..) => true,
-        (Type::String { format: None }, _, MemberValue::ConstString(_)) => true,
+        (Type::String(text), _, MemberValue::ConstString(_)) if text.takes_all() => true,
         (Type::Integer(bounds) | Type::Number(bounds), _, MemberValue::ConstInteger(found)) => {
             bounds.minimum.is_none_or(|least| least <= *found)
                 && bounds.maximum.is_none_or(|most| *found <= most)
@@ -504,7 +503,7 @@ fn is_any_json(ir: &Ir, name: &str) -> bool {
         )
         .collect();
     let has = |is: &dyn Fn(&Type) -> bool| variants.iter().any(|value| is(value));
-    has(&|value| *value == Type::String { format: None })
+    has(&|value| *value == Type::TEXT)
         && has(&|value| *value == Type::Boolean)
         && has(&|value| matches!(value, Type::Map(inner) if itself(inner)))
         && has(&|value| matches!(value, Type::Array { items, .. } if itself(items)))

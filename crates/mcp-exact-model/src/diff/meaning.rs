@@ -34,8 +34,12 @@ impl<'i> Context<'i> {
             (Kind::Json, _) => Meaning::BreaksWriting,
             (Kind::Plain(before), Kind::Plain(after)) => self.plain(before, after, depth),
             (Kind::Values(before), Kind::Values(after)) => subset(&before, &after),
-            (Kind::Values(_), Kind::Plain(Type::String { format: None })) => Meaning::BreaksReading,
-            (Kind::Plain(Type::String { format: None }), Kind::Values(_)) => Meaning::BreaksWriting,
+            (Kind::Values(_), Kind::Plain(Type::String(text))) if text.takes_all() => {
+                Meaning::BreaksReading
+            }
+            (Kind::Plain(Type::String(text)), Kind::Values(_)) if text.takes_all() => {
+                Meaning::BreaksWriting
+            }
             (Kind::Object(before), Kind::Object(after)) => self.objects(&before, &after, depth),
             (Kind::Union(before), Kind::Union(after)) => {
                 let reads = after.iter().all(|new| {
@@ -73,8 +77,8 @@ impl<'i> Context<'i> {
             (Type::Number(old), Type::Integer(new)) => {
                 bounds_meaning(*old, *new).and(Meaning::BreaksWriting)
             }
-            (Type::String { format: old }, Type::String { format: new }) => {
-                format_meaning(old.as_deref(), new.as_deref())
+            (Type::String(old), Type::String(new)) => {
+                format_meaning(old.format.as_deref(), new.format.as_deref())
             }
             (
                 Type::Array {
@@ -144,7 +148,7 @@ enum Object<'t> {
 }
 
 const STRING_OR_INTEGER: [Type; 2] = [
-    Type::String { format: None },
+    Type::TEXT,
     Type::Integer(Bounds {
         minimum: None,
         maximum: None,

@@ -182,7 +182,7 @@ fn member_key(member: &Member) -> String {
     let kind = match &member.value {
         MemberValue::Type(Type::Ref { .. }) => "reference",
         MemberValue::Type(Type::Array { .. }) => "array",
-        MemberValue::Type(Type::String { .. }) => "string",
+        MemberValue::Type(Type::String(_)) => "string",
         MemberValue::Type(Type::Integer(_) | Type::Number(_)) => "number",
         MemberValue::Type(_) => "other",
         _ => "constant",

@@ -3,7 +3,7 @@
 mod definitions;
 
 use super::*;
-use crate::ir::{Bounds, Definition, Ir, Member, MemberValue, Method, Shape, Type};
+use crate::ir::{Bounds, Definition, Ir, Member, MemberValue, Method, Shape, Text, Type};
 
 fn ir(revision: &str, mut definitions: Vec<Definition>, methods: Vec<Method>) -> Ir {
     definitions.sort_by(|x, y| x.name.cmp(&y.name));
@@ -62,7 +62,7 @@ fn of(name: &str) -> Type {
 }
 
 fn string() -> Type {
-    Type::String { format: None }
+    Type::TEXT
 }
 
 fn integer(minimum: Option<i64>, maximum: Option<i64>) -> Type {
@@ -219,9 +219,9 @@ fn null_is_one_value_more() {
 
 #[test]
 fn bounds_and_formats_are_wider_or_narrower_too() {
-    let uri = Type::String {
+    let uri = Type::String(Text {
         format: Some("uri".into()),
-    };
+    });
     let lines = objects(
         vec![
             has("a", integer(Some(0), None)),
