@@ -158,9 +158,10 @@ impl Schemas {
             revisions: codegen::revisions(&list)?,
             facts: codegen::revision_facts(&list)?,
             // A folder without extensions has no list of them.
-            extensions: match folder.join("extensions.toml").exists() {
-                true => codegen::extensions(&read("extensions.toml")?)?,
-                false => Vec::new(),
+            extensions: if folder.join("extensions.toml").exists() {
+                codegen::extensions(&read("extensions.toml")?)?
+            } else {
+                Vec::new()
             },
             errata: read("errata.toml")?,
             names: read("names.toml")?,

@@ -139,9 +139,10 @@ pub fn run(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
             .with_context(|| format!("cannot remove {}", results.display()))?;
     }
     let suite = Suite::new(installed, results);
-    let server = match selected.iter().any(|one| one.side == Side::Server) {
-        true => Some(suite::start(&server, &target.join("server.log"))?),
-        false => None,
+    let server = if selected.iter().any(|one| one.side == Side::Server) {
+        Some(suite::start(&server, &target.join("server.log"))?)
+    } else {
+        None
     };
     let mut table = Table::new(PeerResults::read(&peer)?);
     for requirement in selected {

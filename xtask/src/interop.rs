@@ -236,9 +236,10 @@ impl Pair {
         let (program, arguments) = self.command.split_first().context("an empty command")?;
         let mut command = Command::new(program);
         let ended = process::run_watched(command.args(arguments), DEADLINE, &log, |printed| {
-            match self.fault == Some(Fault::Restart) && printed.contains(WAITING) {
-                true => site.restart(),
-                false => Ok(()),
+            if self.fault == Some(Fault::Restart) && printed.contains(WAITING) {
+                site.restart()
+            } else {
+                Ok(())
             }
         })?;
         let outcome = Outcome::of(&ended);

@@ -159,12 +159,13 @@ fn mutants(root: &Path, shard: Option<&str>) -> anyhow::Result<()> {
         std::fs::write(&page, count.page())
             .with_context(|| format!("cannot write {}", page.display()))?;
     }
-    match count.percent() < NOTICED {
-        true => bail!(
+    if count.percent() < NOTICED {
+        bail!(
             "tests must notice {NOTICED} % of the mutants: add tests for those in {}",
             output.join("mutants.out").join("missed.txt").display()
-        ),
-        false => Ok(()),
+        )
+    } else {
+        Ok(())
     }
 }
 
@@ -180,9 +181,10 @@ fn installed(root: &Path) -> anyhow::Result<PathBuf> {
     command.args(["install", "--locked", "cargo-mutants", "--version", VERSION]);
     command.arg("--root").arg(&place);
     let status = command.status().context("cannot start cargo")?;
-    match status.success() {
-        true => Ok(program),
-        false => bail!("cannot install cargo-mutants {VERSION} ({status}); check the network"),
+    if status.success() {
+        Ok(program)
+    } else {
+        bail!("cannot install cargo-mutants {VERSION} ({status}); check the network")
     }
 }
 

@@ -148,8 +148,9 @@ fn succeed(mut command: Command, what: &str) -> anyhow::Result<()> {
     let status = command
         .status()
         .with_context(|| format!("cannot run {what}"))?;
-    match status.success() {
-        true => Ok(()),
-        false => bail!("{what} failed"),
+    if status.success() {
+        Ok(())
+    } else {
+        bail!("{what} failed")
     }
 }

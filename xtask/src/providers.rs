@@ -42,9 +42,10 @@ pub fn run(root: &Path) -> anyhow::Result<()> {
         .args(["--test", "providers"])
         .status()
         .context("cannot start cargo; install the Rust toolchain that Cargo.toml names")?;
-    match status.success() {
-        true => Ok(()),
-        false => bail!("the tests with providers failed ({status})"),
+    if status.success() {
+        Ok(())
+    } else {
+        bail!("the tests with providers failed ({status})")
     }
 }
 

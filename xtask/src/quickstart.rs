@@ -189,9 +189,10 @@ fn blocks(readme: &str) -> anyhow::Result<Vec<Block>> {
         }
         rest = after;
     }
-    match blocks.is_empty() {
-        true => bail!("README.md has no block between {BEGIN} and {END}"),
-        false => Ok(blocks),
+    if blocks.is_empty() {
+        bail!("README.md has no block between {BEGIN} and {END}")
+    } else {
+        Ok(blocks)
     }
 }
 

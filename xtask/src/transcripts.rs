@@ -82,9 +82,10 @@ fn build(root: &Path) -> anyhow::Result<()> {
         .args(["build", "--locked", "--package", "mcp-exact-cli"])
         .current_dir(root)
         .status()?;
-    match status.success() {
-        true => Ok(()),
-        false => bail!("the program does not build"),
+    if status.success() {
+        Ok(())
+    } else {
+        bail!("the program does not build")
     }
 }
 

@@ -96,9 +96,12 @@ fn value(row: &RevisionRow<'_>, property: &Property) -> Result<PropertyValue> {
 }
 
 fn check_order(rows: &[RevisionRow<'_>]) -> Result<()> {
-    let rank = |row: &RevisionRow<'_>| match row.revision.is_draft() {
-        true => (true, String::new()),
-        false => (false, row.revision.id.clone()),
+    let rank = |row: &RevisionRow<'_>| {
+        if row.revision.is_draft() {
+            (true, String::new())
+        } else {
+            (false, row.revision.id.clone())
+        }
     };
     match rows.windows(2).find(|pair| rank(&pair[0]) > rank(&pair[1])) {
         None => Ok(()),
@@ -230,9 +233,10 @@ fn table(rows: &[RevisionRow<'_>]) -> Result<TokenStream> {
 
 fn spec(row: &RevisionRow<'_>, index: &Literal) -> Result<TokenStream> {
     let id = &row.revision.id;
-    let status = match row.revision.is_draft() {
-        true => quote!(Status::Draft),
-        false => quote!(Status::Release),
+    let status = if row.revision.is_draft() {
+        quote!(Status::Draft)
+    } else {
+        quote!(Status::Release)
     };
     let lifecycle = match row.facts.lifecycle {
         Lifecycle::Initialize => quote!(Lifecycle::Initialize),

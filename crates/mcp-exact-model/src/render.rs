@@ -64,9 +64,10 @@ pub fn changes_of(diff: &Diff, name: &str) -> Vec<String> {
         if !is_wanted && before != Some(name) {
             continue;
         }
-        let prefix = match definition.name == name {
-            true => String::new(),
-            false => format!("{}: ", definition.name),
+        let prefix = if definition.name == name {
+            String::new()
+        } else {
+            format!("{}: ", definition.name)
         };
         if definition.status != Status::Changed {
             let status = status_word(definition.status);

@@ -137,9 +137,10 @@ impl<U: OpenUnion> UnknownVariant<U> {
         }
         let message = UnknownMessage::read(r, U::TAG, U::ROLE)?;
         let is_apart = message.is_whole && message.has_envelope;
-        let json = match is_apart {
-            true => without_envelope(message.object),
-            false => message.object.to_object().into(),
+        let json = if is_apart {
+            without_envelope(message.object)
+        } else {
+            message.object.to_object().into()
         };
         let has_envelope = message.has_envelope && !message.is_whole;
         Ok(Self::new(message.tag, json, has_envelope))

@@ -45,9 +45,10 @@ impl<'a> JsonRef<'a> {
     /// for a string with a lone surrogate in it.
     pub fn as_str(self) -> Option<Cow<'a, str>> {
         let inside = self.0.strip_prefix('"')?.strip_suffix('"')?;
-        match inside.contains('\\') {
-            false => Some(Cow::Borrowed(inside)),
-            true => self.decode_as().ok().map(Cow::Owned),
+        if inside.contains('\\') {
+            self.decode_as().ok().map(Cow::Owned)
+        } else {
+            Some(Cow::Borrowed(inside))
         }
     }
 

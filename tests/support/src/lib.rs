@@ -4,6 +4,8 @@
 //! It never looks at the generated types or at the generator of the code: what the tests compare must be
 //! independent of what is tested.
 
+#![warn(clippy::match_bool, clippy::too_many_lines)]
+
 mod edit;
 pub mod generate;
 pub mod mutate;

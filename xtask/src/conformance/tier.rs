@@ -63,9 +63,10 @@ impl Side {
             .filter(|one| !one.passed && !one.scenario.starts_with("auth/"))
             .map(|one| &*one.scenario)
             .collect();
-        match failed.is_empty() {
-            true => Ok(format!("{name}: {} of {}", self.passed, self.total)),
-            false => bail!("tier-check: the {name} fails {}", failed.join(", ")),
+        if failed.is_empty() {
+            Ok(format!("{name}: {} of {}", self.passed, self.total))
+        } else {
+            bail!("tier-check: the {name} fails {}", failed.join(", "))
         }
     }
 }

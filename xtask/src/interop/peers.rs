@@ -198,9 +198,10 @@ impl Peers {
 impl Peer {
     /// A peer that knows the handshake alone meets the first mode, which speaks both eras: in the others there is less to see.
     fn meets<'m>(&self, modes: &'m [OurMode]) -> impl Iterator<Item = &'m OurMode> + use<'m> {
-        let count = match self.newest.as_str() < FIRST_WITHOUT_HANDSHAKE {
-            true => 1,
-            false => modes.len(),
+        let count = if self.newest.as_str() < FIRST_WITHOUT_HANDSHAKE {
+            1
+        } else {
+            modes.len()
         };
         modes.iter().take(count)
     }

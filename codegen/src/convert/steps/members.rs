@@ -70,15 +70,16 @@ impl Members<'_, '_, '_> {
             self.note(member, EffectKind::Dropped, &later);
             return Some(GoneKind::Newer { reason: later });
         };
-        let (kind, words) = match decides {
-            true => (
+        let (kind, words) = if decides {
+            (
                 EffectKind::Rewritten,
                 format!("{text} is left out: it says what absence says; another value is refused"),
-            ),
-            false => (
+            )
+        } else {
+            (
                 EffectKind::Dropped,
                 format!("{later}; {text} says what absence says"),
-            ),
+            )
         };
         self.note(member, kind, &words);
         Some(GoneKind::Default {

@@ -110,9 +110,10 @@ impl Row {
         {
             classes.insert(line.consequence.class);
         }
-        self.consequences = match classes.is_empty() {
-            true => vec!["none"],
-            false => classes.into_iter().collect(),
+        self.consequences = if classes.is_empty() {
+            vec!["none"]
+        } else {
+            classes.into_iter().collect()
         };
         self
     }
@@ -460,19 +461,18 @@ fn type_step(revisions: &[Ir], diffs: &[Diff], before: usize, name: &str) -> Opt
         }
     }
     let is_everything = crate::diff::is_by_sender(name) || name.starts_with("JSONRPC");
-    let inside: Vec<String> = match is_everything {
-        true => Vec::new(),
-        false => {
-            let reached = reachable(newer, [name]);
-            let changed = diff
-                .definitions
-                .iter()
-                .filter(|d| d.name != name && !d.changes.is_empty());
-            changed
-                .filter(|d| reached.contains(d.name.as_str()))
-                .map(|d| d.name.clone())
-                .collect()
-        }
+    let inside: Vec<String> = if is_everything {
+        Vec::new()
+    } else {
+        let reached = reachable(newer, [name]);
+        let changed = diff
+            .definitions
+            .iter()
+            .filter(|d| d.name != name && !d.changes.is_empty());
+        changed
+            .filter(|d| reached.contains(d.name.as_str()))
+            .map(|d| d.name.clone())
+            .collect()
     };
     (!groups.is_empty() || !inside.is_empty()).then(|| Step {
         revision: before + 1,
@@ -538,9 +538,10 @@ fn now_of_type(ir: &Ir, name: &str) -> Option<Now> {
         .collect();
     Some(Now {
         revision: ir.revision.clone(),
-        words: match members.is_empty() {
-            true => outline(ir, definition),
-            false => String::new(),
+        words: if members.is_empty() {
+            outline(ir, definition)
+        } else {
+            String::new()
         },
         description: definition.description.clone().unwrap_or_default(),
         members,
