@@ -1,63 +1,358 @@
-//! typify's view of a schema: which types there are, their members, and where one contains itself.
+//! Holds the representation against typify's model of the same schema: two readers of one document have to agree.
 //!
-//! Takes the lifted schema; gives what the representation takes from typify, and refuses to go on where typify and the
-//! schema disagree about the members of a type. Never uses typify's code, only its model.
+//! Takes the lifted schema and the representation; refuses to go on where typify models another kind, other members, values
+//! or types, or another number of variants than the representation has. [`EXCEPTIONS`] lists where it may. Nothing else
+//! comes from typify.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use heck::ToUpperCamelCase;
+use heck::{ToSnakeCase, ToUpperCamelCase};
 use schemars08::schema::RootSchema;
 use serde_json::{Value, json};
-use typify_impl::{Type, TypeDetails, TypeSpace, TypeSpaceSettings};
+use typify_impl::{
+    Type, TypeDetails, TypeEnum, TypeEnumVariant, TypeId, TypeSpace, TypeSpaceSettings,
+};
 
 use crate::error::Result;
 use crate::input::schema::Schema;
-use crate::ir::Ir;
-use crate::ir::names;
+use crate::ir::{self, Definition, Ir, Member, MemberValue, Shape, names};
 
-/// Models a schema.
+/// A way in which typify may differ from the representation.
+struct Exception {
+    /// What the representation has, in the words of this file; what stands for `*` does not matter.
+    lowered: &'static str,
+    /// What typify has.
+    modelled: &'static str,
+    /// Why both are right.
+    #[cfg_attr(not(test), expect(dead_code, reason = "for people"))]
+    reason: &'static str,
+}
+
+impl Exception {
+    fn allows(&self, found: &Disagreement) -> bool {
+        let lowered = match self.lowered.strip_suffix('*') {
+            Some(beginning) => found.lowered.starts_with(beginning),
+            None => found.lowered == self.lowered,
+        };
+        lowered && found.modelled == self.modelled
+    }
+}
+
+/// Where typify may differ. A row that no official schema needs fails a test.
+const EXCEPTIONS: &[Exception] = &[Exception {
+    lowered: "the values *",
+    modelled: "string",
+    reason: "a constant that is a definition of its own is any string to typify, which leaves the value to validation",
+}];
+
+/// A place at which both differ.
+#[derive(Debug)]
+struct Disagreement {
+    definition: String,
+    /// The member, or nothing for the definition itself.
+    member: String,
+    lowered: String,
+    modelled: String,
+}
+
+impl Disagreement {
+    fn exception(&self) -> Option<&'static Exception> {
+        let mut rows = EXCEPTIONS.iter();
+        rows.find(|row| row.allows(self))
+    }
+}
+
+/// Checks every definition of the schema.
 ///
 /// # Errors
-/// When typify cannot model it, or models other members than the schema has.
-pub fn check(schema: &Schema, _ir: &Ir) -> Result<()> {
+/// When typify cannot model the schema, or models something else than the representation has.
+pub fn check(schema: &Schema, ir: &Ir) -> Result<()> {
     check_names(schema)?;
     let space = space(schema)?;
+    let disagreements = disagreements(schema, ir, &space);
+    let Some(found) = disagreements
+        .iter()
+        .find(|found| found.exception().is_none())
+    else {
+        return Ok(());
+    };
+    let place = match found.member.as_str() {
+        "" => String::new(),
+        member => format!("the member `{member}`: "),
+    };
+    let (lowered, modelled) = (&found.lowered, &found.modelled);
+    let problem = format!("{place}typify sees {modelled}, the generator sees {lowered}");
+    let remedy = "look at the definition; if it is right, teach the passes before typify about it";
+    Err(schema.error(&schema.pointer(&found.definition), problem, remedy))
+}
+
+fn disagreements(schema: &Schema, ir: &Ir, space: &TypeSpace) -> Vec<Disagreement> {
     let types: BTreeMap<String, Type<'_>> = space.iter_types().map(|t| (t.name(), t)).collect();
-    for (name, definition) in schema.root[schema.definitions]
-        .as_object()
-        .into_iter()
-        .flatten()
-    {
-        let Some(members) = definition["properties"]
-            .as_object()
-            .filter(|p| !p.is_empty())
-        else {
+    let names = ir.definitions.iter().map(|d| d.name.to_upper_camel_case());
+    let model = Model {
+        space,
+        names: names.collect(),
+    };
+    let mut found = Vec::new();
+    for definition in &ir.definitions {
+        // The generator makes unions of outcomes that no schema has.
+        if schema.root[schema.definitions]
+            .get(&definition.name)
+            .is_none()
+        {
+            continue;
+        }
+        let modelled = types.get(&definition.name.to_upper_camel_case());
+        let mut differ = |member: &str, lowered: String, modelled: String| {
+            if lowered != modelled {
+                found.push(Disagreement {
+                    definition: definition.name.clone(),
+                    member: member.to_owned(),
+                    lowered,
+                    modelled,
+                });
+            }
+        };
+        let modelled_kind = modelled.map_or("nothing".to_owned(), |t| model.kind(t, definition));
+        differ("", lowered_kind(definition), modelled_kind);
+        let (Shape::Struct(members) | Shape::Document(members)) = &definition.shape else {
             continue;
         };
-        let modelled = types.get(&name.to_upper_camel_case()).map(Type::details);
-        let Some(TypeDetails::Struct(modelled)) = modelled else {
-            let problem = format!("typify models no struct for `{name}`");
-            return Err(disagree(schema, name, problem));
-        };
-        let wanted = fields(members, &definition["required"]);
-        let found: BTreeMap<String, bool> = modelled
-            .properties_info()
-            .map(|info| (bare(info.name).to_owned(), info.required))
-            .filter(|(field, _)| field != "extra" || wanted.contains_key("extra"))
-            .collect();
-        if found.keys().ne(wanted.keys()) {
-            let problem = format!("typify sees the members {found:?}, the schema has {wanted:?}");
-            return Err(disagree(schema, name, problem));
-        }
-        if let Some((field, _)) = wanted
-            .iter()
-            .find(|(field, required)| **required && !found[*field])
-        {
-            let problem = format!("typify takes the required member `{field}` for an optional one");
-            return Err(disagree(schema, name, problem));
+        if let Some(TypeDetails::Struct(modelled)) = modelled.map(Type::details) {
+            let modelled: BTreeMap<String, TypeId> = modelled
+                .properties_info()
+                .map(|info| (bare(info.name).to_owned(), info.type_id))
+                .collect();
+            for member in members {
+                let modelled = modelled.get(&member_name(&member.name));
+                let modelled = modelled.map(|id| model.member(id, member));
+                let modelled = modelled.unwrap_or_else(|| "no such member".to_owned());
+                differ(&member.name, lowered_member(member), modelled);
+            }
         }
     }
-    Ok(())
+    found
+}
+
+/// The kind of a definition, with what all of it is: names of members, values, the number of variants.
+fn lowered_kind(definition: &Definition) -> String {
+    match &definition.shape {
+        Shape::Struct(members) | Shape::Document(members) => {
+            let members = members.iter();
+            object(
+                members
+                    .map(|m| (member_name(&m.name), m.required))
+                    .collect(),
+            )
+        }
+        Shape::Enum(values) => {
+            let mut values: Vec<Value> = values.iter().map(|v| v.as_str().into()).collect();
+            nameable(&mut values);
+            let names = values.iter().filter_map(Value::as_str);
+            enumeration(names.map(|name| name.to_upper_camel_case()).collect())
+        }
+        Shape::Constant(value) => enumeration(vec![value.to_upper_camel_case()]),
+        Shape::Union(variants) => format!("{} variants", variants.len()),
+        Shape::StringOrInteger => "2 variants".to_owned(),
+        Shape::Alias(value) => lowered_type(value),
+    }
+}
+
+fn object(mut members: Vec<(String, bool)>) -> String {
+    members.sort();
+    let members = members.iter().map(|(name, required)| {
+        let mark = if *required { "" } else { "?" };
+        format!("{name}{mark}")
+    });
+    format!(
+        "an object with {{{}}}",
+        members.collect::<Vec<_>>().join(", ")
+    )
+}
+
+/// A union of so many types: those that a type cannot show apart are one.
+fn union(types: BTreeSet<String>) -> String {
+    format!("{} variants", types.len())
+}
+
+fn has_member(definition: &Definition, name: &str) -> bool {
+    match &definition.shape {
+        Shape::Struct(members) | Shape::Document(members) => members.iter().any(|m| m.name == name),
+        _ => false,
+    }
+}
+
+fn enumeration(names: Vec<String>) -> String {
+    format!("the values {}", names.join(" | "))
+}
+
+/// The type of a member; null and absence are one thing to typify.
+fn lowered_member(member: &Member) -> String {
+    match &member.value {
+        MemberValue::Type(ir::Type::Nullable(inner)) if !member.required => lowered_type(inner),
+        MemberValue::Type(value) => lowered_type(value),
+        MemberValue::ConstString(_) => "string".to_owned(),
+        MemberValue::ConstInteger(_) => "integer".to_owned(),
+    }
+}
+
+fn lowered_type(value: &ir::Type) -> String {
+    match value {
+        ir::Type::Json => "any JSON".to_owned(),
+        ir::Type::JsonObject => "map of any JSON".to_owned(),
+        ir::Type::String(_) => "string".to_owned(),
+        ir::Type::Boolean => "boolean".to_owned(),
+        ir::Type::Integer(_) => "integer".to_owned(),
+        ir::Type::Number(_) => "number".to_owned(),
+        ir::Type::Ref { name } => name.to_upper_camel_case(),
+        ir::Type::Array { items, .. } => format!("array of {}", lowered_type(items)),
+        ir::Type::Map(values) => format!("map of {}", lowered_type(values)),
+        ir::Type::Nullable(inner) => format!("{} or null", lowered_type(inner)),
+    }
+}
+
+/// typify's model of a schema, in the words of this file.
+struct Model<'s> {
+    space: &'s TypeSpace,
+    /// The names that typify gives to the definitions. It names what has no name in the schema as well.
+    names: BTreeSet<String>,
+}
+
+impl Model<'_> {
+    fn kind(&self, modelled: &Type<'_>, definition: &Definition) -> String {
+        match modelled.details() {
+            TypeDetails::Struct(fields) => {
+                let fields: Vec<_> = fields.properties_info().collect();
+                let is_subtype = |name: &str| name.starts_with("subtype_");
+                // A union whose variants may hold at once: typify reads each of them that fits.
+                if !fields.is_empty() && fields.iter().all(|info| is_subtype(info.name)) {
+                    let types = fields.iter().map(|info| self.type_words(&info.type_id));
+                    return union(types.collect());
+                }
+                // typify keeps unknown members in a field, which is no member unless the schema has one of that name.
+                let has_extra = has_member(definition, "extra");
+                let members = fields
+                    .iter()
+                    .map(|info| (bare(info.name).to_owned(), info.required));
+                object(
+                    members
+                        .filter(|(name, _)| has_extra || name != "extra")
+                        .collect(),
+                )
+            }
+            TypeDetails::Enum(variants) => {
+                let is_simple = |(_, variant): (&str, TypeEnumVariant<'_>)| {
+                    matches!(variant, TypeEnumVariant::Simple)
+                };
+                if variants.variants().all(is_simple) {
+                    let names = variants.variants().map(|(name, _)| name.to_owned());
+                    return enumeration(names.collect());
+                }
+                union(self.variants(&variants))
+            }
+            TypeDetails::Newtype(newtype) => self.type_words(&newtype.inner()),
+            details => self.plain(details),
+        }
+    }
+
+    /// The types of the variants of a union; a list of types is a union of its own to typify.
+    fn variants(&self, union: &TypeEnum<'_>) -> BTreeSet<String> {
+        let mut types = BTreeSet::new();
+        for (name, variant) in union.variants() {
+            let TypeEnumVariant::Tuple(held) = variant else {
+                types.insert(format!("the variant {name}"));
+                continue;
+            };
+            for id in &held {
+                match self.space.get_type(id) {
+                    Ok(found) if !self.names.contains(&found.name()) => match found.details() {
+                        TypeDetails::Enum(inner) => types.extend(self.variants(&inner)),
+                        _ => _ = types.insert(self.type_words(id)),
+                    },
+                    _ => _ = types.insert(self.type_words(id)),
+                }
+            }
+        }
+        types
+    }
+
+    fn member(&self, id: &TypeId, member: &Member) -> String {
+        let modelled = self.type_words(id);
+        match modelled.strip_suffix(" or null") {
+            Some(inner) if !member.required => inner.to_owned(),
+            _ => modelled,
+        }
+    }
+
+    fn type_words(&self, id: &TypeId) -> String {
+        let Ok(found) = self.space.get_type(id) else {
+            return "nothing".to_owned();
+        };
+        match found.details() {
+            TypeDetails::Newtype(newtype) => {
+                let inner = self.space.get_type(&newtype.inner());
+                let is_open = inner.is_ok_and(|inner| match inner.details() {
+                    TypeDetails::Builtin(name) => builtin(name) == "any JSON",
+                    _ => false,
+                });
+                // A definition of which nothing is said is any JSON, wherever it is used.
+                if self.names.contains(&found.name()) && !is_open {
+                    found.name()
+                } else {
+                    self.type_words(&newtype.inner())
+                }
+            }
+            TypeDetails::Struct(_) | TypeDetails::Enum(_) => found.name(),
+            details => self.plain(details),
+        }
+    }
+
+    /// A type without a name of its own.
+    fn plain(&self, details: TypeDetails<'_>) -> String {
+        match details {
+            TypeDetails::Option(inner) => format!("{} or null", self.type_words(&inner)),
+            TypeDetails::Box(inner) => self.type_words(&inner),
+            TypeDetails::Vec(items) | TypeDetails::Set(items) | TypeDetails::Array(items, _) => {
+                format!("array of {}", self.type_words(&items))
+            }
+            TypeDetails::Map(_, values) => format!("map of {}", self.type_words(&values)),
+            TypeDetails::String => "string".to_owned(),
+            TypeDetails::Unit => "null".to_owned(),
+            TypeDetails::Builtin(name) => builtin(name).to_owned(),
+            TypeDetails::Tuple(_)
+            | TypeDetails::Struct(_)
+            | TypeDetails::Enum(_)
+            | TypeDetails::Newtype(_) => "another kind of type".to_owned(),
+        }
+    }
+}
+
+fn builtin(name: &str) -> &str {
+    match name.trim_start_matches(':') {
+        "bool" => "boolean",
+        "f32" | "f64" => "number",
+        "serde_json::Value" => "any JSON",
+        // Strings of some formats have types of other crates.
+        name if ["chrono::", "uuid::", "std::net::"]
+            .iter()
+            .any(|other| name.starts_with(other)) =>
+        {
+            "string"
+        }
+        name if name.starts_with("std::num::NonZero") => "integer",
+        name if name.trim_start_matches(['i', 'u']).parse::<u8>().is_ok() => "integer",
+        name => name,
+    }
+}
+
+/// The name of a field without what typify adds where it is a keyword.
+fn bare(field: &str) -> &str {
+    field.trim_start_matches("r#").trim_end_matches('_')
+}
+
+/// The name that typify gives to a member.
+fn member_name(name: &str) -> String {
+    name.replace('$', "").to_snake_case()
 }
 
 /// typify changes the case of names; two definitions must stay two.
@@ -72,34 +367,6 @@ fn check_names(schema: &Schema) -> Result<()> {
         }
     }
     Ok(())
-}
-
-fn fields(members: &serde_json::Map<String, Value>, required: &Value) -> BTreeMap<String, bool> {
-    let is_required = |name: &str| {
-        required
-            .as_array()
-            .is_some_and(|all| all.iter().any(|n| n == name))
-    };
-    members
-        .keys()
-        .map(|name| (field(name), is_required(name)))
-        .collect()
-}
-
-/// The name of a field without what typify adds where it is a keyword.
-fn bare(field: &str) -> &str {
-    field.trim_start_matches("r#").trim_end_matches('_')
-}
-
-/// The name that typify gives to a field.
-fn field(name: &str) -> String {
-    use heck::ToSnakeCase;
-    name.replace('$', "").to_snake_case()
-}
-
-fn disagree(schema: &Schema, name: &str, problem: String) -> crate::Error {
-    let remedy = "look at the definition; if it is right, teach the passes before typify about it";
-    schema.error(&schema.pointer(name), problem, remedy)
 }
 
 /// Runs typify. It panics on some inputs that it does not support; that is an error like others.
@@ -147,6 +414,10 @@ fn rewrite_references(at: &mut Value, prefix: &str) {
     match at {
         Value::Object(object) => {
             object.remove("x-document");
+            // typify does not look at a constant for its type.
+            if object.get("const").is_some_and(Value::is_string) && !object.contains_key("type") {
+                object.insert("type".to_owned(), "string".into());
+            }
             if let Some(Value::Array(values)) = object.get_mut("enum") {
                 nameable(values);
             }
@@ -163,5 +434,78 @@ fn rewrite_references(at: &mut Value, prefix: &str) {
             .iter_mut()
             .for_each(|item| rewrite_references(item, prefix)),
         _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::notice::Notices;
+    use crate::passes::{keywords, lift, lower, normalise};
+
+    fn disagreements_of(revision: &str) -> Vec<Disagreement> {
+        let folder = format!("{}/../schema", env!("CARGO_MANIFEST_DIR"));
+        let read = |name: &str| std::fs::read_to_string(format!("{folder}/{name}")).expect(name);
+        let (errata, names) = (read("errata.toml"), read("names.toml"));
+        let tables = crate::Tables {
+            errata: &errata,
+            names: &names,
+        };
+        let all = crate::revisions(&read("revisions.toml")).expect("the list can be read");
+        let listed = all
+            .iter()
+            .find(|listed| listed.id == revision)
+            .expect("it is listed");
+        let bytes = read(&format!("{revision}/schema.json"));
+        let mut schema = crate::input::read(listed, bytes.as_bytes(), tables).expect("it is known");
+        let mut notices = Notices::default();
+        let names = crate::input::names::names(tables.names).expect("names can be read");
+        keywords::check(&schema, &mut notices).expect("keywords are known");
+        normalise::normalise(&mut schema, &mut notices).expect("it has a form");
+        let lifted = lift::lift(&mut schema, &names, &mut notices).expect("everything has a name");
+        let ir = lower::build(&schema, &lifted, &mut notices).expect("it has types");
+        let space = space(&schema).expect("typify can model it");
+        disagreements(&schema, &ir, &space)
+    }
+
+    fn all_disagreements() -> Vec<Disagreement> {
+        let text = std::fs::read_to_string(format!(
+            "{}/../schema/revisions.toml",
+            env!("CARGO_MANIFEST_DIR")
+        ));
+        let listed = crate::revisions(&text.expect("the list is there")).expect("it can be read");
+        listed
+            .iter()
+            .flat_map(|revision| disagreements_of(&revision.id))
+            .collect()
+    }
+
+    #[test]
+    fn disagreements_have_a_reason() {
+        let unexplained: BTreeSet<String> = all_disagreements()
+            .iter()
+            .filter(|found| found.exception().is_none())
+            .map(|found| {
+                format!(
+                    "{} {}: {} / {}",
+                    found.definition, found.member, found.lowered, found.modelled
+                )
+            })
+            .collect();
+        assert!(unexplained.is_empty(), "{unexplained:#?}");
+    }
+
+    #[test]
+    fn exceptions_are_needed() {
+        let found = all_disagreements();
+        for row in EXCEPTIONS {
+            assert!(!row.reason.is_empty());
+            assert!(
+                found.iter().any(|found| row.allows(found)),
+                "{} / {}",
+                row.lowered,
+                row.modelled
+            );
+        }
     }
 }
