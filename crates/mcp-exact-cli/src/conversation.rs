@@ -286,6 +286,32 @@ impl Conversation {
     }
 
     /// Checks a message against the schema. What nobody negotiated yet is checked as an envelope.
+    /// Returns the revision of a request or notification: the one that is asked for, that it names, or that is negotiated.
+    fn revision_of(&self, from: Direction, method: &str, params: &Value) -> Option<&'static str> {
+        let named = match from {
+            Direction::Client => self.named_revision(method, params),
+            Direction::Server => None,
+        };
+        self.pinned
+            .or(named)
+            .or(self.negotiated)
+            .or_else(|| self.asked())
+    }
+
+    /// Returns how a request or notification breaks its schema.
+    fn call_schema(
+        &self,
+        from: Direction,
+        revision: Option<&'static str>,
+        text: &str,
+    ) -> Vec<Breach> {
+        let known = Known {
+            direction: Some(from),
+            answered: None,
+        };
+        self.schema(revision, known, text)
+    }
+
     fn schema(&self, revision: Option<&'static str>, known: Known<'_>, text: &str) -> Vec<Breach> {
         let Some(entry) = self.entry(revision) else {
             return Vec::new();
@@ -326,20 +352,8 @@ impl Conversation {
         id: &Value,
     ) -> Observed {
         let params = object.get("params").unwrap_or(&Value::Null);
-        let named = match from {
-            Direction::Client => self.named_revision(method, params),
-            Direction::Server => None,
-        };
-        let revision = self
-            .pinned
-            .or(named)
-            .or(self.negotiated)
-            .or_else(|| self.asked());
-        let known = Known {
-            direction: Some(from),
-            answered: None,
-        };
-        let mut breaches = self.schema(revision, known, text);
+        let revision = self.revision_of(from, method, params);
+        let mut breaches = self.call_schema(from, revision, text);
         let spec = revision.and_then(mcp_exact_revisions::find);
         if from == Direction::Server {
             breaches.extend(self.server_request(spec, method));
@@ -417,20 +431,8 @@ impl Conversation {
         method: &str,
     ) -> Observed {
         let params = object.get("params").unwrap_or(&Value::Null);
-        let named = match from {
-            Direction::Client => self.named_revision(method, params),
-            Direction::Server => None,
-        };
-        let revision = self
-            .pinned
-            .or(named)
-            .or(self.negotiated)
-            .or_else(|| self.asked());
-        let known = Known {
-            direction: Some(from),
-            answered: None,
-        };
-        let mut breaches = self.schema(revision, known, text);
+        let revision = self.revision_of(from, method, params);
+        let mut breaches = self.call_schema(from, revision, text);
         let spec = revision.and_then(mcp_exact_revisions::find);
         let is_stateless = spec.is_some_and(|spec| spec.lifecycle() == Lifecycle::Discover);
         match method {
