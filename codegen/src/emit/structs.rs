@@ -49,7 +49,7 @@ pub fn emit_document(cx: &Context<'_>, definition: &Definition, members: &[Membe
     let view = Definition {
         name: format!("{}View", definition.name),
         description: Some(format!(
-            "The members of [`{}`] that the protocol's schema speaks of.",
+            "The members of {{@link {}}} that the protocol's schema speaks of.",
             definition.name
         )),
         ..definition.clone()

@@ -180,7 +180,7 @@ impl Tool {
 /// A JSON Schema document: kept as the text that arrived, with a typed view on demand.
 pub type ToolInputSchema = Document<ToolInputSchemaView>;
 
-/// The members of \[`ToolInputSchema`] that the protocol's schema speaks of.
+/// The members of [`ToolInputSchema`] that the protocol's schema speaks of.
 ///
 /// Anonymous in the schema, at `/definitions/Tool/properties/inputSchema`.
 #[derive(Debug, Clone, PartialEq, Eq)]

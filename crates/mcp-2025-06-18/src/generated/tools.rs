@@ -269,7 +269,7 @@ impl Default for ToolAnnotations {
 /// A JSON Schema document: kept as the text that arrived, with a typed view on demand.
 pub type ToolInputSchema = Document<ToolInputSchemaView>;
 
-/// The members of \[`ToolInputSchema`] that the protocol's schema speaks of.
+/// The members of [`ToolInputSchema`] that the protocol's schema speaks of.
 ///
 /// Anonymous in the schema, at `/definitions/Tool/properties/inputSchema`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -334,7 +334,7 @@ impl Default for ToolListChangedNotification {
 /// A JSON Schema document: kept as the text that arrived, with a typed view on demand.
 pub type ToolOutputSchema = Document<ToolOutputSchemaView>;
 
-/// The members of \[`ToolOutputSchema`] that the protocol's schema speaks of.
+/// The members of [`ToolOutputSchema`] that the protocol's schema speaks of.
 ///
 /// Anonymous in the schema, at `/definitions/Tool/properties/outputSchema`.
 #[derive(Debug, Clone, PartialEq, Eq)]

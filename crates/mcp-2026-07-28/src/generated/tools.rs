@@ -483,7 +483,7 @@ impl ToolChoiceMode {
 /// A JSON Schema document: kept as the text that arrived, with a typed view on demand.
 pub type ToolInputSchema = Document<ToolInputSchemaView>;
 
-/// The members of \[`ToolInputSchema`] that the protocol's schema speaks of.
+/// The members of [`ToolInputSchema`] that the protocol's schema speaks of.
 ///
 /// Anonymous in the schema, at `/$defs/Tool/properties/inputSchema`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -549,7 +549,7 @@ impl Default for ToolListChangedNotification {
 /// A JSON Schema document: kept as the text that arrived, with a typed view on demand.
 pub type ToolOutputSchema = Document<ToolOutputSchemaView>;
 
-/// The members of \[`ToolOutputSchema`] that the protocol's schema speaks of.
+/// The members of [`ToolOutputSchema`] that the protocol's schema speaks of.
 ///
 /// Anonymous in the schema, at `/$defs/Tool/properties/outputSchema`.
 #[derive(Debug, Clone, PartialEq, Eq)]

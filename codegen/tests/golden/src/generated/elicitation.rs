@@ -10,7 +10,7 @@ use super::*;
 /// A JSON Schema document: kept as the text that arrived, with a typed view on demand.
 pub type EverythingInputSchema = Document<EverythingInputSchemaView>;
 
-/// The members of \[`EverythingInputSchema`] that the protocol's schema speaks of.
+/// The members of [`EverythingInputSchema`] that the protocol's schema speaks of.
 ///
 /// Anonymous in the schema, at `/definitions/Everything/properties/inputSchema`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,7 +46,7 @@ impl Default for EverythingInputSchemaView {
 /// A JSON Schema document: kept as the text that arrived, with a typed view on demand.
 pub type MaybeLinkSettingsSchema = Document<MaybeLinkSettingsSchemaView>;
 
-/// The members of \[`MaybeLinkSettingsSchema`] that the protocol's schema speaks of.
+/// The members of [`MaybeLinkSettingsSchema`] that the protocol's schema speaks of.
 ///
 /// Anonymous in the schema, at `/definitions/MaybeLink/properties/settingsSchema`.
 #[derive(Debug, Clone, PartialEq, Eq)]
