@@ -48,6 +48,16 @@ fn snapshot(tree: &TempDir) -> BTreeMap<PathBuf, Vec<u8>> {
 }
 
 fn add_bytes(tree: &TempDir, revision: &str, bytes: &[u8]) -> Result<(), String> {
+    add_to(tree, revision, None, bytes)
+}
+
+/// Adds a revision, or an extension of the revision `extends`.
+fn add_to(
+    tree: &TempDir,
+    revision: &str,
+    extends: Option<&str>,
+    bytes: &[u8],
+) -> Result<(), String> {
     let input = tempfile::tempdir().expect("a temporary directory");
     let file = input.path().join("schema.json");
     fs::write(&file, bytes).expect("a file");
@@ -56,8 +66,8 @@ fn add_bytes(tree: &TempDir, revision: &str, bytes: &[u8]) -> Result<(), String>
         from: file.display().to_string(),
         status: Status::Draft,
         source: None,
-        extends: None,
-        repository: None,
+        extends: extends.map(str::to_owned),
+        repository: extends.map(|_| "https://example.com/ext-echo".to_owned()),
         licence: "MIT".to_owned(),
     };
     add::add(tree.path(), &arguments).map_err(|error| format!("{error:#}"))
@@ -244,4 +254,45 @@ fn a_revision_that_is_there_is_not_replaced() {
     let error = add_bytes(&tree, OFFICIAL, &other).expect_err("it is there");
     assert!(error.contains("schema remove 2025-06-18"), "{error}");
     assert_eq!(snapshot(&tree), before);
+}
+
+/// An extension with one definition, and its schema.
+fn extension(definition: Value) -> Vec<u8> {
+    let schema = json!({
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "definitions": {"Echo": definition}
+    });
+    schema.to_string().into_bytes()
+}
+
+#[test]
+fn an_extension_that_cannot_be_added() {
+    let refers = |to: &str| {
+        let reference = format!("#/definitions/{to}");
+        extension(json!({"type": "object", "properties": {"of": {"$ref": reference}}}))
+    };
+    let odd = extension(json!({"type": "string", "not": {"const": "a"}}));
+    for (id, extends, bytes, words) in [
+        (
+            "echo",
+            OFFICIAL,
+            refers("Tool"),
+            "call an extension ext-<name>",
+        ),
+        ("ext-echo", "2099-01-01", refers("Tool"), "2099-01-01"),
+        (
+            "ext-echo",
+            OFFICIAL,
+            refers("Nowhere"),
+            "/definitions/Echo/properties/of/$ref",
+        ),
+        ("ext-echo", OFFICIAL, odd, "/definitions/Echo/not"),
+        ("ext-echo", OFFICIAL, b"{".to_vec(), "not JSON"),
+    ] {
+        let tree = tree();
+        let before = snapshot(&tree);
+        let error = add_to(&tree, id, Some(extends), &bytes).expect_err("it cannot be added");
+        assert!(error.contains(words), "{words:?} is not in: {error}");
+        assert_eq!(snapshot(&tree), before, "{error}");
+    }
 }
