@@ -149,6 +149,13 @@ pub struct Text {
 }
 
 impl Text {
+    /// Strings of a format.
+    pub fn of_format(format: &str) -> Self {
+        Self {
+            format: Some(format.to_owned()),
+        }
+    }
+
     /// Returns true if every string is one.
     pub fn takes_all(&self) -> bool {
         *self == Self::default()

@@ -219,9 +219,7 @@ fn null_is_one_value_more() {
 
 #[test]
 fn bounds_and_formats_are_wider_or_narrower_too() {
-    let uri = Type::String(Text {
-        format: Some("uri".into()),
-    });
+    let uri = Type::String(Text::of_format("uri"));
     let lines = objects(
         vec![
             has("a", integer(Some(0), None)),

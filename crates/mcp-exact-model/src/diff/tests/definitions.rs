@@ -5,9 +5,7 @@ use super::*;
 #[test]
 fn a_similar_name_with_the_same_discriminant_is_a_rename() {
     let reference = |format: &str| {
-        let uri = Type::String(Text {
-            format: Some(format.into()),
-        });
+        let uri = Type::String(Text::of_format(format));
         Shape::Struct(vec![constant("type", "ref/resource"), has("uri", uri)])
     };
     let diff = compare(
