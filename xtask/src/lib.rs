@@ -2,7 +2,6 @@
 //! What is generated, and how, is decided in the `codegen` library; nothing here looks into a schema.
 
 #![warn(clippy::match_bool, clippy::too_many_lines)]
-
 // Printing is what a task runner is for.
 #![allow(clippy::print_stdout)]
 

@@ -78,12 +78,13 @@ pub fn decode_call<D: Direction>(
         None => {}
     }
     text.push_str(",\"method\":");
-    match method
+    if method
         .bytes()
         .all(|b| b.is_ascii_graphic() && !matches!(b, b'"' | b'\\'))
     {
-        true => text.extend(["\"", method, "\""]),
-        false => text.push_str(&to_string(method)),
+        text.extend(["\"", method, "\""])
+    } else {
+        text.push_str(&to_string(method))
     }
     if !params.is_empty() {
         text.push_str(",\"params\":");
