@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::ir::{Ir, MemberValue, Shape, Type};
+use crate::ir::Ir;
 
 /// How a row of the table knows a name.
 enum Word {
@@ -133,7 +133,7 @@ pub fn topics(ir: &Ir) -> BTreeMap<&str, &'static str> {
         let mut users: BTreeMap<&str, BTreeSet<&'static str>> = BTreeMap::new();
         for definition in &ir.definitions {
             if let Some(topic) = topics.get(definition.name.as_str()) {
-                for used in uses(&definition.shape) {
+                for used in definition.shape.references() {
                     users.entry(used).or_default().insert(topic);
                 }
             }
@@ -152,30 +152,4 @@ pub fn topics(ir: &Ir) -> BTreeMap<&str, &'static str> {
         topics.entry(&definition.name).or_insert(COMMON);
     }
     topics
-}
-
-/// The definitions that a shape names.
-fn uses(shape: &Shape) -> Vec<&str> {
-    let types: Vec<&Type> = match shape {
-        Shape::Struct(members) | Shape::Document(members) => members
-            .iter()
-            .filter_map(|member| match &member.value {
-                MemberValue::Type(value) => Some(value),
-                _ => None,
-            })
-            .collect(),
-        Shape::Union(union) => union.iter().collect(),
-        Shape::Alias(value) => vec![value],
-        Shape::Enum(_) | Shape::Constant(_) | Shape::StringOrInteger => Vec::new(),
-    };
-    types.into_iter().filter_map(named).collect()
-}
-
-fn named(value: &Type) -> Option<&str> {
-    match value {
-        Type::Ref { name, .. } => Some(name),
-        Type::Array { items, .. } => named(items),
-        Type::Map(inner) | Type::Nullable(inner) => named(inner),
-        _ => None,
-    }
 }

@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::input::extension::Joined;
 use crate::input::names::Name;
 use crate::input::schema::Schema;
-use crate::ir::{Definition, Ir, Member, MemberValue, RustIr, Shape, Type};
+use crate::ir::{Definition, Ir, Member, RustIr, Shape};
 
 /// Names of what is anonymous in the revision: it is called as it is there.
 pub fn inherited_names(joined: &Joined, core: &Ir) -> Vec<Name> {
@@ -105,7 +105,12 @@ fn equal(ir: &Ir, core: &Ir) -> BTreeSet<String> {
     };
     let candidates = ir.definitions.iter().filter(same);
     let mut uses: BTreeMap<&str, Vec<&str>> = candidates
-        .map(|definition| (definition.name.as_str(), named(&definition.shape)))
+        .map(|definition| {
+            (
+                definition.name.as_str(),
+                definition.shape.references().collect(),
+            )
+        })
         .collect();
     loop {
         let differs = |names: &Vec<&str>| names.iter().any(|name| !uses.contains_key(name));
@@ -141,39 +146,8 @@ fn reachable(ir: &Ir, from: &[String]) -> BTreeSet<String> {
         if found.insert(name.to_owned())
             && let Some(definition) = ir.get(name)
         {
-            next.extend(named(&definition.shape));
+            next.extend(definition.shape.references());
         }
     }
     found
-}
-
-/// The definitions that a shape names.
-fn named(shape: &Shape) -> Vec<&str> {
-    let types: Vec<&Type> = match shape {
-        Shape::Struct(members) | Shape::Document(members) => members
-            .iter()
-            .filter_map(|member| match &member.value {
-                MemberValue::Type(value) => Some(value),
-                _ => None,
-            })
-            .collect(),
-        Shape::Union(union) => union.iter().collect(),
-        Shape::Alias(value) => vec![value],
-        Shape::Enum(_) | Shape::Constant(_) | Shape::StringOrInteger => Vec::new(),
-    };
-    types.into_iter().filter_map(reference).collect()
-}
-
-fn reference(value: &Type) -> Option<&str> {
-    match value {
-        Type::Ref { name, .. } => Some(name),
-        Type::Array { items, .. } => reference(items),
-        Type::Map(inner) | Type::Nullable(inner) => reference(inner),
-        Type::Json
-        | Type::JsonObject
-        | Type::String(_)
-        | Type::Boolean
-        | Type::Integer(_)
-        | Type::Number(_) => None,
-    }
 }

@@ -15,7 +15,7 @@ use crate::ir::{Definition, Ir, Member, MemberValue, Shape, Type};
 /// At the first such name.
 pub fn check_aliases(schema: &Schema, ir: &Ir) -> Result<()> {
     let next = |name: &str| match ir.get(name).map(|definition| &definition.shape) {
-        Some(Shape::Alias(value)) => named(value).into_iter().collect(),
+        Some(Shape::Alias(value)) => value.reference().into_iter().collect(),
         _ => Vec::new(),
     };
     let Some(cycle) = cycle(ir, next) else {
@@ -115,16 +115,6 @@ fn held(value: &Type) -> Option<&str> {
     match value {
         Type::Ref { name } => Some(name),
         Type::Nullable(inner) => held(inner),
-        _ => None,
-    }
-}
-
-/// The definition that the name of a type has in it.
-fn named(value: &Type) -> Option<&str> {
-    match value {
-        Type::Ref { name, .. } => Some(name),
-        Type::Array { items, .. } => named(items),
-        Type::Map(inner) | Type::Nullable(inner) => named(inner),
         _ => None,
     }
 }

@@ -121,9 +121,43 @@ pub enum Type {
     Nullable(Box<Type>),
 }
 
+impl Shape {
+    /// Returns the types of members, variants, or of what it is another name for.
+    pub fn types(&self) -> Vec<&Type> {
+        match self {
+            Self::Struct(members) | Self::Document(members) => members
+                .iter()
+                .filter_map(|member| match &member.value {
+                    MemberValue::Type(value) => Some(value),
+                    _ => None,
+                })
+                .collect(),
+            Self::Union(variants) => variants.iter().collect(),
+            Self::Alias(value) => vec![value],
+            Self::Enum(_) | Self::Constant(_) | Self::StringOrInteger => Vec::new(),
+        }
+    }
+
+    /// Returns the names of the definitions that it refers to.
+    pub fn references(&self) -> impl Iterator<Item = &str> {
+        self.types().into_iter().filter_map(Type::reference)
+    }
+}
+
 impl Type {
     /// Any string.
     pub const TEXT: Self = Self::String(Text { format: None });
+
+    /// Returns the name of the definition that it is, or that its items, members or values other than null are.
+    pub fn reference(&self) -> Option<&str> {
+        match self {
+            Self::Ref { name } => Some(name),
+            Self::Array { items: inner, .. } | Self::Map(inner) | Self::Nullable(inner) => {
+                inner.reference()
+            }
+            _ => None,
+        }
+    }
 
     /// Returns the name of the definition, or of the kind of JSON value.
     pub fn label(&self) -> &str {

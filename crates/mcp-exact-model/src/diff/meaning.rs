@@ -3,8 +3,8 @@
 //! Takes two types; gives the meaning by the rule of [`Meaning`]. Types that are paired are the same here: what changed
 //! inside them is told where they are defined.
 
-use super::Meaning;
-use super::compare::{Context, added_meaning, definition, members, named, resolve};
+use super::change::Meaning;
+use super::context::{Context, added_meaning, definition, members, named, resolve};
 use crate::ir::{Bounds, Ir, Shape, Type};
 
 impl<'i> Context<'i> {

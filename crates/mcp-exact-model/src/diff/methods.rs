@@ -5,10 +5,10 @@
 
 use std::collections::BTreeMap;
 
-use super::compare::is_by_sender;
-use super::{
+use super::change::{
     DefinitionDiff, Directions, Meaning, MethodChange, MethodChangeKind, MethodDiff, Status,
 };
+use super::context::is_by_sender;
 use crate::ir::{Ir, Method, Type};
 
 /// A method, with all definitions that carry it put together.

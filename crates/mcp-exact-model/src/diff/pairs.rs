@@ -107,36 +107,10 @@ fn still_used(a: &Ir, b: &Ir, name: &str) -> bool {
 
 /// The definitions that refer to `name`.
 pub fn users<'i>(ir: &'i Ir, name: &str) -> BTreeSet<&'i str> {
-    let using = ir.definitions.iter().filter(|definition| {
-        types(&definition.shape)
-            .into_iter()
-            .any(|value| refers(value, name))
-    });
+    let refers =
+        |definition: &&Definition| definition.shape.references().any(|found| found == name);
+    let using = ir.definitions.iter().filter(refers);
     using.map(|definition| definition.name.as_str()).collect()
-}
-
-fn types(shape: &Shape) -> Vec<&Type> {
-    match shape {
-        Shape::Struct(members) | Shape::Document(members) => members
-            .iter()
-            .filter_map(|member| match &member.value {
-                MemberValue::Type(value) => Some(value),
-                _ => None,
-            })
-            .collect(),
-        Shape::Union(variants) => variants.iter().collect(),
-        Shape::Alias(value) => vec![value],
-        Shape::Enum(_) | Shape::Constant(_) | Shape::StringOrInteger => Vec::new(),
-    }
-}
-
-fn refers(value: &Type, name: &str) -> bool {
-    match value {
-        Type::Ref { name: found, .. } => found == name,
-        Type::Array { items, .. } => refers(items, name),
-        Type::Map(value) | Type::Nullable(value) => refers(value, name),
-        _ => false,
-    }
 }
 
 /// How much two definitions look like one that was renamed, in per mille; nothing when they do not.

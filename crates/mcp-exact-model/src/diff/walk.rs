@@ -5,9 +5,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::compare::{Context, Found, Pair};
+use super::change::{Change, ChangeKind, DefinitionDiff, Diff, Meaning, Note, Rewording, Status};
+use super::context::{Context, Found, Pair};
+use super::methods;
 use super::pairs::{Pairs, users};
-use super::{Change, ChangeKind, DefinitionDiff, Diff, Meaning, Note, Rewording, Status, methods};
 use crate::ir::{Definition, Ir};
 use crate::wording::outline;
 

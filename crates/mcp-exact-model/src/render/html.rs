@@ -4,84 +4,24 @@
 //! with. Without scripts all details are open.
 
 mod advice;
+mod options;
 mod reach;
 mod rows;
-
-use std::collections::BTreeMap;
 
 use minijinja::{AutoEscape, Environment, context};
 use serde::Serialize;
 
-use crate::diff::{Diff, Meaning, diff};
+use crate::diff::{Diff, diff};
 use crate::ir::Ir;
-use crate::render::{note_words, totals};
+use crate::render::words::{note_words, totals};
+use options::{CONSEQUENCES, Consequence};
+
+pub use options::{PageOptions, SchemaSource};
 
 const PAGE: &str = include_str!("html/page.html");
 const MATRIX: &str = include_str!("html/matrix.html");
 const STYLE: &str = include_str!("html/page.css");
 const SCRIPT: &str = include_str!("html/page.js");
-
-/// What a page says of itself and where it leads.
-#[derive(Debug, Clone, Default)]
-pub struct PageOptions {
-    /// The program that wrote the page, with its version.
-    pub generator: String,
-    /// The day on which it was written, such as `2026-11-22`; empty for pages that have to be the same every day.
-    pub date: String,
-    /// Schema files, by revision.
-    pub sources: BTreeMap<String, SchemaSource>,
-}
-
-/// Where the definitions of a revision are written down.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, serde::Deserialize)]
-pub struct SchemaSource {
-    /// Address of the schema file.
-    pub url: String,
-    /// Line of each definition in it.
-    pub lines: BTreeMap<String, usize>,
-}
-
-/// Consequence of a change, as legend, cells and badges show it: one class, hence one colour, for each.
-#[derive(Debug, Clone, Serialize)]
-struct Consequence {
-    class: &'static str,
-    name: &'static str,
-    words: &'static str,
-}
-
-const CONSEQUENCES: [Meaning; 5] = [
-    Meaning::BreaksBoth,
-    Meaning::BreaksWriting,
-    Meaning::BreaksReading,
-    Meaning::Additive,
-    Meaning::Neutral,
-];
-
-impl Consequence {
-    fn of(meaning: Meaning) -> Self {
-        let (class, words) = match meaning {
-            Meaning::Neutral => ("neutral", "the same is sent as before"),
-            Meaning::Additive => (
-                "additive",
-                "something new can be sent, and nobody has to know it",
-            ),
-            Meaning::BreaksReading => (
-                "reading",
-                "the newer side sends what the older one does not understand",
-            ),
-            Meaning::BreaksWriting => (
-                "writing",
-                "what was right to send is wrong now, or has no effect",
-            ),
-            Meaning::BreaksBoth => ("both", "both of the above"),
-        };
-        Self {
-            class,
-            name: meaning.words(),
-            words,
-        }
-    }
-}
 
 #[derive(Serialize)]
 struct Revision<'i> {

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use crate::diff::{DefinitionDiff, Diff, MethodDiff, Rewording, Status};
-use crate::render::{
+use crate::render::words::{
     Line, ORDER, kind_of_message, method_words, note_words, of_status, own_lines, repeated,
     status_heading, totals,
 };

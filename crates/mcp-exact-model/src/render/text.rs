@@ -1,7 +1,7 @@
 //! Differences as text for a terminal.
 
 use crate::diff::{DefinitionDiff, Diff, Meaning, MethodDiff, Status};
-use crate::render::{
+use crate::render::words::{
     Line, ORDER, Sign, kind_of_message, method_words, note_words, of_status, own_lines, repeated,
     status_heading, totals,
 };

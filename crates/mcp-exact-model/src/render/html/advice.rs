@@ -7,11 +7,11 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 
-use super::Consequence;
+use super::options::Consequence;
 use super::reach::{params, reachable, results};
 use crate::diff::{Diff, Directions, Meaning, Status, diff, merged};
 use crate::ir::Ir;
-use crate::render::{lines, method_words};
+use crate::render::words::{lines, method_words};
 
 /// Advice for one pair of revisions.
 #[derive(Debug, Serialize)]

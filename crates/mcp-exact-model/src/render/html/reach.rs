@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::diff::is_by_sender;
-use crate::ir::{Definition, Ir, Member, MemberValue, Shape, Type};
+use crate::ir::{Ir, Type};
 
 /// Returns the definitions that these refer to, themselves included. Unions of all messages of a side are not followed: they
 /// contain everything.
@@ -15,7 +15,7 @@ pub fn reachable<'i>(ir: &'i Ir, from: impl IntoIterator<Item = &'i str>) -> BTr
             continue;
         };
         if found.insert(definition.name.as_str()) {
-            references(definition, &mut waiting);
+            waiting.extend(definition.shape.references());
         }
     }
     found
@@ -50,29 +50,4 @@ pub fn results<'i>(ir: &'i Ir, method: &str) -> Vec<&'i str> {
         .flat_map(|found| found.result.iter().chain(&found.outcomes))
         .map(String::as_str)
         .collect()
-}
-
-fn references<'i>(definition: &'i Definition, to: &mut Vec<&'i str>) {
-    let members = |members: &'i [Member], to: &mut Vec<&'i str>| {
-        for member in members {
-            if let MemberValue::Type(value) = &member.value {
-                reference(value, to);
-            }
-        }
-    };
-    match &definition.shape {
-        Shape::Struct(list) | Shape::Document(list) => members(list, to),
-        Shape::Union(union) => union.iter().for_each(|variant| reference(variant, to)),
-        Shape::Alias(value) => reference(value, to),
-        Shape::Enum(_) | Shape::Constant(_) | Shape::StringOrInteger => {}
-    }
-}
-
-fn reference<'i>(value: &'i Type, to: &mut Vec<&'i str>) {
-    match value {
-        Type::Ref { name, .. } => to.push(name),
-        Type::Array { items, .. } => reference(items, to),
-        Type::Map(inner) | Type::Nullable(inner) => reference(inner, to),
-        _ => {}
-    }
 }

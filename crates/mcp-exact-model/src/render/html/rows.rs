@@ -6,11 +6,11 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 
+use super::options::{CONSEQUENCES, Consequence, PageOptions};
 use super::reach::{carried, reachable};
-use super::{Consequence, PageOptions};
 use crate::diff::{DefinitionDiff, Diff, Directions, Meaning, Status, merged};
 use crate::ir::{Ir, MemberValue, Shape};
-use crate::render::{kind_of_message, lines, method_words, status_word};
+use crate::render::words::{kind_of_message, lines, method_words, status_word};
 use crate::wording::{member_text, outline, type_text};
 
 /// Row of the matrix.
@@ -170,7 +170,7 @@ fn removal(definition: &DefinitionDiff) -> Meaning {
 }
 
 fn meaning_of(lines: &[Line]) -> &'static str {
-    let order = super::CONSEQUENCES.map(|meaning| Consequence::of(meaning).class);
+    let order = CONSEQUENCES.map(|meaning| Consequence::of(meaning).class);
     let mut found: Vec<&str> = lines.iter().map(|line| line.consequence.class).collect();
     found.sort_by_key(|class| order.iter().position(|known| known == class));
     let (reads, writes) = (found.contains(&"reading"), found.contains(&"writing"));

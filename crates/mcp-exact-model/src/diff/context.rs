@@ -1,0 +1,140 @@
+//! What comparing needs everywhere: both revisions, what was found, and questions about types.
+
+use super::change::{Change, ChangeKind, Meaning};
+use super::pairs::Pairs;
+use crate::ir::{Definition, Ir, Member, Shape, Type};
+
+/// A definition of the older revision and one of the newer, by name.
+pub type Pair<'i> = (&'i str, &'i str);
+
+/// Both revisions and what is known of their definitions.
+pub struct Context<'i> {
+    pub a: &'i Ir,
+    pub b: &'i Ir,
+    pub pairs: Pairs<'i>,
+}
+
+/// What the comparison of a pair found.
+#[derive(Default)]
+pub struct Found<'i> {
+    /// Changes, with paths from the definition on.
+    pub changes: Vec<Change>,
+    /// Anonymous types at the same place.
+    pub inner: Vec<(String, Pair<'i>)>,
+    /// Descriptions that differ: path, before, after.
+    pub rewordings: Vec<(String, Option<String>, Option<String>)>,
+    /// Members of the envelope that came (`true`) or went.
+    pub envelope: Vec<(bool, String)>,
+    /// Whether the definition is a message of which the method is left open.
+    pub general: bool,
+}
+
+impl<'i> Found<'i> {
+    /// Adds a change.
+    pub fn change(&mut self, path: &str, kind: ChangeKind, meaning: Meaning) {
+        self.changes.push(Change {
+            path: path.into(),
+            kind,
+            meaning,
+            also: Vec::new(),
+        });
+    }
+
+    /// Adds a description that differs.
+    pub fn reworded(&mut self, path: &str, before: Option<&String>, after: Option<&String>) {
+        if before != after {
+            let texts = (before.cloned(), after.cloned());
+            self.rewordings.push((path.into(), texts.0, texts.1));
+        }
+    }
+}
+
+/// What it means that a member is new.
+pub fn added_meaning(member: &Member) -> Meaning {
+    if member.required {
+        Meaning::BreaksWriting
+    } else {
+        Meaning::Additive
+    }
+}
+
+/// What it means that a member is gone.
+pub fn removed_meaning(member: &Member) -> Meaning {
+    if member.required {
+        Meaning::BreaksBoth
+    } else {
+        Meaning::BreaksWriting
+    }
+}
+
+/// The unions of whole messages and results by who sends them.
+pub fn is_by_sender(name: &str) -> bool {
+    let what = name.strip_prefix("Client").or(name.strip_prefix("Server"));
+    matches!(what, Some("Request" | "Notification" | "Result"))
+}
+
+/// The members of an object.
+pub fn members(definition: &Definition) -> Option<&[Member]> {
+    match &definition.shape {
+        Shape::Struct(members) | Shape::Document(members) => Some(members),
+        _ => None,
+    }
+}
+
+/// The definition that a type refers to.
+pub fn definition<'i>(ir: &'i Ir, value: &Type) -> Option<&'i Definition> {
+    match resolve(ir, value) {
+        Type::Ref { name, .. } => ir.get(name),
+        _ => None,
+    }
+}
+
+/// A type without the other names that it has, and without a detour over a definition that says "any JSON".
+pub fn resolve<'i>(ir: &'i Ir, value: &'i Type) -> &'i Type {
+    let mut value = value;
+    for _ in 0..32 {
+        let Type::Ref { name, .. } = value else { break };
+        match ir.get(name).map(|definition| &definition.shape) {
+            Some(Shape::Alias(inner)) => value = inner,
+            Some(Shape::Union(_)) if is_any_json(ir, name) => return &Type::Json,
+            _ => break,
+        }
+    }
+    match value {
+        Type::Map(inner) if *resolve(ir, inner) == Type::Json => &Type::JsonObject,
+        _ => value,
+    }
+}
+
+/// Whether a definition spells out what JSON is: text, truth values, and objects and arrays of itself.
+fn is_any_json(ir: &Ir, name: &str) -> bool {
+    let Some(Shape::Union(union)) = ir.get(name).map(|definition| &definition.shape) else {
+        return false;
+    };
+    let itself = |value: &Type| matches!(value, Type::Ref { name: found, .. } if found == name);
+    let variants: Vec<&Type> = union
+        .iter()
+        .map(
+            |variant| match named(variant).and_then(|name| ir.get(name)) {
+                Some(Definition {
+                    shape: Shape::Alias(inner),
+                    ..
+                }) => inner,
+                _ => variant,
+            },
+        )
+        .collect();
+    let has = |is: &dyn Fn(&Type) -> bool| variants.iter().any(|value| is(value));
+    has(&|value| *value == Type::TEXT)
+        && has(&|value| *value == Type::Boolean)
+        && has(&|value| matches!(value, Type::Map(inner) if itself(inner)))
+        && has(&|value| matches!(value, Type::Array { items, .. } if itself(items)))
+}
+
+/// The name of a definition that a type refers to.
+pub fn named(value: &Type) -> Option<&str> {
+    match value {
+        Type::Ref { name, .. } => Some(name),
+        _ => None,
+    }
+}

@@ -1,0 +1,71 @@
+//! What the page is told by its caller, and the classes of consequences that all of it shows.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::diff::Meaning;
+
+/// What a page says of itself and where it leads.
+#[derive(Debug, Clone, Default)]
+pub struct PageOptions {
+    /// The program that wrote the page, with its version.
+    pub generator: String,
+    /// The day on which it was written, such as `2026-11-22`; empty for pages that have to be the same every day.
+    pub date: String,
+    /// Schema files, by revision.
+    pub sources: BTreeMap<String, SchemaSource>,
+}
+
+/// Where the definitions of a revision are written down.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, serde::Deserialize)]
+pub struct SchemaSource {
+    /// Address of the schema file.
+    pub url: String,
+    /// Line of each definition in it.
+    pub lines: BTreeMap<String, usize>,
+}
+
+/// Consequence of a change, as legend, cells and badges show it: one class, hence one colour, for each.
+#[derive(Debug, Clone, Serialize)]
+pub struct Consequence {
+    pub class: &'static str,
+    pub name: &'static str,
+    pub words: &'static str,
+}
+
+/// All consequences, the gravest first.
+pub const CONSEQUENCES: [Meaning; 5] = [
+    Meaning::BreaksBoth,
+    Meaning::BreaksWriting,
+    Meaning::BreaksReading,
+    Meaning::Additive,
+    Meaning::Neutral,
+];
+
+impl Consequence {
+    /// Returns the consequence of a change with this meaning.
+    pub fn of(meaning: Meaning) -> Self {
+        let (class, words) = match meaning {
+            Meaning::Neutral => ("neutral", "the same is sent as before"),
+            Meaning::Additive => (
+                "additive",
+                "something new can be sent, and nobody has to know it",
+            ),
+            Meaning::BreaksReading => (
+                "reading",
+                "the newer side sends what the older one does not understand",
+            ),
+            Meaning::BreaksWriting => (
+                "writing",
+                "what was right to send is wrong now, or has no effect",
+            ),
+            Meaning::BreaksBoth => ("both", "both of the above"),
+        };
+        Self {
+            class,
+            name: meaning.words(),
+            words,
+        }
+    }
+}

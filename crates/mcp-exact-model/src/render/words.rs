@@ -1,0 +1,264 @@
+//! The words of differences, which all forms of text have in common.
+
+use std::collections::BTreeMap;
+
+use crate::diff::{Change, ChangeKind, DefinitionDiff, Diff, Meaning, MethodDiff, Note, Status};
+use crate::diff::{MethodChange, MethodChangeKind};
+
+/// In how many types a change has to be before it is told once for all of them.
+const MANY: usize = 4;
+
+/// What a line begins with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Sign {
+    Plus,
+    Minus,
+    Other,
+}
+
+impl Sign {
+    pub(super) fn letter(self) -> char {
+        match self {
+            Self::Plus => '+',
+            Self::Minus => '-',
+            Self::Other => '~',
+        }
+    }
+
+    pub(super) fn of(status: Status) -> Self {
+        match status {
+            Status::Added => Self::Plus,
+            Status::Removed => Self::Minus,
+            _ => Self::Other,
+        }
+    }
+}
+
+/// One change, or several of one kind, as a line.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Line {
+    pub(super) sign: Sign,
+    /// Where; empty for the definition itself.
+    pub(super) path: String,
+    /// What, such as `: string`.
+    pub(super) what: String,
+    pub(super) meaning: Meaning,
+    pub(super) also: Vec<String>,
+}
+
+impl Line {
+    pub(super) fn new(change: &Change) -> Self {
+        let optional = |required: &bool| if *required { "" } else { "?" };
+        let (sign, what) = match &change.kind {
+            ChangeKind::MemberAdded { value, required } => {
+                (Sign::Plus, format!("{}: {value}", optional(required)))
+            }
+            ChangeKind::MemberRemoved { value, required } => {
+                (Sign::Minus, format!("{}: {value}", optional(required)))
+            }
+            ChangeKind::MemberRequired => (Sign::Other, ": required now".into()),
+            ChangeKind::MemberOptional => (Sign::Other, ": optional now".into()),
+            ChangeKind::Retyped { before, after }
+            | ChangeKind::Constant { before, after }
+            | ChangeKind::Bounds { before, after } => {
+                (Sign::Other, format!(": {before} → {after}"))
+            }
+            ChangeKind::Format { before, after } => {
+                let word = |format: &Option<String>| format.clone().unwrap_or("none".into());
+                (
+                    Sign::Other,
+                    format!(": format {} → {}", word(before), word(after)),
+                )
+            }
+            ChangeKind::VariantAdded { variant } => (Sign::Plus, format!(": or {variant}")),
+            ChangeKind::VariantRemoved { variant } => (Sign::Minus, format!(": or {variant}")),
+            ChangeKind::ValueAdded { value } => (Sign::Plus, format!(": or \"{value}\"")),
+            ChangeKind::ValueRemoved { value } => (Sign::Minus, format!(": or \"{value}\"")),
+        };
+        Self {
+            sign,
+            path: change.path.clone(),
+            what,
+            meaning: change.meaning,
+            also: change.also.clone(),
+        }
+    }
+
+    /// The line without its sign and meaning.
+    pub(super) fn words(&self) -> String {
+        if self.path.is_empty() {
+            self.what.trim_start_matches([':', ' ']).to_owned()
+        } else {
+            format!("{}{}", self.path, self.what)
+        }
+    }
+
+    /// The other places, in words; nothing when there are none.
+    pub(super) fn elsewhere(&self) -> Option<String> {
+        match self.also.as_slice() {
+            [] => None,
+            [one] => Some(format!("also {one}")),
+            [first, rest @ ..] => Some(format!("also {first} and {} more places", rest.len())),
+        }
+    }
+}
+
+/// The changes as lines: what is added to or taken from one union or enum, with one meaning, is one line.
+pub(super) fn lines<'c>(changes: impl IntoIterator<Item = &'c Change>) -> Vec<Line> {
+    let mut lines: Vec<Line> = Vec::new();
+    for line in changes.into_iter().map(Line::new) {
+        if let Some(last) = lines.last_mut()
+            && let Some(more) = line.what.strip_prefix(": or ")
+            && last.what.starts_with(": or ")
+            && (last.sign, &last.path, last.meaning, &last.also)
+                == (line.sign, &line.path, line.meaning, &line.also)
+        {
+            last.what.push_str(" or ");
+            last.what.push_str(more);
+            continue;
+        }
+        lines.push(line);
+    }
+    lines
+}
+
+/// Changes that are the same in many types, each with the names of these.
+pub(super) fn repeated(diff: &Diff) -> Vec<(Line, Vec<&str>)> {
+    let mut found: BTreeMap<Line, Vec<&str>> = BTreeMap::new();
+    for definition in &diff.definitions {
+        for change in definition.changes.iter().filter(|c| !c.path.is_empty()) {
+            let line = Line::new(change);
+            if line.also.is_empty() {
+                found.entry(line).or_default().push(&definition.name);
+            }
+        }
+    }
+    found.retain(|_, names| names.len() >= MANY);
+    found.into_iter().collect()
+}
+
+/// The lines of a definition without those that are told for many types at once.
+pub(super) fn own_lines(definition: &DefinitionDiff, repeated: &[(Line, Vec<&str>)]) -> Vec<Line> {
+    let told = |change: &&Change| {
+        let line = Line::new(change);
+        !repeated.iter().any(|(found, _)| *found == line)
+    };
+    lines(definition.changes.iter().filter(told))
+}
+
+/// The definitions of one status, in order.
+pub(super) fn of_status(diff: &Diff, status: Status) -> Vec<&DefinitionDiff> {
+    let definitions = diff.definitions.iter();
+    definitions.filter(|d| d.status == status).collect()
+}
+
+/// The numbers of a difference as lines: a label and what it counts.
+pub(super) fn totals(diff: &Diff) -> Vec<(&'static str, String)> {
+    let summary = diff.summary();
+    let statuses = |counts: &BTreeMap<Status, usize>| {
+        let words = counts.iter();
+        let words: Vec<String> = words
+            .map(|(status, count)| format!("{count} {}", status_word(*status)))
+            .collect();
+        if words.is_empty() {
+            "no changes".into()
+        } else {
+            words.join(", ")
+        }
+    };
+    let meanings: Vec<String> = summary
+        .meanings
+        .iter()
+        .map(|(meaning, count)| format!("{count} {}", meaning.words()))
+        .collect();
+    let mut totals = vec![
+        ("methods", statuses(&summary.methods)),
+        ("types", statuses(&summary.definitions)),
+    ];
+    if !meanings.is_empty() {
+        totals.push(("changes", meanings.join(", ")));
+    }
+    totals.push(("descriptions", format!("{} reworded", diff.descriptions)));
+    totals
+}
+
+pub(super) fn status_word(status: Status) -> &'static str {
+    match status {
+        Status::Added => "added",
+        Status::Removed => "removed",
+        Status::Renamed => "renamed",
+        Status::Named => "named",
+        Status::Unnamed => "unnamed",
+        Status::Changed => "changed",
+    }
+}
+
+/// The heading above the definitions of one status.
+pub(super) fn status_heading(status: Status) -> &'static str {
+    match status {
+        Status::Added => "New types",
+        Status::Removed => "Removed types",
+        Status::Renamed => "Renamed types",
+        Status::Named => "Types that stood without a name before",
+        Status::Unnamed => "Types that stand without a name now",
+        Status::Changed => "Changed types",
+    }
+}
+
+/// The order in which the definitions are told.
+pub(super) const ORDER: [Status; 6] = [
+    Status::Changed,
+    Status::Added,
+    Status::Removed,
+    Status::Renamed,
+    Status::Named,
+    Status::Unnamed,
+];
+
+pub(super) fn kind_of_message(method: &MethodDiff) -> &'static str {
+    if method.request {
+        "request"
+    } else {
+        "notification"
+    }
+}
+
+pub(super) fn method_words(change: &MethodChange) -> String {
+    match &change.kind {
+        MethodChangeKind::Directions { before, after } => {
+            format!("{}; before: {}", after.words(), before.words())
+        }
+        MethodChangeKind::Request { now: true } => "a request now".into(),
+        MethodChangeKind::Request { now: false } => "a notification now".into(),
+        MethodChangeKind::ParamsRequired => "params: required now".into(),
+        MethodChangeKind::ParamsOptional => "params: optional now".into(),
+        MethodChangeKind::Result { before, after } => {
+            let word = |result: &Option<String>| result.clone().unwrap_or("none".into());
+            format!("result: {} → {}", word(before), word(after))
+        }
+    }
+}
+
+pub(super) fn note_words(note: &Note) -> String {
+    match note {
+        Note::Envelope {
+            gained,
+            members,
+            definitions,
+        } => {
+            let now = if *gained {
+                "now contain"
+            } else {
+                "no longer contain"
+            };
+            let types = definitions.len();
+            format!(
+                "{types} requests and notifications {now} the envelope ({}); the messages are the same",
+                members.join(", ")
+            )
+        }
+        Note::NameReused { name, before } => {
+            format!("{name} now means something else; what it meant is {before}")
+        }
+    }
+}
