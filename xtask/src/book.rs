@@ -52,8 +52,9 @@ fn installed(root: &Path) -> anyhow::Result<PathBuf> {
         .arg(&place)
         .status()
         .context("cannot start cargo")?;
-    match status.success() {
-        true => Ok(program),
-        false => bail!("cannot install mdbook {VERSION} ({status}); check the network"),
+    if status.success() {
+        Ok(program)
+    } else {
+        bail!("cannot install mdbook {VERSION} ({status}); check the network")
     }
 }
