@@ -1,6 +1,7 @@
 //! Servers that tests of authorization talk to: an authorization server whose every answer can be made hostile, a resource that
-//! trusts it, and tokens of any content.
+//! trusts it, an issuer of signed tokens with a server of `mcp-exact`, and tokens of any content.
 
 pub mod authority;
+pub mod issuer;
 pub mod site;
 pub mod tokens;

@@ -4,6 +4,9 @@ use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use aws_lc_rs::hmac;
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::Deserialize;
 
 use super::jose::{Unverified, digest};
@@ -21,6 +24,8 @@ struct Proof {
     iat: f64,
     #[serde(default)]
     ath: Option<String>,
+    #[serde(default)]
+    nonce: Option<String>,
 }
 
 /// What a proof has to be about.
@@ -31,17 +36,34 @@ pub(super) struct Expected<'a> {
     pub(super) token: &'a str,
     /// Thumbprint of the key that the token is bound to.
     pub(super) key: &'a str,
+    /// Nonces of this server, if proofs have to hold one.
+    pub(super) nonces: Option<&'a Nonces>,
 }
 
-/// Checks a proof; returns its id. Gives what is wrong with it.
+/// Why a proof is refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Refused {
+    /// It does not count. The words go to the client.
+    Invalid(&'static str),
+    /// It is right but for the nonce of this server, which it does not hold (section 9).
+    Nonce,
+}
+
+impl From<&'static str> for Refused {
+    fn from(words: &'static str) -> Self {
+        Self::Invalid(words)
+    }
+}
+
+/// Checks a proof; returns its id.
 pub(super) fn check(
     proof: &str,
     expected: &Expected<'_>,
     now: SystemTime,
-) -> Result<String, &'static str> {
+) -> Result<String, Refused> {
     let unverified = Unverified::new(proof).map_err(|_| "the proof is no signed JWT")?;
     if unverified.header.kind().as_deref() != Some("dpop+jwt") {
-        return Err("the proof's type is not `dpop+jwt`");
+        return Err("the proof's type is not `dpop+jwt`".into());
     }
     let jwk = unverified
         .header
@@ -49,7 +71,7 @@ pub(super) fn check(
         .as_ref()
         .ok_or("the proof names no key")?;
     if jwk.is_private() {
-        return Err("the proof holds a private key");
+        return Err("the proof holds a private key".into());
     }
     let key = jwk.parse().ok_or("the proof's key cannot verify")?;
     let claims = unverified
@@ -58,10 +80,10 @@ pub(super) fn check(
     let claims: Proof =
         serde_json::from_slice(&claims).map_err(|_| "the proof's claims cannot be read")?;
     if jwk.thumbprint().as_deref() != Some(expected.key) {
-        return Err("the token is bound to another key");
+        return Err("the token is bound to another key".into());
     }
     if claims.htm != expected.method {
-        return Err("the proof is for another method");
+        return Err("the proof is for another method".into());
     }
     let target = claims.htu.trim_end_matches('/');
     if !expected
@@ -69,20 +91,58 @@ pub(super) fn check(
         .iter()
         .any(|url| url.trim_end_matches('/') == target)
     {
-        return Err("the proof is for another URL");
+        return Err("the proof is for another URL".into());
     }
     if claims.ath.as_deref() != Some(&*digest(expected.token.as_bytes())) {
-        return Err("the proof is for another token");
+        return Err("the proof is for another token".into());
     }
-    let now = now.duration_since(UNIX_EPOCH).unwrap_or_default();
-    let age = (now.as_secs_f64() - claims.iat).abs();
+    let since = now.duration_since(UNIX_EPOCH).unwrap_or_default();
+    let age = (since.as_secs_f64() - claims.iat).abs();
     if !age.is_finite() || age > WINDOW.as_secs_f64() {
-        return Err("the proof is too old or from the future");
+        return Err("the proof is too old or from the future".into());
     }
-    match claims.jti.len() {
-        1..=256 => Ok(claims.jti),
-        _ => Err("the proof has no id"),
+    if !matches!(claims.jti.len(), 1..=256) {
+        return Err("the proof has no id".into());
     }
+    let holds = |nonces: &Nonces| {
+        let nonce = claims.nonce.as_deref();
+        nonce.is_some_and(|nonce| nonces.accept(nonce, now))
+    };
+    match expected.nonces.is_none_or(holds) {
+        true => Ok(claims.jti),
+        false => Err(Refused::Nonce),
+    }
+}
+
+/// Nonces that are made of a key and the time, so that nothing is kept and processes with the same key take each other's.
+pub(super) struct Nonces(hmac::Key);
+
+impl Nonces {
+    pub(super) fn new(key: &[u8; 32]) -> Self {
+        Self(hmac::Key::new(hmac::HMAC_SHA256, key))
+    }
+
+    /// Returns the nonce of a time.
+    pub(super) fn at(&self, now: SystemTime) -> String {
+        self.of(window(now))
+    }
+
+    /// Returns true for a nonce of the present window of time or of the one before.
+    fn accept(&self, nonce: &str, now: SystemTime) -> bool {
+        let window = window(now);
+        let known = [window, window.saturating_sub(1)];
+        known.into_iter().any(|window| self.of(window) == nonce)
+    }
+
+    fn of(&self, window: u64) -> String {
+        let tag = hmac::sign(&self.0, &window.to_be_bytes());
+        URL_SAFE_NO_PAD.encode(&tag.as_ref()[..16])
+    }
+}
+
+fn window(now: SystemTime) -> u64 {
+    let since = now.duration_since(UNIX_EPOCH).unwrap_or_default();
+    since.as_secs() / WINDOW.as_secs()
 }
 
 /// Ids of proofs that were used: two windows of time, of which the older one is forgotten.

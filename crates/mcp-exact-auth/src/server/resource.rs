@@ -13,7 +13,7 @@ use http::{HeaderValue, Method, Response, StatusCode, Uri};
 use mcp_exact_transport::http::server::{AuthError, AuthFuture, Authenticate, TokenExpiry};
 
 use super::access::{Access, TokenError};
-use super::dpop::{self, Used};
+use super::dpop::{self, Nonces, Refused, Used};
 use super::verify::{Jwks, TokenVerifier};
 use crate::challenge::Challenge;
 use crate::metadata::ResourceMetadata;
@@ -78,6 +78,7 @@ pub struct ResourceServer {
     covers: Hierarchy,
     binding: Binding,
     used: Arc<Used>,
+    nonces: Option<Arc<Nonces>>,
 }
 
 impl ResourceServer {
@@ -136,6 +137,7 @@ impl ResourceServer {
             covers: Arc::new(Scopes::contains),
             binding: Binding::default(),
             used: Arc::default(),
+            nonces: None,
         })
     }
 
@@ -174,6 +176,14 @@ impl ResourceServer {
         self.metadata.dpop_signing_alg_values_supported =
             Some(algorithms.map(str::to_owned).to_vec());
         self.metadata.dpop_bound_access_tokens_required = Some(binding == Binding::Required);
+        self
+    }
+
+    /// Demands a nonce of this server in proofs of possession, so that none can be made long before it is used (RFC 9449,
+    /// section 9). A nonce counts for five to ten minutes. Processes that serve the same resource share the key, 32 random bytes.
+    #[must_use]
+    pub fn dpop_nonces(mut self, key: &[u8; 32]) -> Self {
+        self.nonces = Some(Arc::new(Nonces::new(key)));
         self
     }
 
@@ -226,8 +236,8 @@ impl ResourceServer {
             .with("error", "invalid_request")
             .with("error_description", description);
         AuthError {
-            status: StatusCode::BAD_REQUEST,
             challenge: Some(challenge.to_header()),
+            ..AuthError::new(StatusCode::BAD_REQUEST)
         }
     }
 
@@ -296,10 +306,7 @@ impl ResourceServer {
             }
         }
         match is_unavailable {
-            true => Err(AuthError {
-                status: StatusCode::SERVICE_UNAVAILABLE,
-                challenge: None,
-            }),
+            true => Err(AuthError::new(StatusCode::SERVICE_UNAVAILABLE)),
             false => Err(invalid(
                 refused.as_deref().unwrap_or("the token is not valid"),
             )),
@@ -325,12 +332,26 @@ impl ResourceServer {
             urls: &self.urls,
             token,
             key,
+            nonces: self.nonces.as_deref(),
         };
-        let id = dpop::check(proof, &expected, SystemTime::now()).map_err(refused)?;
+        let now = SystemTime::now();
+        let id = dpop::check(proof, &expected, now).map_err(|refusal| match refusal {
+            Refused::Invalid(words) => refused(words),
+            Refused::Nonce => self.demand_nonce(now),
+        })?;
         match self.used.insert(key, &id) {
             true => Ok(()),
             false => Err(refused("the proof was used before")),
         }
+    }
+
+    /// Asks for a proof with the nonce of this server.
+    fn demand_nonce(&self, now: SystemTime) -> AuthError {
+        let words = "the proof has to hold the nonce of the header DPoP-Nonce";
+        let mut error = self.unauthorized("DPoP", Some(("use_dpop_nonce", words)));
+        let nonce = self.nonces.as_ref().map(|nonces| nonces.at(now));
+        error.dpop_nonce = nonce.and_then(|nonce| nonce.parse().ok());
+        error
     }
 
     /// Refuses an operation whose scopes were not granted: all of them in one challenge ("Runtime Insufficient Scope Errors").
@@ -354,8 +375,8 @@ impl ResourceServer {
                 "the token does not have the scopes of this operation",
             );
         Some(AuthError {
-            status: StatusCode::FORBIDDEN,
             challenge: Some(challenge.to_header()),
+            ..AuthError::forbidden()
         })
     }
 }

@@ -154,7 +154,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
     }
 
     /// Ends every subscription: on a duplex stream by `notifications/cancelled` and the result, over HTTP by the result.
-    pub(super) fn end_subscriptions(&mut self) {
+    pub fn end_subscriptions(&mut self) {
         for key in self
             .core
             .in_flight

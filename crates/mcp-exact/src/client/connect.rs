@@ -253,7 +253,8 @@ impl Connect {
     }
 
     /// Takes the changes that the server announces: of its lists, and of the resources that
-    /// [`Client::subscribe`] subscribes to. From 2026-07-28 on this subscribes to the lists when the client connects.
+    /// [`Client::subscribe`] subscribes to. From 2026-07-28 on this subscribes to the lists when the client connects. A subscription
+    /// that the server ends is begun again, and what may have changed meanwhile is announced.
     pub fn on_change(mut self, handler: impl Fn(ClientChange) + Send + Sync + 'static) -> Self {
         self.handlers.change = Some(Arc::new(handler));
         self

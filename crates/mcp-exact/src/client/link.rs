@@ -4,6 +4,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -21,6 +22,7 @@ use super::cache::Cache;
 use super::check::OutputChecks;
 use super::connect::{ClientChange, LogMessage};
 use super::oauth::Authorization;
+use super::subscribe::Listening;
 use crate::link::{
     CachedNegotiation, Identity, JsonObject, Level, Limits, PeerError, RequestKey, Revision,
     SendError, TraceContext,
@@ -104,7 +106,7 @@ pub(super) struct ClientLink {
     info: SessionInfo,
     negotiation: CachedNegotiation,
     /// The subscription to the server's lists (from 2026-07-28 on).
-    lists: Mutex<Option<PendingRequest>>,
+    lists: Mutex<Option<Listening>>,
     authorization: Authorization,
 }
 
@@ -145,6 +147,7 @@ impl ClientLink {
             answering: Mutex::default(),
             subscribed: Mutex::default(),
             changed: Notify::new(),
+            is_closed: AtomicBool::new(false),
             cache: Cache::default(),
         });
         let handler: Arc<dyn ClientHandler> = Arc::new(Handler(Arc::clone(&events)));
@@ -251,8 +254,36 @@ impl ClientLink {
         self.events.handlers.answer(method, params, revision).await
     }
 
-    pub(super) fn keep_lists(&self, subscription: PendingRequest) {
+    pub(super) fn keep_lists(&self, subscription: Listening) {
         *locked(&self.lists) = Some(subscription);
+    }
+
+    /// Returns true once the connection has ended.
+    pub(super) fn is_closed(&self) -> bool {
+        self.events.is_closed.load(Ordering::Acquire)
+    }
+
+    /// Announces what may have changed while a subscription was interrupted: everything that its filter names.
+    pub(super) fn announce_missed(&self, params: &JsonObject) {
+        let filter = params.get("notifications").map(JsonObject::try_from);
+        let Some(Ok(filter)) = filter else {
+            return;
+        };
+        let lists = [
+            ("toolsListChanged", ClientChange::Tools),
+            ("promptsListChanged", ClientChange::Prompts),
+            ("resourcesListChanged", ClientChange::Resources),
+        ];
+        for (name, change) in lists {
+            if filter.get(name).is_some() {
+                self.events.announce(change);
+            }
+        }
+        let uris = filter.get("resourceSubscriptions");
+        let uris = uris.and_then(|uris| uris.parse::<Vec<String>>().ok());
+        for uri in uris.unwrap_or_default() {
+            self.events.announce(ClientChange::Resource(uri));
+        }
     }
 
     pub(super) fn notify(&self, method: &str, params: Option<JsonObject>) -> Result<(), SendError> {
@@ -298,6 +329,7 @@ struct Events {
     /// Subscriptions that the server has acknowledged and nobody has noticed yet.
     subscribed: Mutex<HashSet<RequestKey>>,
     changed: Notify,
+    is_closed: AtomicBool,
     cache: Cache,
     #[cfg(feature = "validation")]
     checks: Option<OutputChecks>,
@@ -333,17 +365,13 @@ impl ClientHandler for Handler {
                     session::Change::Resource(uri) => ClientChange::Resource(uri),
                     _ => return,
                 };
-                events.cache.changed(&change);
-                #[cfg(feature = "validation")]
-                if let (Some(checks), ClientChange::Tools) = (&events.checks, &change) {
-                    checks.forget();
-                }
-                events.handlers.change(change);
+                events.announce(change);
             }
             ClientEvent::Violation(violation) => {
                 tracing::debug!(%violation, "the server broke a rule");
             }
             ClientEvent::Closed => {
+                events.is_closed.store(true, Ordering::Release);
                 let answering = std::mem::take(&mut *locked(&events.answering));
                 answering.into_values().for_each(|task| task.abort());
             }
@@ -353,6 +381,15 @@ impl ClientHandler for Handler {
 }
 
 impl Events {
+    fn announce(&self, change: ClientChange) {
+        self.cache.changed(&change);
+        #[cfg(feature = "validation")]
+        if let (Some(checks), ClientChange::Tools) = (&self.checks, &change) {
+            checks.forget();
+        }
+        self.handlers.change(change);
+    }
+
     fn answer(
         self: &Arc<Self>,
         client: &ClientHandle,

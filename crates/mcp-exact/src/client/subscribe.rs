@@ -4,8 +4,12 @@
 //! subscription.
 
 use std::fmt;
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
 
-use super::link::Options;
+use tokio::task::AbortHandle;
+
+use super::link::{ClientLink, Options};
 use super::{Client, ClientError};
 use crate::link::{Json, JsonObject, Lifecycle, PendingRequest, lifecycle_of};
 
@@ -19,8 +23,7 @@ pub struct Subscription {
 
 enum Kind {
     Session(Vec<String>),
-    /// Dropping the request ends the subscription.
-    Request(#[allow(dead_code, reason = "held until the subscription is dropped")] PendingRequest),
+    Request(#[allow(dead_code, reason = "held until the subscription is dropped")] Listening),
 }
 
 impl fmt::Debug for Subscription {
@@ -38,8 +41,8 @@ impl Subscription {
         match lifecycle_of(client.revision()) {
             Lifecycle::Discover => {
                 let notifications = [("resourceSubscriptions", Json::from_encode(&uris))];
-                let request = listen(client, JsonObject::from_iter(notifications)).await?;
-                subscription.kind = Kind::Request(request);
+                let listening = Listening::begin(client, JsonObject::from_iter(notifications));
+                subscription.kind = Kind::Request(listening.await?);
             }
             Lifecycle::Initialize => {
                 for uri in uris {
@@ -112,21 +115,64 @@ impl Client {
             true => Ok(()),
             // The subscription lasts as long as the connection.
             false => {
-                let subscription = listen(self, filter).await?;
-                self.link().keep_lists(subscription);
+                let listening = Listening::begin(self, filter).await?;
+                self.link().keep_lists(listening);
                 Ok(())
             }
         }
     }
 }
 
-/// Listens to the changes of a filter (from 2026-07-28 on), and returns once the server has acknowledged it.
-pub(super) async fn listen(
-    client: &Client,
-    filter: JsonObject,
-) -> Result<PendingRequest, ClientError> {
-    let params = JsonObject::from_iter([("notifications", filter)]);
-    client.link().listen(params).await
+/// Pauses before a subscription is begun again.
+const SHORTEST_PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+
+/// Subscription by a request (from 2026-07-28 on) until this is dropped. A server may end it at any time, such as with the token that it
+/// was authorized by (`basic/patterns/subscriptions`, "Cancellation"); then it is begun again.
+pub(super) struct Listening(AbortHandle);
+
+impl Listening {
+    /// Begins a subscription; returns once the server has acknowledged it.
+    async fn begin(client: &Client, filter: JsonObject) -> Result<Self, ClientError> {
+        let params = JsonObject::from_iter([("notifications", filter)]);
+        let request = client.link().listen(params.clone()).await?;
+        let link = Arc::downgrade(client.link());
+        let task = tokio::spawn(listen_again(link, params, request));
+        Ok(Self(task.abort_handle()))
+    }
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// Begins a subscription again each time that it has ended, as long as the connection lasts.
+async fn listen_again(link: Weak<ClientLink>, params: JsonObject, first: PendingRequest) {
+    let (mut request, mut pause) = (Some(first), SHORTEST_PAUSE);
+    loop {
+        let begun = Instant::now();
+        if let Some(request) = request.take() {
+            request.await;
+        }
+        // One that ends at once is not begun again at once.
+        pause = match begun.elapsed() > LONGEST_PAUSE {
+            true => SHORTEST_PAUSE,
+            false => LONGEST_PAUSE.min(pause * 2),
+        };
+        tokio::time::sleep(pause).await;
+        let Some(link) = link.upgrade().filter(|link| !link.is_closed()) else {
+            return;
+        };
+        match link.listen(params.clone()).await {
+            Ok(again) => {
+                link.announce_missed(&params);
+                request = Some(again);
+            }
+            Err(error) => tracing::debug!(%error, "a subscription could not be begun again"),
+        }
+    }
 }
 
 fn params(uri: &str) -> JsonObject {

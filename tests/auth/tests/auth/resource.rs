@@ -437,6 +437,45 @@ async fn bound_tokens_need_their_key() {
     );
 }
 
+/// RFC 9449, section 9: a proof without the server's nonce is answered with the nonce, one with it counts. Another process with the
+/// same key takes it, one with another key does not.
+#[tokio::test]
+async fn proofs_hold_the_nonce() {
+    let (signer, key) = (Signer::new("k"), Signer::new(""));
+    let server = |secret| server(&signer).dpop_nonces(&[secret; 32]);
+    let jkt = key.thumbprint();
+    let token = signer.sign(&signer.header(), &with(|c| c["cnf"] = json!({"jkt": jkt})));
+    let scheme = format!("DPoP {token}");
+    let send = async |server: &ResourceServer, nonce: Option<&str>, id: &str| {
+        let proof = proof(&key, &token, |c| {
+            c["nonce"] = json!(nonce);
+            c["jti"] = json!(id);
+        });
+        check(server, &[("authorization", &scheme), ("dpop", &proof)]).await
+    };
+    let first = server(1);
+    for nonce in [None, Some(""), Some("guessed")] {
+        let error = send(&first, nonce, "a").await.expect_err("no nonce");
+        assert_eq!(error.status, 401);
+        let challenge = error.challenge.expect("a challenge");
+        let challenge = Challenge::parse(challenge.to_str().expect("ASCII")).remove(0);
+        assert_eq!(challenge.param("error"), Some("use_dpop_nonce"));
+        assert!(error.dpop_nonce.is_some());
+    }
+    let error = send(&first, None, "a").await.expect_err("no nonce");
+    let nonce = error.dpop_nonce.expect("a nonce");
+    let nonce = nonce.to_str().expect("ASCII");
+    send(&first, Some(nonce), "b")
+        .await
+        .expect("the nonce is right");
+    send(&server(1), Some(nonce), "c")
+        .await
+        .expect("the same key");
+    let error = send(&server(2), Some(nonce), "d").await;
+    let other = error.expect_err("another key").dpop_nonce;
+    assert_ne!(other.expect("a nonce"), nonce);
+}
+
 /// The longest that a client may be ahead of the server's clock.
 #[tokio::test]
 async fn clocks_may_differ_by_a_minute() {

@@ -1,118 +1,20 @@
 //! A server of `mcp-exact` behind a resource server, over Streamable HTTP and HTTP+SSE: scopes of tools, what handlers see, and
 //! sessions of other principals.
 
-use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
 use http_body_util::BodyExt as _;
 use mcp_exact::auth::client::OAuth;
-use mcp_exact::auth::server::{Access, ResourceServer};
 use mcp_exact::transport::http::client::{
     HttpClient as _, HttpEndpoint, HttpTransport, HyperClient,
 };
-use mcp_exact::transport::http::server::{HttpListener, HttpServerOptions};
-use mcp_exact::{Client, ClientError, Headers, Server, Tool, revisions};
+use mcp_exact::{Client, ClientChange, ClientError, revisions};
 use mcp_exact_auth::Challenge;
 use mcp_exact_tests_auth::authority::Redirected;
-use mcp_exact_tests_auth::site::{Site, encode, json as respond_json, reply};
-use mcp_exact_tests_auth::tokens::Signer;
+use mcp_exact_tests_auth::issuer::{Issuer, claims, start};
 use serde_json::{Value, json};
-
-/// An authorization server that signs its tokens, and grants every scope that is asked for.
-struct Issuer {
-    site: Site,
-    signer: Arc<Signer>,
-}
-
-impl Issuer {
-    async fn start() -> Self {
-        let signer = Arc::new(Signer::new("k"));
-        let signs = Arc::clone(&signer);
-        let asked = std::sync::Mutex::new(String::new());
-        let site = Site::start(move |origin| {
-            let origin = origin.to_owned();
-            move |seen| match &*seen.path {
-                "/.well-known/oauth-authorization-server" => respond_json(
-                    200,
-                    &json!({
-                        "issuer": origin,
-                        "jwks_uri": format!("{origin}/keys"),
-                        "authorization_endpoint": format!("{origin}/authorize"),
-                        "token_endpoint": format!("{origin}/token"),
-                        "registration_endpoint": format!("{origin}/register"),
-                        "code_challenge_methods_supported": ["S256"],
-                    }),
-                ),
-                "/keys" => respond_json(200, &signs.key_set()),
-                "/register" => respond_json(201, &json!({"client_id": "c"})),
-                "/authorize" => {
-                    *asked.lock().expect("no panic") = seen.param("scope").unwrap_or_default();
-                    let state = encode(&seen.param("state").unwrap_or_default());
-                    let target = seen.param("redirect_uri").unwrap_or_default();
-                    let location = format!("{target}?code=c&state={state}");
-                    reply(302, &[("location", &location)], "")
-                }
-                _ => {
-                    let resource = seen.param("resource").unwrap_or_default();
-                    let scope = asked.lock().expect("no panic").clone();
-                    let claims = claims(&origin, &resource, "u", &scope);
-                    let token = signs.sign(&signs.header(), &claims);
-                    respond_json(200, &json!({"access_token": token, "token_type": "Bearer"}))
-                }
-            }
-        })
-        .await;
-        Self { site, signer }
-    }
-
-    fn token(&self, endpoint: &str, subject: &str, scope: &str) -> String {
-        let claims = claims(&self.site.url, endpoint, subject, scope);
-        self.signer.sign(&self.signer.header(), &claims)
-    }
-}
-
-fn claims(issuer: &str, audience: &str, subject: &str, scope: &str) -> Value {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    let now = now.expect("after 1970").as_secs();
-    json!({
-        "iss": issuer,
-        "aud": audience,
-        "sub": subject,
-        "client_id": "c",
-        "scope": scope,
-        "exp": now + 600,
-    })
-}
-
-/// Starts a protected server; returns its endpoint.
-async fn start(issuer: &Issuer) -> String {
-    let server = Server::builder("protected", "1.0.0")
-        .tool(
-            "who",
-            |access: Access, Headers(headers): Headers| async move {
-                let scopes = access.scopes().to_string();
-                format!("{:?} {scopes} {headers:?}", access.subject())
-            },
-        )
-        .tool(Tool::new("write").scope("write"), || async {
-            "written".to_owned()
-        })
-        .build()
-        .expect("a server");
-    let listener = HttpListener::bind("127.0.0.1:0").await.expect("a port");
-    let address = listener.local_addr().expect("an address");
-    let endpoint = format!("http://{address}/mcp");
-    let auth = ResourceServer::jwks(&issuer.site.url, &endpoint).expect("a resource");
-    let options = HttpServerOptions {
-        path: Some("/mcp".to_owned()),
-        authenticate: Some(Arc::new(auth.scopes(["read"]))),
-        ..HttpServerOptions::default()
-    };
-    let service = server.http(options);
-    tokio::spawn(async move { listener.serve(service, std::future::pending()).await });
-    endpoint
-}
 
 fn oauth() -> OAuth {
     OAuth::new("test").user_agent(Redirected::default())
@@ -280,6 +182,75 @@ async fn no_spelling_hides_a_scope() {
     let challenge = Challenge::parse(challenge).remove(0);
     assert_eq!(challenge.param("error"), Some("insufficient_scope"));
     assert_eq!(challenge.param("scope"), Some("read write"));
+}
+
+/// A subscription ends with the token, and its client is told so (2026-07-28, `basic/patterns/subscriptions`). A call that was authorized
+/// when it came is answered all the same: authorization belongs to the HTTP request (`basic/authorization`, "Token Requirements").
+#[tokio::test]
+async fn subscriptions_end_with_their_token() {
+    let issuer = Issuer::start().await;
+    let endpoint = start(&issuer).await;
+    let mut claims = claims(&issuer.site.url, &endpoint, "u", "read");
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .expect("1970 is over");
+    claims["exp"] = json!(now.as_secs() + 1);
+    let token = issuer.signer.sign(&issuer.signer.header(), &claims);
+    let bearer = format!("Bearer {token}");
+    let send = async |method: &str, name: &str, params: Value| {
+        let headers = [
+            ("authorization", &*bearer),
+            ("mcp-protocol-version", "2026-07-28"),
+            ("mcp-method", method),
+            ("mcp-name", name),
+        ];
+        let headers = &headers[..if name.is_empty() { 3 } else { 4 }];
+        let mut params = params;
+        params["_meta"] = json!({
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientInfo": {"name": "x", "version": "1"},
+            "io.modelcontextprotocol/clientCapabilities": {},
+        });
+        let body = json!({"jsonrpc": "2.0", "id": 7, "method": method, "params": params});
+        send(&endpoint, "POST", headers, &body.to_string()).await
+    };
+    let (listened, called) = tokio::join!(
+        send(
+            "subscriptions/listen",
+            "",
+            json!({"notifications": {"toolsListChanged": true}})
+        ),
+        send(
+            "tools/call",
+            "late",
+            json!({"name": "late", "arguments": {}})
+        ),
+    );
+    assert_eq!(listened.headers["content-type"], "text/event-stream");
+    let last = listened.body.trim_end().rsplit("data:").next();
+    let last: Value = serde_json::from_str(last.unwrap_or_default()).expect("JSON");
+    assert_eq!(last["id"], 7, "{}", listened.body);
+    assert_eq!(last["result"]["resultType"], "complete");
+    assert_eq!(called.headers["content-type"], "text/event-stream");
+    assert!(called.body.contains("after the token"), "{}", called.body);
+}
+
+/// Our client begins a subscription again that has ended with its token, and announces what it may have missed.
+#[tokio::test]
+async fn ended_subscriptions_are_begun_again() {
+    let issuer = Issuer::start().await;
+    issuer.lifetime.store(1, Ordering::Relaxed);
+    let endpoint = start(&issuer).await;
+    let (announce, mut announced) = tokio::sync::mpsc::unbounded_channel();
+    let newest = revisions().find(|revision| revision.as_str() == "2026-07-28");
+    let client = Client::connect(&endpoint)
+        .revision(newest.expect("it is compiled in"))
+        .oauth(oauth())
+        .on_change(move |change| drop(announce.send(change)))
+        .await
+        .expect("authorized");
+    assert_eq!(announced.recv().await, Some(ClientChange::Tools));
+    client.close();
 }
 
 /// The metadata is for everybody, at both of its places.

@@ -51,8 +51,9 @@ pub(super) fn expose(
     }
     let headers = response.headers_mut();
     headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone());
-    let exposed =
-        HeaderValue::from_static("Mcp-Session-Id, Mcp-Protocol-Version, WWW-Authenticate");
+    let exposed = HeaderValue::from_static(
+        "Mcp-Session-Id, Mcp-Protocol-Version, WWW-Authenticate, DPoP-Nonce",
+    );
     headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, exposed);
     headers.append(VARY, HeaderValue::from_static("Origin"));
 }

@@ -49,7 +49,9 @@ pub trait Authenticate: Send + Sync + 'static {
     }
 }
 
-/// When the credentials of a request end: an extension that [`Authenticate`] adds to it. Event streams end then.
+/// When the credentials of a request end: an extension that [`Authenticate`] adds to it. Streams that belong to no request end then,
+/// and so do subscriptions. A call that was authorized when it came is still answered: the specification wants authorization in every
+/// HTTP request, and a client resumes a stream by a new one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TokenExpiry(pub SystemTime);
 
@@ -63,23 +65,31 @@ pub struct AuthError {
     pub status: StatusCode,
     /// Value of `WWW-Authenticate`: the scheme and, from 2025-06-18 on, where the metadata of the resource is.
     pub challenge: Option<HeaderValue>,
+    /// Value of `DPoP-Nonce`: what a proof of possession has to hold (RFC 9449, section 9).
+    pub dpop_nonce: Option<HeaderValue>,
 }
 
 impl AuthError {
+    /// Creates a refusal without a challenge.
+    pub fn new(status: StatusCode) -> Self {
+        Self {
+            status,
+            challenge: None,
+            dpop_nonce: None,
+        }
+    }
+
     /// Creates a refusal with status 401 and a challenge.
     pub fn unauthorized(challenge: HeaderValue) -> Self {
         Self {
-            status: StatusCode::UNAUTHORIZED,
             challenge: Some(challenge),
+            ..Self::new(StatusCode::UNAUTHORIZED)
         }
     }
 
     /// Creates a refusal with status 403.
     pub fn forbidden() -> Self {
-        Self {
-            status: StatusCode::FORBIDDEN,
-            challenge: None,
-        }
+        Self::new(StatusCode::FORBIDDEN)
     }
 }
 

@@ -8,6 +8,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
+use http::request::Parts;
 use http::{HeaderValue, Response, StatusCode};
 use http_body::Body;
 use http_body_util::BodyExt;
@@ -21,7 +22,7 @@ use tokio::time::timeout;
 use super::body::{Attachment, EventStream, Next, Output};
 use super::listen::RemoteAddress;
 use super::response::{Refusal, ResponseBody, empty, error, events, json, refuse, unavailable};
-use super::service::{Checked, Inner};
+use super::service::{Checked, Inner, expired};
 use super::session::{Session, new_id};
 use super::{bus, checks, resume};
 use crate::clock;
@@ -56,7 +57,7 @@ where
         return Err(unavailable("the server shuts down; try again later"));
     }
     match posted {
-        Posted::Stateless => stateless(inner, read, context).await,
+        Posted::Stateless => stateless(inner, &request.parts, read, context).await,
         Posted::Initialize => initialize(inner, read, context).await,
         Posted::Session(id) => {
             if let Some(bus) = &inner.options().change_bus
@@ -164,6 +165,7 @@ where
 /// A request with an endpoint of its own.
 async fn stateless(
     inner: &Arc<Inner>,
+    parts: &Parts,
     body: PostBody<'_>,
     context: FrameContext<RequestContext>,
 ) -> Result<Response<ResponseBody>, Refusal> {
@@ -174,8 +176,27 @@ async fn stateless(
     let stream = open_post(&shared)?;
     let attachment = Attachment::new(Arc::clone(&shared), stream);
     receive(&shared, stream, body, context)?;
-    let guard = Listener(Arc::clone(inner), shared);
-    answer(inner, attachment, None, guard).await
+    let guard = Listener(Arc::clone(inner), Arc::clone(&shared));
+    let responded = answer(inner, attachment, None, guard).await;
+    responded.map(|response| until_expiry(response, parts, shared))
+}
+
+/// Ends the subscription of a request when its credentials end. Its client is told so, and may subscribe again; calls are answered.
+fn until_expiry(
+    mut response: Response<ResponseBody>,
+    request: &Parts,
+    shared: Arc<Shared<ServerEndpoint>>,
+) -> Response<ResponseBody> {
+    if let Some(stream) = response.body_mut().events_mut() {
+        let expired = expired(request);
+        stream.end_with(async move {
+            expired.await;
+            shared.call(|state, _| state.endpoint.end_subscriptions());
+            // What tells the client of the end is the last message of the stream.
+            std::future::pending().await
+        });
+    }
+    response
 }
 
 /// Forgets an endpoint that may have listened to changes.

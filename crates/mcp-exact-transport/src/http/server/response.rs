@@ -58,6 +58,14 @@ impl ResponseBody {
             Kind::Events(events) => events.poll_next(cx),
         }
     }
+
+    /// Returns the event stream, if the body is one.
+    pub(super) fn events_mut(&mut self) -> Option<&mut EventStream> {
+        match &mut self.kind {
+            Kind::Events(events) => Some(events),
+            Kind::Whole(_) => None,
+        }
+    }
 }
 
 impl Body for ResponseBody {

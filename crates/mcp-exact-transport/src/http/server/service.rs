@@ -14,7 +14,7 @@ use std::time::{Duration, SystemTime};
 use bytes::Bytes;
 use http::header::{ALLOW, WWW_AUTHENTICATE};
 use http::request::Parts;
-use http::{HeaderValue, Method, Request, Response, StatusCode};
+use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode};
 use http_body::Body;
 use mcp_exact_session::{Change, Principal, ServerSettings};
 use tokio::sync::watch;
@@ -500,6 +500,10 @@ pub(super) fn expired(request: &Parts) -> impl Future<Output = ()> + Send + use<
 
 fn not_authorized(error: AuthError) -> Refusal {
     let mut response = refuse(error.status, "the request is not authorized");
+    if let Some(nonce) = error.dpop_nonce {
+        let name = HeaderName::from_static("dpop-nonce");
+        response.headers_mut().insert(name, nonce);
+    }
     if let Some(challenge) = error.challenge {
         response.headers_mut().insert(WWW_AUTHENTICATE, challenge);
     }

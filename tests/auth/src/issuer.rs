@@ -1,0 +1,147 @@
+//! An authorization server that signs its tokens, and a server of `mcp-exact` that trusts it.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use mcp_exact::auth::server::{Access, ResourceServer};
+use mcp_exact::transport::http::server::{HttpListener, HttpServerOptions};
+use mcp_exact::{Headers, Server, Tool};
+use serde_json::{Value, json};
+
+use crate::site::{Site, encode, json as respond_json, reply};
+use crate::tokens::Signer;
+
+/// An authorization server that signs its tokens, and grants every scope that is asked for. Its users are signed in already: the cookie
+/// `user` names them, without it the user is `u`.
+pub struct Issuer {
+    /// Its endpoints.
+    pub site: Site,
+    /// Its key.
+    pub signer: Arc<Signer>,
+    /// Seconds that the tokens of its endpoint last; 600 at first.
+    pub lifetime: Arc<AtomicU64>,
+}
+
+impl Issuer {
+    /// Starts it.
+    ///
+    /// # Panics
+    /// No port can be opened.
+    pub async fn start() -> Self {
+        let signer = Arc::new(Signer::new("k"));
+        let signs = Arc::clone(&signer);
+        let asked = Mutex::new(String::new());
+        let lifetime = Arc::new(AtomicU64::new(600));
+        let lasts = Arc::clone(&lifetime);
+        let site = Site::start(move |origin| {
+            let origin = origin.to_owned();
+            move |seen| match &*seen.path {
+                "/.well-known/oauth-authorization-server" => respond_json(
+                    200,
+                    &json!({
+                        "issuer": origin,
+                        "jwks_uri": format!("{origin}/keys"),
+                        "authorization_endpoint": format!("{origin}/authorize"),
+                        "token_endpoint": format!("{origin}/token"),
+                        "registration_endpoint": format!("{origin}/register"),
+                        "code_challenge_methods_supported": ["S256"],
+                    }),
+                ),
+                "/keys" => respond_json(200, &signs.key_set()),
+                "/register" => respond_json(201, &json!({"client_id": "c"})),
+                "/authorize" => {
+                    *asked.lock().expect("no panic") = seen.param("scope").unwrap_or_default();
+                    let state = encode(&seen.param("state").unwrap_or_default());
+                    let target = seen.param("redirect_uri").unwrap_or_default();
+                    let mut cookies = seen.header("cookie").split("; ");
+                    let user = cookies.find_map(|cookie| cookie.strip_prefix("user="));
+                    let code = user.unwrap_or("u");
+                    let location = format!("{target}?code={code}&state={state}");
+                    reply(302, &[("location", &location)], "")
+                }
+                _ => {
+                    let resource = seen.param("resource").unwrap_or_default();
+                    let scope = asked.lock().expect("no panic").clone();
+                    let user = seen.param("code").unwrap_or_default();
+                    let mut claims = claims(&origin, &resource, &user, &scope);
+                    claims["exp"] = json!(now() + lasts.load(Ordering::Relaxed));
+                    let token = signs.sign(&signs.header(), &claims);
+                    respond_json(200, &json!({"access_token": token, "token_type": "Bearer"}))
+                }
+            }
+        })
+        .await;
+        Self {
+            site,
+            signer,
+            lifetime,
+        }
+    }
+
+    /// Returns a token for a resource.
+    pub fn token(&self, endpoint: &str, subject: &str, scope: &str) -> String {
+        let claims = claims(&self.site.url, endpoint, subject, scope);
+        self.signer.sign(&self.signer.header(), &claims)
+    }
+}
+
+/// Returns the claims of a token that ends in ten minutes.
+///
+/// # Panics
+/// The clock is set to before 1970.
+pub fn claims(issuer: &str, audience: &str, subject: &str, scope: &str) -> Value {
+    json!({
+        "iss": issuer,
+        "aud": audience,
+        "sub": subject,
+        "client_id": "c",
+        "scope": scope,
+        "exp": now() + 600,
+    })
+}
+
+/// Returns the seconds since 1970.
+fn now() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.expect("after 1970").as_secs()
+}
+
+/// Starts a server of `mcp-exact` that trusts an issuer and wants the scope `read`; returns its endpoint.
+///
+/// # Panics
+/// No port can be opened.
+pub async fn start(issuer: &Issuer) -> String {
+    let server = Server::builder("protected", "1.0.0")
+        .tool(
+            "who",
+            |access: Access, Headers(headers): Headers| async move {
+                let scopes = access.scopes().to_string();
+                format!("{:?} {scopes} {headers:?}", access.subject())
+            },
+        )
+        .tool(Tool::new("write").scope("write"), || async {
+            "written".to_owned()
+        })
+        .tool("late", |access: Access| async move {
+            let left = access.expires().duration_since(SystemTime::now());
+            let longer = left.unwrap_or_default() + Duration::from_millis(100);
+            tokio::time::sleep(longer).await;
+            "after the token".to_owned()
+        })
+        .build()
+        .expect("a server");
+    let listener = HttpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = listener.local_addr().expect("an address");
+    let endpoint = format!("http://{address}/mcp");
+    let auth = ResourceServer::jwks(&issuer.site.url, &endpoint).expect("a resource");
+    let options = HttpServerOptions {
+        path: Some("/mcp".to_owned()),
+        authenticate: Some(Arc::new(auth.scopes(["read"]))),
+        stream_after: Duration::from_millis(50),
+        ..HttpServerOptions::default()
+    };
+    let service = server.http(options);
+    tokio::spawn(async move { listener.serve(service, std::future::pending()).await });
+    endpoint
+}
