@@ -61,8 +61,8 @@
 //! `macros`, `stdio`, `process`, `http-server` and `http-client` are on by default; `unix` adds Unix sockets, and
 //! `local` handlers whose futures are not `Send`, `logs` a layer of `tracing-subscriber` that sends events to clients, and
 //! `validation` the check of arguments and results against their JSON Schemas (without it, arguments are checked by
-//! decoding). `oauth-client` adds authorization of clients (`Connect::oauth`), `oauth-server` that of servers
-//! (`auth::server::ResourceServer`, and `Access` as an argument of handlers).
+//! decoding). `tls` adds HTTPS, `oauth-client` authorization of clients (`Connect::oauth`), and HTTPS with it, `oauth-server`
+//! authorization of servers (`auth::server::ResourceServer`, and `Access` as an argument of handlers).
 
 #[cfg(all(doctest, feature = "macros", feature = "stdio"))]
 #[doc = include_str!("../README.md")]
@@ -103,9 +103,9 @@ pub mod testing;
 mod validate;
 
 pub use client::{
-    CallTool, Client, ClientChange, ClientError, Completed, Connect, Definition, Form, FormAnswer,
-    List, LogMessage, PromptOutput, Request, ResourceOutput, SampleReply, SampleRequest,
-    ToolOutput,
+    BadUrl, CallTool, Client, ClientChange, ClientError, Completed, Connect, Definition, Form,
+    FormAnswer, List, LogMessage, PromptOutput, Request, ResourceOutput, SampleReply,
+    SampleRequest, ToolOutput, UrlWarning, Visit,
 };
 pub use content::{Content, Role};
 pub use cx::{

@@ -9,6 +9,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::connect::{ClientChange, LogMessage};
+use super::visit::Visit;
 use crate::content::{Content, Role};
 use crate::cx::Root;
 use crate::link::{Json, JsonObject, PeerError, Revision};
@@ -46,9 +47,15 @@ impl Form {
         self.text("message").unwrap_or_default()
     }
 
-    /// Returns the page to visit; `None` for a form.
+    /// Returns the page to visit; `None` for a form. Show the whole URL and the host, and ask the user before it is opened.
+    pub fn visit(&self) -> Option<Visit> {
+        Visit::new(self.url()?).ok()
+    }
+
+    /// Returns the URL of the page to visit; `None` for a form.
     pub fn url(&self) -> Option<String> {
-        self.text("url")
+        let is_visit = self.text("mode").as_deref() == Some("url");
+        self.text("url").filter(|_| is_visit)
     }
 
     /// Returns the schema of the form: a flat object of primitive fields.
@@ -212,6 +219,11 @@ impl Handlers {
                     .as_ref()
                     .ok_or_else(|| PeerError::method_not_found(method))?;
                 let form = Form { params };
+                // What could show one host and open another one is not put to the user.
+                if let Some(url) = form.url() {
+                    Visit::new(url)
+                        .map_err(|error| PeerError::invalid_params(error.to_string()))?;
+                }
                 let schema = form.schema();
                 let answer = handler(form).await.result;
                 check_form(schema.as_ref(), &answer)?;

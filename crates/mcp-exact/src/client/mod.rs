@@ -14,6 +14,7 @@ mod oauth;
 mod output;
 mod subscribe;
 mod task;
+mod visit;
 
 use std::fmt;
 use std::sync::Arc;
@@ -35,6 +36,7 @@ pub use connect::{ClientChange, Connect, LogMessage};
 pub use list::{Definition, List};
 pub use output::{Completed, PromptOutput, ResourceOutput, ToolOutput};
 pub use subscribe::Subscription;
+pub use visit::{BadUrl, UrlWarning, Visit};
 
 use crate::link::{
     CachedNegotiation, Json, JsonObject, NegotiationError, Outcome, PeerError, Revision, SendError,

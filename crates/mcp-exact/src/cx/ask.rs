@@ -71,6 +71,9 @@ pub enum AskErrorKind {
     /// The form is not one that clients can show.
     #[error(transparent)]
     Form(super::FormError),
+    /// The URL is no page that a user can be sent to.
+    #[error("{0}; give an absolute URL without a user name")]
+    Url(crate::client::BadUrl),
     /// The client answered with an error.
     #[error("the client answered with an error: {0}")]
     Refused(PeerError),

@@ -12,6 +12,7 @@ use serde::de::DeserializeOwned;
 
 use super::ask::{AskError, AskErrorKind, Question};
 use super::{Cx, form};
+use crate::client::Visit;
 use crate::link::{Json, JsonObject};
 
 const METHOD: &str = "elicitation/create";
@@ -66,15 +67,20 @@ impl Cx {
 
     /// Asks the user to visit a page, such as for a payment or a login (revisions from 2025-11-25 on).
     ///
-    /// The answer says whether the user has agreed, not that the page was dealt with.
+    /// The answer says whether the user has agreed, not that the page was dealt with. The URL may reach other people: it must
+    /// hold nothing about the user and open nothing by itself, and the page has to find out who visits it ("Safe URL Handling",
+    /// "Phishing"). The example `third_party` obtains a credential in this way.
     pub fn elicit_url(&self, message: impl AsRef<str>, url: impl AsRef<str>) -> ElicitUrl {
-        let params = JsonObject::from_iter([
-            ("mode", Json::string("url")),
-            ("message", Json::string(message.as_ref())),
-            ("url", Json::string(url.as_ref())),
-        ]);
+        let url = url.as_ref();
+        let params = Visit::new(url).map_err(AskErrorKind::Url).map(|_| {
+            JsonObject::from_iter([
+                ("mode", Json::string("url")),
+                ("message", Json::string(message.as_ref())),
+                ("url", Json::string(url)),
+            ])
+        });
         ElicitUrl {
-            question: Question::new(self, METHOD, "elicitation.url", Ok(params)),
+            question: Question::new(self, METHOD, "elicitation.url", params),
         }
     }
 }

@@ -1,0 +1,210 @@
+//! Pages that a server wants the user to visit (`client/elicitation`, "Safe URL Handling").
+//!
+//! Takes a URL apart so that a program can show what matters of it. Nothing here opens or fetches a page.
+
+use std::net::{IpAddr, Ipv6Addr};
+use std::ops::Range;
+
+/// Page that a server wants the user to visit, from [`Form::visit`](super::Form::visit).
+///
+/// A client has to show the whole URL and to ask the user before it opens the page, in a browser that it cannot look into; it must
+/// not fetch anything of the page itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Visit {
+    url: String,
+    host: Range<usize>,
+}
+
+/// What a user should be warned of before visiting a page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
+#[non_exhaustive]
+pub enum UrlWarning {
+    /// The page is not on the machine of the user, and others can read and change what is sent.
+    #[error("the page is not encrypted")]
+    NotEncrypted,
+    /// The host has letters beyond ASCII, which may look like others.
+    #[error("the name of the host holds letters that may look like others (Punycode)")]
+    Punycode,
+    /// The host is a number, not a name.
+    #[error("the host is an address, not a name")]
+    Address,
+}
+
+/// A URL is no page that a user can be sent to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum BadUrl {
+    /// It is neither https nor http.
+    #[error("the URL is neither https nor http")]
+    Scheme,
+    /// It holds characters that readers of URLs do not agree on (RFC 3986, section 2).
+    #[error("the URL holds characters that have to be encoded")]
+    Characters,
+    /// What stands before the `@` hides the host.
+    #[error("the URL names a user, which hides its host")]
+    UserName,
+    /// There is no host, or none that can be resolved.
+    #[error("the URL has no valid host")]
+    Host,
+}
+
+impl Visit {
+    /// Takes a URL apart: https or http with a host, in the characters of RFC 3986, without a user name. Such a URL means the same
+    /// page to every reader, so the host that is shown is the one that is opened.
+    ///
+    /// # Errors
+    /// The URL is another one.
+    pub fn new(url: impl Into<String>) -> Result<Self, BadUrl> {
+        let url = url.into();
+        let scheme = url.find("://").ok_or(BadUrl::Scheme)?;
+        let is_known = ["https", "http"]
+            .iter()
+            .any(|known| url[..scheme].eq_ignore_ascii_case(known));
+        if !is_known {
+            return Err(BadUrl::Scheme);
+        }
+        let is_of_urls = |byte: u8| byte.is_ascii_graphic() && !br#""<>\^`{|}"#.contains(&byte);
+        if !url.bytes().all(is_of_urls) {
+            return Err(BadUrl::Characters);
+        }
+        let begin = scheme + 3;
+        let length = url[begin..].find(['/', '?', '#']);
+        let authority = &url[begin..length.map_or(url.len(), |length| begin + length)];
+        if authority.contains('@') {
+            return Err(BadUrl::UserName);
+        }
+        let (host, port) = match authority.strip_prefix('[') {
+            Some(rest) => {
+                let (address, port) = rest.split_once(']').ok_or(BadUrl::Host)?;
+                address.parse::<Ipv6Addr>().map_err(|_| BadUrl::Host)?;
+                (&authority[..address.len() + 2], port)
+            }
+            None => {
+                let colon = authority.find(':').unwrap_or(authority.len());
+                authority.split_at(colon)
+            }
+        };
+        let is_of_names = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_');
+        let is_name = !host.is_empty() && host.chars().all(is_of_names);
+        let is_port = port.is_empty()
+            || port
+                .strip_prefix(':')
+                .is_some_and(|port| port.parse::<u16>().is_ok());
+        if !is_port || !(is_name || host.starts_with('[')) {
+            return Err(BadUrl::Host);
+        }
+        let host = begin..begin + host.len();
+        Ok(Self { url, host })
+    }
+
+    /// Returns the whole URL, which the user has to see.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// Returns the host, which a program highlights.
+    pub fn host(&self) -> &str {
+        &self.url[self.host.clone()]
+    }
+
+    /// Returns what the user should be warned of.
+    pub fn warnings(&self) -> Vec<UrlWarning> {
+        let host = self.host().to_ascii_lowercase();
+        let last = host.trim_end_matches('.').rsplit('.').next().unwrap_or("");
+        // Browsers take a host for an address when its last part is a number, decimal or hexadecimal.
+        let is_number = last.starts_with("0x") || last.bytes().all(|byte| byte.is_ascii_digit());
+        let is_address = host.starts_with('[') || is_number;
+        let address = host.trim_matches(['[', ']']).parse::<IpAddr>();
+        let is_local = match address {
+            Ok(address) => address.to_canonical().is_loopback(),
+            Err(_) => host == "localhost" || host.ends_with(".localhost"),
+        };
+        let is_encrypted = self
+            .url
+            .get(..5)
+            .is_some_and(|scheme| scheme.eq_ignore_ascii_case("https"));
+        let has_punycode = host.split('.').any(|label| label.starts_with("xn--"));
+        let mut warnings = Vec::new();
+        if !is_encrypted && !is_local {
+            warnings.push(UrlWarning::NotEncrypted);
+        }
+        if has_punycode {
+            warnings.push(UrlWarning::Punycode);
+        }
+        if is_address && !is_local {
+            warnings.push(UrlWarning::Address);
+        }
+        warnings
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_are_found() {
+        use UrlWarning::{Address, NotEncrypted, Punycode};
+        for (url, host, warnings) in [
+            (
+                "https://mcp.example.com/connect?x=1#y",
+                "mcp.example.com",
+                &[][..],
+            ),
+            ("HTTPS://mcp.example.com:8443", "mcp.example.com", &[]),
+            ("https://mcp.example.com?a@b", "mcp.example.com", &[]),
+            (
+                "http://mcp.example.com/",
+                "mcp.example.com",
+                &[NotEncrypted],
+            ),
+            ("http://localhost:8080/", "localhost", &[]),
+            ("http://127.0.0.1:8080/", "127.0.0.1", &[]),
+            ("http://[::1]:8080/", "[::1]", &[]),
+            ("https://10.0.0.1/", "10.0.0.1", &[Address]),
+            ("https://2130706433/", "2130706433", &[Address]),
+            ("https://a.0x7f/", "a.0x7f", &[Address]),
+            (
+                "https://xn--pple-43d.example/",
+                "xn--pple-43d.example",
+                &[Punycode],
+            ),
+            (
+                "http://xn--a.1/",
+                "xn--a.1",
+                &[NotEncrypted, Punycode, Address],
+            ),
+        ] {
+            let visit = Visit::new(url).expect(url);
+            assert_eq!((visit.url(), visit.host()), (url, host));
+            assert_eq!(visit.warnings(), warnings, "{url}");
+        }
+    }
+
+    /// What browsers and programs may read in two ways, or what is no page.
+    #[test]
+    fn ambiguous_urls_are_refused() {
+        for (url, error) in [
+            ("javascript:alert(1)", BadUrl::Scheme),
+            ("file:///etc/passwd", BadUrl::Scheme),
+            ("//mcp.example.com/", BadUrl::Scheme),
+            ("", BadUrl::Scheme),
+            ("https://good.example\\@evil.example/", BadUrl::Characters),
+            ("https://good.example/\u{202e}", BadUrl::Characters),
+            ("https://g\u{43e}od.example/", BadUrl::Characters),
+            ("https://good.example/ x", BadUrl::Characters),
+            ("https://good.example/\n", BadUrl::Characters),
+            ("https://good.example@evil.example/", BadUrl::UserName),
+            ("https://user:secret@good.example/", BadUrl::UserName),
+            ("https:///path", BadUrl::Host),
+            ("https://", BadUrl::Host),
+            ("https://a%2eb/", BadUrl::Host),
+            ("https://good.example:port/", BadUrl::Host),
+            ("https://good.example:1:2/", BadUrl::Host),
+            ("https://[::1/", BadUrl::Host),
+            ("https://[::1]x/", BadUrl::Host),
+        ] {
+            assert_eq!(Visit::new(url), Err(error), "{url}");
+        }
+    }
+}
