@@ -185,8 +185,15 @@ async fn read_target(stream: &mut TcpStream) -> Option<Secret> {
     Some(Secret::new(target))
 }
 
-/// Opens a URL in the browser of the system, without a shell.
-fn open_browser(url: &Url) -> Result<(), String> {
+/// Opens a URL in the browser of the system, without a shell. Nothing of the page is read.
+///
+/// # Errors
+/// It is neither https nor on loopback, or no browser starts. The error is shown to people.
+pub fn open_browser(url: &Url) -> Result<(), String> {
+    let is_loopback = url.scheme() == "http" && is_loopback(url);
+    if url.scheme() != "https" && !is_loopback {
+        return Err("only pages by https are opened".to_owned());
+    }
     let (program, first): (&str, &[&str]) = if cfg!(target_os = "macos") {
         ("open", &[])
     } else if cfg!(windows) {

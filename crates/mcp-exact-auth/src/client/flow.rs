@@ -3,6 +3,7 @@
 //! One task at a time works for a credential, in one process at a time; the others wait and take its token.
 
 mod client_id;
+mod code_grant;
 mod present;
 
 use std::collections::HashMap;
@@ -13,6 +14,7 @@ use http::header::HeaderValue;
 use url::Url;
 
 use self::client_id::{ClientId, client_key};
+pub use self::code_grant::{CodeGrant, Granted, PendingGrant};
 use self::present::{DPOP, secret_header};
 use super::discover::{Demand, Found, discover, server_metadata};
 use super::error::OAuthError;
@@ -674,4 +676,28 @@ async fn source_of(source: &Source) -> Result<Secret, OAuthError> {
 fn now() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0, |since| since.as_secs())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// "Communication Security": redirect URIs are on loopback or by https; native programs have schemes of their own (RFC 8252,
+    /// section 7.1).
+    #[test]
+    fn redirect_uris_are_safe() {
+        for (uri, is_safe) in [
+            ("http://127.0.0.1:7/callback", true),
+            ("http://[::1]/callback", true),
+            ("http://localhost/callback", true),
+            ("https://app.example/callback", true),
+            ("com.example.app:/callback", true),
+            ("http://app.example/callback", false),
+            ("app:/callback", false),
+            ("javascript:alert(1)", false),
+            ("/callback", false),
+        ] {
+            assert_eq!(check_redirect(uri).is_ok(), is_safe, "{uri}");
+        }
+    }
 }

@@ -20,10 +20,11 @@ mod service;
 mod store;
 mod token;
 
-pub use agent::{AgentFuture, Browser, Headless, Redirect, UserAgent};
+pub use agent::{AgentFuture, Browser, Headless, Redirect, UserAgent, open_browser};
 pub use error::OAuthError;
 #[cfg(unix)]
 pub use file::FileStore;
+pub use flow::{CodeGrant, Granted, PendingGrant};
 pub use key::SigningKey;
 pub use options::{Dpop, IdentityProvider, OAuth};
 pub use pkce::NoRandomness;

@@ -9,6 +9,9 @@ pub mod connect {}
 #[doc = include_str!("headless.md")]
 pub mod headless {}
 
+#[doc = include_str!("elicit.md")]
+pub mod elicit {}
+
 #[doc = include_str!("store.md")]
 pub mod store {}
 

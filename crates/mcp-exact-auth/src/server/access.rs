@@ -28,7 +28,70 @@ struct Inner {
     claims: Vec<u8>,
 }
 
+/// What a verifier of the program has found out of a token ([`Access::builder`]).
+#[must_use]
+pub struct AccessBuilder(Inner);
+
+impl AccessBuilder {
+    /// Sets the user or account, unique at the issuer.
+    pub fn subject(mut self, subject: impl Into<String>) -> Self {
+        self.0.subject = Some(subject.into());
+        self
+    }
+
+    /// Sets the client that the token was issued to.
+    pub fn client_id(mut self, client_id: impl Into<String>) -> Self {
+        self.0.client_id = Some(client_id.into());
+        self
+    }
+
+    /// Sets the granted scopes.
+    pub fn scopes<S: AsRef<str>>(mut self, scopes: impl IntoIterator<Item = S>) -> Self {
+        self.0.scopes = scopes.into_iter().collect();
+        self
+    }
+
+    /// Sets the key that the token is bound to, by its SHA-256 thumbprint (RFC 9449, section 6.1): requests need a proof then.
+    pub fn bound_to(mut self, thumbprint: impl Into<String>) -> Self {
+        self.0.key = Some(thumbprint.into());
+        self
+    }
+
+    /// Sets the claims that [`Access::claims`] decodes, as a JSON object.
+    pub fn claims(mut self, json: impl Into<Vec<u8>>) -> Self {
+        self.0.claims = json.into();
+        self
+    }
+
+    /// Returns what the token says.
+    ///
+    /// # Errors
+    /// It names neither a subject nor a client: all such tokens would be one principal.
+    pub fn build(self) -> Result<Access, TokenError> {
+        match self.0.subject.is_some() || self.0.client_id.is_some() {
+            true => Ok(Access(Arc::new(self.0))),
+            false => Err(TokenError::invalid(NOBODY)),
+        }
+    }
+}
+
+const NOBODY: &str = "the token names neither a subject nor a client";
+
 impl Access {
+    /// Begins what a [`TokenVerifier`](super::TokenVerifier) of the program has found out of a token. It has checked that the token is
+    /// genuine, is for this server, and has not ended.
+    pub fn builder(issuer: impl Into<String>, expires: SystemTime) -> AccessBuilder {
+        AccessBuilder(Inner {
+            issuer: issuer.into(),
+            subject: None,
+            client_id: None,
+            scopes: Scopes::default(),
+            expires,
+            key: None,
+            claims: b"{}".to_vec(),
+        })
+    }
+
     /// Returns the issuer.
     pub fn issuer(&self) -> &str {
         &self.0.issuer
@@ -68,6 +131,17 @@ impl Access {
         Principal(serde_json::json!(parts).to_string())
     }
 
+    /// Returns the user: the subject at its issuer, whichever client acts for it. `None` if the token names no subject.
+    ///
+    /// What a server keeps for a user belongs to this: a credential that the user has obtained for it in a browser is found from
+    /// every client of the same user, and from nobody else's.
+    pub fn user(&self) -> Option<User> {
+        Some(User {
+            issuer: self.issuer().to_owned(),
+            subject: self.subject()?.to_owned(),
+        })
+    }
+
     pub(super) fn key(&self) -> Option<&str> {
         self.0.key.as_deref()
     }
@@ -82,6 +156,16 @@ impl fmt::Debug for Access {
             .field("scopes", &self.scopes())
             .finish_non_exhaustive()
     }
+}
+
+/// User of an issuer.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+pub struct User {
+    /// Issuer of the token.
+    pub issuer: String,
+    /// Subject, unique at the issuer.
+    pub subject: String,
 }
 
 /// Why a token is refused.
@@ -114,6 +198,7 @@ pub(super) struct Rules {
 }
 
 /// One string or a list of strings (RFC 7519, section 4.1.3); which one, the kind of the JSON value says.
+#[derive(Debug)]
 enum OneOrMany {
     One(String),
     Many(Vec<String>),
@@ -220,12 +305,21 @@ pub(super) fn check(
     let issuer = match parsed.iss {
         Some(issuer) if issuer == rules.issuer => issuer,
         None if is_introspected => rules.issuer.clone(),
-        _ => return Err(invalid("the token comes from another issuer")),
+        found => {
+            tracing::debug!(?found, expected = rules.issuer, "a token of another issuer");
+            return Err(invalid("the token comes from another issuer"));
+        }
     };
     let audience = parsed
         .aud
         .ok_or_else(|| invalid("the token has no audience"))?;
     if !audience.any(|one| rules.audiences.iter().any(|known| known == one)) {
+        tracing::debug!(
+            found = ?audience,
+            expected = ?rules.audiences,
+            "a token for another audience; Keycloak needs a mapper that adds the resource, and Entra ID writes the id of the \
+             application, which `audience` accepts"
+        );
         return Err(invalid("the token is for another audience"));
     }
     let now = now.duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -248,12 +342,8 @@ pub(super) fn check(
         return Err(invalid("the token is bound in a way that is not supported"));
     }
     let client_id = parsed.client_id.or(parsed.azp);
-    if parsed.sub.is_none() && client_id.is_none() {
-        // All such tokens would be one principal.
-        return Err(invalid("the token names neither a subject nor a client"));
-    }
     let scopes = parsed.scope.or(parsed.scp);
-    Ok(Access(Arc::new(Inner {
+    let access = AccessBuilder(Inner {
         issuer,
         subject: parsed.sub,
         client_id,
@@ -261,7 +351,8 @@ pub(super) fn check(
         expires: UNIX_EPOCH + Duration::from_secs_f64(expires.min(LATEST)),
         key,
         claims,
-    })))
+    });
+    access.build()
 }
 
 #[cfg(test)]

@@ -9,6 +9,6 @@ mod jose;
 mod resource;
 mod verify;
 
-pub use access::{Access, TokenError};
+pub use access::{Access, AccessBuilder, TokenError, User};
 pub use resource::{Binding, InvalidResource, ResourceServer};
 pub use verify::{Introspection, Jwks, TokenVerifier, VerifyFuture};

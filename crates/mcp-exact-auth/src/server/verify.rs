@@ -20,6 +20,30 @@ pub type VerifyFuture<'a> = Pin<Box<dyn Future<Output = Result<Access, TokenErro
 
 /// Verifies access tokens: signature or state, issuer, audience, expiry. Scopes and binding are checked by the
 /// [`ResourceServer`](super::ResourceServer).
+///
+/// A verifier of the program, such as for tokens that are looked up in a database:
+///
+/// ```
+/// use std::time::{Duration, SystemTime};
+///
+/// use mcp_exact_auth::server::{Access, TokenError, TokenVerifier, VerifyFuture};
+///
+/// struct Table;
+///
+/// impl TokenVerifier for Table {
+///     fn verify<'a>(&'a self, token: &'a str) -> VerifyFuture<'a> {
+///         Box::pin(async move {
+///             let user = look_up(token).ok_or_else(|| TokenError::invalid("the token is unknown"))?;
+///             let expires = SystemTime::now() + Duration::from_secs(60);
+///             Access::builder("https://as.example.com", expires)
+///                 .subject(user)
+///                 .scopes(["read"])
+///                 .build()
+///         })
+///     }
+/// }
+/// # fn look_up(_: &str) -> Option<String> { None }
+/// ```
 pub trait TokenVerifier: Send + Sync + 'static {
     /// Returns what a token says, or why it does not count.
     fn verify<'a>(&'a self, token: &'a str) -> VerifyFuture<'a>;
@@ -54,7 +78,7 @@ impl Jwks {
         Self {
             rules: Rules {
                 issuer: issuer.into(),
-                audiences: vec![resource.into()],
+                audiences: audiences(resource.into()),
                 skew: Duration::from_secs(60),
             },
             types: vec!["at+jwt".to_owned()],
@@ -126,6 +150,10 @@ impl Jwks {
         let unverified = Unverified::new(token).map_err(TokenError::invalid)?;
         let kind = unverified.header.kind().unwrap_or_default();
         if !self.types.contains(&kind) {
+            tracing::debug!(
+                found = kind,
+                "a token of another type than `at+jwt`; for Entra ID, Keycloak and others that write `JWT`, call `accept_plain_jwt`"
+            );
             return Err(TokenError::Invalid(
                 "the token's type is not `at+jwt`".to_owned(),
             ));
@@ -228,7 +256,7 @@ impl Introspection {
         Ok(Self {
             rules: Rules {
                 issuer: issuer.into(),
-                audiences: vec![resource.into()],
+                audiences: audiences(resource.into()),
                 skew: Duration::from_secs(60),
             },
             url: url.into(),
@@ -265,6 +293,21 @@ impl TokenVerifier for Introspection {
     }
 }
 
+/// Returns the audiences of a resource. An origin with and without a slash is one URI (RFC 3986, section 6.2.3), and some clients add
+/// the slash.
+fn audiences(resource: String) -> Vec<String> {
+    let rest = resource.split_once("://").map_or("", |(_, rest)| rest);
+    let is_origin = !rest.is_empty() && !rest.trim_end_matches('/').contains(['/', '?']);
+    let other = match resource.strip_suffix('/') {
+        Some(bare) => bare.to_owned(),
+        None => format!("{resource}/"),
+    };
+    match is_origin {
+        true => vec![other, resource],
+        false => vec![resource],
+    }
+}
+
 /// Encodes a value of a form.
 fn encode(text: &str) -> String {
     use std::fmt::Write as _;
@@ -279,4 +322,23 @@ fn encode(text: &str) -> String {
         }
     }
     encoded
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_origin_may_end_in_a_slash() {
+        let (bare, slashed) = ("https://mcp.example", "https://mcp.example/");
+        assert_eq!(audiences(bare.to_owned()), [slashed, bare]);
+        assert_eq!(audiences(slashed.to_owned()), [bare, slashed]);
+        for exact in [
+            "https://mcp.example/mcp",
+            "https://mcp.example/mcp/",
+            "urn:x",
+        ] {
+            assert_eq!(audiences(exact.to_owned()), [exact]);
+        }
+    }
 }

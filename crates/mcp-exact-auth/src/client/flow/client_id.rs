@@ -13,6 +13,7 @@ use crate::locate;
 use crate::metadata::ServerMetadata;
 
 /// Client at an authorization server.
+#[derive(Clone)]
 pub(super) struct ClientId {
     pub(super) id: String,
     pub(super) credential: Credential,

@@ -1,0 +1,166 @@
+//! The authorization code grant for programs that take the redirect themselves: web pages of a server, at which its users sign in or
+//! allow it to use a service of somebody else.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use url::Url;
+
+use super::client_id::ClientId;
+use super::{Flow, check_redirect};
+use crate::client::discover::server_metadata;
+use crate::client::error::OAuthError;
+use crate::client::options::OAuth;
+use crate::client::request::{Asked, Pending};
+use crate::client::token::{Issued, TokenRequest};
+use crate::metadata::ServerMetadata;
+use crate::scope::Scopes;
+use crate::secret::Secret;
+
+/// Authorization code grant of one client at one authorization server, for many users. [`OAuth::code_grant`] prepares it.
+///
+/// Each user gets a URL of their own ([`begin`](Self::begin)); the redirect of that user is checked by the [`PendingGrant`] that was
+/// made with it ([`finish`](Self::finish)). The program has to see to it that the redirect comes from the browser that it was made
+/// for, by a cookie, and keeps the tokens.
+#[derive(Clone)]
+pub struct CodeGrant {
+    flow: Arc<Flow>,
+    server: ServerMetadata,
+    client: ClientId,
+    redirect_uri: String,
+    resource: Option<String>,
+}
+
+/// Grant that waits for the redirect of its user; it can be answered once, within ten minutes.
+#[derive(Debug)]
+pub struct PendingGrant(Pending);
+
+/// Tokens that a user has granted.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Granted {
+    /// Token for requests to the resource.
+    pub access_token: Secret,
+    /// Token for [`CodeGrant::refresh`].
+    pub refresh_token: Option<Secret>,
+    /// How long the access token counts, if that is known.
+    pub expires_in: Option<Duration>,
+    /// Granted scopes.
+    pub scopes: Scopes,
+}
+
+impl OAuth {
+    /// Prepares the authorization code grant at the issuer of the configured client ([`OAuth::registered`]), with a redirect that the
+    /// program takes itself. Reads the metadata of the issuer, by the same rules as for clients of MCP servers.
+    ///
+    /// # Errors
+    /// No issuer is configured, its metadata cannot be had or used, or the redirect URI is not safe.
+    pub async fn code_grant(self, redirect_uri: &str) -> Result<CodeGrant, OAuthError> {
+        check_redirect(redirect_uri)?;
+        let registered = self.registered.first();
+        let issuer = self.issuer.clone().or_else(|| registered?.issuer.clone());
+        let missing = || OAuthError::Url {
+            what: "the issuer",
+            url: String::new(),
+            reason: "name it with `OAuth::registered` or `OAuth::issuer`".to_owned(),
+        };
+        let issuer = issuer.ok_or_else(missing)?;
+        let flow = Flow::new(self, &issuer)?;
+        let server = server_metadata(&flow.fetch, &flow.options, &issuer).await?;
+        let client = flow.client(&server, redirect_uri).await?;
+        Ok(CodeGrant {
+            flow,
+            server,
+            client,
+            redirect_uri: redirect_uri.to_owned(),
+            resource: None,
+        })
+    }
+}
+
+impl CodeGrant {
+    /// Names the resource that tokens are for (RFC 8707), where the authorization server knows resources.
+    #[must_use]
+    pub fn resource(mut self, resource: impl Into<String>) -> Self {
+        self.resource = Some(resource.into());
+        self
+    }
+
+    /// Begins the grant of one user; returns the URL that the user's browser has to open.
+    ///
+    /// # Errors
+    /// The authorization server has no such endpoint, or the system no random numbers.
+    pub fn begin(&self) -> Result<(PendingGrant, Url), OAuthError> {
+        if let Some(endpoint) = &self.server.authorization_endpoint {
+            let what = "the authorization endpoint";
+            self.flow.fetch.check(what, endpoint)?;
+        }
+        let asked = Asked {
+            client_id: &self.client.id,
+            redirect_uri: &self.redirect_uri,
+            resource: self.resource.as_deref(),
+            scopes: &self.flow.options.scopes,
+        };
+        let (pending, url) = Pending::begin(&self.server, asked, SystemTime::now())?;
+        Ok((PendingGrant(pending), url))
+    }
+
+    /// Checks the query of the redirect, undecoded, and exchanges its code.
+    ///
+    /// # Errors
+    /// The redirect cannot be trusted, the user has refused, or the token endpoint answers with an error.
+    pub async fn finish(
+        &self,
+        pending: PendingGrant,
+        query: &Secret,
+    ) -> Result<Granted, OAuthError> {
+        let grant = pending.0.answer(query, SystemTime::now())?;
+        let form = || {
+            TokenRequest::new("authorization_code")
+                .set("code", grant.code.expose())
+                .set("redirect_uri", &grant.redirect_uri)
+                .set("code_verifier", grant.verifier.expose())
+                .set_option("resource", self.resource.as_deref())
+        };
+        let issued = self.flow.exchange(&form, &self.client, &self.server, None);
+        Ok(self.granted(issued.await?))
+    }
+
+    /// Exchanges a refresh token. Where the answer has none, the old one goes on.
+    ///
+    /// # Errors
+    /// The token endpoint answers with an error, `invalid_grant` when the user has to be asked again.
+    pub async fn refresh(&self, refresh_token: &Secret) -> Result<Granted, OAuthError> {
+        let form = || {
+            TokenRequest::new("refresh_token")
+                .set("refresh_token", refresh_token.expose())
+                .set_option("resource", self.resource.as_deref())
+        };
+        let issued = self.flow.exchange(&form, &self.client, &self.server, None);
+        let mut granted = self.granted(issued.await?);
+        let old = || Some(refresh_token.clone());
+        granted.refresh_token = granted.refresh_token.or_else(old);
+        Ok(granted)
+    }
+
+    fn granted(&self, issued: Issued) -> Granted {
+        let asked = || self.flow.options.scopes.clone();
+        Granted {
+            access_token: issued.access_token,
+            refresh_token: issued.refresh_token,
+            expires_in: issued.expires_in.map(Duration::from_secs),
+            scopes: issued.scopes.unwrap_or_else(asked),
+        }
+    }
+}
+
+impl fmt::Debug for CodeGrant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CodeGrant")
+            .field("issuer", &self.server.issuer)
+            .field("client_id", &self.client.id)
+            .field("redirect_uri", &self.redirect_uri)
+            .finish_non_exhaustive()
+    }
+}

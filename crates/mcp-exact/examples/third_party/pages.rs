@@ -1,0 +1,254 @@
+//! Web pages that obtain a credential of the service for a user, and only for the user who was asked ("Phishing").
+//!
+//! `/connect` signs the visitor in, `/signed-in` compares the visitor with the user who was asked, `/connected` takes the credential.
+//! A cookie ties the three to one browser. An invitation counts once, and for ten minutes.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use axum::Router;
+use axum::extract::{Query, RawQuery, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Redirect, Response};
+use axum::routing::get;
+use mcp_exact::auth::Secret;
+use mcp_exact::auth::client::{CodeGrant, Granted, OAuthError, PendingGrant, Url};
+use mcp_exact::auth::server::{TokenVerifier, User};
+use serde::Deserialize;
+use tokio::sync::watch;
+
+const LIFETIME: Duration = Duration::from_secs(600);
+const COOKIE: &str = "visit";
+
+/// Invitations, visits under way, and credentials.
+pub struct Pages {
+    origin: String,
+    users: CodeGrant,
+    verifier: Box<dyn TokenVerifier>,
+    service: CodeGrant,
+    table: Mutex<Table>,
+    /// Changes when a credential is added.
+    changed: watch::Sender<()>,
+}
+
+#[derive(Default)]
+struct Table {
+    invitations: HashMap<String, (User, Instant)>,
+    visits: HashMap<String, (Visit, Instant)>,
+    credentials: HashMap<User, Granted>,
+}
+
+/// What a browser is about to do.
+enum Visit {
+    SignIn {
+        invitation: String,
+        pending: PendingGrant,
+    },
+    Connect {
+        user: User,
+        pending: PendingGrant,
+    },
+}
+
+/// Why a page does not do what it is asked to do. Nothing of it tells about another user.
+enum PageError {
+    Gone,
+    Stranger,
+    Authorization(OAuthError),
+}
+
+impl From<OAuthError> for PageError {
+    fn from(error: OAuthError) -> Self {
+        Self::Authorization(error)
+    }
+}
+
+impl IntoResponse for PageError {
+    fn into_response(self) -> Response {
+        let (status, words) = match self {
+            Self::Gone => (
+                StatusCode::NOT_FOUND,
+                "This page has expired. Call the tool again.".to_owned(),
+            ),
+            Self::Stranger => (
+                StatusCode::FORBIDDEN,
+                "Somebody else was asked to visit this page. Whoever sent it to you may want your documents.".to_owned(),
+            ),
+            Self::Authorization(error) => (StatusCode::BAD_GATEWAY, error.to_string()),
+        };
+        (status, words).into_response()
+    }
+}
+
+impl Pages {
+    /// Creates the pages of a server. `users` signs users in for the server, whose tokens `verifier` verifies; `service` obtains
+    /// their credentials.
+    pub fn new(
+        origin: String,
+        users: CodeGrant,
+        verifier: Box<dyn TokenVerifier>,
+        service: CodeGrant,
+    ) -> Self {
+        Self {
+            origin,
+            users,
+            verifier,
+            service,
+            table: Mutex::default(),
+            changed: watch::Sender::default(),
+        }
+    }
+
+    fn table(&self) -> MutexGuard<'_, Table> {
+        let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
+        table
+            .invitations
+            .retain(|_, (_, begun)| begun.elapsed() < LIFETIME);
+        table
+            .visits
+            .retain(|_, (_, begun)| begun.elapsed() < LIFETIME);
+        table
+    }
+
+    /// Returns the credential of a user.
+    pub fn credential(&self, user: &User) -> Option<Granted> {
+        self.table().credentials.get(user).cloned()
+    }
+
+    /// Returns the URL of a page for one user. It says nothing about the user, and opens nothing by itself.
+    pub fn invite(&self, user: &User) -> mcp_exact::Result<String> {
+        let id = random()?;
+        let invitation = (user.clone(), Instant::now());
+        self.table().invitations.insert(id.clone(), invitation);
+        Ok(format!("{}/connect?id={id}", self.origin))
+    }
+
+    /// Waits for the credential of a user.
+    pub async fn wait_for(&self, user: &User, limit: Duration) -> Option<Granted> {
+        let mut changed = self.changed.subscribe();
+        let waiting = async {
+            loop {
+                if let Some(granted) = self.credential(user) {
+                    return granted;
+                }
+                // The sender lives as long as this.
+                let _ = changed.changed().await;
+            }
+        };
+        tokio::time::timeout(limit, waiting).await.ok()
+    }
+
+    /// Sends the browser to another page, which comes back with the cookie.
+    fn send(&self, visit: Visit, url: &Url) -> Result<Response, PageError> {
+        let id = random().map_err(|_| OAuthError::NoRandomness)?;
+        // A browser sends the cookie with the redirect back to this server (`Lax`), and hides it from scripts.
+        let secure = if self.origin.starts_with("https") {
+            "; Secure"
+        } else {
+            ""
+        };
+        let cookie = format!("{COOKIE}={id}; Path=/; HttpOnly; SameSite=Lax; Max-Age=600{secure}");
+        self.table().visits.insert(id, (visit, Instant::now()));
+        let headers = [
+            ("set-cookie", cookie),
+            ("cache-control", "no-store".to_owned()),
+        ];
+        Ok((headers, Redirect::to(url.as_str())).into_response())
+    }
+
+    /// Takes the visit of a browser: it is over, whatever comes of it.
+    fn take(&self, headers: &HeaderMap) -> Result<Visit, PageError> {
+        let cookies = headers.get_all("cookie").iter();
+        let cookies = cookies.filter_map(|cookies| cookies.to_str().ok());
+        let mut pairs = cookies.flat_map(|cookies| cookies.split("; "));
+        let prefix = format!("{COOKIE}=");
+        let id = pairs.find_map(|pair| pair.strip_prefix(&prefix));
+        let visit = id.and_then(|id| self.table().visits.remove(id));
+        Ok(visit.ok_or(PageError::Gone)?.0)
+    }
+}
+
+fn random() -> Result<String, getrandom::Error> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes)?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// Returns the routes of the pages.
+pub fn router(pages: Arc<Pages>) -> Router {
+    Router::new()
+        .route("/connect", get(connect))
+        .route("/signed-in", get(signed_in))
+        .route("/connected", get(connected))
+        .with_state(pages)
+}
+
+#[derive(Deserialize)]
+struct Invitation {
+    id: String,
+}
+
+/// The page that the user was asked to visit: anybody may open it, so it first finds out who does.
+async fn connect(
+    State(pages): State<Arc<Pages>>,
+    Query(Invitation { id }): Query<Invitation>,
+) -> Result<Response, PageError> {
+    let is_known = pages.table().invitations.contains_key(&id);
+    if !is_known {
+        return Err(PageError::Gone);
+    }
+    let (pending, url) = pages.users.begin()?;
+    let visit = Visit::SignIn {
+        invitation: id,
+        pending,
+    };
+    pages.send(visit, &url)
+}
+
+async fn signed_in(
+    State(pages): State<Arc<Pages>>,
+    RawQuery(query): RawQuery,
+    headers: HeaderMap,
+) -> Result<Response, PageError> {
+    let Visit::SignIn {
+        invitation,
+        pending,
+    } = pages.take(&headers)?
+    else {
+        return Err(PageError::Gone);
+    };
+    let query = Secret::new(query.unwrap_or_default());
+    let granted = pages.users.finish(pending, &query).await?;
+    let access = pages.verifier.verify(granted.access_token.expose()).await;
+    let visitor = access.ok().and_then(|access| access.user());
+    let visitor = visitor.ok_or(PageError::Stranger)?;
+    let mut table = pages.table();
+    let invited = table.invitations.get(&invitation).ok_or(PageError::Gone)?;
+    if invited.0 != visitor {
+        return Err(PageError::Stranger);
+    }
+    table.invitations.remove(&invitation);
+    drop(table);
+    let (pending, url) = pages.service.begin()?;
+    let visit = Visit::Connect {
+        user: visitor,
+        pending,
+    };
+    pages.send(visit, &url)
+}
+
+async fn connected(
+    State(pages): State<Arc<Pages>>,
+    RawQuery(query): RawQuery,
+    headers: HeaderMap,
+) -> Result<Response, PageError> {
+    let Visit::Connect { user, pending } = pages.take(&headers)? else {
+        return Err(PageError::Gone);
+    };
+    let query = Secret::new(query.unwrap_or_default());
+    let granted = pages.service.finish(pending, &query).await?;
+    pages.table().credentials.insert(user, granted);
+    pages.changed.send_replace(());
+    Ok("This server may read your documents now. You can close this page.".into_response())
+}

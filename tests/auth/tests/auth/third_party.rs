@@ -1,0 +1,183 @@
+//! The example `third_party`: a credential of a service is obtained in the browser of the user who was asked, and of nobody else
+//! (`client/elicitation`, "URL Mode Elicitation for OAuth Flows", "Safe URL Handling", "Phishing").
+
+use std::sync::{Arc, Mutex};
+
+use bytes::Bytes;
+use http_body_util::BodyExt as _;
+use mcp_exact::auth::client::OAuth;
+use mcp_exact::transport::http::client::{HttpClient as _, HyperClient};
+use mcp_exact::{Client, ClientError, Form, FormAnswer, Revision, revisions};
+use mcp_exact_tests_auth::authority::{Authority, Knobs, Redirected};
+use mcp_exact_tests_auth::issuer::Issuer;
+use serde_json::json;
+
+#[path = "../../../../crates/mcp-exact/examples/third_party/application.rs"]
+mod application;
+#[path = "../../../../crates/mcp-exact/examples/third_party/pages.rs"]
+mod pages;
+
+/// Everything that takes part.
+struct World {
+    issuer: Issuer,
+    service: Authority,
+    endpoint: String,
+}
+
+impl World {
+    async fn start() -> Self {
+        let issuer = Issuer::start().await;
+        let service = Authority::start(Knobs::default()).await;
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await;
+        let listener = listener.expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let origin = format!("http://{address}");
+        let router = application::router(application::Configuration {
+            origin: origin.clone(),
+            hosts: vec![address.to_string()],
+            issuer: issuer.site.url.clone(),
+            client_id: "pages".to_owned(),
+            service_issuer: service.server.url.clone(),
+            service_client_id: "this server".to_owned(),
+            service_client_secret: "hunter2".to_owned(),
+            service_url: service.endpoint(),
+        });
+        let router = router.await.expect("it is configured");
+        tokio::spawn(async move { axum::serve(listener, router).await });
+        Self {
+            issuer,
+            service,
+            endpoint: format!("{origin}/mcp"),
+        }
+    }
+
+    /// Calls the tool; `answer` is what the user does about the page.
+    async fn call<F, Fut>(&self, revision: Revision, answer: F) -> Result<String, ClientError>
+    where
+        F: Fn(Form) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = FormAnswer> + Send + 'static,
+    {
+        let oauth = OAuth::new("test").user_agent(Redirected::default());
+        let client = Client::connect(&self.endpoint)
+            .revision(revision)
+            .oauth(oauth)
+            .on_elicit(answer)
+            .await
+            .expect("signed in");
+        let output = client.call_tool("documents", &json!({})).await;
+        client.close();
+        output.map(|output| output.text())
+    }
+}
+
+/// Revisions with visits of pages.
+fn with_visits() -> impl Iterator<Item = Revision> {
+    revisions().filter(|revision| revision.as_str() >= "2025-11-25")
+}
+
+/// Browser of a user: keeps the cookies of each host, and follows redirects. Returns the last status and page.
+async fn browse(user: &str, url: &str) -> (u16, String) {
+    let mut cookies = vec![format!("user={user}")];
+    let mut url = url.to_owned();
+    loop {
+        let request = http::Request::get(&url).header("cookie", cookies.join("; "));
+        let request = request.body(Bytes::new()).expect("a request");
+        let response = HyperClient::default().send(request).await;
+        let (head, body) = response.expect("answered").into_parts();
+        for cookie in head.headers.get_all("set-cookie") {
+            let cookie = cookie.to_str().expect("ASCII").split(';').next();
+            cookies.retain(|known| !known.starts_with("visit="));
+            cookies.push(cookie.expect("a pair").to_owned());
+        }
+        match head.headers.get("location") {
+            Some(location) => location.to_str().expect("ASCII").clone_into(&mut url),
+            None => {
+                let page = body.collect().await.expect("a body").to_bytes();
+                let page = String::from_utf8_lossy(&page).into_owned();
+                return (head.status.as_u16(), page);
+            }
+        }
+    }
+}
+
+/// The whole way, in both lifecycles: consent, the page, the credential, and none of it in what the client sees.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_user_connects_the_service() {
+    for revision in with_visits() {
+        let world = World::start().await;
+        let shown = Arc::new(Mutex::new(Vec::new()));
+        let seen = Arc::clone(&shown);
+        let text = world.call(revision, move |form| {
+            let visit = form.visit().expect("a page");
+            seen.lock().expect("no panic").push(visit.url().to_owned());
+            tokio::spawn(async move {
+                let (status, page) = browse("u", visit.url()).await;
+                assert_eq!(status, 200, "{page}");
+            });
+            async move { form.accept(&()) }
+        });
+        assert_eq!(text.await.expect("answered"), "1 document");
+        let shown = shown.lock().expect("no panic").clone();
+        let [url] = &shown[..] else {
+            panic!("{shown:?}");
+        };
+        assert!(!url.contains("user") && !url.contains("access"), "{url}");
+        // The service knows this server by its own credentials, and saw no token of the client.
+        let seen = world.service.resource.seen();
+        let tokens: Vec<_> = seen
+            .iter()
+            .map(|seen| seen.header("authorization"))
+            .collect();
+        assert_eq!(tokens, ["Bearer access-2"]);
+        // The next call asks nobody.
+        let text = world.call(revision, |form: Form| async move { form.cancel() });
+        assert_eq!(text.await.expect("answered"), "1 document");
+    }
+}
+
+/// Alice is asked and sends the page to Bob: Bob is told so, and Alice gets nothing of his.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn strangers_connect_nothing() {
+    for revision in with_visits() {
+        let world = World::start().await;
+        let text = world.call(revision, |form| async move {
+            let visit = form.visit().expect("a page");
+            let (status, page) = browse("bob", visit.url()).await;
+            assert_eq!(status, 403, "{page}");
+            form.decline()
+        });
+        let text = text.await.expect("answered");
+        assert!(text.contains("did not allow"), "{text}");
+        assert_eq!(world.service.server.count("/authorize"), 0);
+        assert!(world.issuer.site.count("/authorize") >= 2);
+    }
+}
+
+/// A page counts once, in one browser, and in its order.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn pages_count_once() {
+    let world = World::start().await;
+    let pages = Arc::new(Mutex::new(String::new()));
+    let noted = Arc::clone(&pages);
+    let newest = with_visits().next().expect("there is one");
+    let text = world.call(newest, move |form| {
+        let url = form.visit().expect("a page").url().to_owned();
+        url.clone_into(&mut noted.lock().expect("no panic"));
+        async move {
+            assert_eq!(browse("u", &url).await.0, 200);
+            form.accept(&())
+        }
+    });
+    text.await.expect("answered");
+    let url = pages.lock().expect("no panic").clone();
+    let origin = world.endpoint.strip_suffix("/mcp").expect("it ends so");
+    for url in [
+        url,
+        format!("{origin}/connect?id=guessed"),
+        format!("{origin}/signed-in?code=u&state=x"),
+        format!("{origin}/connected?code=code-1&state=x"),
+    ] {
+        assert_eq!(browse("u", &url).await.0, 404, "{url}");
+    }
+    assert_eq!(world.service.server.count("/token"), 1);
+}
