@@ -25,6 +25,8 @@ compile_error!(
 mod challenge;
 #[cfg(feature = "client")]
 pub mod client;
+#[cfg(feature = "contract")]
+pub mod contract;
 #[cfg(all(feature = "client", feature = "server"))]
 pub mod guide;
 #[cfg(feature = "client")]

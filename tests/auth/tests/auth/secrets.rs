@@ -1,7 +1,10 @@
 //! No secret in what people and logs see: `Debug` of every public type, and errors.
 
 use mcp_exact_auth::Secret;
-use mcp_exact_auth::client::{FileStore, IdentityProvider, OAuth, SigningKey, TokenStore as _};
+use mcp_exact_auth::client::{
+    FileStore, IdentityProvider, MemoryStore, OAuth, SigningKey, TokenStore as _,
+};
+use mcp_exact_auth::contract;
 use mcp_exact_tests_auth::authority::{Authority, Knobs, Redirected};
 use mcp_exact_tests_auth::site::json as respond_json;
 use serde_json::json;
@@ -82,6 +85,13 @@ async fn errors_show_no_secret() {
             .expect_err("refused");
         check(&format!("{error} {error:?}"));
     }
+}
+
+#[tokio::test]
+async fn stores_pass_the_suite() {
+    let folder = tempfile::tempdir().expect("a folder");
+    contract::token_store(&FileStore::new(folder.path().join("tokens"))).await;
+    contract::token_store(&MemoryStore::default()).await;
 }
 
 /// Others can neither read nor replace what the store keeps.

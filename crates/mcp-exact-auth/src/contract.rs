@@ -1,0 +1,65 @@
+//! Test suite that every implementation of [`TokenStore`](crate::client::TokenStore) has to pass. Feature `contract`.
+
+use std::future::Future;
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
+
+use crate::client::TokenStore;
+use crate::secret::Secret;
+
+/// Tests a token store that holds nothing.
+///
+/// # Panics
+/// With the rule that the store violates.
+pub async fn token_store(store: &dyn TokenStore) {
+    let large = "0123456789äöü ".repeat(2000);
+    for key in ["k", "token https://mcp.example/mcp a b", "../k", "ä \u{1}"] {
+        assert_eq!(
+            store.read(key).await,
+            Ok(None),
+            "a value that was never written has to be absent ({key:?})"
+        );
+        for value in ["one", "two", &large, "", "{\"a\": \"\\n\"}"] {
+            let written = store.write(key, &Secret::new(value)).await;
+            assert_eq!(written, Ok(()), "{key:?}");
+            let read = store.read(key).await;
+            assert_eq!(
+                read,
+                Ok(Some(Secret::new(value))),
+                "the last value that was written has to be read ({key:?})"
+            );
+        }
+    }
+    assert_eq!(store.remove("k").await, Ok(()));
+    assert_eq!(store.read("k").await, Ok(None), "a value has to be removed");
+    assert_eq!(
+        store.remove("k").await,
+        Ok(()),
+        "removing what is not there is no error"
+    );
+    let other = store.read("../k").await;
+    assert!(
+        matches!(other, Ok(Some(_))),
+        "removing a value has to leave the others"
+    );
+    locks(store).await;
+}
+
+async fn locks(store: &dyn TokenStore) {
+    let held = store.lock("k").await.expect("a lock that nobody holds");
+    {
+        let mut second = pin!(store.lock("k"));
+        let mut cx = Context::from_waker(Waker::noop());
+        assert!(
+            matches!(second.as_mut().poll(&mut cx), Poll::Pending),
+            "a lock has to exclude others"
+        );
+        let other = store.lock("other").await;
+        assert!(other.is_ok(), "locks of other keys have to be free");
+        drop(held);
+        let second = second.await;
+        assert!(second.is_ok(), "a lock that was released has to be free");
+    }
+    let again = store.lock("k").await;
+    assert!(again.is_ok(), "dropping a lock has to release it");
+}

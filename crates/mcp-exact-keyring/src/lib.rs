@@ -1,0 +1,229 @@
+//! Token store in the credential store of the system.
+//!
+//! ```no_run
+//! use mcp_exact_auth::client::{FileStore, OAuth};
+//! use mcp_exact_keyring::KeyringStore;
+//!
+//! # fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! // Of the crate for the system, such as `zbus_secret_service_keyring_store::Store::new()?`.
+//! let system = keyring_core::mock::Store::new()?;
+//! let locks = FileStore::new("/home/user/.local/state/app/locks");
+//! let oauth = OAuth::new("App").store(KeyringStore::new(system, "app", locks));
+//! # Ok(())
+//! # }
+//! ```
+
+use std::sync::Arc;
+
+use keyring_core::{CredentialStore, Entry, Error};
+use mcp_exact_auth::Secret;
+use mcp_exact_auth::client::{StoreFuture, StoreLock, TokenStore};
+
+/// Bytes of one entry: the Credential Manager of Windows takes 2,560 in an encoding of two bytes a letter.
+const PART: usize = 1024;
+
+/// Token store in a credential store. A value that is longer than an entry takes is kept in several.
+#[derive(Clone)]
+pub struct KeyringStore(Arc<Inner>);
+
+struct Inner {
+    store: Arc<CredentialStore>,
+    service: String,
+    locks: Arc<dyn TokenStore>,
+}
+
+impl KeyringStore {
+    /// Keeps tokens in a credential store, under the name of a service. Credential stores have no locks: those of another token store
+    /// are taken, of [`FileStore`](mcp_exact_auth::client::FileStore) where several processes share the tokens. Nothing else is
+    /// asked of it.
+    pub fn new(
+        store: Arc<CredentialStore>,
+        service: impl Into<String>,
+        locks: impl TokenStore,
+    ) -> Self {
+        Self(Arc::new(Inner {
+            store,
+            service: service.into(),
+            locks: Arc::new(locks),
+        }))
+    }
+
+    /// Runs a call of the credential store, which may ask the user to unlock it.
+    fn blocking<T: Send + 'static>(
+        &self,
+        call: impl FnOnce(&Inner) -> Result<T, String> + Send + 'static,
+    ) -> StoreFuture<'static, T> {
+        let inner = Arc::clone(&self.0);
+        let call = tokio::task::spawn_blocking(move || call(&inner));
+        Box::pin(async move {
+            call.await
+                .unwrap_or_else(|error| Err(format!("the call ended early: {error}")))
+        })
+    }
+}
+
+/// What the entry of a key says: which parts hold the value.
+struct Head {
+    /// Tells the parts of this value from those of the one before.
+    generation: String,
+    parts: usize,
+}
+
+impl Head {
+    fn new(value: &str) -> Result<Self, String> {
+        let mut bytes = [0; 8];
+        getrandom::fill(&mut bytes).map_err(|error| error.to_string())?;
+        Ok(Self {
+            generation: bytes.iter().map(|byte| format!("{byte:02x}")).collect(),
+            parts: chunks(value).count(),
+        })
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        let (generation, parts) = text.split_once(' ')?;
+        Some(Self {
+            generation: generation.to_owned(),
+            parts: parts.parse().ok()?,
+        })
+    }
+
+    fn text(&self) -> String {
+        format!("{} {}", self.generation, self.parts)
+    }
+
+    fn users(&self, key: &str) -> impl Iterator<Item = String> {
+        (0..self.parts).map(move |part| format!("{key} {} {part}", self.generation))
+    }
+}
+
+/// Splits a value into the parts of its entries, between letters.
+fn chunks(value: &str) -> impl Iterator<Item = &str> {
+    let mut rest = value;
+    std::iter::from_fn(move || {
+        let (part, after) = rest.split_at(boundary(rest, PART));
+        rest = after;
+        (!part.is_empty()).then_some(part)
+    })
+}
+
+/// Returns the last boundary of a letter at or before an index.
+fn boundary(text: &str, index: usize) -> usize {
+    let mut before = (0..=index.min(text.len())).rev();
+    before.find(|&at| text.is_char_boundary(at)).unwrap_or(0)
+}
+
+impl Inner {
+    fn entry(&self, user: &str) -> Result<Entry, String> {
+        let entry = self.store.build(&self.service, user, None);
+        entry.map_err(|error| words(&error))
+    }
+
+    fn get(&self, user: &str) -> Result<Option<Secret>, String> {
+        match self.entry(user)?.get_password() {
+            Ok(text) => Ok(Some(Secret::new(text))),
+            Err(Error::NoEntry) => Ok(None),
+            Err(error) => Err(words(&error)),
+        }
+    }
+
+    fn set(&self, user: &str, text: &str) -> Result<(), String> {
+        let set = self.entry(user)?.set_password(text);
+        set.map_err(|error| words(&error))
+    }
+
+    fn delete(&self, user: &str) -> Result<(), String> {
+        match self.entry(user)?.delete_credential() {
+            Ok(()) | Err(Error::NoEntry) => Ok(()),
+            Err(error) => Err(words(&error)),
+        }
+    }
+
+    fn head(&self, key: &str) -> Result<Option<Head>, String> {
+        let text = self.get(key)?;
+        Ok(text.and_then(|text| Head::parse(text.expose())))
+    }
+
+    fn read(&self, key: &str) -> Result<Option<Secret>, String> {
+        let Some(head) = self.head(key)? else {
+            return Ok(None);
+        };
+        let mut value = Secret::default();
+        for user in head.users(key) {
+            // A part that is missing was removed by somebody else: there is no value.
+            let Some(part) = self.get(&user)? else {
+                return Ok(None);
+            };
+            value = Secret::new([value.expose(), part.expose()].concat());
+        }
+        Ok(Some(value))
+    }
+
+    /// Writes the parts first: whoever reads finds the old value or the new one.
+    fn write(&self, key: &str, value: &Secret) -> Result<(), String> {
+        let before = self.head(key)?;
+        let head = Head::new(value.expose())?;
+        for (user, part) in head.users(key).zip(chunks(value.expose())) {
+            self.set(&user, part)?;
+        }
+        let written = self.set(key, &head.text());
+        let unused = match written {
+            Ok(()) => before,
+            Err(_) => Some(head),
+        };
+        for user in unused.iter().flat_map(|head| head.users(key)) {
+            self.delete(&user)?;
+        }
+        written
+    }
+
+    fn remove(&self, key: &str) -> Result<(), String> {
+        let head = self.head(key)?;
+        self.delete(key)?;
+        for user in head.iter().flat_map(|head| head.users(key)) {
+            self.delete(&user)?;
+        }
+        Ok(())
+    }
+}
+
+/// Says what is wrong. Errors of encoding hold the secret, which is not shown.
+fn words(error: &Error) -> String {
+    match error {
+        Error::BadEncoding(_) | Error::BadDataFormat(..) => {
+            "an entry of the credential store is no text; remove it".to_owned()
+        }
+        Error::NoStorageAccess(error) => {
+            format!("the credential store is locked or cannot be reached: {error}")
+        }
+        error => error.to_string(),
+    }
+}
+
+impl TokenStore for KeyringStore {
+    fn read<'a>(&'a self, key: &'a str) -> StoreFuture<'a, Option<Secret>> {
+        let key = key.to_owned();
+        self.blocking(move |inner| inner.read(&key))
+    }
+
+    fn write<'a>(&'a self, key: &'a str, value: &'a Secret) -> StoreFuture<'a, ()> {
+        let (key, value) = (key.to_owned(), value.clone());
+        self.blocking(move |inner| inner.write(&key, &value))
+    }
+
+    fn remove<'a>(&'a self, key: &'a str) -> StoreFuture<'a, ()> {
+        let key = key.to_owned();
+        self.blocking(move |inner| inner.remove(&key))
+    }
+
+    fn lock<'a>(&'a self, key: &'a str) -> StoreFuture<'a, StoreLock> {
+        self.0.locks.lock(key)
+    }
+}
+
+impl std::fmt::Debug for KeyringStore {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("KeyringStore")
+            .field("service", &self.0.service)
+            .finish_non_exhaustive()
+    }
+}

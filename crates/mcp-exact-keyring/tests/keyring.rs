@@ -1,0 +1,43 @@
+//! The token store over the mock store of keyring-core: no store of a system is asked.
+
+use keyring_core::api::CredentialStoreApi as _;
+use keyring_core::{Error, mock};
+use mcp_exact_auth::client::{MemoryStore, TokenStore as _};
+use mcp_exact_auth::contract;
+use mcp_exact_keyring::KeyringStore;
+
+#[tokio::test]
+async fn passes_the_suite() {
+    let system = mock::Store::new().expect("a store");
+    contract::token_store(&KeyringStore::new(system, "app", MemoryStore::default())).await;
+}
+
+/// Another program finds the same values, and none of another service.
+#[tokio::test]
+async fn values_belong_to_a_service() {
+    let system = mock::Store::new().expect("a store");
+    let store = |service| KeyringStore::new(system.clone(), service, MemoryStore::default());
+    store("app").write("k", &"v".into()).await.expect("written");
+    assert_eq!(store("app").read("k").await, Ok(Some("v".into())));
+    assert_eq!(store("other").read("k").await, Ok(None));
+}
+
+/// A store that is locked says so, and keeps the value that it has.
+#[tokio::test]
+async fn failures_change_nothing() {
+    let system = mock::Store::new().expect("a store");
+    let store = KeyringStore::new(system.clone(), "app", MemoryStore::default());
+    store.write("k", &"old".into()).await.expect("written");
+    let fail = |error| {
+        let entry = system.build("app", "k", None).expect("an entry");
+        let cred = entry.as_any().downcast_ref::<mock::Cred>();
+        cred.expect("a mock").set_error(error);
+    };
+    fail(Error::NoStorageAccess("locked".into()));
+    let error = store.write("k", &"new".into()).await.expect_err("locked");
+    assert!(error.contains("locked or cannot be reached"), "{error}");
+    assert_eq!(store.read("k").await, Ok(Some("old".into())));
+    fail(Error::BadEncoding(b"hunter2".to_vec()));
+    let error = store.read("k").await.expect_err("no text");
+    assert!(!error.contains("hunter2"), "{error}");
+}
