@@ -5,7 +5,8 @@ use std::process::Command;
 
 use anyhow::{Context, bail};
 
-/// Runs `cargo test` in `root` with `arguments` behind, over the whole workspace unless they name packages.
+/// Runs `cargo test` in `root` with `arguments` behind, over the whole workspace and the whole program unless they name
+/// packages.
 pub fn run(root: &Path, arguments: &[String]) -> anyhow::Result<()> {
     let line = cargo_line(arguments);
     println!("running: cargo {}", line.join(" "));
@@ -24,7 +25,8 @@ fn cargo_line(arguments: &[String]) -> Vec<String> {
     let mut line = vec!["test".to_owned()];
     let mut for_cargo = arguments.iter().take_while(|argument| *argument != "--");
     if !for_cargo.any(|argument| argument.starts_with("-p") || argument.starts_with("--package")) {
-        line.push("--workspace".to_owned());
+        let all = ["--workspace", "--features", "mcp-exact-cli/full"];
+        line.extend(all.map(str::to_owned));
     }
     line.extend_from_slice(arguments);
     line
@@ -44,7 +46,10 @@ mod tests {
 
     #[test]
     fn without_packages_the_whole_workspace_is_tested() {
-        check(&["--locked", "--", "-p"], "test --workspace --locked -- -p");
+        check(
+            &["--locked", "--", "-p"],
+            "test --workspace --features mcp-exact-cli/full --locked -- -p",
+        );
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::io::{self, BufRead, IsTerminal, Write};
 
 use anyhow::anyhow;
-use mcp_exact::{Content, Form, FormAnswer, JsonObject, SampleReply, SampleRequest};
+use mcp_exact::{Content, Form, FormAnswer, JsonObject, SampleReply, SampleRequest, Visit};
 use serde_json::{Map, Value};
 use tokio::sync::Mutex;
 
@@ -15,6 +15,8 @@ use crate::output::{Painter, Style, plain};
 
 /// Answers that the command was given, and the terminal for the others.
 pub struct Answers {
+    /// The server that asks, as the user has named it.
+    server: String,
     given: HashMap<String, String>,
     /// One question at a time.
     terminal: Mutex<()>,
@@ -28,13 +30,14 @@ enum Field {
 }
 
 impl Answers {
-    /// Takes answers as `NAME=VALUE`.
-    pub fn new(given: &[String]) -> anyhow::Result<Self> {
+    /// Takes answers as `NAME=VALUE`, for the questions of a server.
+    pub fn new(server: &str, given: &[String]) -> anyhow::Result<Self> {
         let given = given.iter().map(|text| {
             let (name, value) = assignment(text)?;
             Ok((name.to_owned(), value.to_owned()))
         });
         Ok(Self {
+            server: plain(server),
             given: given.collect::<anyhow::Result<_>>()?,
             terminal: Mutex::new(()),
         })
@@ -44,15 +47,10 @@ impl Answers {
     pub async fn form(&self, form: Form) -> FormAnswer {
         let _turn = self.terminal.lock().await;
         let painter = Painter::stderr();
-        let heading = painter.paint(Style::Bold, "The server asks");
+        let heading = painter.paint(Style::Bold, &format!("{} asks", self.server));
         tell(&format!("{heading}: {}", plain(&form.message())));
-        if let Some(url) = form.url() {
-            tell(&format!("  It wants you to visit {}", plain(&url)));
-            return match ask("  Visited? [y/N] ").await.as_deref() {
-                Some("y" | "Y" | "yes") => form.accept(&()),
-                Some(_) => form.decline(),
-                None => form.cancel(),
-            };
+        if let Some(visit) = form.visit() {
+            return answer_visit(&form, &visit).await;
         }
         let schema = form
             .schema()
@@ -138,7 +136,8 @@ impl Answers {
     /// Answers a request for a message of a model: the person at the terminal is the model.
     pub async fn sample(&self, request: SampleRequest) -> SampleReply {
         let _turn = self.terminal.lock().await;
-        let heading = Painter::stderr().paint(Style::Bold, "The server asks a model");
+        let heading = format!("{} asks a model", self.server);
+        let heading = Painter::stderr().paint(Style::Bold, &heading);
         tell(&format!("{heading}: {}", plain(&request.text())));
         match self.given.get("sampling").cloned() {
             Some(text) => SampleReply::message("person", Content::text(text)),
@@ -153,7 +152,27 @@ impl Answers {
     }
 }
 
-fn tell(line: &str) {
+/// Shows a page that the server wants visited, whole, and asks for consent. The page is not opened: the user does that.
+async fn answer_visit(form: &Form, visit: &Visit) -> FormAnswer {
+    let painter = Painter::stderr();
+    let host = painter.paint(Style::Bold, visit.host());
+    tell(&format!(
+        "  It wants you to visit a page of {host}:\n\n{}\n",
+        visit.url()
+    ));
+    for warning in visit.warnings() {
+        tell(&painter.paint(Style::Red, &format!("  Careful: {warning}.")));
+    }
+    let question =
+        "  Agree only if you know why, and open the page in your browser then. Agree? [y/N] ";
+    match ask(question).await.as_deref() {
+        Some("y" | "Y" | "yes") => form.accept(&()),
+        Some(_) => form.decline(),
+        None => form.cancel(),
+    }
+}
+
+pub(super) fn tell(line: &str) {
     let _ = writeln!(io::stderr(), "{line}");
 }
 

@@ -3,6 +3,8 @@
 //! A server is named by its URL or by the command that starts it. What it asks is answered on the terminal.
 
 mod answer;
+#[cfg(feature = "oauth")]
+mod authorization;
 pub mod call;
 pub mod inspect;
 pub mod listen;
@@ -54,6 +56,9 @@ pub struct Settings {
     /// Do not show what the server writes to its standard error.
     #[arg(long)]
     quiet: bool,
+    #[cfg(feature = "oauth")]
+    #[command(flatten)]
+    authorization: authorization::Authorization,
 }
 
 /// Runs a future to its end, on a runtime of this thread.
@@ -114,7 +119,8 @@ impl Settings {
                 name: None,
             })),
         };
-        let answers = Arc::new(answer::Answers::new(&self.answer)?);
+        let words: Vec<_> = server.iter().map(|word| word.to_string_lossy()).collect();
+        let answers = Arc::new(answer::Answers::new(&words.join(" "), &self.answer)?);
         let sampling = Arc::clone(&answers);
         Ok(connect
             .on_elicit(move |form| {
@@ -146,11 +152,29 @@ impl Settings {
 
     #[cfg(feature = "http")]
     fn connect_http(&self, url: &str) -> anyhow::Result<Connect> {
-        Ok(Client::http(self.endpoint(url)?))
+        let connect = Client::http(self.endpoint(url)?);
+        #[cfg(feature = "oauth")]
+        if !self.has_credentials() {
+            return Ok(connect.oauth(self.authorization.oauth()?));
+        }
+        Ok(connect)
+    }
+
+    /// Returns true if the user has given credentials, which are sent as they are.
+    #[cfg(feature = "oauth")]
+    fn has_credentials(&self) -> bool {
+        let mut names = self
+            .header
+            .iter()
+            .filter_map(|header| header.split(':').next());
+        names.any(|name| name.trim().eq_ignore_ascii_case("Authorization"))
     }
 
     #[cfg(feature = "http")]
     fn endpoint(&self, url: &str) -> anyhow::Result<HttpEndpoint> {
+        if url.starts_with("https:") && !cfg!(feature = "oauth") {
+            bail!("this program was built without HTTPS; install it with the feature `full`");
+        }
         let mut endpoint = HttpEndpoint::new(url).map_err(|error| anyhow!("{error}"))?;
         for header in &self.header {
             let (name, value) = header

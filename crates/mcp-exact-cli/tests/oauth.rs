@@ -1,0 +1,83 @@
+//! A server that demands authorization: a person signs in elsewhere and pastes the URL where the browser ended, and the token is kept
+//! for the next command.
+
+use std::path::Path;
+use std::process::{Output, Stdio};
+
+use mcp_exact_tests_auth::issuer::{Issuer, start};
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::process::Command;
+
+/// Runs `inspect`. Signs in if the program prints a URL, as a person does with a browser elsewhere.
+async fn inspect(endpoint: &str, data: &Path, arguments: &[&str]) -> Output {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_mcp-exact"))
+        .args(["inspect", "--headless", "--json"])
+        .args(arguments)
+        .arg(endpoint)
+        .env("XDG_DATA_HOME", data)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    let stderr = child.stderr.take().expect("it is piped");
+    let mut input = child.stdin.take().expect("it is piped");
+    let signing_in = async move {
+        let (mut stderr, mut words) = (BufReader::new(stderr), String::new());
+        while stderr.read_line(&mut words).await.expect("text") > 0 {
+            let line = words.lines().last().unwrap_or_default();
+            if line.starts_with("http://") {
+                let redirect = redirect_of(line).await;
+                input.write_all(redirect.as_bytes()).await.expect("read");
+                input.write_all(b"\n").await.expect("read");
+            }
+        }
+        words
+    };
+    let (output, words) = tokio::join!(child.wait_with_output(), signing_in);
+    let mut output = output.expect("it ends");
+    output.stderr = words.into_bytes();
+    output
+}
+
+/// Returns where a browser ends that opens a URL of the authorization server.
+async fn redirect_of(url: &str) -> String {
+    let rest = url.strip_prefix("http://").expect("it is on loopback");
+    let (address, path) = rest.split_once('/').expect("it has a path");
+    let stream = tokio::net::TcpStream::connect(address).await;
+    let mut stream = stream.expect("it listens");
+    let request = format!("GET /{path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.expect("sent");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.expect("text");
+    let mut lines = answer.lines();
+    let location = lines.find_map(|line| line.strip_prefix("location: "));
+    location.expect("it redirects").to_owned()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_person_signs_in_once() {
+    let issuer = Issuer::start().await;
+    let endpoint = start(&issuer).await;
+    let data = tempfile::tempdir().expect("a folder");
+    let words = |output: &Output| String::from_utf8_lossy(&output.stderr).into_owned();
+    for sign_ins in [1, 1] {
+        let output = inspect(&endpoint, data.path(), &[]).await;
+        assert!(output.status.success(), "{}", words(&output));
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(text.contains("\"protected\""), "{text}");
+        assert_eq!(issuer.site.count("/authorize"), sign_ins);
+    }
+    // Nothing is kept of this one, nor taken from what was.
+    let output = inspect(&endpoint, data.path(), &["--forget"]).await;
+    assert!(output.status.success(), "{}", words(&output));
+    assert_eq!(issuer.site.count("/authorize"), 2);
+    // A token that the user gives is used as it is.
+    let header = format!(
+        "Authorization: Bearer {}",
+        issuer.token("elsewhere", "u", "read")
+    );
+    let output = inspect(&endpoint, data.path(), &["--header", &header]).await;
+    assert_eq!(output.status.code(), Some(2), "{}", words(&output));
+    assert_eq!(issuer.site.count("/authorize"), 2);
+}
