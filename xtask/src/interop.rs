@@ -55,15 +55,15 @@ pub struct Arguments {
     peers_only: bool,
 }
 
-/// Installs a peer where that is needed; returns the interpreter that finds its packages.
-pub(crate) fn interpreter(root: &Path, name: &str) -> anyhow::Result<PathBuf> {
+/// Installs a peer where that is needed; returns its folder.
+pub(crate) fn folder(root: &Path, name: &str) -> anyhow::Result<PathBuf> {
     let source = root.join("tests").join("interop");
     let target = root.join("target").join("interop");
     let peers = Peers::read(&source)?;
     let chosen = peers.choose(&[name.to_owned()])?;
     let peer = chosen.first().context("the peer is unknown")?;
-    let installed = install::install(&source, &target, peer, false)?;
-    Ok(installed.interpreter().to_path_buf())
+    install::install(&source, &target, peer, false)?;
+    Ok(target.join(name))
 }
 
 /// Installs the peers, runs every pair and prints the table.

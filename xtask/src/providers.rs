@@ -8,36 +8,52 @@ use std::process::Command;
 
 use anyhow::{Context, bail};
 
-use crate::interop::{self, install::quietly};
+use crate::interop;
+use crate::interop::install::{install_python, quietly};
 
-/// The files that say what is installed.
+/// The files that say what npm installs.
 const PINS: [&str; 2] = ["package.json", "package-lock.json"];
+/// What pip installs.
+const REQUIREMENTS: &str = "requirements.txt";
 /// The programs that start a provider or a peer.
-const PROGRAMS: [&str; 4] = [
+const PROGRAMS: [&str; 7] = [
     "mock.mjs",
     "provider.mjs",
     "python_client.py",
+    "python_mock.py",
     "python_server.py",
+    "typescript_client.mjs",
+    "typescript_server.mjs",
 ];
-/// The peer of `cargo xtask interop` whose Python runs the programs of the Python SDK.
+/// The peers of `cargo xtask interop` with whose packages the programs of the SDKs run.
 const PYTHON: &str = "python-2.3.0";
+const TYPESCRIPT: &str = "typescript-1.32.2";
 /// Copy of the pins that were installed; written last.
 const STAMP: &str = "installed.txt";
 
 /// Installs the providers where that is needed, and runs their tests.
 ///
 /// # Errors
-/// When npm fails, or a test does.
+/// When npm or pip fails, or a test does.
 pub fn run(root: &Path) -> anyhow::Result<()> {
     let source = root.join("tests").join("auth").join("providers");
     let target = root.join("target").join("providers");
-    install(&source, &target)?;
-    let python = interop::interpreter(root, PYTHON)?;
+    fs::create_dir_all(&target).with_context(|| format!("cannot create {}", target.display()))?;
+    for program in PROGRAMS {
+        copy(&source, &target, program)?;
+    }
+    install_node(&source, &target)?;
+    let mock = target.join("python");
+    install_mock(&source.join(REQUIREMENTS), &mock)?;
+    let python = interop::folder(root, PYTHON)?;
+    let interpreter = |folder: &Path| folder.join("bin").join("python");
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let status = Command::new(cargo)
         .current_dir(root)
         .env("MCP_EXACT_PROVIDERS", &target)
-        .env("MCP_EXACT_PYTHON", python)
+        .env("MCP_EXACT_PYTHON", interpreter(&python))
+        .env("MCP_EXACT_PYTHON_MOCK", interpreter(&mock))
+        .env("MCP_EXACT_TYPESCRIPT", interop::folder(root, TYPESCRIPT)?)
         .args(["test", "--locked", "--package", "mcp-exact-tests-auth"])
         .args(["--test", "providers"])
         .status()
@@ -49,27 +65,42 @@ pub fn run(root: &Path) -> anyhow::Result<()> {
     }
 }
 
-fn install(source: &Path, target: &Path) -> anyhow::Result<()> {
-    fs::create_dir_all(target).with_context(|| format!("cannot create {}", target.display()))?;
-    for file in PINS.into_iter().chain(PROGRAMS) {
-        fs::copy(source.join(file), target.join(file))
-            .with_context(|| format!("cannot copy {file} to {}", target.display()))?;
-    }
+fn copy(source: &Path, target: &Path, file: &str) -> anyhow::Result<()> {
+    fs::copy(source.join(file), target.join(file))
+        .with_context(|| format!("cannot copy {file} to {}", target.display()))?;
+    Ok(())
+}
+
+fn install_node(source: &Path, target: &Path) -> anyhow::Result<()> {
     let mut stamp = String::new();
     for pin in PINS {
+        copy(source, target, pin)?;
         stamp += &fs::read_to_string(source.join(pin))?;
     }
-    if fs::read_to_string(target.join(STAMP)).unwrap_or_default() != stamp {
-        println!("installing the providers");
-        quietly(
-            Command::new("npm")
-                .current_dir(target)
-                .args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"])
-                .args(["--loglevel", "error"]),
-        )?;
-        fs::write(target.join(STAMP), stamp)?;
+    if fs::read_to_string(target.join(STAMP)).unwrap_or_default() == stamp {
+        return Ok(());
     }
-    Ok(())
+    println!("installing the providers of npm");
+    quietly(
+        Command::new("npm")
+            .current_dir(target)
+            .args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"])
+            .args(["--loglevel", "error"]),
+    )?;
+    Ok(fs::write(target.join(STAMP), stamp)?)
+}
+
+fn install_mock(requirements: &Path, folder: &Path) -> anyhow::Result<()> {
+    let stamp = fs::read_to_string(requirements)?;
+    if fs::read_to_string(folder.join(STAMP)).unwrap_or_default() == stamp {
+        return Ok(());
+    }
+    println!("installing the provider of Python");
+    if folder.exists() {
+        fs::remove_dir_all(folder)?;
+    }
+    install_python(folder, requirements)?;
+    Ok(fs::write(folder.join(STAMP), stamp)?)
 }
 
 #[cfg(test)]
@@ -79,7 +110,7 @@ mod tests {
     #[test]
     fn pins_name_no_registry() {
         let source = crate::workspace_root().join("tests/auth/providers");
-        for pin in PINS {
+        for pin in PINS.into_iter().chain([REQUIREMENTS]) {
             let text = fs::read_to_string(source.join(pin)).expect("a pin");
             assert!(!text.contains("://"), "{pin}");
         }

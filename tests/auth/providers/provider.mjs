@@ -1,10 +1,13 @@
 // An authorization server of oidc-provider that signs its one user in without asking.
-// node provider.mjs JWK: prints its issuer; JWK is the public key of the client `keyed`.
-import { generateKeyPairSync } from 'node:crypto';
+// node provider.mjs JWK [OPTIONS]: prints its issuer; JWK is the public key of the clients `keyed` and `person`. OPTIONS is JSON:
+// `ttl` of access tokens in seconds, and `nonce` if proofs of possession need one.
+import { generateKeyPairSync, randomBytes } from 'node:crypto';
 import { createServer } from 'node:net';
 import { Provider } from 'oidc-provider';
 
-const [jwk] = process.argv.slice(2);
+const [jwk, options] = process.argv.slice(2);
+const { ttl = 600, nonce = false } = JSON.parse(options ?? '{}');
+const DOCUMENT = 'https://app.example/client.json';
 const free = await new Promise((resolve) => {
   const server = createServer().listen(0, '127.0.0.1', () => {
     const { port } = server.address();
@@ -27,12 +30,22 @@ const provider = new Provider(issuer, {
       token_endpoint_auth_signing_alg: 'ES256',
       jwks: { keys: [JSON.parse(jwk)] },
     },
+    {
+      client_id: 'person',
+      redirect_uris: ['http://127.0.0.1:8765/callback'],
+      grant_types: ['authorization_code', 'refresh_token'],
+      application_type: 'native',
+      token_endpoint_auth_method: 'private_key_jwt',
+      token_endpoint_auth_signing_alg: 'ES256',
+      jwks: { keys: [JSON.parse(jwk)] },
+    },
   ],
   cookies: { keys: ['of a test'] },
   features: {
     clientCredentials: { enabled: true },
     devInteractions: { enabled: false },
-    dPoP: { enabled: true },
+    clientIdMetadataDocument: { enabled: true, ack: 'draft-02' },
+    dPoP: { enabled: true, nonceSecret: randomBytes(32), requireNonce: () => nonce },
     registration: { enabled: true },
     resourceIndicators: {
       enabled: true,
@@ -40,12 +53,22 @@ const provider = new Provider(issuer, {
         scope: 'read write',
         audience: indicator,
         accessTokenFormat: 'jwt',
-        accessTokenTTL: 600,
+        accessTokenTTL: ttl,
         jwt: { sign: { alg: 'ES256' } },
       }),
       useGrantedResource: () => true,
     },
   },
+  // The document of a client on the web; nothing else is fetched.
+  fetch: async (url) => (String(url) === DOCUMENT ? Response.json({
+    client_id: DOCUMENT,
+    client_name: 'App',
+    redirect_uris: ['http://127.0.0.1:8765/callback'],
+    application_type: 'native',
+    grant_types: ['authorization_code', 'refresh_token'],
+    response_types: ['code'],
+    token_endpoint_auth_method: 'none',
+  }) : new Response(null, { status: 404 })),
   findAccount: (ctx, id) => ({ accountId: id, claims: () => ({ sub: id }) }),
   interactions: { url: (ctx, interaction) => `/interaction/${interaction.uid}` },
   jwks: { keys: [key] },

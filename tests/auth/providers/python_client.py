@@ -1,4 +1,4 @@
-"""A client with the Python SDK: `python_client.py ENDPOINT` signs in, calls `who` and prints its text."""
+"""A client with the Python SDK: `python_client.py ENDPOINT [sse]` signs in, calls `who` and prints its text."""
 
 import asyncio
 import sys
@@ -8,6 +8,7 @@ import httpx2
 from mcp.client import Client
 from mcp.client.auth import OAuthClientProvider
 from mcp.client.auth.oauth2 import AuthorizationCodeResult
+from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.auth import OAuthClientMetadata
 
@@ -45,7 +46,13 @@ class Browser:
         return AuthorizationCodeResult(code=query["code"], state=query.get("state"), iss=query.get("iss"))
 
 
-async def main(endpoint):
+async def who(transport):
+    async with Client(transport) as client:
+        result = await client.call_tool("who", {})
+        print(result.content[0].text)
+
+
+async def main(endpoint, is_sse):
     browser = Browser()
     provider = OAuthClientProvider(
         endpoint,
@@ -54,10 +61,10 @@ async def main(endpoint):
         browser.open,
         browser.callback,
     )
+    if is_sse:
+        return await who(sse_client(endpoint, auth=provider))
     async with httpx2.AsyncClient(auth=provider, timeout=30) as http:
-        async with Client(streamable_http_client(endpoint, http_client=http)) as client:
-            result = await client.call_tool("who", {})
-            print(result.content[0].text)
+        await who(streamable_http_client(endpoint, http_client=http))
 
 
-asyncio.run(main(sys.argv[1]))
+asyncio.run(main(sys.argv[1], sys.argv[2:] == ["sse"]))

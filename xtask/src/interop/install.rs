@@ -22,11 +22,6 @@ pub(super) struct Installed {
 }
 
 impl Installed {
-    /// Returns the interpreter, which finds the packages of the peer.
-    pub(super) fn interpreter(&self) -> &Path {
-        &self.interpreter
-    }
-
     /// The command that starts a program in a mode.
     pub(super) fn command(&self, mode: &Mode) -> Vec<OsString> {
         let mut command = vec![
@@ -133,7 +128,7 @@ fn stamp(pins: &[PathBuf], language: Language) -> anyhow::Result<String> {
 }
 
 /// The pins are complete, so that pip resolves nothing; wheels only, so that nothing is built.
-fn install_python(folder: &Path, requirements: &Path) -> anyhow::Result<()> {
+pub(crate) fn install_python(folder: &Path, requirements: &Path) -> anyhow::Result<()> {
     quietly(
         Command::new("python3")
             .args(["-m", "venv", "--without-pip"])

@@ -17,10 +17,13 @@ use crate::secret::Secret;
 pub(crate) fn body(name: &str, redirect_uri: &str, server: &ServerMetadata) -> Value {
     let lists =
         |method: &str| ServerMetadata::lists(&server.token_endpoint_auth_methods_supported, method);
-    // A client that runs where its user is keeps no secret, so it is public where the server allows that.
+    // A client that runs where its user is keeps no secret, so it is public where the server allows that. Metadata without a list
+    // means `client_secret_basic` (RFC 8414, section 2); a server of 2025-03-26 without metadata says nothing.
+    let is_assumed = *server == ServerMetadata::assumed(&server.issuer);
     let method = match (lists("none"), lists("client_secret_basic")) {
-        (Some(true) | None, _) => "none",
-        (_, Some(true)) => "client_secret_basic",
+        (Some(true), _) => "none",
+        (None, _) if is_assumed => "none",
+        (None, _) | (_, Some(true)) => "client_secret_basic",
         _ => "client_secret_post",
     };
     let is_native = match locate::parse(redirect_uri) {
@@ -127,6 +130,15 @@ mod tests {
             assert_eq!(body["token_endpoint_auth_method"], method);
             assert_eq!(body["application_type"], kind);
             assert_eq!(body.get("scope"), None);
+        }
+        let unlisted = ServerMetadata {
+            issuer: "https://as.example".to_owned(),
+            ..ServerMetadata::default()
+        };
+        let assumed = ServerMetadata::assumed("https://as.example");
+        for (server, method) in [(unlisted, "client_secret_basic"), (assumed, "none")] {
+            let body = body("x", "http://127.0.0.1:1/callback", &server);
+            assert_eq!(body["token_endpoint_auth_method"], method);
         }
     }
 
