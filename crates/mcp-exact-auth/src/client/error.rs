@@ -28,12 +28,12 @@ pub enum OAuthError {
         /// What happened.
         reason: String,
     },
-    /// A challenge names a metadata document that does not exist.
+    /// The metadata of the resource does not exist, neither where a challenge names it nor where it is looked for otherwise.
     #[error(
-        "the server names its resource metadata at `{url}`, and there is none; the server has to be corrected"
+        "there is no resource metadata at `{url}`; the server has to publish it (one of 2025-03-26 has none: `OAuth::fallback` uses it)"
     )]
     NoResourceMetadata {
-        /// The URL of the challenge.
+        /// The URL of the challenge, or the first that was tried.
         url: String,
     },
     /// The metadata is about another resource (RFC 9728, section 3.3).

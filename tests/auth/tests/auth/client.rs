@@ -229,7 +229,7 @@ async fn attacks_end_with_an_error() {
             knobs(|k| {
                 k.challenge = |origin| format!(r#"Bearer resource_metadata="{origin}/nothing""#);
             }),
-            "there is none",
+            "there is no resource metadata",
         ),
     ];
     for (attack, knobs, expected) in rows {

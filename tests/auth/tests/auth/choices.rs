@@ -1,0 +1,196 @@
+//! What a client chooses on its way to a token: scopes, its id, the issuer, the resource, and the way of 2025-03-26. A row each.
+
+use std::sync::Arc;
+
+use mcp_exact::transport::http::client::HyperClient;
+use mcp_exact_auth::client::OAuth;
+use mcp_exact_tests_auth::authority::{Authority, Knobs, Redirected, parameter};
+use mcp_exact_tests_auth::site::{Seen, Site, json as respond_json, reply};
+use serde_json::json;
+
+use crate::client::{call, client};
+
+/// Signs in; returns the URL that the user opened, or the error.
+async fn sign_in(knobs: Knobs, oauth: impl FnOnce(&str) -> OAuth) -> Result<String, String> {
+    let authority = Authority::start(knobs).await;
+    let browser = Redirected::default();
+    let oauth = oauth(&authority.server.url).user_agent(browser.clone());
+    let called = call(&client(&authority, oauth), &authority.endpoint()).await;
+    called.map_err(|error| error.to_string())?;
+    let opened = browser.opened.lock().expect("no panic");
+    Ok(opened.first().expect("it was opened").clone())
+}
+
+/// Changes of the servers, the challenge, a change of the client, and the scopes that are asked for then.
+type Row<'r> = (
+    &'r [fn(&mut Knobs)],
+    fn(&str) -> String,
+    fn(OAuth) -> OAuth,
+    Option<&'r str>,
+);
+
+const BARE: fn(&str) -> String = |_| "Bearer".to_owned();
+const WITH_SCOPE: fn(&str) -> String = |_| "Bearer scope=\"challenged\"".to_owned();
+
+/// "Scope Selection Strategy": the challenge, else all of the resource, never those of the authorization server; `offline_access` where
+/// the authorization server lists it.
+#[tokio::test]
+async fn scopes_are_those_of_the_resource() {
+    let resource = |knobs: &mut Knobs| {
+        knobs.resource = |metadata, _, _| metadata["scopes_supported"] = json!(["a", "b"]);
+    };
+    let server = |knobs: &mut Knobs| {
+        knobs.metadata = |metadata, _| metadata["scopes_supported"] = json!(["x", "y"]);
+    };
+    let offline = |knobs: &mut Knobs| {
+        knobs.metadata = |metadata, _| metadata["scopes_supported"] = json!(["offline_access"]);
+    };
+    let plain: fn(OAuth) -> OAuth = |oauth| oauth;
+    let rows: [Row<'_>; 7] = [
+        (&[resource], WITH_SCOPE, plain, Some("challenged")),
+        (&[resource], BARE, plain, Some("a b")),
+        (&[server], BARE, plain, None),
+        (&[resource, server], BARE, plain, Some("a b")),
+        (
+            &[resource, offline],
+            BARE,
+            plain,
+            Some("a b offline_access"),
+        ),
+        (
+            &[resource, offline],
+            BARE,
+            |oauth| oauth.refresh(false),
+            Some("a b"),
+        ),
+        (
+            &[resource],
+            BARE,
+            |oauth| oauth.scopes(["c"]),
+            Some("a b c"),
+        ),
+    ];
+    for (turns, challenge, change, expected) in rows {
+        let mut knobs = Knobs {
+            challenge,
+            ..Knobs::default()
+        };
+        for turn in turns {
+            turn(&mut knobs);
+        }
+        let url = sign_in(knobs, |_| change(OAuth::new("x"))).await;
+        let url = url.expect("authorized");
+        assert_eq!(parameter(&url, "scope").as_deref(), expected);
+    }
+}
+
+const DOCUMENT: &str = "https://app.example/client.json";
+
+/// "Client Registration Approaches": an id that is configured for the issuer, then the client's metadata document, then registration.
+#[tokio::test]
+async fn ids_are_chosen_in_order() {
+    let documents: fn(&mut serde_json::Value, &str) = |metadata, _| {
+        metadata["client_id_metadata_document_supported"] = json!(true);
+    };
+    let nothing: fn(&mut serde_json::Value, &str) = |_, _| {};
+    let neither: fn(&mut serde_json::Value, &str) = |metadata, _| {
+        metadata["registration_endpoint"] = json!(null);
+    };
+    let mine: fn(&str) -> OAuth = |issuer| OAuth::cimd(DOCUMENT).or_registered(issuer, "mine");
+    let others: fn(&str) -> OAuth = |_| OAuth::registered("https://other.example", "theirs");
+    let document: fn(&str) -> OAuth = |_| OAuth::cimd(DOCUMENT);
+    for (metadata, oauth, expected) in [
+        (documents, mine, Ok("mine")),
+        (documents, document, Ok(DOCUMENT)),
+        (nothing, document, Ok("registered")),
+        (neither, document, Err("register the client there")),
+        (neither, others, Err("belongs to `https://other.example`")),
+        (nothing, others, Err("belongs to `https://other.example`")),
+    ] {
+        let knobs = Knobs {
+            metadata,
+            ..Knobs::default()
+        };
+        match (sign_in(knobs, oauth).await, expected) {
+            (Ok(url), Ok(id)) => assert_eq!(parameter(&url, "client_id").as_deref(), Some(id)),
+            (Err(error), Err(words)) => assert!(error.contains(words), "{error}"),
+            (other, _) => panic!("{other:?} instead of {expected:?}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_resource_has_to_name_the_issuer() {
+    let chosen = |_: &str| OAuth::new("x").issuer("https://other.example");
+    let error = sign_in(Knobs::default(), chosen).await;
+    let error = error.expect_err("it is not named");
+    assert!(error.contains("which is configured"), "{error}");
+}
+
+/// "Resource Parameter Implementation": the same string in every request to the authorization server, refreshes included.
+#[tokio::test]
+async fn every_request_names_the_resource() {
+    for (sends, expected) in [(true, 3), (false, 0)] {
+        let authority = Authority::start(Knobs::default()).await;
+        let oauth = OAuth::new("x").user_agent(Redirected::default());
+        let client = client(&authority, oauth.resource_indicator(sends));
+        call(&client, &authority.endpoint())
+            .await
+            .expect("authorized");
+        authority.expire_tokens();
+        call(&client, &authority.endpoint())
+            .await
+            .expect("refreshed");
+        let seen = authority.server.seen();
+        let resources: Vec<_> = seen
+            .iter()
+            .filter_map(|seen| seen.param("resource"))
+            .collect();
+        assert_eq!(resources, vec![authority.endpoint(); expected]);
+    }
+}
+
+/// A server of 2025-03-26 is its own authorization server, with endpoints at its origin ("Fallbacks for Servers without Metadata
+/// Discovery"). It knows no resources.
+#[tokio::test]
+async fn the_first_revision_has_a_way_of_its_own() {
+    let site = Site::start(|_| {
+        |seen: &Seen| match &*seen.path {
+            "/register" => respond_json(201, &json!({"client_id": "c"})),
+            "/authorize" => {
+                let state = seen.param("state").unwrap_or_default();
+                let target = seen.param("redirect_uri").unwrap_or_default();
+                reply(
+                    302,
+                    &[("location", &format!("{target}?code=c&state={state}"))],
+                    "",
+                )
+            }
+            "/token" => respond_json(200, &json!({"access_token": "t", "token_type": "bearer"})),
+            "/mcp" if seen.header("authorization") == "Bearer t" => reply(200, &[], "done"),
+            "/mcp" => reply(401, &[], ""),
+            _ => reply(404, &[], ""),
+        }
+    })
+    .await;
+    let endpoint = format!("{}/mcp", site.url);
+    let client = |has_fallback| {
+        let oauth = OAuth::new("x").user_agent(Redirected::default());
+        let oauth = oauth.fallback(has_fallback);
+        let client = oauth.client(&endpoint, Arc::new(HyperClient::default()));
+        client.expect("the URL is on loopback")
+    };
+    let error = call(&client(false), &endpoint).await;
+    let error = error.expect_err("it is switched off").to_string();
+    assert!(error.contains("there is no resource metadata"), "{error}");
+    assert_eq!(site.count("/authorize"), 0);
+    assert_eq!(
+        call(&client(true), &endpoint).await.expect("authorized"),
+        200
+    );
+    assert!(
+        site.seen()
+            .iter()
+            .all(|seen| seen.param("resource").is_none())
+    );
+}

@@ -1,0 +1,84 @@
+//! What a verified request costs in memory: the same with one key as with a full key set.
+//!
+//! A program of its own, because it counts every allocation. The time is measured by the program `verify_cost`.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use mcp_exact::transport::http::server::Authenticate as _;
+use mcp_exact_auth::server::{Jwks, ResourceServer};
+use mcp_exact_tests_auth::issuer::claims;
+use mcp_exact_tests_auth::tokens::Signer;
+use serde_json::json;
+
+struct Counting;
+
+static CALLS: AtomicUsize = AtomicUsize::new(0);
+static BYTES: AtomicUsize = AtomicUsize::new(0);
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+#[allow(
+    unsafe_code,
+    reason = "an allocator cannot be written without unsafe code"
+)]
+// SAFETY: every function hands its arguments on to the system's allocator unchanged.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        CALLS.fetch_add(1, Ordering::Relaxed);
+        BYTES.fetch_add(layout.size(), Ordering::Relaxed);
+        // SAFETY: the caller keeps the contract of `alloc`.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: the caller keeps the contract of `dealloc`.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+const ISSUER: &str = "https://as.example";
+const RESOURCE: &str = "https://mcp.example/mcp";
+
+/// Returns the number and the bytes of the allocations of one verification, with a token of the last of so many keys.
+fn allocations(keys: usize) -> (usize, usize) {
+    let signers: Vec<Signer> = (10..10 + keys)
+        .map(|n| Signer::new(&format!("k{n}")))
+        .collect();
+    let set: Vec<_> = signers
+        .iter()
+        .map(|signer| signer.key_set()["keys"][0].clone())
+        .collect();
+    let verifier = Jwks::new(ISSUER, RESOURCE).fixed_keys(&json!({ "keys": set }).to_string());
+    let server = ResourceServer::new(ISSUER, RESOURCE, verifier.expect("keys"));
+    let server = server.expect("a resource").scopes(["read"]);
+    let signer = signers.last().expect("there is a key");
+    let claims = claims(ISSUER, RESOURCE, "u", "read");
+    let bearer = format!("Bearer {}", signer.sign(&signer.header(), &claims));
+    let runtime = tokio::runtime::Builder::new_current_thread().build();
+    runtime.expect("a runtime").block_on(async {
+        let mut counted = (0, 0);
+        // The first one may set up what is kept.
+        for _ in 0..2 {
+            let request = http::Request::post(RESOURCE).header("authorization", &bearer);
+            let (mut parts, ()) = request.body(()).expect("a request").into_parts();
+            let before = (CALLS.load(Ordering::Relaxed), BYTES.load(Ordering::Relaxed));
+            let accepted = server.authenticate(&mut parts).await;
+            counted = (
+                CALLS.load(Ordering::Relaxed) - before.0,
+                BYTES.load(Ordering::Relaxed) - before.1,
+            );
+            accepted.expect("the token is valid");
+        }
+        counted
+    })
+}
+
+/// One test alone: another one at the same time would be counted too.
+#[test]
+fn allocations_do_not_grow_with_the_keys() {
+    let (one, full) = (allocations(1), allocations(64));
+    println!("one key: {one:?}, 64 keys: {full:?} (calls, bytes)");
+    assert_eq!(one, full);
+}
