@@ -18,6 +18,10 @@ mod jsonl;
 mod list;
 mod message;
 mod names;
+#[cfg_attr(
+    not(feature = "client"),
+    expect(dead_code, reason = "tables are for what servers offer")
+)]
 mod output;
 mod place;
 mod process;
@@ -26,6 +30,10 @@ mod recording;
 mod registry;
 mod replay;
 mod revisions;
+#[cfg_attr(
+    not(feature = "http"),
+    expect(dead_code, reason = "rules of HTTP are checked over HTTP alone")
+)]
 mod rules;
 mod server_address;
 mod show;

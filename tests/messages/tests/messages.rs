@@ -575,7 +575,7 @@ fn parts_of_calls_decode_as_whole_messages() {
     fn check<D: Direction>(id: Option<RequestId>, method: &str, params: Option<&str>) {
         let mut text = String::from(r#"{"jsonrpc":"2.0""#);
         for (name, value) in [
-            ("id", id.as_ref().map(|id| to_string(id))),
+            ("id", id.as_ref().map(to_string)),
             ("method", Some(to_string(method))),
             ("params", params.map(str::to_owned)),
         ] {

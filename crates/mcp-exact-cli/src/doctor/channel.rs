@@ -47,6 +47,10 @@ impl Channel {
     }
 
     /// Sends a message; `revision` is for the headers of HTTP. Returns false if the server has gone.
+    #[cfg_attr(
+        not(feature = "http"),
+        expect(unused_variables, reason = "a process needs the message alone")
+    )]
     pub fn send(&mut self, message: &Value, revision: Option<&str>, limit: Duration) -> bool {
         match self {
             Self::Process(process) => process.send(&message.to_string()).is_ok(),

@@ -23,6 +23,7 @@ pub enum Answer {
     /// The server has ended.
     End,
     /// With an HTTP status and without a message.
+    #[cfg_attr(not(feature = "http"), expect(dead_code, reason = "only HTTP has it"))]
     Status(u16),
 }
 
@@ -327,8 +328,12 @@ impl<'r> Session<'r> {
     pub fn end(mut self) {
         self.listen(Duration::from_millis(50));
         self.give_up_broken();
-        if let Channel::Process(process) = self.channel {
-            process.end(Duration::from_secs(2));
+        match self.channel {
+            Channel::Process(process) => {
+                process.end(Duration::from_secs(2));
+            }
+            #[cfg(feature = "http")]
+            Channel::Http(_) => {}
         }
     }
 }
