@@ -45,7 +45,8 @@ fn methods(block: &mut ItemImpl) -> Result<Vec<Method>> {
         .iter()
         .filter_map(|param| match param {
             GenericParam::Type(param) => Some(param.ident.clone()),
-            _ => None,
+            GenericParam::Const(param) => Some(param.ident.clone()),
+            GenericParam::Lifetime(_) => None,
         })
         .collect();
     let mut methods = Vec::new();
@@ -85,10 +86,9 @@ fn builder_impl(
         .iter()
         .map(|text| quote!(.instructions(#text)));
     let (builder, this) = (own("builder"), own("this"));
-    let parts = options
-        .parts
-        .iter()
-        .map(|part| quote!(let #builder = Self::#part(#builder, ::std::sync::Arc::clone(&#this));));
+    let parts = options.parts.iter().map(
+        |part| quote!(let #builder = Self::#part(#builder, ::core::clone::Clone::clone(&#this));),
+    );
     quote! {
         impl #generics #krate::IntoServer for #ty #clause {
             fn into_builder(self) -> #krate::ServerBuilder {
@@ -129,6 +129,7 @@ fn registration(method: &Method, krate: &Path) -> TokenStream {
     let builder = own("builder");
     let cfgs = &method.cfgs;
     let arguments = arguments(method, krate);
+    let argument_checks = argument_checks(method, krate);
     let handler = handler(method, krate);
     let (register, what) = match method.options.kind {
         Kind::Complete => completion(method),
@@ -139,6 +140,7 @@ fn registration(method: &Method, krate: &Path) -> TokenStream {
         #(#cfgs)*
         let #builder = {
             #arguments
+            #argument_checks
             #check
             #builder.#register(#what, #handler)
         };
@@ -156,6 +158,25 @@ fn result_check(method: &Method, krate: &Path) -> Option<TokenStream> {
     };
     let kind = format_ident!("{kind}");
     Some(quote_spanned!(ty.span()=> #krate::check_reply::<#ty, #krate::#kind>();))
+}
+
+/// Returns checks whose errors point at the types of the arguments. An argument with attributes of serde or schemars may have a
+/// type that cannot be decoded or described without them.
+fn argument_checks(method: &Method, krate: &Path) -> TokenStream {
+    let is_plain = |attrs: &[syn::Attribute]| {
+        let mut attrs = attrs.iter().map(syn::Attribute::path);
+        !attrs.any(|path| path.is_ident("serde") || path.is_ident("schemars"))
+    };
+    let types = method
+        .parameters
+        .iter()
+        .filter_map(|parameter| match parameter {
+            Parameter::Argument { ty, attrs, .. } if is_plain(attrs) => Some(ty),
+            _ => None,
+        });
+    types
+        .map(|ty| quote_spanned!(ty.span()=> #krate::check_argument::<#ty>();))
+        .collect()
 }
 
 /// Returns the struct of the arguments.
@@ -220,9 +241,9 @@ fn handler(method: &Method, krate: &Path) -> TokenStream {
         None => quote_spanned!(ident.span()=> move |#(#parameters),*| #body),
         Some(_) => quote_spanned! { ident.span()=>
             {
-                let #this = ::std::sync::Arc::clone(&#this);
+                let #this = ::core::clone::Clone::clone(&#this);
                 move |#(#parameters),*| {
-                    let #this = ::std::sync::Arc::clone(&#this);
+                    let #this = ::core::clone::Clone::clone(&#this);
                     #body
                 }
             }

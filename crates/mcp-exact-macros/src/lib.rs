@@ -28,8 +28,9 @@ use quote::quote;
 ///
 /// The name of the method is the default name, its documentation the default description. Parameters of the types `Cx`,
 /// `State<_>`, `Input<_>`, `Principal`, `Headers`, `Meta`, `Uri`, `Revision`, `Call`, `Partial` and `JsonObject` are
-/// extractors, as are those with `#[extract]`; `Cx` and `Principal` may be taken by reference. All others are the arguments:
-/// their documentation becomes the description, `#[serde(…)]` and `#[schemars(…)]` apply to them.
+/// extractors, as are those with `#[extract]`; `Cx` and `Principal` may be taken by reference. All others are the arguments,
+/// as are types of the program with one of these names that are marked `#[argument]`: their documentation becomes the
+/// description, `#[serde(…)]` and `#[schemars(…)]` apply to them.
 ///
 /// Methods take `&self`, `self: Arc<Self>` or no receiver, are `async` or not, and keep their `#[cfg]`. `blocking` runs a
 /// method that is not `async` on the threads for blocking work, `local` an `async` one whose future is not `Send` on a thread

@@ -191,10 +191,20 @@ fn self_kind(receiver: &Receiver) -> Result<SelfKind> {
 }
 
 fn parameter(input: &mut syn::PatType, generics: &[Ident]) -> Result<Parameter> {
-    let attrs = std::mem::take(&mut input.attrs);
-    let (extract, attrs): (Vec<_>, Vec<_>) = attrs
-        .into_iter()
-        .partition(|one| one.path().is_ident("extract"));
+    let mut attrs = std::mem::take(&mut input.attrs);
+    let mut is_marked = |name: &str| {
+        let before = attrs.len();
+        attrs.retain(|one| !one.path().is_ident(name));
+        attrs.len() < before
+    };
+    let (extract, argument) = (is_marked("extract"), is_marked("argument"));
+    if let Some(conditional) = attrs
+        .iter()
+        .find(|one| one.path().is_ident("cfg") || one.path().is_ident("cfg_attr"))
+    {
+        let words = "an argument cannot be conditional; put the attribute on the method, and write one method for each case";
+        return Err(Error::new_spanned(conditional, words));
+    }
     let (ty, by_reference) = match &*input.ty {
         Type::Reference(reference) if reference.mutability.is_none() => {
             (reference.elem.clone(), true)
@@ -202,8 +212,8 @@ fn parameter(input: &mut syn::PatType, generics: &[Ident]) -> Result<Parameter> 
         _ => (input.ty.clone(), false),
     };
     let borrowable = last_ident(&ty).is_some_and(|last| last == "Cx" || last == "Principal");
-    let is_extractor = !extract.is_empty() || is_extractor(&ty);
-    if is_extractor && (!by_reference || borrowable || !extract.is_empty()) {
+    let is_extractor = extract || (is_extractor(&ty) && !argument);
+    if is_extractor && (!by_reference || borrowable || extract) {
         return Ok(Parameter::Extractor { ty, by_reference });
     }
     let Pat::Ident(name) = &*input.pat else {
@@ -222,8 +232,16 @@ fn parameter(input: &mut syn::PatType, generics: &[Ident]) -> Result<Parameter> 
     }
     if let Some(generic) = mentions(&ty, generics) {
         let words = format!(
-            "argument `{ident}` depends on the type parameter `{generic}`; arguments have concrete types, because their schema is advertised"
+            "argument `{ident}` depends on the parameter `{generic}` of the impl block; arguments have concrete types, because their schema is advertised"
         );
+        return Err(Error::new_spanned(&input.ty, words));
+    }
+    if mentions(&ty, &[Ident::new("Self", Span::call_site())]).is_some() {
+        let words = format!("argument `{ident}` has the type `Self`; write the type out");
+        return Err(Error::new_spanned(&input.ty, words));
+    }
+    if let Type::ImplTrait(_) = &*input.ty {
+        let words = format!("argument `{ident}` has no type of its own; write a concrete type");
         return Err(Error::new_spanned(&input.ty, words));
     }
     Ok(Parameter::Argument {
@@ -285,18 +303,16 @@ fn checkable(output: &ReturnType) -> Option<Type> {
     (!opaque).then(|| (**ty).clone())
 }
 
-/// Returns the type parameter that a type mentions.
-fn mentions<'g>(ty: &Type, generics: &'g [Ident]) -> Option<&'g Ident> {
-    fn walk(tokens: proc_macro2::TokenStream, generics: &[Ident]) -> Option<&Ident> {
+/// Returns which of some identifiers a type mentions.
+fn mentions<'g>(ty: &Type, idents: &'g [Ident]) -> Option<&'g Ident> {
+    fn walk(tokens: proc_macro2::TokenStream, idents: &[Ident]) -> Option<&Ident> {
         tokens.into_iter().find_map(|token| match token {
-            proc_macro2::TokenTree::Ident(ident) => {
-                generics.iter().find(|generic| **generic == ident)
-            }
-            proc_macro2::TokenTree::Group(group) => walk(group.stream(), generics),
+            proc_macro2::TokenTree::Ident(ident) => idents.iter().find(|known| **known == ident),
+            proc_macro2::TokenTree::Group(group) => walk(group.stream(), idents),
             _ => None,
         })
     }
-    walk(ty.to_token_stream(), generics)
+    walk(ty.to_token_stream(), idents)
 }
 
 /// Returns the documentation of an item as text.

@@ -82,6 +82,22 @@ pub trait IntoServer: Sized + Send + Sync + 'static {
 #[doc(hidden)]
 pub const fn check_reply<T: IntoReply<O>, O>() {}
 
+/// Type of an argument of a method with `#[tool]` or `#[prompt]`: every type that is decoded and has a JSON Schema.
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be the type of an argument",
+    label = "has no JSON Schema, or is not decoded",
+    note = "derive `serde::Deserialize` and `schemars::JsonSchema` for it; an extractor of your own is marked `#[extract]`"
+)]
+pub trait Argument {}
+
+#[diagnostic::do_not_recommend]
+impl<T: serde::de::DeserializeOwned + schemars::JsonSchema> Argument for T {}
+
+/// Checks the type of an argument: `#[server]` calls it, so that the error points at the type and names the remedy.
+#[doc(hidden)]
+pub const fn check_argument<T: Argument>() {}
+
 /// Runs work that blocks on tokio's threads for it, and returns its result.
 ///
 /// The work runs on when its request is cancelled: [`Cx::is_cancelled`](crate::Cx::is_cancelled) tells it.

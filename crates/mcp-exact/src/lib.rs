@@ -120,10 +120,10 @@ pub use handler::Handler;
 pub use host::{
     ConfigFileError, Host, HostBuilder, HostCall, HostError, HostTool, HostTools, ServerEntry,
 };
-#[doc(hidden)]
-pub use into_server::check_reply;
 #[cfg(feature = "local")]
 pub use into_server::local;
+#[doc(hidden)]
+pub use into_server::{Argument, check_argument, check_reply};
 pub use into_server::{IntoServer, blocking};
 pub use layer::ToolService;
 pub use link::{

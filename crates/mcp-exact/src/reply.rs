@@ -30,6 +30,7 @@ pub trait IntoReply<O> {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<O, T: IntoReply<O>, E: Into<BoxError>> IntoReply<O> for Result<T, E> {
     fn into_reply(self) -> Result<O, Error> {
         self.map_err(Error::boxed)?.into_reply()
@@ -129,6 +130,7 @@ impl IntoReply<Self> for ToolResult {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<T: Serialize + JsonSchema> IntoReply<ToolResult> for Json<T> {
     fn into_reply(self) -> Result<ToolResult, Error> {
         Ok(ToolResult::new().structured(json_of(&self.0)?))
@@ -369,6 +371,7 @@ impl IntoReply<Contents> for Vec<u8> {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<T: Serialize> IntoReply<Contents> for Json<T> {
     fn into_reply(self) -> Result<Contents, Error> {
         Ok(Contents::text(json_of(&self.0)?.text()).mime_type("application/json"))
@@ -436,6 +439,7 @@ impl IntoReply<Self> for JsonObject {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<T: Serialize> IntoReply<JsonObject> for Json<T> {
     fn into_reply(self) -> Result<JsonObject, Error> {
         let no_object =

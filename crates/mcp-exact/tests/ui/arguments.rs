@@ -16,6 +16,15 @@ impl<S: Send + Sync + 'static> Files<S> {
     #[tool]
     async fn both(&self, Input(input): Input<u8>, path: String) {}
 
+    #[tool]
+    async fn own(&self, value: Vec<Self>) {}
+
+    #[tool]
+    async fn opaque(&self, value: impl Into<String>) {}
+
+    #[tool]
+    async fn conditional(&self, #[cfg(unix)] value: u8) {}
+
     #[complete(prompt = "p", argument = "a")]
     async fn completion(&self, value: String) -> Vec<String> {
         Vec::new()
