@@ -45,22 +45,22 @@ async fn failing_servers_disturb_nobody() {
         .await
         .tools
         .iter()
-        .map(|tool| tool.name())
+        .map(|tool| tool.name().to_owned())
         .collect();
-    assert_eq!(names, ["good__say", "good__too__say"]);
+    assert_eq!(names, ["good__say", "good_too__say"]);
     let text = |name: &'static str| {
         let host = &host;
         async move { host.call(name, &()).await.map(|output| output.text()) }
     };
     assert_eq!(text("good__say").await.as_deref(), Ok("hello"));
-    assert_eq!(text("good__too__say").await.as_deref(), Ok("again"));
+    assert_eq!(text("good_too__say").await.as_deref(), Ok("again"));
     assert_eq!(
         text("bad__say").await,
         Err(HostError::Unknown("bad__say".to_owned()))
     );
     host.client("good").expect("a client").close();
     assert!(text("good__say").await.is_err());
-    assert_eq!(text("good__too__say").await.as_deref(), Ok("again"));
+    assert_eq!(text("good_too__say").await.as_deref(), Ok("again"));
     let tools = host.tools().await;
     assert_eq!((tools.tools.len(), tools.failures.len()), (1, 1));
 }
@@ -89,4 +89,29 @@ async fn calls_are_allowed_and_audited() {
     );
     let expected = [("a/say".to_owned(), true), ("a/say".to_owned(), false)];
     assert_eq!(*calls.lock().expect("a lock"), expected);
+}
+
+/// Every name of the list calls the tool of its server, however servers and tools are named.
+#[tokio::test]
+async fn names_are_told_apart() {
+    let named = |tool: &'static str, reply: &'static str| {
+        let server = Server::builder("test", "1").tool(tool, move || async move { reply });
+        Client::in_memory(&server.build().expect("a server"))
+    };
+    let host = Host::builder()
+        .server("a", named("b__say", "first"))
+        .server("a__b", named("say", "second"))
+        .server("a b", named("say", "third"))
+        .start()
+        .await;
+    let mut texts = Vec::new();
+    for tool in host.tools().await.tools {
+        let output = host.call(tool.name(), &()).await.expect("a result");
+        texts.push((tool.server, output.text()));
+    }
+    let expected = [("a", "first"), ("a b", "third"), ("a__b", "second")];
+    assert_eq!(
+        texts,
+        expected.map(|(server, text)| (server.to_owned(), text.to_owned()))
+    );
 }

@@ -5,7 +5,7 @@
 
 mod config;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -44,9 +44,26 @@ const SEPARATOR: &str = "__";
 pub struct Host {
     clients: BTreeMap<String, Client>,
     failures: BTreeMap<String, ClientError>,
+    /// The prefix of the tools of each server, connected or not.
+    prefixes: BTreeMap<String, String>,
     timeout: Duration,
-    policy: Option<Arc<Policy>>,
+    policies: Policies,
     audit: Option<Arc<Audit>>,
+}
+
+/// What decides whether a call is made: the policy of the host and that of the server.
+#[derive(Clone, Default)]
+struct Policies {
+    host: Option<Arc<Policy>>,
+    servers: BTreeMap<String, Arc<Policy>>,
+}
+
+impl Policies {
+    fn allow(&self, call: &HostCall<'_>) -> bool {
+        let server = self.servers.get(call.server);
+        let mut policies = self.host.iter().chain(server);
+        policies.all(|policy| policy(call))
+    }
 }
 
 type Policy = dyn Fn(&HostCall<'_>) -> bool + Send + Sync;
@@ -92,17 +109,23 @@ pub enum HostError {
 
 /// Tool of one of the servers of a host.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct HostTool {
     /// The name of the server.
     pub server: String,
     /// The definition, as the server gives it.
     pub definition: Definition,
+    name: String,
 }
 
 impl HostTool {
     /// Returns the name by which [`Host::call`] finds the tool: those of server and tool, joined by two underscores.
-    pub fn name(&self) -> String {
-        format!("{}{SEPARATOR}{}", self.server, self.definition.name())
+    ///
+    /// In the name of the server, `_` stands for what is no letter of ASCII, digit or hyphen, for several underscores, and for
+    /// none at the end; a number tells servers apart that would have the same name then. No two tools of different servers
+    /// have the same name, and names stay the same whichever servers are connected.
+    pub fn name(&self) -> &str {
+        &self.name
     }
 }
 
@@ -130,7 +153,7 @@ impl Host {
         HostBuilder {
             servers: BTreeMap::new(),
             timeout: Duration::from_secs(30),
-            policy: None,
+            policies: Policies::default(),
             audit: None,
             configure: None,
         }
@@ -173,6 +196,7 @@ impl Host {
                 Ok((server, Ok(definitions))) => {
                     all.tools
                         .extend(definitions.into_iter().map(|definition| HostTool {
+                            name: self.name(&server, &definition.name()),
                             server: server.clone(),
                             definition,
                         }))
@@ -207,8 +231,7 @@ impl Host {
             tool,
             arguments: &arguments,
         };
-        let allowed = self.policy.as_ref().is_none_or(|policy| policy(&call));
-        let result = match allowed {
+        let result = match self.policies.allow(&call) {
             true => client.call_tool(tool, &arguments).await.map_err(failed),
             false => Err(HostError::Refused {
                 server: server.to_owned(),
@@ -221,18 +244,19 @@ impl Host {
         result
     }
 
-    /// Returns the server and the tool of a name. The longest name of a server counts: names may contain the separator.
+    /// Returns the name of a tool among those of all servers.
+    fn name(&self, server: &str, tool: &str) -> String {
+        let prefix = self.prefixes.get(server).map_or(server, String::as_str);
+        format!("{prefix}{SEPARATOR}{tool}")
+    }
+
+    /// Returns the server and the tool of a name. A prefix neither holds the separator nor ends in a part of it.
     fn find<'h, 'n>(&'h self, name: &'n str) -> Option<(&'h str, &'h Client, &'n str)> {
-        let of_server = |(server, client): (&'h String, &'h Client)| {
-            let tool = name
-                .strip_prefix(server.as_str())?
-                .strip_prefix(SEPARATOR)?;
-            Some((server.as_str(), client, tool))
-        };
-        self.clients
-            .iter()
-            .filter_map(of_server)
-            .max_by_key(|(server, _, _)| server.len())
+        let (prefix, tool) = name.split_once(SEPARATOR)?;
+        let mut prefixes = self.prefixes.iter();
+        let (server, _) = prefixes.find(|(_, known)| *known == prefix)?;
+        let client = self.clients.get(server)?;
+        Some((server, client, tool))
     }
 
     /// Closes all connections.
@@ -241,12 +265,46 @@ impl Host {
     }
 }
 
+/// Returns the prefix of the tools of each server; see [`HostTool::name`].
+fn prefixes<'n>(servers: impl Iterator<Item = &'n str>) -> BTreeMap<String, String> {
+    let named = servers.map(|server| (server, prefix(server)));
+    // Names that need no change come first: no other server takes theirs.
+    let (plain, changed): (Vec<_>, Vec<_>) = named.partition(|(server, prefix)| server == prefix);
+    let mut taken = BTreeSet::new();
+    let mut prefixes = BTreeMap::new();
+    for (server, wanted) in plain.into_iter().chain(changed) {
+        let numbered = (2_u32..).map(|number| format!("{wanted}-{number}"));
+        let mut candidates = std::iter::once(wanted.clone()).chain(numbered);
+        let free = candidates.find(|candidate| taken.insert(candidate.clone()));
+        prefixes.insert(server.to_owned(), free.unwrap_or(wanted));
+    }
+    prefixes
+}
+
+/// Returns the name of a server with characters that every program takes in the name of a tool.
+fn prefix(server: &str) -> String {
+    let mut prefix = String::new();
+    for character in server.chars() {
+        let is_kept = character.is_ascii_alphanumeric() || character == '-';
+        match is_kept {
+            true => prefix.push(character),
+            false if prefix.ends_with('_') => {}
+            false => prefix.push('_'),
+        }
+    }
+    prefix.truncate(prefix.trim_end_matches('_').len());
+    match prefix.is_empty() {
+        true => "server".to_owned(),
+        false => prefix,
+    }
+}
+
 /// Builder of a [`Host`].
 #[must_use = "`start` connects the servers"]
 pub struct HostBuilder {
     servers: BTreeMap<String, Result<Connect, ClientError>>,
     timeout: Duration,
-    policy: Option<Arc<Policy>>,
+    policies: Policies,
     audit: Option<Arc<Audit>>,
     configure: Option<Arc<Configure>>,
 }
@@ -301,12 +359,23 @@ impl HostBuilder {
         self
     }
 
-    /// Sets which calls are allowed.
+    /// Sets which calls are allowed, whatever their server.
     pub fn policy(
         mut self,
         policy: impl Fn(&HostCall<'_>) -> bool + Send + Sync + 'static,
     ) -> Self {
-        self.policy = Some(Arc::new(policy));
+        self.policies.host = Some(Arc::new(policy));
+        self
+    }
+
+    /// Sets which calls of one server are allowed, beside the [policy](Self::policy) for all of them.
+    pub fn server_policy(
+        mut self,
+        server: impl Into<String>,
+        policy: impl Fn(&HostCall<'_>) -> bool + Send + Sync + 'static,
+    ) -> Self {
+        let policy: Arc<Policy> = Arc::new(policy);
+        self.policies.servers.insert(server.into(), policy);
         self
     }
 
@@ -333,8 +402,9 @@ impl HostBuilder {
         let mut host = Host {
             clients: BTreeMap::new(),
             failures: BTreeMap::new(),
+            prefixes: prefixes(self.servers.keys().map(String::as_str)),
             timeout: self.timeout,
-            policy: self.policy,
+            policies: self.policies,
             audit: self.audit,
         };
         let mut connections = JoinSet::new();
@@ -361,5 +431,22 @@ impl HostBuilder {
             }
         }
         host
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A prefix is one part of a name, whatever the server is called.
+    #[test]
+    fn prefixes_are_told_apart() {
+        let servers = ["a", "a__b", "a b", "a_b", "_", "größe", "x-1_"];
+        let prefixes = prefixes(servers.into_iter());
+        let of = |server: &str| prefixes[server].as_str();
+        assert_eq!(
+            servers.map(of),
+            ["a", "a_b-2", "a_b-3", "a_b", "server", "gr_e", "x-1"]
+        );
     }
 }
