@@ -5,6 +5,8 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
+use mcp_exact_wire::Writer;
+
 use crate::link::{Encode, Json, JsonObject};
 
 /// Role of a message or of an audience.
@@ -43,12 +45,23 @@ pub struct Content {
     plain: bool,
 }
 
+/// Text block, written at once: most results are one.
+struct TextBlock<'t>(&'t str);
+
+impl Encode for TextBlock<'_> {
+    fn encode(&self, w: &mut Writer<'_>) {
+        w.put(r#"{"type":"text","text":"#);
+        w.string(self.0);
+        w.put("}");
+    }
+}
+
 impl Content {
     /// Creates a text block.
     pub fn text(text: impl AsRef<str>) -> Self {
-        let text = Json::string(text.as_ref());
+        let block = Json::from_encode(&TextBlock(text.as_ref()));
         Self {
-            object: JsonObject::from_iter([("type", Json::string("text")), ("text", text)]),
+            object: JsonObject::try_from(block).unwrap_or_default(),
             plain: true,
         }
     }

@@ -3,8 +3,11 @@
 //! The only module that calls `mcp-exact-convert`. What an older revision cannot express is dropped or rewritten as
 //! `docs/conversions.md` says; each loss is a `tracing` event of level debug.
 
+use std::borrow::Cow;
+
 use mcp_exact_convert::{Context, KnownRevision, MessageKind, Root, convert, convert_type};
 use mcp_exact_convert::{Loss, Role};
+use mcp_exact_wire::{JsonRef, Kind};
 
 use crate::link::{Json, JsonObject, PeerError, Revision};
 
@@ -162,13 +165,50 @@ pub(crate) fn answered(
 /// Why the result cannot be read.
 pub(crate) fn received(
     method: &str,
-    result: &JsonObject,
+    mut result: JsonObject,
     from: Revision,
 ) -> Result<JsonObject, String> {
-    match HOME.method(method, true) {
-        Some(_) => between(Payload::Result.of(method), result, from, home()),
-        None => Ok(result.clone()),
+    if from == home() {
+        return Ok(result);
     }
+    if method == "tools/call" && is_plain(&result) {
+        result.insert("resultType", Json::string("complete"));
+        return Ok(result);
+    }
+    match HOME.method(method, true) {
+        Some(_) => between(Payload::Result.of(method), &result, from, home()),
+        None => Ok(result),
+    }
+}
+
+/// Returns whether the result of a tool is text and nothing else, which is the same in every revision: most results are.
+fn is_plain(result: &JsonObject) -> bool {
+    let mut seen = (false, false);
+    let is_known = result.view().iter().all(|(name, value)| match &*name {
+        "content" => {
+            let blocks = value.decode_as::<Vec<JsonObject>>();
+            let is_first = !std::mem::replace(&mut seen.0, true);
+            is_first && blocks.is_ok_and(|blocks| blocks.iter().all(is_text))
+        }
+        "isError" => !std::mem::replace(&mut seen.1, true) && value.kind() == Kind::Boolean,
+        _ => false,
+    });
+    is_known && seen.0
+}
+
+/// Returns whether a content block is text without annotations or other members.
+fn is_text(block: &JsonObject) -> bool {
+    let mut members = block.view().iter();
+    let (Some(first), Some(second), None) = (members.next(), members.next(), members.next()) else {
+        return false;
+    };
+    let is_type = |(name, value): &(Cow<'_, str>, JsonRef<'_>)| {
+        *name == "type" && value.text() == r#""text""#
+    };
+    let is_text = |(name, value): &(Cow<'_, str>, JsonRef<'_>)| {
+        *name == "text" && value.kind() == Kind::String
+    };
+    (is_type(&first) && is_text(&second)) || (is_type(&second) && is_text(&first))
 }
 
 fn between(
@@ -213,5 +253,53 @@ fn known(revision: Revision) -> Result<KnownRevision, PeerError> {
 fn report(what: &str, to: Revision, losses: &[Loss]) {
     for loss in losses.iter().filter(|loss| loss.kind.is_lossy()) {
         tracing::debug!(what, revision = %to, %loss, "a conversion lost information");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn object(text: &str) -> JsonObject {
+        text.parse().expect(text)
+    }
+
+    /// Results that are known to be the same in every revision are not converted; all others are, and both ways agree.
+    #[test]
+    fn plain_results_are_what_conversion_gives() {
+        let plain = [
+            r#"{"content":[]}"#,
+            r#"{"content":[{"type":"text","text":"a"},{"text":"b","type":"text"}],"isError":true}"#,
+        ];
+        for text in plain {
+            let result = object(text);
+            assert!(is_plain(&result), "{text}");
+            for from in crate::link::revisions().filter(|from| *from != home()) {
+                let converted = between(Payload::Result.of("tools/call"), &result, from, home());
+                let converted = converted.expect("it fits");
+                let taken = received("tools/call", result.clone(), from).expect("it fits");
+                let members = |object: &JsonObject| -> std::collections::BTreeMap<String, String> {
+                    let members = object.iter();
+                    members
+                        .map(|(name, value)| (name.into_owned(), value.to_owned()))
+                        .collect()
+                };
+                assert_eq!(members(&taken), members(&converted), "{text} of {from}");
+            }
+        }
+        let others = [
+            r#"{}"#,
+            r#"{"content":[{"type":"text","text":1}]}"#,
+            r#"{"content":[{"type":"text","type":"text"}]}"#,
+            r#"{"content":[{"type":"text","text":"a","annotations":{}}]}"#,
+            r#"{"content":[{"type":"image","data":"","mimeType":"image/png"}]}"#,
+            r#"{"content":[],"content":[]}"#,
+            r#"{"content":[],"isError":"no"}"#,
+            r#"{"content":[],"structuredContent":{}}"#,
+            r#"{"content":[],"_meta":{}}"#,
+        ];
+        for text in others {
+            assert!(!is_plain(&object(text)), "{text}");
+        }
     }
 }

@@ -2,13 +2,14 @@
 //!
 //! Takes strings, blocks, structured values and errors; gives result objects. Knows nothing of the negotiated revision.
 
+use mcp_exact_wire::Writer;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::content::{Content, Role, encoded};
 use crate::error::{BoxError, Error};
-use crate::link::{self, JsonObject};
+use crate::link::{self, Encode, JsonObject};
 use crate::schema;
 
 /// Result of a handler that becomes a reply of the kind `O`.
@@ -111,16 +112,47 @@ impl ToolResult {
             // (`server/tools`, "Structured Content").
             content.push(Content::text(structured.text()));
         }
-        let blocks: Vec<&JsonObject> = content.iter().map(Content::object).collect();
-        let mut members = vec![("content", link::Json::from_encode(&blocks))];
-        members.extend(self.structured.map(|value| ("structuredContent", value)));
+        let result = Written {
+            content,
+            structured: self.structured,
+            is_error: self.is_error,
+            meta: self.meta,
+        };
+        let written = link::Json::from_encode(&result);
+        JsonObject::try_from(written).unwrap_or_default()
+    }
+}
+
+/// Result of a tool as it is written.
+struct Written {
+    content: Vec<Content>,
+    structured: Option<link::Json>,
+    is_error: bool,
+    meta: JsonObject,
+}
+
+impl Encode for Written {
+    fn encode(&self, w: &mut Writer<'_>) {
+        w.put(r#"{"content":["#);
+        for (at, block) in self.content.iter().enumerate() {
+            if at > 0 {
+                w.put(",");
+            }
+            block.object().encode(w);
+        }
+        w.put("]");
+        if let Some(structured) = &self.structured {
+            w.put(r#","structuredContent":"#);
+            structured.encode(w);
+        }
         if self.is_error {
-            members.push(("isError", true.into()));
+            w.put(r#","isError":true"#);
         }
         if !self.meta.is_empty() {
-            members.push(("_meta", self.meta.into()));
+            w.put(r#","_meta":"#);
+            self.meta.encode(w);
         }
-        JsonObject::from_iter(members)
+        w.put("}");
     }
 }
 

@@ -112,8 +112,8 @@ impl Future for Request {
                         .inspect_err(|error| tracing::debug!("<- {}: {error}", this.method))?;
                     tracing::debug!("<- {}: result", this.method);
                     tracing::trace!("<- {}: {result}", this.method);
-                    let revision = this.link.session().revision;
-                    let result = outgoing::received(&this.method, &result, revision);
+                    let revision = this.link.revision();
+                    let result = outgoing::received(&this.method, result, revision);
                     return Poll::Ready(result.map_err(ClientError::Result));
                 }
                 State::Done => return Poll::Ready(Err(ClientError::Lost)),

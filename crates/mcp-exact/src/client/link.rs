@@ -181,6 +181,11 @@ impl ClientLink {
             .unwrap_or_else(|| self.info.clone())
     }
 
+    /// Returns the revision that is negotiated now.
+    pub(super) fn revision(&self) -> Revision {
+        self.handle.revision().unwrap_or(self.info.revision)
+    }
+
     pub(super) fn negotiation(&self) -> CachedNegotiation {
         self.negotiation
     }
@@ -250,7 +255,7 @@ impl ClientLink {
         method: &str,
         params: Option<&JsonObject>,
     ) -> Result<JsonObject, PeerError> {
-        let revision = self.session().revision;
+        let revision = self.revision();
         self.events.handlers.answer(method, params, revision).await
     }
 

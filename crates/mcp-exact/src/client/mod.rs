@@ -178,7 +178,7 @@ impl Client {
 
     /// Returns the negotiated revision.
     pub fn revision(&self) -> Revision {
-        self.0.session().revision
+        self.0.revision()
     }
 
     /// Returns the capabilities of the server.

@@ -81,17 +81,18 @@ impl Server {
             false => all.own_method(request.method(), named(&request).as_deref()),
         };
         if let Some(entry) = own {
-            let reply = self.call_method(serving, entry).await;
+            let reply = Box::pin(self.call_method(serving, entry)).await;
             return reply.unwrap_or_else(Reply::Error);
         }
+        // Calls of tools are most of all requests: what the others need is not part of every future.
         let reply = match request.method() {
             "tools/call" => self.call_tool(serving).await,
             "tasks/get" | "tasks/update" | "tasks/cancel" if self.0.tasks.is_some() => {
-                self.answer_task(&serving).await
+                Box::pin(self.answer_task(&serving)).await
             }
-            "resources/read" => self.read_resource(serving).await,
-            "prompts/get" => self.read_prompt(serving).await,
-            "completion/complete" => self.complete(serving).await,
+            "resources/read" => Box::pin(self.read_resource(serving)).await,
+            "prompts/get" => Box::pin(self.read_prompt(serving)).await,
+            "completion/complete" => Box::pin(self.complete(serving)).await,
             _ => self.answer(&serving).map(Reply::Result),
         };
         reply.unwrap_or_else(Reply::Error)
@@ -168,29 +169,8 @@ impl Server {
     }
 
     async fn call_tool(&self, serving: Serving) -> Result<Reply, PeerError> {
-        let params = serving.request.params();
-        let name = member(params, "name")?;
-        let seen = |entry: &&Arc<ToolEntry>| {
-            self.0
-                .visibility
-                .sees(&serving.request, Listed::Tool(&entry.tool))
-        };
-        let unknown = || PeerError::invalid_params(format!("Unknown tool: {name}"));
-        let entry = Arc::clone(
-            serving
-                .catalogue
-                .tool(&name)
-                .filter(seen)
-                .ok_or_else(unknown)?,
-        );
-        let arguments = arguments(params)?;
-        serving
-            .request
-            .check_mirrored(&entry.mirrored, &arguments)?;
         let may_be_task = self.0.tasks.is_some() && serving.request.has_extension(task::EXTENSION);
-        if entry.tool.task_required && !may_be_task {
-            return Err(link::missing_tasks(&name, serving.request.lifecycle()));
-        }
+        let (entry, arguments) = self.tool_of(&serving, may_be_task)?;
         let cx = self.cx(serving, &entry.tool.version)?;
         if may_be_task {
             cx.allow_task();
@@ -204,6 +184,29 @@ impl Server {
         self.run_tool(&entry, running, cx).await
     }
 
+    /// Finds the tool that a request calls, and its arguments.
+    fn tool_of(
+        &self,
+        serving: &Serving,
+        may_be_task: bool,
+    ) -> Result<(Arc<ToolEntry>, JsonObject), PeerError> {
+        let request = &serving.request;
+        let params = request.params();
+        let name = params.and_then(|params| params.view().find("name")?.as_str());
+        let name = name.ok_or_else(|| PeerError::invalid_params("`name` has to be a string"))?;
+        let found = serving.catalogue.tool(&name);
+        let entry =
+            found.filter(|entry| self.0.visibility.sees(request, Listed::Tool(&entry.tool)));
+        let unknown = || PeerError::invalid_params(format!("Unknown tool: {name}"));
+        let entry = entry.ok_or_else(unknown)?;
+        let arguments = arguments(params)?;
+        request.check_mirrored(&entry.mirrored, &arguments)?;
+        if entry.tool.task_required && !may_be_task {
+            return Err(link::missing_tasks(&name, request.lifecycle()));
+        }
+        Ok((Arc::clone(entry), arguments))
+    }
+
     /// Runs the handler of a tool until its request is answered: by its result, by a question, or by a task.
     async fn run_tool(
         &self,
@@ -213,7 +216,7 @@ impl Server {
     ) -> Result<Reply, PeerError> {
         let mut running = Some(running);
         if entry.tool.task && cx.may_become_task() {
-            let task = self.begin_task(entry, &mut running, &cx).await;
+            let task = Box::pin(self.begin_task(entry, &mut running, &cx)).await;
             return task.map_err(|error| PeerError::internal(error.to_string()));
         }
         while let Some(handler) = &mut running {
@@ -222,10 +225,12 @@ impl Server {
                     return finish(end, &cx, |result| tool_object(entry, &cx, result));
                 }
                 Step::Asks => {}
-                Step::WantsTask => match self.begin_task(entry, &mut running, &cx).await {
-                    Ok(created) => return Ok(created),
-                    Err(error) => cx.refuse_task(error),
-                },
+                Step::WantsTask => {
+                    match Box::pin(self.begin_task(entry, &mut running, &cx)).await {
+                        Ok(created) => return Ok(created),
+                        Err(error) => cx.refuse_task(error),
+                    }
+                }
             }
         }
         Err(PeerError::internal("the handler was lost"))
@@ -347,13 +352,12 @@ impl Server {
             request.method(),
             "tools/call" | "resources/read" | "prompts/get"
         );
-        let version = version_of(self, version);
-        let mut run = match request
-            .state()
-            .filter(|_| request.lifecycle() == Lifecycle::Discover)
-        {
-            None => Run::new(version),
-            Some(state) => {
+        let mut run = match (request.lifecycle(), request.state()) {
+            // The handler waits at its questions: nothing of it is recorded.
+            (Lifecycle::Initialize, _) => Run::default(),
+            (Lifecycle::Discover, None) => Run::new(version_of(self, version)),
+            (Lifecycle::Discover, Some(state)) => {
+                let version = version_of(self, version);
                 let invalid =
                     || PeerError::invalid_params("the request state is not valid; start again");
                 let record = Record::parse(state).ok_or_else(invalid)?;
