@@ -262,8 +262,8 @@ pub(crate) struct Link {
     /// `None` for a request whose connection is gone: nothing can be sent.
     handle: Option<ServerHandle>,
     key: RequestKey,
-    /// The latest progress, while the client reads too slowly to be sent each one.
-    delayed: Arc<Mutex<Option<Progress>>>,
+    /// The latest progress, once the client has read too slowly to be sent each one.
+    delayed: OnceLock<Arc<Mutex<Option<Progress>>>>,
 }
 
 impl Link {
@@ -271,7 +271,7 @@ impl Link {
         Self {
             handle: Some(handle.clone()),
             key,
-            delayed: Arc::default(),
+            delayed: OnceLock::new(),
         }
     }
 
@@ -280,7 +280,7 @@ impl Link {
         Self {
             handle: None,
             key: request.incoming.key,
-            delayed: Arc::default(),
+            delayed: OnceLock::new(),
         }
     }
 
@@ -291,16 +291,24 @@ impl Link {
     /// Sends progress. When the client reads slowly the latest one is sent later.
     pub(crate) fn progress(&self, progress: Progress) -> Result<(), SendError> {
         let sent = self.handle()?.progress(self.key, &progress)?;
-        if sent == session::Sent::Dropped && locked(&self.delayed).replace(progress).is_none() {
-            tokio::spawn(self.clone().send_delayed());
+        if sent != session::Sent::Dropped {
+            return Ok(());
+        }
+        // A thread of the program has no runtime that could wait: its value is superseded by the next one.
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else {
+            return Ok(());
+        };
+        let delayed = self.delayed.get_or_init(Arc::default);
+        if locked(delayed).replace(progress).is_none() {
+            runtime.spawn(self.clone().send_delayed(Arc::clone(delayed)));
         }
         Ok(())
     }
 
-    async fn send_delayed(self) {
+    async fn send_delayed(self, delayed: Arc<Mutex<Option<Progress>>>) {
         loop {
             tokio::time::sleep(Duration::from_millis(20)).await;
-            let Some(latest) = locked(&self.delayed).clone() else {
+            let Some(latest) = locked(&delayed).clone() else {
                 return;
             };
             let sent = self.handle();
@@ -308,7 +316,7 @@ impl Link {
                 Ok(session::Sent::Dropped) => {}
                 // It was sent, or is superseded, or the request has ended.
                 _ => {
-                    locked(&self.delayed).take();
+                    locked(&delayed).take();
                     return;
                 }
             }
@@ -534,16 +542,16 @@ impl Dispatcher {
     fn start(&self, handle: &ServerHandle, incoming: session::IncomingRequest<RequestContext>) {
         let key = incoming.key;
         let request = Arc::new(Request { incoming });
-        let cooperative = self.server.is_cooperative(&request);
         let (link, token) = (Link::new(handle, key), Token::default());
         let server = self.server.clone();
-        let serving = server.answer_request(request, link.clone(), token.clone());
+        let serving = server.answer_request(Arc::clone(&request), link.clone(), token.clone());
         let mut serving: Pin<Box<dyn Future<Output = Reply> + Send>> = Box::pin(serving);
         // A future that is pending registers the waker of its task when that polls it.
         let mut first = Context::from_waker(Waker::noop());
         if let Poll::Ready(reply) = serving.as_mut().poll(&mut first) {
             return link.reply(reply);
         }
+        let cooperative = self.server.is_cooperative(&request);
         let (running, done) = (self.running.clone(), handle.clone());
         // The task waits until it is known, so that it cannot end before.
         let (known, is_known) = tokio::sync::oneshot::channel::<()>();
