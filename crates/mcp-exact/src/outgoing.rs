@@ -69,6 +69,33 @@ pub(crate) fn result(
     })
 }
 
+/// Converts a result that a program has built in the exact types of one revision to the revision of the client. Results of methods
+/// that are not of the specification stay as they are.
+///
+/// # Errors
+/// The protocol error to reply with: the result does not fit the schema, or the revision cannot express it.
+pub(crate) fn exact_result(
+    method: &str,
+    result: JsonObject,
+    (from, to): (Revision, Revision),
+    uri: Option<&str>,
+) -> Result<JsonObject, PeerError> {
+    let source = known(from)?;
+    if from == to || source.method(method, true).is_none() {
+        return Ok(result);
+    }
+    let mut cx = uri.map_or_else(Context::new, |uri| Context::new().requested_uri(uri));
+    let root = Payload::Result.of(method);
+    let converted = converted(root, &result, source, known(to)?, &mut cx);
+    report(method, to, cx.losses());
+    converted.map_err(|reason| {
+        let reason = format!(
+            "the result of `{method}`, of revision {from}, cannot be sent to a client of {to}: {reason}"
+        );
+        PeerError::internal(reason)
+    })
+}
+
 /// Adds what every result of the home revision must have (2026-07-28, `basic`, "Result Types"; `server/utilities/caching`).
 fn complete(method: &str, result: &mut JsonObject) {
     let cached = matches!(

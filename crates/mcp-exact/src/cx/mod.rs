@@ -11,6 +11,7 @@ mod roots;
 mod sample;
 mod token;
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -27,9 +28,10 @@ pub(crate) use token::Token;
 
 use crate::error::RequestEnded;
 use crate::link::{
-    Home, Json, JsonObject, Level, Lifecycle, Link, PeerError, Principal, Progress, Request,
-    Revision, SendError, TraceContext, TypedRequest,
+    Encode, Home, Json, JsonObject, Level, Lifecycle, Link, PeerError, Principal, Progress,
+    Request, Revision, SendError, TraceContext, TypedRequest,
 };
+use crate::outgoing;
 use crate::replay::Run;
 use crate::task::{LiveTask, TaskError};
 
@@ -87,10 +89,13 @@ amounts!(u8 u16 u32 u64 usize i8 i16 i32 i64 isize f32 f64);
 ///    and [`log`](Self::log) send nothing.
 /// 7. *What was decided earlier may be decided anew.* The handler may return early in a later run, without repeating its
 ///    questions, for example because the file is gone.
+/// 8. *A handler that panics* ends its request with an internal error, in whichever run; the server lives on. An effect of
+///    [`once`](Self::once) that panics is tried again by the next request.
 ///
 /// The answers and the results of `once` travel through the client in `requestState`, encrypted and authenticated
 /// ([`KeyRing`](crate::KeyRing)), bound to the principal, the request and the version of the handler, and expire
-/// ([`ServerBuilder::state_lifetime`](crate::ServerBuilder::state_lifetime)). A state is at most 64 KiB
+/// ([`ServerBuilder::state_lifetime`](crate::ServerBuilder::state_lifetime)). Anonymous callers cannot be told apart: whoever
+/// has the state of one of them can go on with its request. A state is at most 64 KiB
 /// ([`Limits::state_bytes`](crate::Limits)); larger answers end the request with an error. A client can send the same state
 /// twice: what must happen exactly once, whatever the client does, needs a store of the program.
 ///
@@ -298,13 +303,28 @@ impl Cx {
         JsonObject::try_from(meta).ok()
     }
 
-    /// Returns the request in the exact types of a revision that the program chooses, such as `mcp_2026_07_28::Revision`,
-    /// converted from the one that the client speaks.
+    /// Returns the request in the exact types of a revision that the program chooses, such as
+    /// `mcp_2026_07_28::V2026_07_28`, converted from the one that the client speaks.
     ///
     /// # Errors
     /// [`PeerError`](crate::PeerError) when the params do not fit the method, or the revision cannot express them.
     pub fn request_as<H: Home>(&self) -> Result<TypedRequest<H>, PeerError> {
         self.0.request.typed_as::<H>()
+    }
+
+    /// Returns a result in the exact types of a revision, such as `mcp_2026_07_28::CallToolResult`, as the client receives it:
+    /// converted to the revision that it speaks. For handlers of [`ServerBuilder::raw`](crate::ServerBuilder::raw).
+    ///
+    /// # Errors
+    /// [`PeerError`](crate::PeerError) when the result is none of the method, or the revision of the client cannot express it.
+    pub fn result_as<H: Home>(&self, result: &impl Encode) -> Result<JsonObject, PeerError> {
+        let result = JsonObject::try_from(Json::from_encode(result));
+        let result = result.map_err(|_| PeerError::internal("the result is no object"))?;
+        let request = &self.0.request;
+        let uri = request.params().and_then(|params| params.get("uri"));
+        let uri = uri.and_then(|uri| uri.view().as_str().map(Cow::into_owned));
+        let way = (H::REVISION, self.revision());
+        outgoing::exact_result(request.method(), result, way, uri.as_deref())
     }
 
     /// Returns whether the handler repeats an earlier run (see the rules of [`Cx`]).
