@@ -42,8 +42,9 @@
 //!
 //! A handler is an async function. Its arguments are extractors ([`FromCall`]): [`Input`] for the arguments of the call,
 //! [`State`] for states of the server, [`Cx`] for progress, logs, cancellation and questions, and [`Principal`],
-//! [`Headers`], [`Meta`] for the request. It returns a `String`, [`Json`], [`ToolResult`], [`PromptResult`], [`Contents`], or a
-//! `Result` of one of these with any error ([`Error`] says what the client then receives).
+//! [`Headers`], [`Meta`] for the request. It returns a `String`, [`Json`], [`ToolResult`], [`PromptResult`],
+//! [`Contents`], or a `Result` of one of these with any error ([`Error`] says what the client then receives, and
+//! [`Error::msg`] makes one of a text). A tool may return a number as well.
 //!
 //! # Revisions
 //!

@@ -16,7 +16,8 @@ use crate::schema;
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be the result of a handler that gives `{O}`",
     label = "no result",
-    note = "return a `String`, a `Json<T>` with `T: Serialize + JsonSchema`, `{O}` itself, or a `Result` of one of these whose error is a `std::error::Error` or `mcp_exact::Error`"
+    note = "return a `String`, a `Json<T>` with `T: Serialize + JsonSchema`, `{O}` itself, or a `Result` of one of these whose error is a `std::error::Error` or `mcp_exact::Error`",
+    note = "a tool may return a number or a `bool` as well"
 )]
 pub trait IntoReply<O> {
     /// Converts the result.
@@ -172,6 +173,21 @@ impl<T: Serialize + JsonSchema> IntoReply<ToolResult> for Json<T> {
         Some(schema::output_of::<T>())
     }
 }
+
+macro_rules! values {
+    ($($value:ty)*) => {
+        $(
+            /// The value as text.
+            impl IntoReply<ToolResult> for $value {
+                fn into_reply(self) -> Result<ToolResult, Error> {
+                    Ok(ToolResult::new().content(Content::text(self.to_string())))
+                }
+            }
+        )*
+    };
+}
+
+values!(bool u8 u16 u32 u64 u128 usize i8 i16 i32 i64 i128 isize f32 f64);
 
 impl IntoReply<ToolResult> for () {
     fn into_reply(self) -> Result<ToolResult, Error> {
