@@ -3,6 +3,8 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod replay;
+#[cfg(feature = "http-server")]
+mod states;
 
 use std::sync::Arc;
 use std::sync::Mutex;

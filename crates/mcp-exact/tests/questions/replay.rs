@@ -1,15 +1,11 @@
-//! Handlers that run again for each retry of the client (2026-07-28, `basic/patterns/mrtr`): what is repeated, what is not, and the
-//! state that carries the answers.
+//! Handlers that run again for each retry of the client (2026-07-28, `basic/patterns/mrtr`): what is repeated, and what is not.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use mcp_exact::testing::revisions_from;
-use mcp_exact::transport::LineTransport;
-use mcp_exact::{ClientError, Cx, Error, KeyRing, Level, Progress, Server, Tool, revisions};
-use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
+use mcp_exact::{Cx, Error, Level, Progress, revisions};
 
-use crate::common::object;
 use crate::{Confirm, Count, Name, builder, connect, newest};
 
 /// Questions that wait at the same time are asked together: from 2026-07-28 on in one round.
@@ -235,104 +231,4 @@ async fn early_results_are_no_divergence() {
     let client = connect(&server).revision(newest()).await.expect("a client");
     let text: String = client.call("file", &()).await.expect("a text");
     assert_eq!(text, "the file is gone");
-}
-
-/// A state is opened by every process that has the keys, and refused by one whose handler has another version.
-#[tokio::test]
-async fn states_move_between_processes() {
-    let process = |version: &str, keys: KeyRing| {
-        builder()
-            .keys(keys)
-            .tool(Tool::new("ask").version(version), |cx: Cx| async move {
-                let sure = cx.elicit::<Confirm>("Sure?").await?;
-                Ok::<_, Error>(sure.accepted_with(|form| form.yes).to_string())
-            })
-            .build()
-            .expect("a server")
-    };
-    let first = process("1", KeyRing::new([1; 32], []));
-    let params = asked_params(&first).await;
-    let retry = |server: Server| {
-        let params = params.clone();
-        async move {
-            let client = connect(&server).revision(newest()).await.expect("a client");
-            let result = client.request("tools/call", Some(params)).await;
-            result.map(|result| result.get("content").expect("content").to_string())
-        }
-    };
-    let same = retry(process("1", KeyRing::new([2; 32], [[1; 32]]))).await;
-    assert_eq!(
-        same.expect("a result"),
-        r#"[{"type":"text","text":"true"}]"#
-    );
-    let newer = retry(process("2", KeyRing::new([1; 32], [])))
-        .await
-        .expect_err("another version");
-    assert!(
-        newer
-            .to_string()
-            .contains("the handler has changed since it asked"),
-        "{newer}"
-    );
-    let foreign = retry(process("1", KeyRing::new([3; 32], [])))
-        .await
-        .expect_err("another key");
-    assert!(matches!(foreign, ClientError::Server(error) if error.code() == Some(-32602)));
-}
-
-/// Returns the params of a retry: those that a client would send after the first round.
-async fn asked_params(server: &Server) -> mcp_exact::JsonObject {
-    let (near, far) = tokio::io::duplex(64 << 10);
-    let (reader, writer) = tokio::io::split(far);
-    let serving = server.clone();
-    tokio::spawn(async move {
-        serving
-            .serve(LineTransport::new(reader, writer, 64 << 10))
-            .await
-    });
-    let (reader, mut writer) = tokio::io::split(near);
-    let meta = r#"{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"elicitation":{"form":{}}}}"#;
-    let newline = "\n";
-    let request = format!(
-        r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"ask","arguments":{{}},"_meta":{meta}}}}}{newline}"#
-    );
-    writer
-        .write_all(request.as_bytes())
-        .await
-        .expect("the server reads");
-    let mut lines = BufReader::new(reader).lines();
-    let line = lines.next_line().await.expect("a line").expect("an answer");
-    let answer = object(&line);
-    let result = object(answer.get("result").expect("a result").text());
-    assert_eq!(
-        result.get("resultType").expect("a type").text(),
-        "\"input_required\""
-    );
-    let asks = object(result.get("inputRequests").expect("questions").text());
-    let (name, _) = asks.iter().next().expect("a question");
-    let answers = format!(r#"{{"{name}":{{"action":"accept","content":{{"yes":true}}}}}}"#);
-    let mut params = object(r#"{"name":"ask","arguments":{}}"#);
-    params.insert("inputResponses", object(&answers));
-    params.insert("requestState", result.get("requestState").expect("a state"));
-    params
-}
-
-/// A state is bound to its request: with other arguments it is refused.
-#[tokio::test]
-async fn states_belong_to_their_request() {
-    let server = builder()
-        .tool("ask", |cx: Cx| async move {
-            let sure = cx.elicit::<Confirm>("Sure?").await?;
-            Ok::<_, Error>(sure.accepted_with(|form| form.yes).to_string())
-        })
-        .build()
-        .expect("a server");
-    let mut params = asked_params(&server).await;
-    params.insert("arguments", object(r#"{"other":1}"#));
-    let client = connect(&server).revision(newest()).await.expect("a client");
-    let error = client
-        .request("tools/call", Some(params))
-        .await
-        .expect_err("another request");
-    assert!(matches!(error, ClientError::Server(error) if error.code() == Some(-32602)));
 }

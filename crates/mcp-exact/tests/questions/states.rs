@@ -1,0 +1,350 @@
+//! The state of a request that asks (2026-07-28, `basic/patterns/mrtr`): who can open it, how large it may be, and how a request ends
+//! that cannot go on with it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use mcp_exact::testing::revisions_from;
+use mcp_exact::transport::LineTransport;
+use mcp_exact::transport::http::server::{
+    AuthFuture, Authenticate, HttpListener, HttpServerOptions,
+};
+use mcp_exact::{
+    Client, ClientError, Cx, Error, Form, JsonObject, KeyRing, Limits, Principal, Server, Tool,
+};
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::TcpStream;
+
+use crate::common::object;
+use crate::{Confirm, Count, Name, builder, connect, newest};
+
+/// Begins a server with a tool `ask` that asks once and tells the answer.
+fn asks() -> mcp_exact::ServerBuilder {
+    builder().tool("ask", |cx: Cx| async move {
+        let sure = cx.elicit::<Confirm>("Sure?").await?;
+        Ok::<_, Error>(sure.accepted_with(|form| form.yes).to_string())
+    })
+}
+
+/// A state is opened by every process that has the keys, and refused by one whose handler has another version.
+#[tokio::test]
+async fn states_move_between_processes() {
+    let process = |version: &str, keys: KeyRing| {
+        builder()
+            .keys(keys)
+            .tool(Tool::new("ask").version(version), |cx: Cx| async move {
+                let sure = cx.elicit::<Confirm>("Sure?").await?;
+                Ok::<_, Error>(sure.accepted_with(|form| form.yes).to_string())
+            })
+            .build()
+            .expect("a server")
+    };
+    let first = process("1", KeyRing::new([1; 32], []));
+    let params = asked_params(&first).await;
+    let rotated = process("1", KeyRing::new([2; 32], [[1; 32]]));
+    let same = retry(&rotated, &params).await.expect("a result");
+    assert_eq!(same, r#"[{"type":"text","text":"true"}]"#);
+    let newer = process("2", KeyRing::new([1; 32], []));
+    let newer = retry(&newer, &params).await.expect_err("another version");
+    assert!(
+        newer
+            .to_string()
+            .contains("the handler has changed since it asked"),
+        "{newer}"
+    );
+    let foreign = process("1", KeyRing::new([3; 32], []));
+    let foreign = retry(&foreign, &params).await.expect_err("another key");
+    assert!(matches!(foreign, ClientError::Server(error) if error.code() == Some(-32602)));
+}
+
+/// Returns the params of a retry: those that a client would send after the first round.
+async fn asked_params(server: &Server) -> mcp_exact::JsonObject {
+    let (near, far) = tokio::io::duplex(64 << 10);
+    let (reader, writer) = tokio::io::split(far);
+    let serving = server.clone();
+    tokio::spawn(async move {
+        serving
+            .serve(LineTransport::new(reader, writer, 64 << 10))
+            .await
+    });
+    let (reader, mut writer) = tokio::io::split(near);
+    let meta = r#"{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"elicitation":{"form":{}}}}"#;
+    let newline = "\n";
+    let request = format!(
+        r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"ask","arguments":{{}},"_meta":{meta}}}}}{newline}"#
+    );
+    writer
+        .write_all(request.as_bytes())
+        .await
+        .expect("the server reads");
+    let mut lines = BufReader::new(reader).lines();
+    let line = lines.next_line().await.expect("a line").expect("an answer");
+    let answer = object(&line);
+    let result = object(answer.get("result").expect("a result").text());
+    assert_eq!(
+        result.get("resultType").expect("a type").text(),
+        "\"input_required\""
+    );
+    let (answers, _) = answered(&result);
+    let mut params = object(r#"{"name":"ask","arguments":{}}"#);
+    params.insert("inputResponses", answers);
+    params.insert("requestState", result.get("requestState").expect("a state"));
+    params
+}
+
+/// A state is bound to its request: with other arguments it is refused.
+#[tokio::test]
+async fn states_belong_to_their_request() {
+    let server = asks().build().expect("a server");
+    let mut params = asked_params(&server).await;
+    params.insert("arguments", object(r#"{"other":1}"#));
+    let client = connect(&server).revision(newest()).await.expect("a client");
+    let error = client
+        .request("tools/call", Some(params))
+        .await
+        .expect_err("another request");
+    assert!(matches!(error, ClientError::Server(error) if error.code() == Some(-32602)));
+}
+
+/// Sends a retry to a server, and returns the text of its result.
+async fn retry(server: &Server, params: &JsonObject) -> Result<String, ClientError> {
+    let client = connect(server).revision(newest()).await?;
+    let result = client.request("tools/call", Some(params.clone())).await?;
+    Ok(result.get("content").expect("content").to_string())
+}
+
+/// Keys are rotated without a request that is lost: first every replica opens with the new key, then each seals with it.
+#[tokio::test]
+async fn keys_rotate_one_replica_at_a_time() {
+    let replica = |keys: KeyRing| asks().keys(keys).build().expect("a server");
+    let (old, new) = ([1; 32], [2; 32]);
+    let before = replica(KeyRing::new(old, []));
+    let prepared = replica(KeyRing::new(old, [new]));
+    let rotated = replica(KeyRing::new(new, [old]));
+    let after = replica(KeyRing::new(new, []));
+    for (asked, answered) in [
+        (&before, &prepared),
+        (&prepared, &before),
+        (&prepared, &rotated),
+        (&rotated, &prepared),
+        (&rotated, &after),
+        (&after, &rotated),
+    ] {
+        let params = asked_params(asked).await;
+        let text = retry(answered, &params).await.expect("a result");
+        assert_eq!(text, r#"[{"type":"text","text":"true"}]"#);
+    }
+    let params = asked_params(&after).await;
+    assert!(retry(&before, &params).await.is_err());
+}
+
+/// Principals are the values of a header; without it the caller is anonymous.
+struct ByHeader;
+
+impl Authenticate for ByHeader {
+    fn authenticate<'a>(&'a self, request: &'a mut http::request::Parts) -> AuthFuture<'a> {
+        let name = request.headers.get("x-user");
+        let name = name.and_then(|name| name.to_str().ok());
+        let principal = name.map(|name| Principal(name.to_owned()));
+        Box::pin(std::future::ready(Ok(principal)))
+    }
+}
+
+/// Posts a call of `ask` as a user, and returns the body of the answer.
+async fn post(address: &str, user: Option<&str>, more: &str) -> JsonObject {
+    let meta = r#"{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"elicitation":{"form":{}}}}"#;
+    let body = format!(
+        r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"ask","arguments":{{}},"_meta":{meta}{more}}}}}"#
+    );
+    let user = user.map(|user| format!("x-user: {user}\r\n"));
+    let request = format!(
+        "POST /mcp HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\ncontent-type: application/json\r\n\
+         accept: application/json, text/event-stream\r\nmcp-protocol-version: 2026-07-28\r\n\
+         mcp-method: tools/call\r\nmcp-name: ask\r\n{}content-length: {}\r\n\r\n{body}",
+        user.unwrap_or_default(),
+        body.len()
+    );
+    let mut stream = TcpStream::connect(address).await.expect("a connection");
+    stream.write_all(request.as_bytes()).await.expect("sent");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.expect("an answer");
+    let (start, end) = (
+        answer.find('{').expect(&answer),
+        answer.rfind('}').expect("an end"),
+    );
+    object(&answer[start..=end])
+}
+
+/// Returns the members of a retry: the answer to the question of a result, and its state.
+fn answered(result: &JsonObject) -> (JsonObject, String) {
+    let asks = object(result.get("inputRequests").expect("questions").text());
+    let (name, _) = asks.iter().next().expect("a question");
+    let answers = format!(r#"{{"{name}":{{"action":"accept","content":{{"yes":true}}}}}}"#);
+    let state = result.get("requestState").expect("a state");
+    (object(&answers), state.text().to_owned())
+}
+
+/// A state belongs to the principal that was asked: nobody else goes on with it, with or without a name. Anonymous callers
+/// cannot be told apart, so that each of them may go on with the state of another one who has it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn states_belong_to_their_principal() {
+    let listener = HttpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = listener.local_addr().expect("an address").to_string();
+    let options = HttpServerOptions {
+        authenticate: Some(Arc::new(ByHeader)),
+        ..HttpServerOptions::default()
+    };
+    let service = asks().build().expect("a server").http(options);
+    let serving = tokio::spawn(listener.serve(service, std::future::pending()));
+    for (asked, retries, goes_on) in [
+        (Some("ada"), Some("ada"), true),
+        (Some("ada"), Some("bob"), false),
+        (Some("ada"), None, false),
+        (None, Some("ada"), false),
+        (None, None, true),
+    ] {
+        let answer = post(&address, asked, "").await;
+        let result = object(answer.get("result").expect("a result").text());
+        let (answers, state) = answered(&result);
+        let more = format!(r#","inputResponses":{answers},"requestState":{state}"#);
+        let answer = post(&address, retries, &more).await;
+        match goes_on {
+            true => assert!(answer.to_string().contains(r#""text":"true""#), "{answer}"),
+            false => {
+                let error = object(answer.get("error").expect("an error").text());
+                assert_eq!(error.get("code").expect("a code").text(), "-32602");
+            }
+        }
+    }
+    serving.abort();
+}
+
+/// Answers and results of `once` travel in the state: those that do not fit end the request, with an error that says so.
+#[tokio::test]
+async fn large_answers_end_the_request() {
+    let limits = Limits {
+        state_bytes: 4 << 10,
+        ..Limits::default()
+    };
+    let server = builder()
+        .limits(limits)
+        .tool("names", |cx: Cx| async move {
+            let name = cx.elicit::<Name>("Who are you?").await?;
+            cx.elicit::<Confirm>("Sure?").await?;
+            let name = name.accepted().map_or(0, |form| form.name.len());
+            Ok::<_, Error>(name.to_string())
+        })
+        .build()
+        .expect("a server");
+    let connect = |length: usize| {
+        Client::in_memory(&server).on_elicit(move |form: Form| async move {
+            let asks_for_name = form
+                .schema()
+                .is_some_and(|schema| schema.to_string().contains("\"name\""));
+            match asks_for_name {
+                true => form.accept(&object(&format!(r#"{{"name":"{}"}}"#, "x".repeat(length)))),
+                false => form.accept(&object(r#"{"yes":true}"#)),
+            }
+        })
+    };
+    revisions_from(
+        "2025-06-18",
+        || connect(1_000),
+        |client| async move {
+            let length: usize = client.call("names", &()).await.expect("a length");
+            assert_eq!(length, 1_000);
+        },
+    )
+    .await;
+    revisions_from(
+        "2025-06-18",
+        || connect(5_000),
+        |client| async move {
+            let called = client.call::<_, usize>("names", &()).await;
+            match client.revision() == newest() {
+                // Nothing travels: the handler waits.
+                false => assert_eq!(called, Ok(5_000)),
+                true => {
+                    let error = called.expect_err("too large").to_string();
+                    assert!(error.contains("state_bytes"), "{error}");
+                }
+            }
+        },
+    )
+    .await;
+}
+
+/// A timer around a question measures the time that the handler waits: none from 2026-07-28 on.
+#[tokio::test]
+async fn timers_around_questions_measure_waiting() {
+    let server = builder()
+        .tool("ask", |cx: Cx| async move {
+            let limit = Duration::from_millis(20);
+            match tokio::time::timeout(limit, cx.elicit::<Confirm>("Sure?")).await {
+                Ok(answer) => Ok::<_, Error>(answer?.accepted_with(|form| form.yes).to_string()),
+                Err(_) => Ok("late".to_owned()),
+            }
+        })
+        .build()
+        .expect("a server");
+    let connect = || {
+        Client::in_memory(&server).on_elicit(|form: Form| async move {
+            tokio::time::sleep(Duration::from_millis(200)).await;
+            form.accept(&object(r#"{"yes":true}"#))
+        })
+    };
+    revisions_from("2025-06-18", connect, |client| async move {
+        let text: String = client.call("ask", &()).await.expect("a text");
+        let expected = match client.revision() == newest() {
+            true => "true",
+            false => "late",
+        };
+        assert_eq!(text, expected, "{}", client.revision());
+    })
+    .await;
+}
+
+/// A handler that panics in a later run, or in an effect, ends its request alone; the effect is tried again.
+#[tokio::test]
+async fn panics_after_questions_end_the_request() {
+    let tries = Count::default();
+    let counted = tries.clone();
+    let server = asks()
+        .tool("panics", |cx: Cx| async move {
+            cx.elicit::<Confirm>("Sure?").await?;
+            assert!(cx.is_cancelled(), "after the answer");
+            Ok::<_, Error>("never")
+        })
+        .tool("effect", move |cx: Cx| {
+            let tries = counted.clone();
+            async move {
+                cx.elicit::<Confirm>("Sure?").await?;
+                cx.once("flaky", async {
+                    tries.up();
+                    assert_ne!(tries.get() % 2, 1, "in the effect");
+                    Ok::<_, Error>(())
+                })
+                .await?;
+                Ok::<_, Error>("done")
+            }
+        })
+        .build()
+        .expect("a server");
+    revisions_from(
+        "2025-06-18",
+        || connect(&server),
+        |client| async move {
+            for tool in ["panics", "effect"] {
+                let error = client.call_tool(tool, &()).await.expect_err("a panic");
+                assert!(
+                    matches!(error, ClientError::Server(error) if error.code() == Some(-32603))
+                );
+            }
+            let done: String = client.call("effect", &()).await.expect("it is tried again");
+            assert_eq!(done, "done");
+            let sure: bool = client.call("ask", &()).await.expect("the server lives on");
+            assert!(sure);
+        },
+    )
+    .await;
+}
