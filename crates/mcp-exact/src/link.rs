@@ -5,6 +5,8 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::future::poll_fn;
+use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Context, Poll, Waker};
@@ -523,6 +525,21 @@ impl Listeners {
     }
 }
 
+/// What answers a request.
+type Answering = Pin<Box<dyn Future<Output = Reply> + Send>>;
+
+/// Polls what answers a request, and catches a panic of everything beside its handler: extractors, rules, layers, the part of a
+/// closure before its async block.
+fn poll_caught(serving: &mut Answering, cx: &mut Context<'_>) -> Poll<Reply> {
+    let polled = std::panic::catch_unwind(AssertUnwindSafe(|| serving.as_mut().poll(cx)));
+    polled.unwrap_or_else(|panic| {
+        let message = crate::server::message_of(&*panic);
+        tracing::error!(%message, "a request panicked");
+        let words = "the handler failed; see the log of the server";
+        Poll::Ready(Reply::Error(PeerError::internal(words)))
+    })
+}
+
 /// Takes the events of all connections of a server.
 pub(crate) struct Dispatcher {
     server: Server,
@@ -545,10 +562,10 @@ impl Dispatcher {
         let (link, token) = (Link::new(handle, key), Token::default());
         let server = self.server.clone();
         let serving = server.answer_request(Arc::clone(&request), link.clone(), token.clone());
-        let mut serving: Pin<Box<dyn Future<Output = Reply> + Send>> = Box::pin(serving);
+        let mut serving: Answering = Box::pin(serving);
         // A future that is pending registers the waker of its task when that polls it.
         let mut first = Context::from_waker(Waker::noop());
-        if let Poll::Ready(reply) = serving.as_mut().poll(&mut first) {
+        if let Poll::Ready(reply) = poll_caught(&mut serving, &mut first) {
             return link.reply(reply);
         }
         let cooperative = self.server.is_cooperative(&request);
@@ -557,7 +574,7 @@ impl Dispatcher {
         let (known, is_known) = tokio::sync::oneshot::channel::<()>();
         let task = tokio::spawn(async move {
             let _ = is_known.await;
-            let reply = serving.await;
+            let reply = poll_fn(|cx| poll_caught(&mut serving, cx)).await;
             running.take(&done, key);
             link.reply(reply);
         });

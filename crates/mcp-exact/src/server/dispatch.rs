@@ -11,7 +11,7 @@ use super::catalogue::{Catalogue, MethodEntry, PromptEntry, ToolEntry, from_stri
 use super::complete::Wanted;
 use super::conversation::Conversation;
 use super::page::{Entry, page};
-use super::runner::{End, Running, Step, caught, run};
+use super::runner::{End, Running, Step, run};
 use super::visibility::Listed;
 use crate::cx::{AskError, Cx, Token};
 use crate::error::{BadArguments, Error, protocol_error};
@@ -54,15 +54,7 @@ impl Server {
     ) -> Reply {
         let span = tracing::debug_span!("request", method = request.method(), revision = %request.revision());
         let talk = Conversation::begin(&request);
-        let replied = caught(self.reply_to(request, link, token))
-            .instrument(span)
-            .await;
-        let reply = replied.unwrap_or_else(|message| {
-            tracing::error!(%message, "a request panicked");
-            Reply::Error(PeerError::internal(
-                "the handler failed; see the log of the server",
-            ))
-        });
+        let reply = self.reply_to(request, link, token).instrument(span).await;
         talk.end(&reply);
         reply
     }
@@ -180,8 +172,8 @@ impl Server {
             let end = End::Finished(Err(error));
             return finish(end, &cx, |result| tool_object(&entry, &cx, result));
         }
-        let running = Running::new(entry.handler.call(call), &cx, self.0.timeout);
-        self.run_tool(&entry, running, cx).await
+        let mut running = Some(Running::new(entry.handler.call(call), &cx, self.0.timeout));
+        self.run_tool(&entry, &mut running, &cx).await
     }
 
     /// Finds the tool that a request calls, and its arguments.
@@ -211,26 +203,23 @@ impl Server {
     async fn run_tool(
         &self,
         entry: &Arc<ToolEntry>,
-        running: Running<ToolResult>,
-        cx: Cx,
+        running: &mut Option<Running<ToolResult>>,
+        cx: &Cx,
     ) -> Result<Reply, PeerError> {
-        let mut running = Some(running);
         if entry.tool.task && cx.may_become_task() {
-            let task = Box::pin(self.begin_task(entry, &mut running, &cx)).await;
+            let task = Box::pin(self.begin_task(entry, running, cx)).await;
             return task.map_err(|error| PeerError::internal(error.to_string()));
         }
-        while let Some(handler) = &mut running {
+        while let Some(handler) = running {
             match handler.in_request().await {
                 Step::Ended(end) => {
-                    return finish(end, &cx, |result| tool_object(entry, &cx, result));
+                    return finish(end, cx, |result| tool_object(entry, cx, result));
                 }
                 Step::Asks => {}
-                Step::WantsTask => {
-                    match Box::pin(self.begin_task(entry, &mut running, &cx)).await {
-                        Ok(created) => return Ok(created),
-                        Err(error) => cx.refuse_task(error),
-                    }
-                }
+                Step::WantsTask => match Box::pin(self.begin_task(entry, running, cx)).await {
+                    Ok(created) => return Ok(created),
+                    Err(error) => cx.refuse_task(error),
+                },
             }
         }
         Err(PeerError::internal("the handler was lost"))

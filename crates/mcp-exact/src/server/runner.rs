@@ -146,20 +146,6 @@ impl<O> Running<O> {
     }
 }
 
-/// Catches a panic of everything that answers a request beside its handler: extractors, rules, layers, the part of a closure
-/// before its async block.
-pub(crate) async fn caught<T>(future: impl Future<Output = T>) -> Result<T, String> {
-    let mut future = std::pin::pin!(future);
-    std::future::poll_fn(|task| {
-        let polled = std::panic::catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(task)));
-        match polled {
-            Ok(polled) => polled.map(Ok),
-            Err(panic) => Poll::Ready(Err(message_of(&*panic))),
-        }
-    })
-    .await
-}
-
 /// Time that a handler may still work.
 struct Budget {
     left: Duration,
