@@ -77,3 +77,26 @@ async fn lists_without_a_time_are_not_kept() {
         );
     }
 }
+
+/// A list that depends on the caller is not cached for others (2026-07-28, `server/utilities/caching`): with a rule of visibility it is
+/// private, whatever was set.
+#[tokio::test]
+async fn lists_of_a_caller_are_private() {
+    let public = CacheHint {
+        ttl_ms: 60_000,
+        public: true,
+    };
+    for (by_caller, expected) in [(false, "\"public\""), (true, "\"private\"")] {
+        let builder = Server::builder("test", "1.0.0")
+            .cache(public)
+            .tool("tool", || async { "text" });
+        let builder = match by_caller {
+            true => builder.visible(|caller, _| caller.principal().is_none()),
+            false => builder,
+        };
+        let server = builder.build().expect("a server");
+        let client = Client::in_memory(&server).await.expect("a client");
+        let list = client.request("tools/list", None).await.expect("a list");
+        assert_eq!(list.get("cacheScope").expect("a scope").text(), expected);
+    }
+}

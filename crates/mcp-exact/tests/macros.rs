@@ -25,6 +25,14 @@ struct Count {
     n: u32,
 }
 
+/// Type of another crate, which neither serde nor schemars know.
+struct Foreign(std::time::Duration);
+
+fn milliseconds<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Foreign, D::Error> {
+    let milliseconds = <u64 as serde::Deserialize>::deserialize(from)?;
+    Ok(Foreign(std::time::Duration::from_millis(milliseconds)))
+}
+
 struct Files {
     files: BTreeMap<String, String>,
     calls: AtomicU64,
@@ -91,9 +99,20 @@ impl Files {
         Ok(text.to_uppercase())
     }
 
+    /// A type without a schema of its own.
     #[tool]
-    fn stateful(State(state): State<u8>) -> String {
-        state.to_string()
+    async fn wait(
+        &self,
+        #[serde(deserialize_with = "milliseconds")]
+        #[schemars(with = "u64")]
+        time: Foreign,
+    ) -> String {
+        time.0.as_millis().to_string()
+    }
+
+    #[tool]
+    fn stateful(State(state): State<u8>) -> u8 {
+        state
     }
 
     /// A file.
@@ -163,7 +182,15 @@ async fn methods_are_registered() {
             let names: Vec<String> = tools.iter().map(|tool| tool.name()).collect();
             assert_eq!(
                 names,
-                ["remove", "count", "list-files", "slow", "stateful", "calls"]
+                [
+                    "remove",
+                    "count",
+                    "list-files",
+                    "slow",
+                    "wait",
+                    "stateful",
+                    "calls"
+                ]
             );
             assert_eq!(
                 tools[0].description().as_deref(),
@@ -190,6 +217,11 @@ async fn methods_are_registered() {
                 .await
                 .expect("a text");
             assert_eq!(slow, "X");
+            let waited: u64 = client
+                .call("wait", &object(r#"{"time":5}"#))
+                .await
+                .expect("a time");
+            assert_eq!(waited, 5);
             let state: u8 = client.call("stateful", &()).await.expect("a state");
             assert_eq!(state, 7);
             assert_eq!(
@@ -275,32 +307,64 @@ async fn generic_types_are_servers() {
     assert_eq!(sum, 7);
 }
 
-/// Names of the program that the expansion uses too.
+/// Names of the program that the expansion, the prelude or `mcp-exact` use too.
 mod hygiene {
+    #![deny(warnings)]
     #![allow(
         dead_code,
         non_camel_case_types,
+        unused_macros,
+        clippy::too_many_arguments,
         reason = "names that could disturb the expansion"
     )]
 
-    use super::{Client, IntoServer};
+    use super::{Client, IntoServer, schemars};
 
     struct Arc;
-    struct Result;
-    struct Option;
-    struct String;
     struct Input;
     struct Tool;
     struct Arguments;
     mod std {}
     mod core {}
     mod serde {}
+    mod mcp_exact {}
+    macro_rules! env {
+        () => {};
+    }
+    macro_rules! format {
+        () => {};
+    }
+
+    /// Types with the names of the prelude's, which the tools take as arguments.
+    macro_rules! named {
+        ($($name:ident)*) => {
+            $(
+                #[derive(::serde::Deserialize, schemars::JsonSchema)]
+                struct $name {
+                    n: u8,
+                }
+            )*
+        };
+    }
+
+    named!(Result Option Vec String Box Some Ok Send Meta Call);
+
+    /// Methods that every type has, with the names of those that the expansion calls.
+    trait Everywhere: Sized {
+        fn title(&self) {}
+        fn description(&self) {}
+        fn read_only(&self) {}
+        fn clone(&self) {}
+        fn tool(&self) {}
+    }
+
+    impl<T> Everywhere for T {}
 
     struct Odd;
 
-    #[mcp_exact::server(name = "odd", version = "1")]
+    #[::mcp_exact::server(name = "odd", version = "1")]
     impl Odd {
-        #[mcp_exact::tool]
+        #[::mcp_exact::tool]
         async fn r#move(
             &self,
             builder: u8,
@@ -309,6 +373,22 @@ mod hygiene {
             r#type: u8,
         ) -> ::std::string::String {
             (builder + this + arguments + r#type).to_string()
+        }
+
+        /// Adds what stands in types of the program.
+        #[::mcp_exact::tool(read_only, title = "Sum")]
+        async fn sum(
+            self: ::std::sync::Arc<Self>,
+            result: Result,
+            option: Option,
+            vec: Vec,
+            string: String,
+            r#box: Box,
+            #[argument] meta: Meta,
+            #[argument] call: Call,
+        ) -> ::std::string::String {
+            let all = [result.n, option.n, vec.n, string.n, r#box.n, meta.n, call.n];
+            all.into_iter().sum::<u8>().to_string()
         }
     }
 
@@ -319,5 +399,59 @@ mod hygiene {
         let arguments = super::object(r#"{"builder":1,"this":2,"arguments":3,"type":4}"#);
         let sum: u8 = client.call("move", &arguments).await.expect("a number");
         assert_eq!(sum, 10);
+        let one = r#"{"n":1}"#;
+        let names = ["result", "option", "vec", "string", "box", "meta", "call"];
+        let members = names.map(|name| ::std::format!(r#""{name}":{one}"#));
+        let arguments = super::object(&::std::format!("{{{}}}", members.join(",")));
+        let sum: u8 = client.call("sum", &arguments).await.expect("a number");
+        assert_eq!(sum, 7);
+    }
+}
+
+/// The expansion leaves no name in the module: a second server has tools and arguments of the same names.
+mod leaks {
+    use super::{Client, IntoServer, server};
+
+    struct First;
+    struct Second<const N: u8>;
+
+    #[server(name = "first", version = "1")]
+    impl First {
+        #[tool]
+        async fn add(a: u8) -> String {
+            a.to_string()
+        }
+    }
+
+    #[server(name = "second", version = "1")]
+    impl<const N: u8> Second<N> {
+        #[tool]
+        async fn add(a: u8) -> String {
+            (a + N).to_string()
+        }
+
+        #[cfg(not(test))]
+        #[tool]
+        async fn only_outside_of_tests(gone: Missing) {}
+
+        #[cfg_attr(test, doc = "Present in tests.")]
+        #[cfg(test)]
+        #[tool]
+        async fn only_in_tests() {}
+    }
+
+    #[tokio::test]
+    async fn servers_stand_side_by_side() {
+        let server = Second::<2>.into_server().expect("a server");
+        let client = Client::in_memory(&server).await.expect("a client");
+        let sum: u8 = client
+            .call("add", &super::object(r#"{"a":1}"#))
+            .await
+            .expect("a number");
+        assert_eq!(sum, 3);
+        let tools = client.tools().all().await.expect("tools");
+        let names: Vec<String> = tools.iter().map(|tool| tool.name()).collect();
+        assert_eq!(names, ["add", "only_in_tests"]);
+        First.into_server().expect("a server");
     }
 }

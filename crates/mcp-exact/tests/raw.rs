@@ -23,9 +23,12 @@ fn raw() -> ServerBuilder {
             return Err(PeerError::method_not_found(&request.method).into());
         };
         let text = format!("{} of {}", call.params.name, cx.revision());
-        Ok(object(&format!(
-            r#"{{"content":[{{"type":"text","text":"{text}"}}]}}"#
-        )))
+        let mut result = v2025_06_18::CallToolResult::new(vec![
+            v2025_06_18::ContentBlock::text(text),
+            v2025_06_18::ContentBlock::audio("", "audio/wav"),
+        ]);
+        result.structured_content = Some(object(r#"{"n":1}"#));
+        Ok(cx.result_as::<v2025_06_18::V2025_06_18>(&result)?)
     })
     .capability("tools", JsonObject::new())
     .capability("prompts", JsonObject::new())
@@ -39,8 +42,13 @@ async fn raw_servers_answer_every_revision() {
         |client| async move {
             let tools = client.tools().all().await.expect("tools");
             assert_eq!(tools.len(), 1);
-            let text: String = client.call("echo", &()).await.expect("a text");
-            assert_eq!(text, format!("echo of {}", client.revision()));
+            let output = client.call_tool("echo", &()).await.expect("a result");
+            let text = format!("echo of {}", client.revision());
+            assert!(output.text().starts_with(&text), "{}", output.text());
+            // Structured content came with 2025-06-18, audio with 2025-03-26.
+            let is_older = client.revision().as_str() < "2025-06-18";
+            assert_eq!(output.structured().is_none(), is_older);
+            assert!(output.blocks().len() >= 2, "{output:?}");
             let error = client.prompt("any", []).await.expect_err("no prompts");
             assert!(matches!(error, ClientError::Server(error) if error.code() == Some(-32601)));
         },
@@ -62,8 +70,8 @@ async fn registered_tools_come_first() {
             assert_eq!(tools[0].name(), "registered");
             let text: String = client.call("registered", &()).await.expect("a text");
             assert_eq!(text, "by its handler");
-            let text: String = client.call("other", &()).await.expect("a text");
-            assert!(text.starts_with("other of "), "{text}");
+            let output = client.call_tool("other", &()).await.expect("a result");
+            assert!(output.text().starts_with("other of "), "{output:?}");
         },
     )
     .await;

@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use mcp_exact::testing::every_revision;
 use mcp_exact::{
-    Caller, Client, ClientChange, ClientError, Listed, Problem, Server, Tool, revisions,
+    Caller, Client, ClientChange, ClientError, Cx, Listed, Problem, Server, Tool, revisions,
 };
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 
 #[tokio::test]
 async fn inserted_tools_are_seen() {
@@ -242,4 +243,106 @@ async fn layers_wrap_tools() {
         },
     )
     .await;
+}
+
+/// "Both parties SHOULD implement rate limiting to prevent flooding" (`basic/utilities/progress`): a client that reads slowly is sent
+/// fewer values, and the latest one.
+#[tokio::test]
+async fn progress_is_coalesced_for_slow_clients() {
+    const LAST: usize = 10_000;
+    let finish = Arc::new(tokio::sync::Notify::new());
+    let finished = Arc::clone(&finish);
+    let limits = mcp_exact::Limits {
+        queued: 16,
+        ..mcp_exact::Limits::default()
+    };
+    let server = Server::builder("test", "1")
+        .limits(limits)
+        .tool("count", move |cx: Cx| {
+            let finished = Arc::clone(&finished);
+            async move {
+                for done in 1..=LAST {
+                    cx.progress(done, LAST)?;
+                }
+                finished.notified().await;
+                Ok::<_, mcp_exact::Error>("counted")
+            }
+        })
+        .build()
+        .expect("a server");
+    let (near, far) = tokio::io::duplex(1 << 10);
+    let (reader, writer) = tokio::io::split(far);
+    let transport = mcp_exact::transport::LineTransport::new(reader, writer, 64 << 10);
+    let serving = tokio::spawn(async move { server.serve(transport).await });
+    let (reader, mut writer) = tokio::io::split(near);
+    let meta = r#"{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"progressToken":1}"#;
+    let call = format!(
+        r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"count","_meta":{meta}}}}}"#
+    );
+    writer
+        .write_all(format!("{call}\n").as_bytes())
+        .await
+        .expect("the server reads");
+    let mut lines = BufReader::new(reader).lines();
+    let mut values = 0;
+    let is_last = format!(r#""progress":{LAST}"#);
+    loop {
+        let line = lines.next_line().await.expect("a line").expect("a message");
+        values += 1;
+        if line.contains(&is_last) {
+            break;
+        }
+    }
+    assert!(values < LAST / 10, "{values} values");
+    finish.notify_one();
+    let result = lines.next_line().await.expect("a line").expect("a result");
+    assert!(result.contains("counted"), "{result}");
+    serving.abort();
+}
+
+/// Handlers may report progress from threads of their own.
+#[tokio::test]
+async fn threads_report_progress() {
+    let server = Server::builder("test", "1")
+        .tool("count", |cx: Cx| async move {
+            let (done, counted) = tokio::sync::oneshot::channel();
+            std::thread::spawn(move || {
+                for step in 1..=3 {
+                    cx.progress(step, 3).expect("the request runs");
+                }
+                done.send(()).expect("the handler waits");
+            });
+            counted.await?;
+            Ok::<_, mcp_exact::Error>("counted")
+        })
+        .build()
+        .expect("a server");
+    let client = Client::in_memory(&server).await.expect("a client");
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let values = Arc::clone(&seen);
+    let text: String = client
+        .call("count", &())
+        .on_progress(move |progress| values.lock().expect("a lock").push(progress.done))
+        .await
+        .expect("a text");
+    assert_eq!(text, "counted");
+    assert_eq!(*seen.lock().expect("a lock"), [1.0, 2.0, 3.0]);
+}
+
+/// A client is not talked down below its minimum, and says what to do.
+#[tokio::test]
+async fn clients_keep_to_their_minimum_revision() {
+    let all: Vec<_> = revisions().collect();
+    let [oldest, .., newest] = all.as_slice() else {
+        panic!("several revisions are compiled in");
+    };
+    let server = Server::builder("test", "1")
+        .revisions([*oldest])
+        .build()
+        .expect("a server");
+    let error = Client::in_memory(&server).minimum_revision(*newest).await;
+    let error = error.expect_err("a server that is too old").to_string();
+    assert!(error.contains(newest.as_str()), "{error}");
+    let client = Client::in_memory(&server).await.expect("a client");
+    assert_eq!(client.revision(), *oldest);
 }
