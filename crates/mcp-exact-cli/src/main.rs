@@ -31,7 +31,7 @@ mod registry;
 mod replay;
 mod revisions;
 #[cfg_attr(
-    not(feature = "http"),
+    all(not(feature = "http"), not(test)),
     expect(dead_code, reason = "rules of HTTP are checked over HTTP alone")
 )]
 mod rules;
