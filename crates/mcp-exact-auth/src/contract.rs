@@ -1,4 +1,4 @@
-//! Test suite that every implementation of [`TokenStore`](crate::client::TokenStore) has to pass. Feature `contract`.
+//! Test suite that every implementation of [`TokenStore`] has to pass. Feature `contract`.
 
 use std::future::Future;
 use std::pin::pin;
