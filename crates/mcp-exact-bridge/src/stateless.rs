@@ -5,20 +5,23 @@
 //! `input_required`, and is kept here until the client repeats it with the answer. A connection whose client can be asked
 //! serves one call at a time: on standard streams nothing says which call a question belongs to.
 
+mod receivers;
+mod waiting;
+
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use mcp_exact_convert::Role;
 use mcp_exact_session::{
-    CallOptions, Change, Filter, IncomingRequest, InputRequest, Json, JsonObject, Lifecycle,
-    LogMessage, Outcome, PeerError, Principal, RawResult, Reply, RequestInput, RequestKey, Scope,
-    SendError, ServerNotification, ServerRequestKey,
+    CallOptions, Filter, IncomingRequest, InputRequest, Json, JsonObject, Lifecycle, Outcome,
+    PeerError, Principal, RawResult, Reply, RequestInput, RequestKey, SendError,
 };
 use mcp_exact_transport::{PendingRequest, RequestContext, ServerHandle};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::time::{Instant, timeout};
 
+use self::receivers::{OfCall, OfShared, OfSubscription, SharedCalls};
+use self::waiting::{STATE_PREFIX, WaitingCall, bound_params};
 use crate::bridge::{Options, Shared};
 use crate::relay;
 use crate::tools::KnownTools;
@@ -92,19 +95,6 @@ struct Lease {
     held: Option<(Arc<Connection>, OwnedSemaphorePermit)>,
     state: Arc<Mutex<State>>,
     idle_after: Duration,
-}
-
-/// Call whose question waits for the client.
-struct WaitingCall {
-    lease: Lease,
-    pending: PendingRequest,
-    questions: mpsc::UnboundedReceiver<Question>,
-    /// What the client was asked, in the order of the names.
-    asked: Vec<Question>,
-    owner: Option<String>,
-    method: String,
-    /// Params of the call without what a retry changes.
-    params: serde_json::Value,
 }
 
 fn locked(state: &Mutex<State>) -> MutexGuard<'_, State> {
@@ -539,67 +529,6 @@ impl Stateless {
             idle_after: self.idle_after,
         })
     }
-
-    /// Keeps a call until its client has answered; returns the state that finds it again.
-    fn keep(
-        &self,
-        request: &IncomingRequest<RequestContext>,
-        call: WaitingCall,
-    ) -> Result<String, PeerError> {
-        let state = random_state()?;
-        {
-            let mut all = locked(&self.state);
-            if all.waiting.len() >= self.most_waiting {
-                return Err(PeerError::internal(
-                    "too many calls wait for answers of their clients; try again later",
-                ));
-            }
-            all.waiting.insert(state.clone(), call);
-        }
-        let (all, found, within) = (
-            Arc::downgrade(&self.state),
-            state.clone(),
-            self.answer_within,
-        );
-        let method = request.method().to_owned();
-        tokio::spawn(async move {
-            tokio::time::sleep(within).await;
-            let expired = all
-                .upgrade()
-                .and_then(|all| locked(&all).waiting.remove(&found));
-            if expired.is_some() {
-                tracing::info!(
-                    method,
-                    "a call has ended: its client gave no answer in time"
-                );
-            }
-        });
-        Ok(state)
-    }
-
-    /// Takes the call that a retry continues. It has to be the same call of the same principal (2026-07-28,
-    /// `basic/patterns/mrtr`).
-    fn take_waiting(
-        &self,
-        state: &str,
-        owner: &Owner,
-        request: &IncomingRequest<RequestContext>,
-    ) -> Result<WaitingCall, PeerError> {
-        let params = bound_params(request);
-        let mut all = locked(&self.state);
-        let is_its = all.waiting.get(state).is_some_and(|waiting| {
-            waiting.owner == owner.principal
-                && waiting.method == request.method()
-                && waiting.params == params
-        });
-        let taken = is_its.then(|| all.waiting.remove(state)).flatten();
-        taken.ok_or_else(|| {
-            PeerError::invalid_params(
-                "`requestState` belongs to no call that waits: it has expired, was used, or is of another call; \
-                 begin the call anew",
-            )
-        })
-    }
 }
 
 /// A call failed.
@@ -614,29 +543,6 @@ impl From<PeerError> for Failed {
     fn from(error: PeerError) -> Self {
         Self::Error(error)
     }
-}
-
-/// Begins every state of a call that waits here.
-const STATE_PREFIX: &str = "mcp-exact-bridge:";
-
-/// Returns a state that nobody can guess.
-fn random_state() -> Result<String, PeerError> {
-    let mut bytes = [0; 16];
-    getrandom::fill(&mut bytes)
-        .map_err(|_| PeerError::internal("the system gave no random numbers"))?;
-    Ok(format!("{STATE_PREFIX}{:032x}", u128::from_be_bytes(bytes)))
-}
-
-/// Returns the params of a call without what a retry changes, as a value: a retry may spell them in another way.
-fn bound_params(request: &IncomingRequest<RequestContext>) -> serde_json::Value {
-    let text = request.params().map_or("{}", JsonObject::text);
-    let mut params: serde_json::Value = serde_json::from_str(text).unwrap_or_default();
-    if let Some(params) = params.as_object_mut() {
-        for name in ["_meta", "inputResponses", "requestState"] {
-            params.remove(name);
-        }
-    }
-    params
 }
 
 /// Returns the input that a client hands on to a server of its own lifecycle, as it came.
@@ -702,153 +608,4 @@ impl Drop for Lease {
             }
         });
     }
-}
-
-/// What the server says during a call that has a connection for itself.
-struct OfCall {
-    client: ServerHandle,
-    key: RequestKey,
-    questions: mpsc::UnboundedSender<Question>,
-    back: Way,
-}
-
-impl Receiver for OfCall {
-    fn asked(&self, connection: &Arc<Connection>, question: Question) {
-        if let Err(unsent) = self.questions.send(question) {
-            connection.refuse(&unsent.0, "the call has ended");
-        }
-    }
-
-    fn withdrawn(&self, question: ServerRequestKey) {
-        tracing::debug!(?question, "the server has taken a question back");
-    }
-
-    fn logged(&self, _: Option<RequestKey>, message: LogMessage) {
-        log_to(&self.client, self.key, message);
-    }
-
-    fn changed(&self, _: Change) {
-        // Changes are for subscriptions, which have connections of their own.
-    }
-
-    fn notified(&self, _: &Arc<Connection>, notification: ServerNotification) {
-        let method = notification.method();
-        let params = self
-            .back
-            .notification(method, notification.params(), Role::Server);
-        let sent = params.map(|params| self.client.notify(Scope::During(self.key), method, params));
-        if !matches!(sent, Ok(Ok(_))) {
-            tracing::debug!(method, "a notification was not handed on");
-        }
-    }
-}
-
-/// Calls that share a connection: key of the upstream request, and whose request it relays.
-#[derive(Default)]
-struct SharedCalls(Mutex<HashMap<RequestKey, (ServerHandle, RequestKey)>>);
-
-/// Forgets a call when it ends or is cancelled.
-struct SharedCall<'a> {
-    calls: &'a SharedCalls,
-    key: RequestKey,
-}
-
-impl Drop for SharedCall<'_> {
-    fn drop(&mut self) {
-        self.calls.lock().remove(&self.key);
-    }
-}
-
-impl SharedCalls {
-    fn lock(&self) -> MutexGuard<'_, HashMap<RequestKey, (ServerHandle, RequestKey)>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn is_empty(&self) -> bool {
-        self.lock().is_empty()
-    }
-
-    fn begin(&self, key: RequestKey, client: &ServerHandle, request: RequestKey) -> SharedCall<'_> {
-        self.lock().insert(key, (client.clone(), request));
-        SharedCall { calls: self, key }
-    }
-
-    /// Returns the call that a message of the server names, or the only one there is.
-    fn about(&self, key: Option<RequestKey>) -> Option<(ServerHandle, RequestKey)> {
-        let calls = self.lock();
-        match key {
-            Some(key) => calls.get(&key).cloned(),
-            None if calls.len() == 1 => calls.values().next().cloned(),
-            None => None,
-        }
-    }
-}
-
-/// What the server says on a connection that calls share.
-struct OfShared(Weak<SharedCalls>);
-
-impl Receiver for OfShared {
-    fn asked(&self, connection: &Arc<Connection>, question: Question) {
-        connection.refuse(
-            &question,
-            "the client has declared no capability to answer it",
-        );
-    }
-
-    fn withdrawn(&self, _: ServerRequestKey) {}
-
-    fn logged(&self, about: Option<RequestKey>, message: LogMessage) {
-        let call = self.0.upgrade().and_then(|calls| calls.about(about));
-        if let Some((client, key)) = call {
-            log_to(&client, key, message);
-        }
-    }
-
-    fn changed(&self, _: Change) {
-        // Changes are for subscriptions, which have connections of their own.
-    }
-
-    fn notified(&self, _: &Arc<Connection>, notification: ServerNotification) {
-        tracing::debug!(
-            method = notification.method(),
-            "a notification was not handed on"
-        );
-    }
-}
-
-fn log_to(client: &ServerHandle, key: RequestKey, message: LogMessage) {
-    let LogMessage {
-        level,
-        logger,
-        data,
-    } = message;
-    if let Err(error) = client.log(Scope::During(key), level, logger.as_deref(), data) {
-        tracing::debug!(%error, "a log message was not handed on");
-    }
-}
-
-/// What the server says to a subscription.
-struct OfSubscription {
-    client: ServerHandle,
-    key: RequestKey,
-}
-
-impl Receiver for OfSubscription {
-    fn asked(&self, connection: &Arc<Connection>, question: Question) {
-        connection.refuse(&question, "a subscription answers no questions");
-    }
-
-    fn withdrawn(&self, _: ServerRequestKey) {}
-
-    fn logged(&self, _: Option<RequestKey>, _: LogMessage) {}
-
-    fn subscribed(&self) {
-        self.client.acknowledge(self.key);
-    }
-
-    fn changed(&self, change: Change) {
-        self.client.publish(&change);
-    }
-
-    fn notified(&self, _: &Arc<Connection>, _: ServerNotification) {}
 }
