@@ -5,6 +5,7 @@
 mod client_id;
 mod code_grant;
 mod present;
+mod redirect;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,6 +17,7 @@ use url::Url;
 use self::client_id::{ClientId, client_key};
 pub use self::code_grant::{CodeGrant, Granted, PendingGrant};
 use self::present::{DPOP, secret_header};
+use self::redirect::check_redirect;
 use super::discover::{Demand, Found, discover, server_metadata};
 use super::error::OAuthError;
 use super::fetch::{Fetch, Response};
@@ -648,24 +650,6 @@ async fn in_task<T: Send + 'static>(
     })
 }
 
-/// Redirect URIs are https, loopback, or a scheme of the program's own ("Communication Security").
-fn check_redirect(uri: &str) -> Result<(), OAuthError> {
-    let url = Url::parse(uri).ok();
-    let is_safe = url.is_some_and(|url| match url.scheme() {
-        "https" => true,
-        "http" => super::gate::is_loopback(&url),
-        scheme => scheme.contains('.'),
-    });
-    match is_safe {
-        true => Ok(()),
-        false => Err(OAuthError::Url {
-            what: "the redirect URI",
-            url: uri.to_owned(),
-            reason: "use https, a loopback address, or a custom scheme with a dot".to_owned(),
-        }),
-    }
-}
-
 async fn source_of(source: &Source) -> Result<Secret, OAuthError> {
     source()
         .await
@@ -676,28 +660,4 @@ async fn source_of(source: &Source) -> Result<Secret, OAuthError> {
 fn now() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0, |since| since.as_secs())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// "Communication Security": redirect URIs are on loopback or by https; native programs have schemes of their own (RFC 8252,
-    /// section 7.1).
-    #[test]
-    fn redirect_uris_are_safe() {
-        for (uri, is_safe) in [
-            ("http://127.0.0.1:7/callback", true),
-            ("http://[::1]/callback", true),
-            ("http://localhost/callback", true),
-            ("https://app.example/callback", true),
-            ("com.example.app:/callback", true),
-            ("http://app.example/callback", false),
-            ("app:/callback", false),
-            ("javascript:alert(1)", false),
-            ("/callback", false),
-        ] {
-            assert_eq!(check_redirect(uri).is_ok(), is_safe, "{uri}");
-        }
-    }
 }
