@@ -11,7 +11,7 @@ use anyhow::{Context, bail};
 use crate::interop;
 use crate::interop::install::{install_python, quietly};
 
-/// The files that say what npm installs.
+/// Files of `tests/auth/providers` that pin the npm packages.
 const PINS: [&str; 2] = ["package.json", "package-lock.json"];
 /// What pip installs.
 const REQUIREMENTS: &str = "requirements.txt";

@@ -84,7 +84,8 @@ async fn client(revision: &str) -> anyhow::Result<Client> {
     Ok(Client::in_memory(&server).revision(revision).await?)
 }
 
-/// Compares a call in memory with the two endpoints alone.
+/// Compares a tool call between a client and a server in memory with the same call between two endpoints of the session crate,
+/// without tasks and handlers.
 fn memory(revision: &str) -> anyhow::Result<Row> {
     let runtime = runtime()?;
     let client = runtime.block_on(client(revision))?;

@@ -28,7 +28,7 @@ impl RustIr {
         &self.unions[name]
     }
 
-    /// Returns true if the values of a member are behind a pointer.
+    /// Returns true if the Rust field of a member is a `Box`, because its type contains the type of the definition.
     pub fn is_boxed(&self, definition: &str, member: &Member) -> bool {
         // Few types contain themselves.
         let mut boxed = self.boxed.iter();

@@ -76,7 +76,7 @@ pub struct ObjectDispatch {
     pub tag: Option<String>,
     /// Members whose presence decides, with a member of their value that has to be there too.
     pub probes: Vec<(String, Option<String>)>,
-    /// The cases in the order in which they are tried; the first that fits wins.
+    /// Cases that tell the variants apart, in the order in which decoding tries them; the first that fits wins.
     pub cases: Vec<Case>,
     /// Pairs of members that exclude each other, as indices of `probes`.
     pub exclusive: Vec<(usize, usize)>,

@@ -38,7 +38,8 @@ impl Exception {
     }
 }
 
-/// Where typify may differ. A row that no official schema needs fails a test.
+/// Differences between typify's types and the intermediate representation that are accepted. A test fails for a row that no
+/// official schema needs any more.
 const EXCEPTIONS: &[Exception] = &[Exception {
     lowered: "the values *",
     modelled: "string",

@@ -1,7 +1,8 @@
 //! Follows a conversation of a client and a server, and checks each message: against the schema of its revision, and against
 //! the rules that depend on earlier messages.
 //!
-//! Takes messages in the order in which they were sent; returns the rules that each breaks. Does no IO.
+//! Takes the messages of client and server in the order in which they were sent; returns, for each, the rules of the specification
+//! that it breaks. Does no IO.
 
 mod sender;
 

@@ -92,7 +92,7 @@ enum Command {
     Listen(client::listen::Arguments),
     /// Examine a server: which rules of the specification does it break?
     Doctor(doctor::Arguments),
-    /// Stand in front of a server, so that clients of any revision can use it.
+    /// Run a gateway in front of a server, so that clients of any revision can use it.
     #[cfg(feature = "bridge")]
     Bridge(bridge::Arguments),
     /// Sit between a client and a server: record and check what they say.

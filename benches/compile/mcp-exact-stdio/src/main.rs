@@ -1,4 +1,4 @@
-//! Serves an echo tool on the standard streams. Clients of every revision are served; the program is written for 2026-07-28.
+//! Serves an echo tool on standard input and output, written with the types of 2026-07-28; clients of every revision can call it.
 
 use std::sync::Arc;
 

@@ -28,7 +28,8 @@ pub enum OAuthError {
         /// What happened.
         reason: String,
     },
-    /// The metadata of the resource does not exist, neither where a challenge names it nor where it is looked for otherwise.
+    /// The server publishes no protected resource metadata: neither at the URL that its challenge names nor at the well-known ones
+    /// (RFC 9728, section 3.1).
     #[error(
         "there is no resource metadata at `{url}`; the server has to publish it (one of 2025-03-26 has none: `OAuth::fallback` uses it)"
     )]

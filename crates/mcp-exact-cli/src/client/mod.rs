@@ -160,7 +160,7 @@ impl Settings {
         Ok(connect)
     }
 
-    /// Returns true if the user has given credentials, which are sent as they are.
+    /// Returns true if `--header` gives an `Authorization` header: then no OAuth flow begins.
     #[cfg(feature = "oauth")]
     fn has_credentials(&self) -> bool {
         let mut names = self

@@ -127,8 +127,8 @@ impl Client {
 const SHORTEST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
-/// Subscription by a request (from 2026-07-28 on) until this is dropped. A server may end it at any time, such as with the token that it
-/// was authorized by (`basic/patterns/subscriptions`, "Cancellation"); then it is begun again.
+/// Subscription by `subscriptions/listen` (from 2026-07-28 on), which ends when this is dropped. A server may end it earlier, such
+/// as when the access token of the request expires (`basic/patterns/subscriptions`, "Cancellation"); a new request follows then.
 pub(super) struct Listening(AbortHandle);
 
 impl Listening {

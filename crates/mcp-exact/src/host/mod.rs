@@ -51,7 +51,7 @@ pub struct Host {
     audit: Option<Arc<Audit>>,
 }
 
-/// What decides whether a call is made: the policy of the host and that of the server.
+/// Policies that a tool call has to pass: one for all servers of the host, and one for each server.
 #[derive(Clone, Default)]
 struct Policies {
     host: Option<Arc<Policy>>,

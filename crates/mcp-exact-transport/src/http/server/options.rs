@@ -49,8 +49,8 @@ pub trait Authenticate: Send + Sync + 'static {
     }
 }
 
-/// When the credentials of a request end: an extension that [`Authenticate`] adds to it. Streams that belong to no request end then,
-/// and so do subscriptions. A call that was authorized when it came is still answered: the specification wants authorization in every
+/// Time at which the access token of an HTTP request expires. [`Authenticate`] adds it to the extensions of the request. The GET
+/// stream of a session and subscriptions end at that time. A call that was authorized when it came is still answered: the specification wants authorization in every
 /// HTTP request, and a client resumes a stream by a new one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TokenExpiry(pub SystemTime);

@@ -47,7 +47,7 @@ impl ResponseBody {
         Self::new(Kind::Whole(Some(bytes)))
     }
 
-    /// Counts the bytes of the body when they are sent.
+    /// Adds the bytes of this response body to the counter of bytes sent, as they leave.
     pub(super) fn count(&mut self, counters: &Arc<Counters>) {
         self.counters = Some(Arc::clone(counters));
     }
