@@ -2,9 +2,39 @@
 
 use std::time::Duration;
 
-use mcp_exact::{ClientChange, revisions};
+use mcp_exact::{Client, ClientChange, Revision, revisions};
+use mcp_exact_bridge::Bridge;
+use tokio::sync::mpsc::{self, UnboundedReceiver};
 
 use crate::common::{InMemory, bridge, client_of, server};
+
+/// Connects a client that wants to know of changes.
+async fn listening(
+    bridge: &Bridge,
+    revision: Revision,
+) -> (Client, UnboundedReceiver<ClientChange>) {
+    let (changed, changes) = mpsc::unbounded_channel();
+    let client = client_of(bridge, revision).on_change(move |change| drop(changed.send(change)));
+    (client.await.expect("a client"), changes)
+}
+
+/// Announces a change until the client is told: its way to the server is opened beside its first steps.
+async fn is_told(
+    changes: &mut UnboundedReceiver<ClientChange>,
+    wanted: &ClientChange,
+    announce: impl Fn(),
+) -> bool {
+    for _ in 0..100 {
+        announce();
+        let wait = tokio::time::timeout(Duration::from_millis(100), changes.recv());
+        if let Ok(Some(change)) = wait.await
+            && change == *wanted
+        {
+            return true;
+        }
+    }
+    false
+}
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn list_changes_reach_clients() {
@@ -12,26 +42,15 @@ async fn list_changes_reach_clients() {
         let server = server(of_server);
         let bridge = bridge(InMemory::new(&server)).await;
         for of_client in revisions() {
-            let (changed, mut changes) = tokio::sync::mpsc::unbounded_channel();
-            let client = client_of(&bridge, of_client)
-                .on_change(move |change| drop(changed.send(change)))
-                .await
-                .expect("a client");
-            let mut told = None;
-            for _ in 0..100 {
-                // The way to the server is opened beside the client's first steps.
+            let (client, mut changes) = listening(&bridge, of_client).await;
+            let insert = || {
                 server
                     .tools()
                     .insert("new", || async { "" })
                     .expect("a tool");
-                let wait = tokio::time::timeout(Duration::from_millis(100), changes.recv());
-                if let Ok(change) = wait.await {
-                    told = change;
-                    break;
-                }
-            }
-            let pair = format!("client {of_client}, server {of_server}");
-            assert_eq!(told, Some(ClientChange::Tools), "{pair}");
+            };
+            let told = is_told(&mut changes, &ClientChange::Tools, insert).await;
+            assert!(told, "client {of_client}, server {of_server}");
             client.close();
         }
     }
@@ -39,30 +58,16 @@ async fn list_changes_reach_clients() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn changes_of_resources_reach_their_subscribers() {
+    let wanted = ClientChange::Resource("docs://intro".to_owned());
     for of_server in revisions() {
         let server = server(of_server);
         let bridge = bridge(InMemory::new(&server)).await;
         for of_client in revisions() {
-            let (changed, mut changes) = tokio::sync::mpsc::unbounded_channel();
-            let client = client_of(&bridge, of_client)
-                .on_change(move |change| drop(changed.send(change)))
-                .await
-                .expect("a client");
+            let (client, mut changes) = listening(&bridge, of_client).await;
             let pair = format!("client {of_client}, server {of_server}");
             let subscription = client.subscribe(["docs://intro"]).await.expect(&pair);
-            let wanted = ClientChange::Resource("docs://intro".to_owned());
-            let mut told = None;
-            for _ in 0..100 {
-                server.resources().updated("docs://intro");
-                let wait = tokio::time::timeout(Duration::from_millis(100), changes.recv());
-                if let Ok(Some(change)) = wait.await
-                    && change == wanted
-                {
-                    told = Some(change);
-                    break;
-                }
-            }
-            assert_eq!(told, Some(wanted), "{pair}");
+            let update = || server.resources().updated("docs://intro");
+            assert!(is_told(&mut changes, &wanted, update).await, "{pair}");
             drop(subscription);
             client.close();
         }

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use mcp_exact::{Client, revisions};
+use mcp_exact::{Client, Revision, revisions};
 
 use crate::common::{Add, InMemory, Sum, answering, bridge, client_of, listen, noting, server};
 
@@ -91,6 +91,18 @@ async fn use_everything(client: &Client, server: &str) {
     }
 }
 
+/// Uses everything within half a minute, and leaves.
+async fn use_in_time(client: Client, server: Revision) {
+    let used = use_everything(&client, server.as_str());
+    let in_time = tokio::time::timeout(Duration::from_secs(30), used).await;
+    let revision = client.revision();
+    assert!(
+        in_time.is_ok(),
+        "client {revision}, server {server}: too slow"
+    );
+    client.close();
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn all_pairs_in_memory() {
     let mut pairs = 0;
@@ -100,13 +112,7 @@ async fn all_pairs_in_memory() {
         for of_client in revisions() {
             let client = client_of(&bridge, of_client).await.expect("a client");
             assert_eq!(client.revision(), of_client);
-            let used = use_everything(&client, of_server.as_str());
-            let in_time = tokio::time::timeout(Duration::from_secs(30), used).await;
-            assert!(
-                in_time.is_ok(),
-                "client {of_client}, server {of_server}: too slow"
-            );
-            client.close();
+            use_in_time(client, of_server).await;
             pairs += 1;
         }
     }
@@ -124,13 +130,7 @@ async fn all_pairs_over_http() {
         for of_client in revisions().filter(|revision| revision.as_str() > "2024-11-05") {
             let client = answering(Client::connect(&listening.url)).revision(of_client);
             let client = client.await.expect("a client");
-            let used = use_everything(&client, of_server.as_str());
-            let in_time = tokio::time::timeout(Duration::from_secs(30), used).await;
-            assert!(
-                in_time.is_ok(),
-                "client {of_client}, server {of_server}: too slow"
-            );
-            client.close();
+            use_in_time(client, of_server).await;
             pairs += 1;
         }
     }
