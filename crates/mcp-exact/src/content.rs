@@ -41,7 +41,7 @@ impl Role {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Content {
     object: JsonObject,
-    /// Whether the block is text and nothing else, which is the same in every revision.
+    /// True if the block is text and nothing else, which is the same in every revision.
     plain: bool,
 }
 

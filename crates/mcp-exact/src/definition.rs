@@ -455,7 +455,7 @@ pub struct PromptArgument {
     pub title: Option<String>,
     /// What it is for.
     pub description: Option<String>,
-    /// Whether the prompt cannot be had without it.
+    /// True if the argument is required.
     pub required: bool,
 }
 

@@ -439,7 +439,7 @@ pub(crate) struct Listeners {
 
 struct Listener {
     handle: ServerHandle,
-    /// Whether the client has a session.
+    /// True if the client has a session.
     is_session: bool,
     subscriptions: Vec<Subscription>,
 }

@@ -53,15 +53,15 @@ pub(crate) enum Answer {
 #[derive(Debug)]
 struct Question {
     recorded: Recorded,
-    /// Whether it was asked in an earlier round.
+    /// True if an earlier retry asked it.
     old: bool,
-    /// Whether this run has asked it.
+    /// True if this run has asked it.
     asked: bool,
-    /// Whether this run has taken its answer, or does not want it any more.
+    /// True if this run has taken the answer, or no longer wants it.
     settled: bool,
     /// What to ask; known once this run has asked it.
     ask: Option<InputRequest>,
-    /// Whether somebody waits for the answer.
+    /// True if a caller waits for the answer.
     wanted: bool,
     /// Whom to wake when the answer comes while the handler runs: in a task.
     waker: Option<Waker>,

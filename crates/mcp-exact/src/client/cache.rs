@@ -21,7 +21,7 @@ pub(super) struct Cache(Mutex<State>);
 #[derive(Debug, Default)]
 struct State {
     pages: HashMap<(&'static str, String), (Instant, JsonObject)>,
-    /// How many changes were announced.
+    /// Number of changes that were announced.
     changes: u64,
 }
 

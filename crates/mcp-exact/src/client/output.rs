@@ -140,9 +140,9 @@ impl PromptOutput {
 pub struct Completed {
     /// The values, the best one first.
     pub values: Vec<String>,
-    /// How many values there are.
+    /// Number of values.
     pub total: Option<u64>,
-    /// Whether there are more values than these.
+    /// True if there are more values than these.
     #[serde(default)]
     pub has_more: bool,
 }

@@ -112,7 +112,7 @@ struct Inner {
     ended: AtomicBool,
     /// Questions whose answers are waited for (up to 2025-11-25).
     waiting: AtomicUsize,
-    /// Whether the handler's request is one that can ask.
+    /// True if the handler may send requests to the client.
     may_ask: bool,
     task: Mutex<TaskState>,
 }

@@ -51,7 +51,7 @@ pub struct ServerEntry {
     pub url: Option<String>,
     /// Headers of every request.
     pub headers: BTreeMap<String, String>,
-    /// Whether the server is left out.
+    /// True if the server is left out.
     pub disabled: bool,
 }
 

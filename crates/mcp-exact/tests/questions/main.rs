@@ -24,7 +24,7 @@ use common::object;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 struct Confirm {
-    /// Whether to go on.
+    /// True if the run continues.
     yes: bool,
 }
 
