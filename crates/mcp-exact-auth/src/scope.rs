@@ -15,7 +15,7 @@ impl Scopes {
         text.split(' ').filter(|scope| !scope.is_empty()).collect()
     }
 
-    /// Returns true if there is none.
+    /// Returns true if there are none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -20,7 +20,7 @@ pub(crate) struct Demand {
     pub(crate) scopes: Option<Scopes>,
     pub(crate) error: Option<String>,
     pub(crate) description: Option<String>,
-    /// Whether a token that is bound to a key is wanted.
+    /// True if a token that is bound to a key is wanted.
     pub(crate) wants_dpop: bool,
 }
 
@@ -56,7 +56,7 @@ pub(crate) struct Found {
     pub(crate) resource: String,
     pub(crate) sends_resource: bool,
     pub(crate) server: ServerMetadata,
-    /// Whether the metadata is assumed (2025-03-26).
+    /// True if the metadata is assumed (2025-03-26).
     pub(crate) is_assumed: bool,
     /// Scopes that the resource names.
     pub(crate) scopes: Option<Scopes>,

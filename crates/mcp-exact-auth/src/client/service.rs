@@ -149,7 +149,7 @@ type HttpResponse = http::Response<mcp_exact_transport::http::client::HttpBody>;
 #[derive(Default)]
 struct Exchange {
     renewals: u32,
-    /// Whether the token was just issued, so that another 401 is final.
+    /// True if the token was just issued, so that another 401 is final.
     is_fresh: bool,
     has_nonce: bool,
     has_stepped_up: bool,

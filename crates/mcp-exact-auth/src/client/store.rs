@@ -85,7 +85,7 @@ pub(crate) struct StoredToken {
     pub(crate) access_token: Secret,
     #[serde(default, serialize_with = "expose_option")]
     pub(crate) refresh_token: Option<Secret>,
-    /// Whether the token is bound to `dpop_key`.
+    /// True if the token is bound to `dpop_key`.
     #[serde(default)]
     pub(crate) is_dpop: bool,
     /// Private key of DPoP proofs: PKCS #8 in base64.
@@ -98,9 +98,9 @@ pub(crate) struct StoredToken {
     pub(crate) granted: Scopes,
     /// Scopes that were asked for so far, challenges included.
     pub(crate) asked: Scopes,
-    /// Whether `resource` is sent: not to servers of 2025-03-26.
+    /// True if `resource` is sent: not to servers of 2025-03-26.
     pub(crate) sends_resource: bool,
-    /// Whether the metadata of the authorization server is assumed (2025-03-26).
+    /// True if the metadata of the authorization server is assumed (2025-03-26).
     #[serde(default)]
     pub(crate) is_assumed: bool,
 }

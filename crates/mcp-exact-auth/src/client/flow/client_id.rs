@@ -17,7 +17,7 @@ use crate::metadata::ServerMetadata;
 pub(super) struct ClientId {
     pub(super) id: String,
     pub(super) credential: Credential,
-    /// Whether it was registered by this crate, so that it can be forgotten.
+    /// True if it was registered by this crate, so that it can be forgotten.
     pub(super) is_dynamic: bool,
 }
 
