@@ -280,7 +280,7 @@ impl ClientSide {
         }
     }
 
-    /// Whether the server may ask the client something.
+    /// Returns true if the server may ask the client something.
     pub(crate) fn answers_questions(&self) -> bool {
         let capabilities: JsonObject = self.capabilities.parse().unwrap_or_default();
         let asked = capabilities

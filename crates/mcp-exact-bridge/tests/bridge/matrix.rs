@@ -7,7 +7,7 @@ use mcp_exact::{Client, Revision, revisions};
 
 use crate::common::{Add, InMemory, Sum, answering, bridge, client_of, listen, noting, server};
 
-/// Whether a revision has elicitation (`client/elicitation`, from 2025-06-18 on).
+/// Returns true if a revision has elicitation (`client/elicitation`, from 2025-06-18 on).
 fn elicits(revision: &str) -> bool {
     revision >= "2025-06-18"
 }
