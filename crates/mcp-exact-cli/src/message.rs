@@ -293,7 +293,7 @@ fn union_of(direction: Direction, form: Form) -> &'static str {
     }
 }
 
-/// Whether a union kept the whole message as a member that it does not know.
+/// Returns true if a union kept the whole message as a member that it does not know.
 fn is_unrecognized(verdict: &Verdict) -> bool {
     verdict.encoded.is_some()
         && verdict

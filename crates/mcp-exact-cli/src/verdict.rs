@@ -60,7 +60,7 @@ pub struct Finding {
 pub struct Checker<'a> {
     /// The revision.
     pub entry: &'a Entry,
-    /// Whether members are listed that the revision does not define.
+    /// True if members are listed that the revision does not define.
     pub wants_unknown: bool,
 }
 

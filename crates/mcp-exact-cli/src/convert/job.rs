@@ -318,7 +318,7 @@ fn defines(revision: KnownRevision, part: Part<'_>) -> bool {
     sends(revision, part, Role::Client) || sends(revision, part, Role::Server)
 }
 
-/// Whether that side sends the method of a part, or of the request that it answers.
+/// Returns true if that side sends the method of a part, or of the request that it answers.
 fn sends(revision: KnownRevision, part: Part<'_>, side: Role) -> bool {
     let methods = revision.spec().methods(Side::from(side));
     match part.kind {
