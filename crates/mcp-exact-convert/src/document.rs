@@ -70,8 +70,8 @@ fn is_valid(rules: &[DocumentRule], text: &str) -> bool {
     violations.is_empty()
 }
 
-/// Whether a document of the source may break a rule that only the target has. Most do not even have the member, and are
-/// not walked through.
+/// Returns true if a document of the source may break a rule that only the target has. Most do not even have the member, and
+/// are not walked through.
 fn is_concerned(old: &[DocumentRule], new: &[DocumentRule], text: &str) -> bool {
     let mut rules = new.iter().filter(|rule| !old.contains(rule));
     // A name spelt with escape sequences has a backslash.
@@ -87,8 +87,8 @@ pub fn may_have(names: &[&str], text: &str) -> bool {
     is_escaped || names.iter().any(|name| has(text, name))
 }
 
-/// Whether a name stands in a text. Names are short, and preparing a real search costs more than looking at each place where
-/// the first byte stands.
+/// Returns true if a name stands in a text. Names are short, and preparing a real search costs more than looking at each
+/// place where the first byte stands.
 fn has(text: &str, name: &str) -> bool {
     let (text, name) = (text.as_bytes(), name.as_bytes());
     let Some(&first) = name.first() else {

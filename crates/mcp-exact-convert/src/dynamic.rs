@@ -94,7 +94,7 @@ pub fn convert<'t>(
     Ok((!is_silent).then_some(converted))
 }
 
-/// Whether the text of a part of a message is the same in both revisions.
+/// Returns true if the text of a part of a message is the same in both revisions.
 fn passes(root: &Root<'_>, from: KnownRevision, to: KnownRevision) -> bool {
     let Some(row) = MethodRow::find(root.method, root.kind != MessageKind::Notification) else {
         return false;
@@ -203,7 +203,7 @@ pub fn convert_type<'t>(
     way.run(&types, text, cx).map(|(converted, _)| converted)
 }
 
-/// Whether a text is what [`convert`] takes, for callers that let no text pass unseen: where it is the same in both
+/// Returns whether a text is what [`convert`] takes, for callers that let no text pass unseen: where it is the same in both
 /// revisions, [`convert`] does not look at it.
 ///
 /// # Errors
@@ -234,7 +234,7 @@ pub fn check(root: Root<'_>, text: Option<&str>, of: KnownRevision) -> Result<()
     }
 }
 
-/// Whether a text is a value of a type of a revision: what [`check`] is to [`convert`], for [`convert_type`].
+/// Returns whether a text is a value of a type of a revision: what [`check`] is to [`convert`], for [`convert_type`].
 ///
 /// # Errors
 /// [`Refused`] when there is no such type, or the text is not of that type; the pointer leads into `text`.

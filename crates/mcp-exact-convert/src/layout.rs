@@ -34,7 +34,7 @@ pub struct Layout {
     pub members: Members,
     /// The places of their types.
     pub types: &'static [u16],
-    /// Whether it allows no other members.
+    /// True if the object allows no other members.
     pub closed: bool,
 }
 

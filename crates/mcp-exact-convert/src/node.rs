@@ -19,7 +19,7 @@ pub struct Node<'t> {
     pub at: usize,
     /// The variants of unions that it is, the outermost in the lowest byte, each plus one.
     pub variants: u32,
-    /// Whether its text is not what it was.
+    /// True if the text has changed.
     pub changed: bool,
     /// What of it the steps leave alone.
     pub fixed: Fixed,

@@ -94,7 +94,7 @@ pub fn read_lenient(
     }
 }
 
-/// How many words have a bit for each definition.
+/// Number of words that have a bit for each definition.
 const CHANGING: usize = DEFINITIONS.len().div_ceil(64);
 
 /// What is read: members and items of open values stand on two stacks, so that those of values that turn out to stay as they

@@ -29,11 +29,11 @@ impl<R: RevisionTypes> Home for R {
 pub struct MethodInfo {
     /// The method.
     pub method: &'static str,
-    /// Whether it is a request; otherwise it is a notification.
+    /// True if it is a request; otherwise it is a notification.
     pub request: bool,
-    /// Whether clients send it.
+    /// True if clients send it.
     pub from_client: bool,
-    /// Whether servers send it.
+    /// True if servers send it.
     pub from_server: bool,
 }
 

@@ -20,7 +20,7 @@ pub struct RevisionRow {
 /// A definition of a revision.
 pub struct TypeRow {
     pub name: &'static str,
-    /// Whether the schema has it under that name.
+    /// True if the schema has it under that name.
     pub official: bool,
     /// The place of its type.
     pub value: u16,
@@ -61,7 +61,7 @@ impl TypeRow {
 pub struct EdgeRow {
     older: u16,
     newer: u16,
-    /// Whether the text of one is the text of the other.
+    /// True if the text of one is the text of the other.
     pub same: bool,
     up: u16,
     down: u16,
@@ -190,7 +190,7 @@ pub const fn some(place: u16) -> Option<u16> {
     if place == NONE { None } else { Some(place) }
 }
 
-/// Whether two names are the same, for constants.
+/// Returns true if two names are the same, for constants.
 pub const fn is_same(one: &str, other: &str) -> bool {
     let (one, other) = (one.as_bytes(), other.as_bytes());
     let mut at = 0;

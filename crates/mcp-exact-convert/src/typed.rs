@@ -117,7 +117,7 @@ fn decoded<T: Defined + Decode>(text: &str) -> Result<T, Refused> {
     })
 }
 
-/// Whether a definition becomes another one on the way from one revision to another.
+/// Returns true if a definition becomes another one on the way from one revision to another.
 const fn are_counterparts(from: Revision, name: &str, to: Revision, target: &str) -> bool {
     let (mut at, end) = (
         KnownRevision::of(from).place(),

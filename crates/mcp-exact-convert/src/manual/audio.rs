@@ -54,7 +54,7 @@ pub fn from_resource<'t>(cx: &mut Conversion<'_, 't>, node: &mut Node<'t>) -> St
     Ok(())
 }
 
-/// Whether a resource holds nothing but audio.
+/// Returns true if a resource holds nothing but audio.
 fn stands_for_audio(resource: &mut Node<'_>) -> bool {
     let is_ours = resource
         .member("uri")

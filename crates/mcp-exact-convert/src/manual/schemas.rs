@@ -24,7 +24,8 @@ pub fn without_booleans<'t>(cx: &mut Conversion<'_, 't>, node: &mut Node<'t>) ->
     Ok(())
 }
 
-/// Whether a word stands in the schema that could be such a property schema: most have none and are not walked through.
+/// Returns true if a word stands in the schema that could be such a property schema: most have none and are not walked
+/// through.
 fn may_have_booleans(schema: &Node<'_>) -> bool {
     let Body::Text(text) = &schema.body else {
         return true;

@@ -59,7 +59,7 @@ fn carry<'t>(cx: &mut Conversion<'_, 't>, node: &mut Node<'t>) {
     cx.record_loss("content", at, LossKind::Rewritten, reason);
 }
 
-/// Whether one of some texts is this JSON, white space aside.
+/// Returns true if one of the texts is this JSON, apart from white space.
 fn carried<S: AsRef<str>>(mut texts: impl Iterator<Item = S>, json: &str) -> bool {
     let wanted = compact(json);
     texts.any(|text| compact(text.as_ref()) == wanted)
