@@ -22,13 +22,13 @@ pub struct Ir {
 pub struct Definition {
     /// The name of the type, which is the specification's where it has one.
     pub name: String,
-    /// Whether the schema defines it by that name; otherwise it stands anonymously at `pointers`.
+    /// True if the schema defines it by that name; otherwise it stands anonymously at `pointers`.
     pub official: bool,
     /// Where it stands in the schema.
     pub pointers: Vec<String>,
     /// The schema's description, as written there.
     pub description: Option<String>,
-    /// Whether it is an object that allows no other members than its own.
+    /// True if it is an object that allows no other members than its own.
     #[serde(default, skip_serializing_if = "is_false")]
     pub closed: bool,
     /// What it is.
@@ -67,7 +67,7 @@ pub enum Shape {
 pub struct Member {
     /// The name in JSON.
     pub name: String,
-    /// Whether it has to be there.
+    /// True if the member is required.
     pub required: bool,
     /// The schema's description.
     pub description: Option<String>,
@@ -225,20 +225,20 @@ pub struct Method {
     pub method: String,
     /// The definition that carries it.
     pub definition: String,
-    /// Whether it is a request.
+    /// True if it is a request.
     pub request: bool,
     /// The type of the parameters; `None` where the schema has none.
     pub params: Option<Type>,
-    /// Whether the parameters have to be there.
+    /// True if `params` is required.
     pub params_required: bool,
     /// The result of a request: a union where it can be one of several.
     pub result: Option<String>,
     /// What the result can be, in the order of the union, when it is one of several.
     #[serde(default)]
     pub outcomes: Vec<String>,
-    /// Whether clients send it.
+    /// True if clients send it.
     pub from_client: bool,
-    /// Whether servers send it.
+    /// True if servers send it.
     pub from_server: bool,
 }
 

@@ -5,7 +5,7 @@
 
 use crate::ir::{Bounds, Definition, Ir, Member, MemberValue, Shape, Type};
 
-/// How many members or values a line shows before it ends in an ellipsis.
+/// Number of members or values that a line shows before it ends in an ellipsis.
 const SHOWN: usize = 12;
 /// How deep anonymous types are spelled out inside one another.
 const DEPTH: usize = 2;

@@ -346,7 +346,7 @@ impl<'i> Context<'i> {
     }
 }
 
-/// Whether a constant is a value of a type.
+/// Returns true if a constant is a value of a type.
 fn admits(ir: &Ir, value: &Type, constant: &MemberValue) -> bool {
     let shape = definition(ir, value).map(|definition| &definition.shape);
     match (resolve(ir, value), shape, constant) {

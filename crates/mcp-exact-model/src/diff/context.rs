@@ -25,7 +25,7 @@ pub struct Found<'i> {
     pub rewordings: Vec<(String, Option<String>, Option<String>)>,
     /// Members of the envelope that came (`true`) or went.
     pub envelope: Vec<(bool, String)>,
-    /// Whether the definition is a message of which the method is left open.
+    /// True if the definition is a message of which the method is left open.
     pub general: bool,
 }
 
@@ -106,7 +106,7 @@ pub fn resolve<'i>(ir: &'i Ir, value: &'i Type) -> &'i Type {
     }
 }
 
-/// Whether a definition spells out what JSON is: text, truth values, and objects and arrays of itself.
+/// Returns true if a definition spells out what JSON is: text, truth values, and objects and arrays of itself.
 fn is_any_json(ir: &Ir, name: &str) -> bool {
     let Some(Shape::Union(union)) = ir.get(name).map(|definition| &definition.shape) else {
         return false;

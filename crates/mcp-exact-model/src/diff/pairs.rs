@@ -84,7 +84,7 @@ impl<'i> Pairs<'i> {
         self.forward.get(before).copied()
     }
 
-    /// Whether a newer definition has an older one.
+    /// Returns true if a newer definition has an older one.
     pub fn is_taken(&self, after: &str) -> bool {
         self.taken.contains(after)
     }
@@ -99,7 +99,7 @@ fn became_union(before: &Definition, after: &Definition) -> bool {
     matches!(before.shape, Shape::Struct(_)) && matches!(after.shape, Shape::Union(_))
 }
 
-/// Whether some definition refers to `name` in both revisions: then the name still means what it meant.
+/// Returns true if some definition refers to `name` in both revisions: then the name still means what it meant.
 fn still_used(a: &Ir, b: &Ir, name: &str) -> bool {
     let users = users(b, name);
     self::users(a, name).iter().any(|user| users.contains(user))

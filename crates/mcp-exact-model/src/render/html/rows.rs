@@ -37,7 +37,7 @@ struct Cell {
     /// Class of its consequence; empty if nothing changed.
     class: &'static str,
     mark: &'static str,
-    /// How many lines the step shows.
+    /// Number of lines that the step shows.
     count: usize,
     words: String,
     /// Who sends the method: an arrow and its words.
