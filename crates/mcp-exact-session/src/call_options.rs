@@ -1,4 +1,4 @@
-//! How a request is sent: timeout, progress, and what a gateway adds.
+//! Options of a request: timeout, progress, and members that a gateway adds.
 //!
 //! Plain data that both roles use.
 
@@ -8,12 +8,12 @@ use crate::limits::RequestTimeout;
 use crate::log::Level;
 use crate::trace_context::TraceContext;
 
-/// How a request is sent.
+/// Options of a request.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct CallOptions {
-    /// How long it waits; as the configuration says if absent.
+    /// Timeout of the request; that of the configuration if absent.
     pub timeout: Option<RequestTimeout>,
-    /// Whether progress notifications are wanted.
+    /// True if progress notifications are wanted.
     pub progress: bool,
     /// Level of the logs about this request that are wanted (from 2026-07-28 on).
     pub log_level: Option<Level>,

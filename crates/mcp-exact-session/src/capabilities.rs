@@ -1,6 +1,6 @@
-//! Whether a capability object declares a capability.
+//! Lookup of capabilities in a capability object.
 //!
-//! Takes capability objects as JSON. Which capability a message needs is the work of `rules`.
+//! Takes capability objects as JSON. The module `rules` decides which capability a message needs.
 
 use mcp_exact_wire::{JsonObject, ObjectRef};
 
@@ -17,7 +17,7 @@ const ASKED: [&str; 9] = [
     "tools",
 ];
 
-/// Which of the capabilities in [`ASKED`] an object declares: found once for a session.
+/// Set of the capabilities in [`ASKED`] that an object declares: computed once for a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct DeclaredNames(u16);
 
@@ -39,7 +39,7 @@ impl DeclaredNames {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Declared<'a> {
     pub(crate) object: &'a JsonObject,
-    /// What was found in the object before, if the object lasts longer than a message.
+    /// Result of an earlier lookup, if the object lasts longer than a message.
     names: Option<DeclaredNames>,
 }
 

@@ -59,7 +59,7 @@ impl Change {
     }
 }
 
-/// How far a request has come (`basic/utilities/progress`).
+/// Progress of a request (`basic/utilities/progress`).
 #[derive(Debug, Clone, PartialEq)]
 pub struct Progress {
     /// Amount done; it increases with each notification.

@@ -22,9 +22,9 @@ pub(crate) struct Elicitations {
     ids: VecDeque<String>,
     count_limit: usize,
     bytes_limit: usize,
-    /// Whether the session began elsewhere and its ids are not known here.
+    /// True if the session began elsewhere and its ids are not known here.
     incomplete: bool,
-    /// Whether an id was added or removed since the ids were saved.
+    /// True if an id was added or removed since the ids were saved.
     changed: bool,
 }
 

@@ -1,4 +1,4 @@
-//! What goes wrong: errors that travel between the two sides, what a call to a machine refuses, and what a peer does wrong.
+//! Errors: those that travel between peers, those that calls of an endpoint return, and violations by the peer.
 //!
 //! Takes codes from JSON-RPC 2.0 (section 5.1) and from the specification; gives errors that name their remedy.
 
@@ -140,7 +140,7 @@ impl PeerError {
         }
     }
 
-    /// Whether it was made here: the answer of the other side could not be read.
+    /// Returns true if it was made here: the answer of the other side could not be read.
     pub fn is_local(&self) -> bool {
         self.local
     }
@@ -172,7 +172,7 @@ impl From<&MessageError> for PeerError {
     }
 }
 
-/// Why an endpoint does not take a frame.
+/// Reason why an endpoint does not take a frame.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReceiveError {
@@ -187,7 +187,7 @@ pub enum ReceiveError {
     UnknownStream,
 }
 
-/// Why an endpoint does not send something. Nothing has left.
+/// Reason why an endpoint does not send a message. Nothing has left.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SendError {
@@ -233,7 +233,7 @@ pub enum SendError {
     Result {
         /// The method of the request.
         method: String,
-        /// What does not conform.
+        /// Deviation from the schema.
         reason: String,
     },
     /// One of the peers has not declared what the message needs.
@@ -267,12 +267,12 @@ pub enum SendError {
     Params {
         /// The method.
         method: String,
-        /// What does not fit.
+        /// Deviation from the expected type.
         reason: String,
     },
 }
 
-/// Why a client leaves a tool out of its list: its header annotations break a rule.
+/// Reason why a client removes a tool from a list: its header annotations break a rule.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BadTool {
@@ -349,7 +349,7 @@ pub enum Violation {
     Tool {
         /// Its name.
         name: String,
-        /// Which rule it breaks.
+        /// Rule that the tool breaks.
         reason: BadTool,
     },
     /// A subscription's messages came in the wrong order, or for a subscription that is not there.
@@ -364,7 +364,7 @@ fn listed<T: ToString>(revisions: &[T]) -> String {
     }
 }
 
-/// Why a client and a server cannot talk to each other.
+/// Reason why a client and a server cannot negotiate a revision.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NegotiationError {
@@ -374,9 +374,9 @@ pub enum NegotiationError {
         listed(offered)
     )]
     Revision {
-        /// What the server has answered.
+        /// Version that the server has answered.
         answered: String,
-        /// What this client offers.
+        /// Revisions that this client offers.
         offered: Vec<Revision>,
     },
     /// The server says what it speaks, and nothing of it is offered here.
@@ -386,9 +386,9 @@ pub enum NegotiationError {
         listed(offered)
     )]
     NoCommonRevision {
-        /// What the server says.
+        /// Versions that the server supports.
         supported: Vec<String>,
-        /// What this client offers.
+        /// Revisions that this client offers.
         offered: Vec<Revision>,
     },
     /// The server knows nothing of requests that carry their revision, and this client offers no other revision.
@@ -397,9 +397,9 @@ pub enum NegotiationError {
         listed(offered)
     )]
     NoHandshake {
-        /// What the server has answered.
+        /// Version that the server has answered.
         answered: String,
-        /// What this client offers.
+        /// Revisions that this client offers.
         offered: Vec<Revision>,
     },
     /// The server refuses.

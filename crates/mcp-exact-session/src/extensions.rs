@@ -9,14 +9,14 @@ use crate::capabilities;
 use crate::error::{ConfigError, SendError};
 use crate::meta;
 
-/// What becomes of a method or a type of results that no revision and no extension of the configuration defines.
+/// Policy for methods and types of results that no revision and no extension of the configuration defines.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum ExtensionPolicy {
     /// It is refused, unless it is listed.
     #[default]
     Listed,
-    /// It passes to and from the program: for gateways, which know neither. What a revision defines for the other direction is
-    /// refused as ever.
+    /// It passes to and from the program: for gateways, which know neither. Methods that a revision defines for the other
+    /// direction are still refused.
     AllowAll,
 }
 
@@ -31,7 +31,7 @@ pub struct Extensions {
     pub result_types: Vec<String>,
     /// Extensions that are negotiated by name (from 2026-07-28 on: `basic/versioning`, "Extension Negotiation").
     pub negotiated: Vec<Extension>,
-    /// What becomes of everything else.
+    /// Policy for everything else.
     pub policy: ExtensionPolicy,
 }
 

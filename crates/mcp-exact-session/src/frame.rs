@@ -23,7 +23,7 @@ fn trim_return(line: &[u8]) -> &[u8] {
     line.strip_suffix(b"\r").unwrap_or(line)
 }
 
-/// What was kept of a message above the limit.
+/// Beginning and end of a message above the size limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Oversized<'a> {
     /// The first bytes, at most [`KEPT`].
@@ -32,12 +32,12 @@ pub struct Oversized<'a> {
     pub tail: &'a [u8],
 }
 
-/// What [`Lines::next_line`] gives.
+/// Result of [`Lines::next_line`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Line<'a> {
     /// A line that is not empty, without its end.
     Frame(&'a [u8]),
-    /// What was kept of a line above the limit: for `receive_oversized` of an endpoint.
+    /// Beginning and end of a line above the limit, for `receive_oversized` of an endpoint.
     Oversized(Oversized<'a>),
 }
 

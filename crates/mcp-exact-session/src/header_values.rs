@@ -1,7 +1,7 @@
 //! Header values (2026-07-28, `basic/transports/streamable-http`, "Value Encoding"): as they are where that is safe, in
 //! base64 between marks otherwise.
 //!
-//! Takes and gives text. What cannot be decoded is no text.
+//! Takes and gives text. A value that cannot be decoded is no text.
 
 use crate::http_request::HttpRequest;
 use crate::refusal::Refusal;
@@ -19,7 +19,7 @@ pub fn encode_value(text: &str) -> String {
     format!("{OPEN}{}{CLOSE}", base64(text.as_bytes()))
 }
 
-/// Whether a text consists of what header values may consist of.
+/// Returns true if a text consists of what header values may consist of.
 pub(crate) fn is_safe(text: &str) -> bool {
     text.bytes().all(|byte| matches!(byte, b'\t' | b' '..=b'~'))
 }

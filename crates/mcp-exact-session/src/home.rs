@@ -24,7 +24,7 @@ use crate::stream::RequestKey;
 use crate::typed::{ClientNotifications, ClientRequests, ReceivedCall, ServerNotifications, View};
 use crate::{CallOptions, Time};
 
-/// What becomes of a message that a conversion changes.
+/// Policy for messages that a conversion changes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum LossPolicy {
     /// It is refused if something is dropped, replaced or defaulted.
@@ -170,7 +170,8 @@ impl<C> IncomingRequest<C> {
         Some(result_between::<Q>(result, Role::Client, way, policy))
     }
 
-    /// What a request of 2026-07-28 states of its client, by its names there (`basic`, "Per-Request Protocol Fields").
+    /// Returns the members of `_meta` by which a request of 2026-07-28 states its client (`basic`, "Per-Request Protocol
+    /// Fields").
     fn client_meta(&self) -> JsonObject {
         let client = self.client();
         let mut known = JsonObject::new();

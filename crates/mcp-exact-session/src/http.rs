@@ -68,7 +68,7 @@ pub(crate) fn check_names(
     }
 }
 
-/// What `Mcp-Name` mirrors of a request; `None` for methods without it.
+/// Returns the value of the header `Mcp-Name` for a request; `None` for methods without it.
 pub(crate) fn name_of(
     method: &str,
     params: Option<&JsonObject>,

@@ -1,4 +1,4 @@
-//! What a transport knows of an HTTP request: its headers, and who was authenticated.
+//! Information of a transport about an HTTP request: its headers, and the authenticated principal.
 //!
 //! Plain data.
 
@@ -18,6 +18,6 @@ impl HttpRequest {
     }
 }
 
-/// Who was authenticated, as the program names it.
+/// Authenticated user or client, as the program names it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Principal(pub String);

@@ -40,7 +40,7 @@ impl InputRequest {
     }
 }
 
-/// How input requests ended, by their names.
+/// Outcomes of input requests, by their names.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct InputResponses(pub(crate) Vec<(String, Outcome)>);
 
@@ -65,7 +65,7 @@ impl InputResponses {
         self.0.iter().map(|(name, outcome)| (&**name, outcome))
     }
 
-    /// Returns true if there is none.
+    /// Returns true if there are none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

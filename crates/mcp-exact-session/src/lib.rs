@@ -63,9 +63,9 @@
 //! - **Negotiation.** They speak the handshake of 2024-11-05 to 2025-11-25, requests that state their revision from 2026-07-28 on, and
 //!   with peers that speak both: [`Offer`] lists revisions in the order of preference, [`CachedNegotiation`] saves a probe. On a server
 //!   each request has its own revision; one handler serves clients of all of them.
-//! - **Rules.** One table says who may send which method, in which direction and lifecycle, on which stream, with which capability.
-//!   What must not be sent is a [`SendError`] before anything leaves; what must not come is refused as the specification demands
-//!   ([`Refusal`]) and reported as a [`Violation`].
+//! - **Rules.** One table says who may send which method, in which direction and lifecycle, on which stream, with which
+//!   capability. A message that must not be sent is a [`SendError`] before anything leaves; a message that must not come is
+//!   refused as the specification demands ([`Refusal`]) and reported as a [`Violation`].
 //! - **Every request ends once**: a local one in one [`Outcome`]; one of the peer is answered at most once, and not at all after it was
 //!   cancelled.
 //! - **Input** in the middle of a request has one form, [`Reply::InputRequired`]. Towards 2026-07-28 it is a result of type

@@ -29,9 +29,9 @@ pub struct Limits {
     pub in_flight_bytes: usize,
     /// Requests of the local peer that have not ended.
     pub pending: usize,
-    /// How many of each kind are remembered, the latest ones: cancelled requests of the peer, whose late replies are
-    /// recognised; elicitations by URL, whose completion is delivered (2025-11-25); and, in a client, tasks, whose progress is
-    /// delivered (2025-11-25).
+    /// Number of remembered ids of each kind, the latest ones: cancelled requests of the peer, whose late replies are
+    /// recognised; elicitations by URL, whose completion is delivered (2025-11-25); and, in a client, tasks, whose progress
+    /// is delivered (2025-11-25).
     pub remembered_ids: usize,
     /// Streams that a client opens at a server and that are open, or have output that was not taken, at the same time.
     pub streams: usize,
@@ -160,12 +160,12 @@ impl fmt::Display for Limit {
     }
 }
 
-/// How long a request waits for its answer.
+/// Time for which a request waits for its answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RequestTimeout {
     /// Time without an answer and, with `reset_on_progress`, without progress.
     pub idle: Duration,
-    /// Whether a progress notification restarts `idle`.
+    /// True if a progress notification restarts `idle`.
     pub reset_on_progress: bool,
     /// Time in all, whatever progress there is.
     pub total: Duration,

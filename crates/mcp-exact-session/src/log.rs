@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 use mcp_exact_wire::Json;
 
-/// How grave a log message is, from the least to the most.
+/// Severity of a log message, from the least to the most.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Level {
     /// Details for debugging.

@@ -224,7 +224,7 @@ impl Validate for Body {
 /// A message, or the error that it deserves.
 pub(crate) type ParsedMessage = Result<Message<Raw>, MessageError>;
 
-/// What a frame holds.
+/// Content of a frame.
 #[derive(Debug)]
 pub(crate) enum ParsedFrame {
     One(ParsedMessage),
@@ -308,7 +308,7 @@ fn usual(frame: &[u8], limits: &Limits) -> Option<Message<Raw>> {
     })
 }
 
-/// What the framing would have kept of a frame.
+/// Returns the part of a frame that the framing would keep above the limit.
 fn ends(frame: &[u8]) -> Oversized<'_> {
     Oversized {
         head: &frame[..frame.len().min(frame::KEPT)],
@@ -316,8 +316,8 @@ fn ends(frame: &[u8]) -> Oversized<'_> {
     }
 }
 
-/// The items of a frame that is an array; nothing inside when there are too many. What is no array, or no JSON, is one
-/// message, good or bad.
+/// The items of a frame that is an array; nothing inside when there are too many. A text that is no array, or no JSON, is
+/// one message, valid or not.
 fn split(frame: &[u8], most: usize) -> Option<Option<Vec<&str>>> {
     if frame.trim_ascii_start().first() != Some(&b'[') {
         return None;

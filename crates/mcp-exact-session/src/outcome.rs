@@ -1,4 +1,4 @@
-//! How requests end: results as they stand in messages, errors, and the other ends.
+//! Ends of requests: results as they stand in messages, errors, and the other ends.
 //!
 //! Plain data; a result is decoded only when the program asks.
 
@@ -10,7 +10,7 @@ use crate::error::{PeerError, SendError};
 use crate::message::{Body, KindPlace};
 use crate::rules::results::RESULT_TYPE;
 
-/// What became of something that the program has sent.
+/// Result of sending a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Sent {
     /// It is queued.
@@ -21,7 +21,7 @@ pub enum Sent {
     Dropped,
 }
 
-/// How a request of the local peer ended. Each one ends exactly once.
+/// End of a request of the local peer. Each one ends exactly once.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
     /// With a result.

@@ -10,7 +10,7 @@ use mcp_exact_wire::{RequestId, from_slice};
 use crate::frame::Oversized;
 use crate::limits::Limits;
 
-/// What a message above the size limit is about.
+/// Head of a message above the size limit, read from its beginning and end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum OversizedHead {
     /// A request with this id.
@@ -150,7 +150,7 @@ fn read_tail<'a>(tail: &'a [u8], seen: &mut Seen<'a>) {
     }
 }
 
-/// What precedes the scalar at the end, and the scalar.
+/// Returns the text before the scalar at the end, and the scalar.
 fn scalar_before(text: &[u8]) -> Option<(&[u8], &[u8])> {
     if text.last() == Some(&b'"') {
         return string_before(text);
@@ -159,7 +159,7 @@ fn scalar_before(text: &[u8]) -> Option<(&[u8], &[u8])> {
     (start < text.len()).then(|| text.split_at(start))
 }
 
-/// What precedes the string at the end, and the string. Its first quote is the last one that is not escaped.
+/// Returns the text before the string at the end, and the string. Its first quote is the last one that is not escaped.
 fn string_before(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let body = text.strip_suffix(b"\"")?;
     let is_quote = |at: &usize| {

@@ -1,5 +1,5 @@
-//! Why a message is refused: one variant a cause, with the error that answers it, the HTTP status, and the violation that the
-//! local program is told of.
+//! Reasons for refusing a message: one variant a cause, with the error that answers it, the HTTP status, and the violation
+//! that the local program is told of.
 //!
 //! This file answers the question "why was this message refused". Texts here are what the peer reads: they say what it can do
 //! and nothing about the inside of the program.
@@ -221,8 +221,9 @@ impl Refusal {
         }
     }
 
-    /// Returns the HTTP status of the answer to a notification. What a receiver does not understand it accepts and ignores; what
-    /// it cannot take now gets an error ("If the server cannot accept the input, it MUST return an HTTP error status code").
+    /// Returns the HTTP status of the answer to a notification. A receiver accepts and ignores notifications that it does
+    /// not understand; a notification that it cannot take now gets an error ("If the server cannot accept the input, it MUST
+    /// return an HTTP error status code").
     pub(crate) fn notification_status(&self) -> u16 {
         match self {
             Self::Limit(_) | Self::NotInitialized(_) | Self::UnknownBeforeInitialize(_) => {

@@ -26,8 +26,8 @@ pub trait CheckResult: fmt::Debug + Send + Sync {
     /// Checks the result of a request.
     ///
     /// # Errors
-    /// What is wrong with it. `reply` gives it to the program as [`SendError::Result`](crate::SendError::Result), and nothing
-    /// leaves.
+    /// The defect of the sealed text. `reply` gives it to the program as [`SendError::Result`](crate::SendError::Result),
+    /// and nothing leaves.
     fn check(
         &self,
         method: &str,
@@ -36,7 +36,7 @@ pub trait CheckResult: fmt::Debug + Send + Sync {
     ) -> Result<(), String>;
 }
 
-/// What is sealed: the number of the retry that brings it, its expiry, and the state of the program.
+/// Content of a sealed text: the number of the retry that brings it, its expiry, and the state of the program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Payload {
     pub(crate) retry: u32,

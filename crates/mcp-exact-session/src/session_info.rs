@@ -1,4 +1,4 @@
-//! What two peers have negotiated, and its text form.
+//! Negotiated session of two peers, and its text form.
 //!
 //! Plain data.
 
@@ -8,7 +8,7 @@ use mcp_exact_wire::{Json, JsonObject, Revision, from_str};
 
 use crate::error::ConfigError;
 
-/// What two peers have negotiated, from the view of one of them.
+/// Negotiated session of two peers, from the view of one of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionInfo {
     /// The negotiated revision.

@@ -22,11 +22,11 @@ use crate::session_info::SessionInfo;
 pub struct Snapshot {
     /// Version, which increases with each snapshot of a session.
     pub version: u64,
-    /// What was negotiated.
+    /// Negotiated session.
     pub info: SessionInfo,
     /// Principal to whom the session belongs.
     pub principal: Option<Principal>,
-    /// Whether `notifications/initialized` has come.
+    /// True if `notifications/initialized` has come.
     pub ready: bool,
     /// Level that the client has chosen.
     pub log_level: Option<Level>,

@@ -50,7 +50,7 @@ pub enum StreamKind {
     Standalone,
 }
 
-/// How a stream ended.
+/// End of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Closed {
     /// The peer ended it.
@@ -61,7 +61,7 @@ pub enum Closed {
     SessionEnded,
 }
 
-/// What became of a stream whose connection was lost.
+/// State of a stream whose connection was lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Detached {
     /// Its request and its output wait for `attached`; `poll_transmit_on` still gives the output, for an event log.
@@ -70,7 +70,7 @@ pub enum Detached {
     Closed,
 }
 
-/// What leaves.
+/// Output of an endpoint.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Transmit {
@@ -83,9 +83,9 @@ pub enum Transmit {
         sequence: u64,
         /// The incoming request that it belongs to.
         about: Option<RequestKey>,
-        /// Whether nothing follows on this stream.
+        /// True if nothing follows on this stream.
         last: bool,
-        /// What an HTTP transport adds.
+        /// Headers and hints for an HTTP transport.
         http: HttpHints,
     },
     /// An answer without a message: over HTTP, this status and no body.
@@ -105,7 +105,8 @@ pub enum Transmit {
     EndSession,
 }
 
-/// What an HTTP transport adds to a message. On [`Binding::Duplex`], which has no headers, only the revision is set.
+/// Headers and hints for an HTTP transport beside a message. On [`Binding::Duplex`], which has no headers, only the revision
+/// is set.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HttpHints {
@@ -119,7 +120,7 @@ pub struct HttpHints {
     pub name: Option<String>,
     /// Headers of mirrored tool parameters, `Mcp-Param-*`, with encoded values.
     pub params: Vec<(String, String)>,
-    /// Whether the transport waits for the status of this POST before it sends the next one: real servers refuse requests
+    /// True if the transport waits for the status of this POST before it sends the next one: real servers refuse requests
     /// that overtake `notifications/initialized`.
     pub barrier: bool,
 }

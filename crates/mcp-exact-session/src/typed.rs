@@ -18,7 +18,7 @@ mod sealed {
     pub trait Sealed {}
 }
 
-/// What a [`Negotiated`] is a value of.
+/// View of a revision that a [`Negotiated`] holds a value of.
 pub trait View: sealed::Sealed + Debug + Clone + PartialEq {
     /// The type in one revision.
     type Of<R: RevisionTypes>: Debug + Clone + PartialEq;

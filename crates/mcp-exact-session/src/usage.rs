@@ -1,9 +1,9 @@
-//! What an endpoint holds, in numbers.
+//! Resource usage of an endpoint.
 //!
 //! Plain data, for metrics and for tests of the limits: [`Limits`](crate::Limits) limits each number.
 
-/// What an endpoint holds at a moment. Every number is zero once a session has ended and its output and events were taken, but
-/// for `remembered_ids` and `tools`.
+/// Resource usage of an endpoint at one moment. Every number is zero once a session has ended and its output and events were
+/// taken, but for `remembered_ids` and `tools`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Usage {

@@ -1,5 +1,5 @@
-//! A server as a child process, and the machine that talks to it: writes what leaves, waits for what comes, until a
-//! request has ended. What is asked meanwhile is answered by the program.
+//! A server as a child process, and the machine that talks to it: writes what leaves, waits for what comes, until a request
+//! has ended. The program answers the requests of the server that arrive meanwhile.
 
 use std::io::Write;
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -33,7 +33,7 @@ pub struct Peer {
 pub struct Ended {
     pub outcome: Outcome,
     pub progress: Vec<f64>,
-    /// What the server has asked meanwhile, by method.
+    /// Methods of the requests that the server has sent meanwhile.
     pub asked: Vec<String>,
 }
 
@@ -53,7 +53,7 @@ impl Peer {
         })
     }
 
-    /// What both sides have agreed on.
+    /// Negotiates, and returns the result.
     pub fn session_info(&mut self) -> Result<SessionInfo, Failed> {
         loop {
             match self.event()? {

@@ -7,7 +7,7 @@ use std::thread;
 use mcp_exact_session::Transmit;
 use mcp_exact_session::frame::end_line;
 
-/// What arrives, piece by piece; the channel ends with the pipe.
+/// Returns a channel of the pieces that are read; it closes at the end of the pipe.
 pub fn read(mut from: impl Read + Send + 'static) -> mpsc::Receiver<Vec<u8>> {
     let (to, bytes) = mpsc::sync_channel(16);
     thread::spawn(move || {

@@ -1,4 +1,4 @@
-//! What the example server can do: an echo, something slow, something that requests the client, a resource and a prompt.
+//! Features of the example server: an echo, a slow tool, a tool that sends requests to the client, a resource and a prompt.
 //!
 //! Takes requests; gives replies by the names of the specification, which are the same in every revision where it matters.
 
@@ -126,14 +126,14 @@ fn ask(request: &IncomingRequest<()>) -> Reply {
     }
 }
 
-/// Whether the client has declared that it can be asked this. One that elicits by URL may not have forms.
+/// Returns true if the client has declared that it can be asked this. One that elicits by URL may not have forms.
 fn can(request: &IncomingRequest<()>, capability: &str) -> bool {
     let declared = request.client().capabilities.get(capability);
     let modes: Option<Value> = declared.and_then(|declared| declared.text().parse().ok());
     modes.is_some_and(|modes| modes["url"].is_null() || !modes["form"].is_null())
 }
 
-/// What the client has answered to a question: the URI of its first root, what was sampled, what somebody has entered.
+/// Describes the answer of the client to a request: the URI of its first root, the sampled text, or the entered value.
 fn told((question, answer): (&str, &Outcome)) -> String {
     let Outcome::Result(result) = answer else {
         return format!("{question}: {answer:?}");

@@ -1,4 +1,4 @@
-//! How the example client uses what a server offers, and what it answers when it is asked.
+//! Calls that the example client makes, and its answers to requests of the server.
 //!
 //! Takes what the server lists; fails where an answer does not show that the step has worked.
 
@@ -95,7 +95,7 @@ fn sample(schema: &Value) -> Value {
         .into()
 }
 
-/// What this client answers when it is asked.
+/// Returns the answer of this client to a request of the server.
 pub fn answer(ask: &ServerRequest) -> Result<RawResult, PeerError> {
     let answer = match ask.method() {
         "roots/list" => json!({ "roots": [{ "uri": ROOT, "name": "example" }] }),

@@ -1,6 +1,6 @@
-//! What a client's program sends: requests, cancellations, answers to requests of the server, notifications.
+//! Messages that a client's program sends: requests, cancellations, answers to requests of the server, notifications.
 //!
-//! Whether a message may be sent is asked of `rules` before anything leaves.
+//! The module `rules` checks each message before it is queued.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -272,7 +272,7 @@ impl ClientEndpoint {
         self.core.push(frame)
     }
 
-    /// What an HTTP transport adds to a request.
+    /// Returns the headers and hints that an HTTP transport adds to a request.
     pub(super) fn request_hints(
         &self,
         spec: &RevisionSpec,

@@ -1,4 +1,4 @@
-//! What a client's program is given: events, requests and notifications of the server.
+//! Values that a client's program receives: events, requests and notifications of the server.
 //!
 //! Plain data. Never changes the endpoint.
 
@@ -26,7 +26,7 @@ pub struct ServerRequestKey {
     pub(super) of: Option<RequestKey>,
 }
 
-/// What was found out about a server, for the next connection to it (2026-07-28, `basic/versioning`).
+/// Result of a negotiation with a server, for the next connection to it (2026-07-28, `basic/versioning`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CachedNegotiation {
     /// Lifecycle that client and server share.
@@ -60,7 +60,7 @@ impl FromStr for CachedNegotiation {
     }
 }
 
-/// Why a message did not reach the server, or its answer did not reach the client.
+/// Reason why a message did not reach the server, or its answer did not reach the client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TransportFailure {
     /// The HTTP response has an error status.
@@ -124,7 +124,7 @@ impl ServerNotification {
     }
 }
 
-/// What has happened to a client.
+/// Event of a client.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum ClientEvent {
@@ -146,7 +146,7 @@ pub enum ClientEvent {
     Progress {
         /// The request.
         key: RequestKey,
-        /// How far it has come.
+        /// Progress of the request.
         progress: Progress,
         /// Parameters of the notification as they came.
         params: JsonObject,

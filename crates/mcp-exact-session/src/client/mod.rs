@@ -40,7 +40,7 @@ use session::{NegotiatedSession, State};
 use tasks::Tasks;
 use tools::Tools;
 
-/// What a request of the client is for.
+/// Purpose of a request of the client.
 #[derive(Debug)]
 pub(crate) enum Purpose {
     /// `server/discover`, to learn the lifecycle of the server.
@@ -72,9 +72,9 @@ pub struct ClientEndpoint {
     previous: Option<Arc<NegotiatedSession>>,
     tasks: Tasks,
     tools: Tools,
-    /// Whether the URI of POSTs is known: with [`Binding::HttpSse`], nothing is sent before the event `endpoint`.
+    /// True if the URI of POSTs is known: with [`Binding::HttpSse`], nothing is sent before the event `endpoint`.
     endpoint_known: bool,
-    /// Whether the session's end is still to be told to the transport.
+    /// True if the session's end is still to be told to the transport.
     ends_session: bool,
 }
 

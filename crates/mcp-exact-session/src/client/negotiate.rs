@@ -1,5 +1,6 @@
-//! How a client comes to a revision: a probe if it speaks both lifecycles, `initialize` otherwise, and what follows from each
-//! answer (`basic/lifecycle`; 2026-07-28: `basic/versioning`, `basic/transports/stdio`, "Backward Compatibility").
+//! Negotiation of the revision: a probe if the client speaks both lifecycles, `initialize` otherwise, and the next step
+//! after each answer (`basic/lifecycle`; 2026-07-28: `basic/versioning`, `basic/transports/stdio`, "Backward
+//! Compatibility").
 //!
 //! Takes the ends of the endpoint's own requests; ends in `Operating` or in an error that says what to do. The fallback never
 //! depends on one error code.

@@ -18,24 +18,24 @@ pub(crate) struct OutboundRequest {
     pub(super) spec: &'static RevisionSpec,
     /// Parameters as the program has given them, for another try.
     pub(super) params: Option<JsonObject>,
-    /// Whether the parameters hold none of the members that the endpoint adds.
+    /// True if the parameters hold none of the members that the endpoint adds.
     pub(super) plain: bool,
     pub(super) options: CallOptions,
     pub(super) retries: u32,
-    /// What a retry adds to the parameters: `inputResponses` and `requestState`.
+    /// Parameters that a retry adds: `inputResponses` and `requestState`.
     pub(super) input: Option<JsonObject>,
-    /// Whether a subscription was acknowledged.
+    /// True if a subscription was acknowledged.
     pub(super) subscribed: bool,
-    /// Whether the server was asked to make a task of it (2025-11-25).
+    /// True if the server was asked to make a task of it (2025-11-25).
     pub(super) task: bool,
-    /// Whether the tools were listed again because its headers were refused.
+    /// True if the tools were listed again because its headers were refused.
     pub(super) relisted: bool,
-    /// Whether it was sent again because the server changed its revision.
+    /// True if it was sent again because the server changed its revision.
     pub(super) renegotiated: bool,
     pub(super) phase: Phase,
 }
 
-/// What a request of the program waits for.
+/// Phase of a request of the program.
 #[derive(Debug)]
 pub(super) enum Phase {
     /// For its answer.

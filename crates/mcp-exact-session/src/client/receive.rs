@@ -1,7 +1,7 @@
-//! What a client does with each message of its server.
+//! Handling of each message of the server.
 //!
-//! Takes dispatched messages; ends requests, delivers requests and notifications of the server, answers what the endpoint answers
-//! itself. Whether a message may come is asked of `rules`.
+//! Takes dispatched messages; ends requests, delivers requests and notifications of the server, answers what the endpoint
+//! answers itself. The module `rules` decides whether a message is allowed.
 
 use std::sync::Arc;
 

@@ -27,25 +27,25 @@ pub(super) enum State {
     Ended,
 }
 
-/// What was negotiated.
+/// Negotiated revision, capabilities and identities of a session.
 #[derive(Debug)]
 pub(super) struct NegotiatedSession {
     pub(super) spec: &'static RevisionSpec,
     pub(super) info: SessionInfo,
     /// Capabilities of the server.
     declared: DeclaredNames,
-    /// What requests carry in a revision where each one states its sender.
+    /// Sender that requests carry in revisions where each request states it.
     pub(super) sender: Option<Sender>,
 }
 
-/// What a client has found out while it negotiates.
+/// State of a negotiation.
 #[derive(Debug, Default)]
 pub(super) struct NegotiationProgress {
     /// Revisions that were offered already.
     pub(super) offered: BTreeSet<&'static str>,
-    /// How often the server was probed: twice at most.
+    /// Number of probes that were sent: at most two.
     pub(super) probes: u8,
-    /// Whether the probe was met with silence: the server may be slow rather than old.
+    /// True if the probe was met with silence: the server may be slow rather than old.
     pub(super) silent: bool,
 }
 
@@ -104,7 +104,7 @@ impl NegotiatedSession {
     }
 }
 
-/// What every request says of its sender (2026-07-28: `basic`, "_meta").
+/// Members of `_meta` by which every request states its sender (2026-07-28: `basic`, "_meta").
 #[derive(Debug)]
 pub(super) struct Sender {
     version: Json,

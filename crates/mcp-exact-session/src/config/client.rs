@@ -19,21 +19,21 @@ use crate::rules::capability;
 pub struct ClientConfig {
     /// Revisions that it speaks.
     pub offer: Offer,
-    /// Who it is.
+    /// Identity of the client.
     pub identity: Identity,
     /// Its capabilities, as the newest revision spells them. Towards each revision only what that one defines is declared.
     pub capabilities: JsonObject,
     /// Methods beyond those of the revisions.
     pub extensions: Extensions,
-    /// Whether results of type `input_required` end their request, and the program repeats it by
+    /// True if results of type `input_required` end their request, and the program repeats it by
     /// [`CallOptions::input`](crate::CallOptions::input): for gateways that hand them through (from 2026-07-28 on).
     pub pass_input_required: bool,
-    /// How long the first answer of a server may take.
+    /// Timeout of the first answer of a server.
     pub handshake_timeout: Duration,
-    /// How long a probe waits: old servers stay silent (`basic/transports/stdio`, "Backward Compatibility"). Without a
+    /// Timeout of a probe: old servers do not answer it (`basic/transports/stdio`, "Backward Compatibility"). Without a
     /// revision of the lifecycle `Initialize` there is nothing to fall back to, and `handshake_timeout` counts.
     pub probe_timeout: Duration,
-    /// How long requests wait that do not say so themselves.
+    /// Timeout of requests whose options name none.
     pub request_timeout: RequestTimeout,
     /// Its limits.
     pub limits: Limits,

@@ -1,4 +1,4 @@
-//! What a program says of itself: `Implementation` in the specification.
+//! Name, version and description of a program: `Implementation` in the specification.
 
 use mcp_exact_revisions::RevisionSpec;
 use mcp_exact_wire::{Json, JsonObject};

@@ -1,4 +1,4 @@
-//! What a program configures: revisions in the order of preference, identity, capabilities, extensions, limits.
+//! Configuration of a program: revisions in the order of preference, identity, capabilities, extensions, limits.
 //!
 //! [`ServerConfig`] and [`ClientConfig`] are plain data. `build` checks one and gives settings, which any number of endpoints
 //! share.

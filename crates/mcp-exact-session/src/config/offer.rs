@@ -41,7 +41,7 @@ impl Offer {
         })
     }
 
-    /// What is offered, in order.
+    /// Returns the revisions that are offered, in order.
     pub(crate) fn specs(&self) -> impl Iterator<Item = &'static RevisionSpec> {
         let known = |id: &Revision| mcp_exact_revisions::find(id.as_str());
         // Above a floor that is not known there is nothing.

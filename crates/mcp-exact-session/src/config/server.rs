@@ -21,17 +21,18 @@ use crate::rules::results::{COMPLETE, RESULT_TYPE};
 use crate::rules::{Cached, Rule, capability};
 use crate::seal::{CheckResult, Seal};
 
-/// How long results may be kept (from 2026-07-28 on: `server/utilities/caching`).
+/// Time for which results may be cached, and by whom (from 2026-07-28 on: `server/utilities/caching`).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CacheHint {
     /// Time in milliseconds; 0 by default.
     pub ttl_ms: u64,
-    /// Whether others may be given the same result; false by default. Every list result carries this scope: all pages of a list
-    /// must agree ("Interaction with Pagination").
+    /// True if others may be given the same result; false by default. Every list result carries this scope: all pages of a
+    /// list must agree ("Interaction with Pagination").
     pub public: bool,
 }
 
-/// Who deals with input requests and request states (from 2026-07-28 on: `basic/patterns/mrtr`).
+/// Handling of input requests and request states: by the endpoint or by the program (from 2026-07-28 on:
+/// `basic/patterns/mrtr`).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum InputMode {
     /// The endpoint seals states, counts retries, and delivers the input responses with the state.
@@ -47,7 +48,7 @@ pub enum InputMode {
 pub struct ServerConfig {
     /// Revisions that it speaks.
     pub offer: Offer,
-    /// Who it is.
+    /// Identity of the server.
     pub identity: Identity,
     /// Its capabilities, as the newest revision spells them. Towards each revision only what that one defines is declared.
     pub capabilities: JsonObject,
@@ -57,27 +58,27 @@ pub struct ServerConfig {
     pub extensions: Extensions,
     /// Lowest level that is sent while the client has not chosen one (up to 2025-11-25).
     pub log_level: Level,
-    /// How long results may be kept that do not say so themselves (from 2026-07-28 on).
+    /// Cache hint of results that state none (from 2026-07-28 on).
     pub cache: CacheHint,
     /// Checks results before they leave, such as against the output schema of the tool.
     pub results: Option<Arc<dyn CheckResult>>,
     /// Protects states that travel through the client (from 2026-07-28 on); without it there are none.
     pub seal: Option<Arc<dyn Seal>>,
-    /// Who deals with input requests (from 2026-07-28 on).
+    /// Handling of input requests (from 2026-07-28 on).
     pub input: InputMode,
     /// Gives the header-mirrored parameters of a tool, so that the endpoint compares headers and arguments itself (from
     /// 2026-07-28 on, over HTTP); without it the program calls [`check_params`](crate::http::check_params).
     pub tool_headers: Option<Arc<dyn ToolHeaders>>,
-    /// Whether the program acknowledges subscriptions, by [`ServerEndpoint::acknowledge`](crate::ServerEndpoint::acknowledge): for
-    /// gateways, which have to subscribe themselves first. By default the endpoint does so at once (from 2026-07-28 on:
-    /// `basic/patterns/subscriptions`).
+    /// True if the program acknowledges subscriptions, by
+    /// [`ServerEndpoint::acknowledge`](crate::ServerEndpoint::acknowledge): for gateways, which have to subscribe themselves
+    /// first. By default the endpoint does so at once (from 2026-07-28 on: `basic/patterns/subscriptions`).
     pub program_acknowledges: bool,
-    /// Whether error codes that 2026-07-28 reserves or forbids pass unchanged. By default -32002 becomes -32602 and undefined
-    /// codes from -32020 to -32099 become -32603.
+    /// True if error codes that 2026-07-28 reserves or forbids pass unchanged. By default -32002 becomes -32602 and
+    /// undefined codes from -32020 to -32099 become -32603.
     pub keep_error_codes: bool,
-    /// How long a sealed state can be used.
+    /// Time for which a sealed state can be used.
     pub state_lifetime: Duration,
-    /// How long its own requests wait.
+    /// Timeout of the server's own requests.
     pub request_timeout: RequestTimeout,
     /// Its limits.
     pub limits: Limits,
@@ -153,14 +154,14 @@ impl ServerSettings {
         declared
     }
 
-    /// What results carry by default towards a revision of the lifecycle `Discover`.
+    /// Returns the members that results carry by default in a revision of the lifecycle `Discover`.
     pub(crate) fn result_defaults(&self, spec: &RevisionSpec) -> Option<&ResultDefaults> {
         let mut all = self.results.iter();
         all.find(|defaults| defaults.spec == spec)
     }
 }
 
-/// What every result carries from 2026-07-28 on, where the program does not set it.
+/// Members that every result carries from 2026-07-28 on, unless the program sets them.
 #[derive(Debug)]
 pub(crate) struct ResultDefaults {
     spec: &'static RevisionSpec,

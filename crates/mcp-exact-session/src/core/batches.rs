@@ -18,10 +18,10 @@ struct Batch {
     stream: StreamId,
     /// Requests that are not answered.
     open: usize,
-    /// Whether all of its messages were dispatched.
+    /// True if all of its messages were dispatched.
     dispatched: bool,
     answers: Vec<Vec<u8>>,
-    /// Whether every answer so far was made by the endpoint.
+    /// True if every answer so far was made by the endpoint.
     reserved: bool,
     /// HTTP status if no message of the batch is answered.
     status: u16,
@@ -33,7 +33,7 @@ pub(crate) struct FinishedBatch {
     pub(crate) stream: StreamId,
     /// The array of the answers; `None` if there are none.
     pub(crate) bytes: Option<Vec<u8>>,
-    /// Whether every answer was made by the endpoint.
+    /// True if every answer was made by the endpoint.
     pub(crate) reserved: bool,
     /// HTTP status if there are no answers.
     pub(crate) status: u16,

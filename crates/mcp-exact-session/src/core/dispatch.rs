@@ -20,7 +20,7 @@ use crate::oversized::OversizedHead;
 use crate::refusal::Refusal;
 use crate::stream::{Binding, RequestKey, StreamId};
 
-/// Where a message came in.
+/// Stream, position and framing with which a message arrived.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Arrival {
     pub(crate) stream: StreamId,
@@ -39,7 +39,7 @@ impl Arrival {
 /// An endpoint of either role.
 pub(crate) trait Endpoint: Sized {
     type Role: Role;
-    /// What the transport knows of a frame.
+    /// Information of the transport about a frame.
     type Context;
 
     fn core(&mut self) -> &mut Core<Self::Role>;
@@ -63,7 +63,7 @@ pub(crate) trait Endpoint: Sized {
     /// Deals with a notification.
     ///
     /// # Errors
-    /// Why it is dropped.
+    /// The reason for which the notification is dropped.
     fn dispatch_notification(
         &mut self,
         at: Arrival,

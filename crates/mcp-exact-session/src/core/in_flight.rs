@@ -53,7 +53,7 @@ pub(crate) struct InFlightRequest<T> {
     pub(crate) token: Option<Json>,
     /// Value of the last progress notification that the endpoint sent for the request; each one must be larger.
     pub(crate) progress: Option<f64>,
-    /// What the role keeps of it.
+    /// State that the role keeps for the request.
     pub(crate) role: T,
 }
 

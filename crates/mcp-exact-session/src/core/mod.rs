@@ -31,15 +31,15 @@ use crate::outcome::Sent;
 use crate::stream::{Binding, RequestKey, StreamId, Transmit};
 use crate::usage::Usage;
 
-/// What a role adds to the core.
+/// Behaviour that a role (client or server) adds to the core.
 pub(crate) trait Role: fmt::Debug {
-    /// Whether POSTs come from the peer. A client's POSTs are its own: their statuses are the server's to give.
+    /// True if POSTs come from the peer. A client's POSTs are its own: their statuses are the server's to give.
     const ANSWERS_POSTS: bool;
-    /// What the local program is told.
+    /// Events for the local program.
     type Event: HeapSize + From<Violation> + fmt::Debug;
-    /// What a request of the local peer is for.
+    /// Purposes of requests of the local peer.
     type Purpose: fmt::Debug;
-    /// What the role keeps of a request of the peer.
+    /// State that the role keeps for a request of the peer.
     type Incoming: fmt::Debug;
 }
 
@@ -58,7 +58,7 @@ pub(crate) struct Core<R: Role> {
     pub(crate) elicitations: Elicitations,
     requests: Rate,
     notifications: Rate,
-    /// Whether even the reserve for refusals is used up: the peer does not read.
+    /// True if even the reserve for refusals is used up: the peer does not read.
     exhausted: bool,
 }
 
@@ -132,7 +132,7 @@ impl<R: Role> Core<R> {
         }
     }
 
-    /// Why a frame on this stream cannot be taken now.
+    /// The reason for which a frame on this stream cannot be taken now.
     pub(crate) fn check_input(&self, stream: StreamId) -> Result<(), ReceiveError> {
         if !self.streams.is_open(stream) {
             return Err(ReceiveError::UnknownStream);

@@ -14,7 +14,7 @@ pub(crate) struct PendingRequest<P> {
     pub(crate) key: RequestKey,
     /// Stream on which the answer is awaited.
     pub(crate) stream: StreamId,
-    /// What the role keeps of it.
+    /// Purpose of the request, as the role keeps it.
     pub(crate) purpose: P,
     timeout: RequestTimeout,
     /// Id under which an answer is awaited.

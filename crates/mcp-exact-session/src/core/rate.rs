@@ -14,7 +14,7 @@ pub(crate) struct Rate {
     reported: bool,
 }
 
-/// What becomes of a message.
+/// Decision of the rate limit about a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RateDecision {
     Take,

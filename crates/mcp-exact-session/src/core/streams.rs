@@ -18,10 +18,10 @@ pub(crate) struct Frame {
     pub(crate) about: Option<RequestKey>,
     /// Request of the local peer that the frame carries.
     pub(crate) carries: Option<RequestKey>,
-    /// Whether nothing follows on this stream.
+    /// True if nothing follows on this stream.
     pub(crate) last: bool,
     pub(crate) http: HttpHints,
-    /// Whether the frame was made by the endpoint, such as a refusal: it may use the reserve.
+    /// True if the frame was made by the endpoint, such as a refusal: it may use the reserve.
     pub(crate) reserved: bool,
 }
 
@@ -59,7 +59,7 @@ impl Frame {
     }
 }
 
-/// What waits on a stream.
+/// Queued output of a stream.
 #[derive(Debug)]
 enum Output {
     Frame(Frame),
@@ -70,11 +70,11 @@ enum Output {
 #[derive(Debug)]
 struct Stream {
     kind: StreamKind,
-    /// Whether the connection is lost: the stream may be resumed on another one.
+    /// True if the connection is lost: the stream may be resumed on another one.
     detached: bool,
-    /// Whether nothing more is queued; what is queued is still written.
+    /// True if nothing more is queued; what is queued is still written.
     finished: bool,
-    /// Whether it carries a request that belongs to no session.
+    /// True if it carries a request that belongs to no session.
     stateless: bool,
     /// Output with its place in the order of all streams.
     queue: VecDeque<(u64, Output)>,
@@ -83,7 +83,7 @@ struct Stream {
     sequence: u64,
 }
 
-/// Why a frame was not queued.
+/// Reason why a frame was not queued.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NotQueued {
     /// The stream is not open.

@@ -1,4 +1,5 @@
-//! Which web pages may use a server (`basic/transports`, "Security Warning": DNS rebinding).
+//! Check of the `Origin` header: the web pages that may use a server (`basic/transports`, "Security Warning": DNS
+//! rebinding).
 //!
 //! Takes the `Origin` header and the allowed origins; decides before anything else of a request is read.
 

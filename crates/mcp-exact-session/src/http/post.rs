@@ -1,5 +1,5 @@
-//! Which endpoint an HTTP request belongs to: a request without a session, the start of a session, a message of a session, or none
-//! (`basic/transports` of 2025-03-26 to 2026-07-28).
+//! Assignment of HTTP requests to endpoints: a request without a session, the start of a session, a message of a session, or
+//! none of them (`basic/transports` of 2025-03-26 to 2026-07-28).
 //!
 //! Takes headers and a body. Reads the body once and types nothing.
 
@@ -15,7 +15,7 @@ use crate::meta;
 use crate::refusal::Refusal;
 use crate::rules;
 
-/// Where an HTTP request belongs.
+/// Endpoint that an HTTP request belongs to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Posted {
     /// To an endpoint of its own: it states its revision, or its header says that it should.
@@ -93,7 +93,7 @@ impl<'a> PostBody<'a> {
     }
 }
 
-/// What of a message decides where it belongs.
+/// Members of a message that decide which endpoint it belongs to.
 struct Head {
     /// Its `_meta` names a revision.
     names_revision: bool,
@@ -157,7 +157,7 @@ impl ReceiveError {
     }
 }
 
-/// Which session a request belongs to, by its headers.
+/// Returns the session that a request belongs to, by its headers.
 fn in_session(http: &HttpRequest, offer: &Offer) -> Posted {
     // "If the server receives a request with an invalid or unsupported MCP-Protocol-Version, it MUST respond with 400."
     if version(http).is_some_and(|id| offer.find(id).is_none()) {

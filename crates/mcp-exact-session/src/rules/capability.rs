@@ -58,7 +58,7 @@ impl Missing {
     }
 }
 
-/// What is missing at a path.
+/// Returns the capability that is missing at a path.
 pub(crate) fn missing_path(path: &[&str], declared: Declared<'_>) -> Option<Missing> {
     (!declared.has(path)).then(|| missing_at(path))
 }
@@ -69,7 +69,7 @@ pub(crate) fn missing_at(path: &[&str]) -> Missing {
 }
 
 impl Need {
-    /// What is missing among the declared capabilities.
+    /// Returns the part of the needed capabilities that is not declared.
     pub(crate) fn missing(
         self,
         params: Option<&JsonObject>,

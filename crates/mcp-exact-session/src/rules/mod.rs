@@ -1,4 +1,4 @@
-//! What may be sent and received: the one place that compares methods and revisions.
+//! Rules of sending and receiving: the one place that compares methods and revisions.
 //!
 //! Every way into and out of an endpoint asks [`Rules`], typed or raw: received requests and notifications, requests,
 //! notifications, replies and input requests of the program. [`rule`] defines a row, [`table`] holds the rows, [`index`] finds them, [`capability`] the needs of parameters,
@@ -81,7 +81,7 @@ pub(crate) fn is_listen(method: &str, spec: &RevisionSpec) -> bool {
     client_request(method, spec).is_some_and(|rule| rule.handler == Handler::Listen)
 }
 
-/// Where a notification of a server is to go.
+/// Target of a notification of a server.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Target<'a> {
     /// To the client as such.
@@ -95,7 +95,7 @@ pub(crate) enum Target<'a> {
 pub(crate) struct SentMembers<'a> {
     meta: Option<JsonRef<'a>>,
     pub(crate) task: Option<JsonRef<'a>>,
-    /// Whether none of [`PARAMS`] is there.
+    /// True if none of [`PARAMS`] is there.
     pub(crate) is_plain: bool,
 }
 
@@ -173,7 +173,7 @@ impl<'a> Rules<'a> {
     /// Returns who handles a notification of the peer.
     ///
     /// # Errors
-    /// Why it is dropped.
+    /// The reason for which the notification is dropped.
     pub(crate) fn received_notification(&self, method: &str) -> Result<Handler, Refusal> {
         let Some(rule) = find(Kind::Notification, self.remote(), method, self.spec) else {
             let vendor = self.is_vendor(&self.extensions.notifications, method);
@@ -198,7 +198,7 @@ impl<'a> Rules<'a> {
     /// Checks a request of the local program, its parameters included.
     ///
     /// # Errors
-    /// Why it cannot be sent.
+    /// The reason for which the request cannot be sent.
     pub(crate) fn sending_request(
         &self,
         method: &str,
@@ -211,7 +211,7 @@ impl<'a> Rules<'a> {
     /// The same with members of the parameters that were looked for before.
     ///
     /// # Errors
-    /// Why it cannot be sent.
+    /// The reason for which the request cannot be sent.
     pub(crate) fn sending_request_with(
         &self,
         method: &str,
@@ -257,7 +257,7 @@ impl<'a> Rules<'a> {
     /// the typed function.
     ///
     /// # Errors
-    /// Why it cannot be sent.
+    /// The reason for which the notification cannot be sent.
     pub(crate) fn sending_notification(
         &self,
         method: &str,
@@ -300,7 +300,7 @@ impl<'a> Rules<'a> {
     /// Checks a request that the local server makes in the middle of a request of the client.
     ///
     /// # Errors
-    /// Why it cannot be sent.
+    /// The reason for which the input request cannot be sent.
     pub(crate) fn sending_input_request(
         &self,
         method: &str,
@@ -328,7 +328,7 @@ impl<'a> Rules<'a> {
     /// Checks a request inside of a result that the local client has received.
     ///
     /// # Errors
-    /// Why the result cannot be used.
+    /// The reason for which the result cannot be used.
     pub(crate) fn received_input_request(
         &self,
         method: &str,

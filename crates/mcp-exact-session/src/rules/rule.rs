@@ -5,7 +5,7 @@ use mcp_exact_revisions::Side;
 use super::capability::Need;
 use crate::change::ChangeKind;
 
-/// What a rule is about.
+/// Kind of message that a rule is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Kind {
     Request,
@@ -13,7 +13,7 @@ pub(crate) enum Kind {
     InputRequest,
 }
 
-/// Who sends a message on the sending side.
+/// Sender of a message on the sending side: the endpoint or the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Local {
     /// Only the endpoint, by itself or through a function of its own.
@@ -22,7 +22,7 @@ pub(crate) enum Local {
     Program,
 }
 
-/// Who deals with a message on the receiving side.
+/// Handler of a message on the receiving side: the endpoint or the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Handler {
     /// The program, to which the endpoint delivers the message as an event.
@@ -46,7 +46,7 @@ pub(crate) enum Handler {
     TaskStatus,
 }
 
-/// Where a notification of a server belongs from 2026-07-28 on.
+/// Stream that carries a notification of a server from 2026-07-28 on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Placement {
     Anywhere,
@@ -57,7 +57,7 @@ pub(crate) enum Placement {
     Subscription,
 }
 
-/// Whether the result of a request says how long it may be kept (2026-07-28, `server/utilities/caching`).
+/// Requirement that the result of a request states its cache lifetime (2026-07-28, `server/utilities/caching`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Cached {
     Never,
@@ -67,7 +67,7 @@ pub(crate) enum Cached {
     List,
 }
 
-/// What a message tells of tasks (2025-11-25, `basic/utilities/tasks`).
+/// Information about tasks that a message carries (2025-11-25, `basic/utilities/tasks`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TaskEffect {
     None,
@@ -90,21 +90,21 @@ pub(crate) struct Rule {
     pub(super) receiver: Option<Need>,
     /// Capability that the sender must have declared.
     pub(super) sender_needs: Option<Need>,
-    /// Whether a receiver takes it without the capability of the sender: widespread servers send it so.
+    /// True if a receiver takes it without the capability of the sender: widespread servers send it so.
     pub(super) taken_undeclared: bool,
     /// Capability of the receiver without which the request cannot become a task.
     pub(super) may_become_task: Option<&'static [&'static str]>,
-    /// Whether it may be sent before `notifications/initialized`, and a request before `initialize`.
+    /// True if it may be sent before `notifications/initialized`, and a request before `initialize`.
     pub(crate) early: bool,
     /// Parameter that `Mcp-Name` mirrors over HTTP.
     pub(crate) named_by: Option<&'static str>,
-    /// Whether tool parameters are mirrored into headers.
+    /// True if tool parameters are mirrored into headers.
     pub(crate) mirrors_params: bool,
-    /// Whether the result lists tools.
+    /// True if the result lists tools.
     pub(crate) lists_tools: bool,
-    /// Whether a result of type `input_required` may answer it (`basic/patterns/mrtr`, "Supported Requests").
+    /// True if a result of type `input_required` may answer it (`basic/patterns/mrtr`, "Supported Requests").
     pub(crate) may_require_input: bool,
-    /// Whether it may be sent again although the peer may have executed it.
+    /// True if it may be sent again although the peer may have executed it.
     pub(crate) repeatable: bool,
     pub(crate) cached: Cached,
     pub(crate) task: TaskEffect,

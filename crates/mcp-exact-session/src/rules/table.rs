@@ -1,6 +1,6 @@
 //! The rule table: every method of every revision, who sends it, where, with which capability, and who handles it.
 //!
-//! One row a method, kind and sender. Whether a revision has the method is asked of the revision table, so that a row holds for
+//! One row a method, kind and sender. The revision table decides whether a revision has the method, so that a row holds for
 //! all revisions that define it. Plain data; [`super`] asks it.
 
 use mcp_exact_revisions::Side;

@@ -1,6 +1,6 @@
 //! Requests that state their revision themselves (2026-07-28: `basic`, `basic/versioning`, `server/discover`).
 //!
-//! Takes one request at a time and infers nothing from earlier ones. What is kept lives as long as the request.
+//! Takes one request at a time and infers nothing from earlier ones. State that lives as long as the request.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use crate::rules::{self, Handler};
 use crate::seal::{self, Payload};
 use crate::stream::{Binding, RequestKey, StreamId};
 
-/// What the checks of a request give.
+/// Result of the checks of a request.
 pub(super) struct Admitted {
     client: Arc<ClientContext>,
     handler: Handler,

@@ -1,4 +1,4 @@
-//! What a server's program is given and gives back: requests with their senders, events, replies.
+//! Values that a server's program receives and returns: requests with their senders, events, replies.
 //!
 //! Plain data. Never changes the endpoint.
 
@@ -21,12 +21,12 @@ use crate::session_info::SessionInfo;
 use crate::stream::{RequestKey, StreamId};
 use crate::trace_context::TraceContext;
 
-/// What the transport knows of a frame.
+/// Information of the transport about a frame.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FrameContext<C> {
     /// Headers of the HTTP request that the frame came in.
     pub http: Option<HttpRequest>,
-    /// Who was authenticated. A session belongs to the principal of its `initialize`: frames of others are refused.
+    /// Authenticated principal. A session belongs to the principal of its `initialize`: frames of others are refused.
     pub principal: Option<Principal>,
     /// Whatever the transport or the program wants to find again at a request.
     pub cx: C,
@@ -66,7 +66,7 @@ pub(crate) struct Origin<C> {
 pub struct IncomingRequest<C> {
     /// What to reply to.
     pub key: RequestKey,
-    /// How often the request was delivered before, with other input.
+    /// Number of earlier deliveries of the request, with other input.
     pub retries: u32,
     /// Responses to its input requests.
     pub responses: InputResponses,
@@ -266,7 +266,7 @@ impl<C> ClientNotification<C> {
     }
 }
 
-/// What has happened to a server.
+/// Event of a server.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ServerEvent<C> {
@@ -287,9 +287,9 @@ pub enum ServerEvent<C> {
     Subscribed {
         /// The request that lasts as long as the subscription.
         key: RequestKey,
-        /// What the client wants to know, as far as this server honours it.
+        /// Changes that the client subscribes to, as far as this server honours them.
         filter: Filter,
-        /// Who was authenticated.
+        /// Authenticated principal.
         principal: Option<Principal>,
     },
     /// A notification of the client.
@@ -300,7 +300,7 @@ pub enum ServerEvent<C> {
     Progress {
         /// The request.
         key: RequestKey,
-        /// How far it has come.
+        /// Progress of the request.
         progress: Progress,
         /// Parameters of the notification as they came.
         params: JsonObject,
@@ -358,7 +358,7 @@ pub enum Reply {
     InputRequired {
         /// The requests, by names of the program's choice.
         requests: Vec<(String, InputRequest)>,
-        /// What the program wants to find again with the responses.
+        /// State that the program wants back together with the responses.
         state: Option<String>,
     },
 }
@@ -385,7 +385,7 @@ impl From<RawResult> for Reply {
     }
 }
 
-/// Where a message of the server belongs.
+/// Scope of a message of the server: a request, a session, or all subscribers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Scope {
     /// To a request in flight: it goes where the answer of the request goes.

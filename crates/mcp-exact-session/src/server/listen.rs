@@ -124,7 +124,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         interests
     }
 
-    /// What the client subscribes to: how often, and the bytes.
+    /// Returns the number of subscriptions of the client, and their size in bytes.
     pub(super) fn subscription_usage(&self) -> (usize, usize) {
         let filters = self.core.in_flight.iter().filter_map(|(_, request)| {
             let filter = request.role.subscription.as_ref();

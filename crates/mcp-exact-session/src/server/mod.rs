@@ -42,7 +42,7 @@ use incoming::{ClientContext, Origin};
 use input::AwaitedInput;
 use subscriptions::Subscriptions;
 
-/// What a request of the server is for.
+/// Purpose of a request of the server.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Purpose {
     /// The program's own.
@@ -54,7 +54,7 @@ pub(crate) enum Purpose {
     Input { of: RequestKey, at: usize },
 }
 
-/// What a server keeps of a request in flight.
+/// State of a request in flight in a server.
 #[derive(Debug)]
 pub(crate) struct Incoming<C> {
     origin: Arc<Origin<C>>,
@@ -63,7 +63,7 @@ pub(crate) struct Incoming<C> {
     awaiting: Option<AwaitedInput>,
     /// Filter of a subscription (from 2026-07-28 on).
     subscription: Option<Filter>,
-    /// Whether the subscription was acknowledged: changes are told from then on.
+    /// True if the subscription was acknowledged: changes are told from then on.
     is_acknowledged: bool,
 }
 
@@ -89,13 +89,13 @@ pub struct ServerEndpoint<C: std::fmt::Debug> {
     /// Level that the client has chosen (up to 2025-11-25).
     level: Option<Level>,
     subscriptions: Subscriptions,
-    /// Whether the client has ended its input: requests in flight are still answered.
+    /// True if the client has ended its input: requests in flight are still answered.
     draining: bool,
-    /// Whether something changed that a snapshot holds.
+    /// True if something changed that a snapshot holds.
     snapshot_due: bool,
     /// Number of the latest snapshot.
     snapshot_version: u64,
-    /// Whether requests have begun or ended since the latest snapshot.
+    /// True if requests have begun or ended since the latest snapshot.
     requests_changed: bool,
     /// Last wire id and last stream number that the latest snapshot has reserved.
     reserved_id: u64,
@@ -455,7 +455,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         }
     }
 
-    /// Ends everything. What is queued is still sent if the server ends it.
+    /// Ends everything. Queued messages are still sent if the server ends the stream.
     fn end(&mut self, outcome: &Outcome) {
         if self.is_closed() {
             return;

@@ -1,6 +1,7 @@
-//! What a server says without being asked: progress, logs, changes, and other notifications.
+//! Messages that a server sends on its own: progress, logs, changes, and other notifications.
 //!
-//! A raw notification is held to the rules of the typed function for it. Whether a client may be told is asked of `rules`.
+//! A raw notification is held to the rules of the typed function for it. The module `rules` decides whether a client may
+//! receive a notification.
 
 use std::sync::Arc;
 
@@ -21,7 +22,7 @@ use crate::outcome::{Sent, encode_params};
 use crate::rules::{self, Handler, Kind, Target};
 use crate::stream::{Binding, RequestKey, StreamId};
 
-/// Where a message of the server goes, and to whom.
+/// Stream and recipient of a message of the server.
 pub(super) struct Destination {
     pub(super) client: Arc<ClientContext>,
     pub(super) stream: StreamId,
@@ -267,7 +268,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         rules::before_negotiation(Kind::Notification, side, method).is_some()
     }
 
-    /// What is sent to a subscriber names its subscription (2026-07-28, `basic/patterns/subscriptions`).
+    /// A notification to a subscriber names its subscription (2026-07-28, `basic/patterns/subscriptions`).
     fn with_subscription(
         &self,
         destination: &Destination,
@@ -293,7 +294,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         self.core.push(frame)
     }
 
-    /// What became of a message about a request that is not in flight.
+    /// Returns the result of sending a message about a request that is not in flight.
     fn not_in_flight(&self, key: RequestKey) -> Result<Sent, SendError> {
         match self.core.in_flight.was_cancelled(key) {
             true => Ok(Sent::Suppressed),

@@ -1,7 +1,7 @@
-//! What a server does with each message of its client.
+//! Handling of each message of the client.
 //!
-//! Takes dispatched messages; answers what the endpoint answers itself, delivers the rest. Whether a message may come is asked of
-//! `rules`.
+//! Takes dispatched messages; answers what the endpoint answers itself, delivers the rest. The module `rules` decides
+//! whether a message is allowed.
 
 use std::sync::Arc;
 
@@ -38,7 +38,7 @@ pub(super) struct Received {
     pub(super) token: Option<Json>,
 }
 
-/// What a repeated request brings.
+/// Input responses and request state of a repeated request.
 #[derive(Debug, Default)]
 pub(super) struct Input {
     pub(super) retries: u32,

@@ -1,4 +1,4 @@
-//! What a request says beside its subject (2026-07-28: `basic`, "_meta"): who sends it, and what a repeated one brings.
+//! Metadata of a request (2026-07-28: `basic`, "_meta"): its sender, and the input of a repeated request.
 //!
 //! Takes a call and reads each object once. Decides nothing.
 

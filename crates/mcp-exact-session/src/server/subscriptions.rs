@@ -1,4 +1,4 @@
-//! What the client of a session is subscribed to (up to 2025-11-25: `server/resources`, "Subscriptions"), and the changes that
+//! Subscriptions of the client of a session (up to 2025-11-25: `server/resources`, "Subscriptions"), and the changes that
 //! wait for a stream.
 //!
 //! Takes URIs, each once; counts their bytes. The caller checks the limits.

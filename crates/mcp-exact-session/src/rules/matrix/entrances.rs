@@ -1,4 +1,4 @@
-//! What each way into and out of an endpoint does with one method in one revision.
+//! Behaviour of each way into and out of an endpoint for one method in one revision.
 
 use mcp_exact_revisions::{Lifecycle, RevisionSpec, Side};
 use mcp_exact_wire::JsonObject;
@@ -354,7 +354,7 @@ pub(super) fn notification_by_server(spec: &RevisionSpec, method: &str) -> Cells
     cells
 }
 
-/// How many messages a change becomes, and which.
+/// Returns the messages that announce a change.
 pub(super) fn published(spec: &RevisionSpec, kind: &str) -> Cells {
     let change = match kind {
         "tools" => Change::Tools,

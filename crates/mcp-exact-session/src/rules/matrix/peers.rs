@@ -41,7 +41,7 @@ pub(super) fn client_capabilities() -> Value {
     })
 }
 
-/// Whether both peers, the sender alone or the receiver alone have declared their capabilities.
+/// Peers that have declared their capabilities: both, the sender alone or the receiver alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Declared {
     Both,
@@ -149,7 +149,7 @@ pub(super) fn of_error(error: &SendError) -> String {
     }
 }
 
-/// What a frame is, in a word or two.
+/// Describes a frame in a word or two.
 pub(super) fn of_frame(bytes: &[u8]) -> String {
     let message: Value = serde_json::from_slice(bytes).expect("JSON");
     if let Some(method) = message["method"].as_str() {
