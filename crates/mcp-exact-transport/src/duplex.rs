@@ -162,7 +162,7 @@ pub(crate) struct Driver<E: Endpoint, T> {
     until: Option<Instant>,
     /// When the peer was heard of last, or needs not have been.
     last_heard: Instant,
-    /// Whether it was sent a ping since then.
+    /// True if it was sent a ping since then.
     is_pinged: bool,
     is_draining: bool,
     is_closing: bool,

@@ -69,7 +69,7 @@ pub struct LogEvent {
     pub sequence: u64,
     /// The message.
     pub data: Bytes,
-    /// Whether the stream ends with this event.
+    /// True if the stream ends with this event.
     pub last: bool,
 }
 

@@ -23,7 +23,7 @@ pub(crate) struct Lines {
 struct OversizedLine {
     head: Vec<u8>,
     tail: Vec<u8>,
-    /// Whether the end of the line has not arrived.
+    /// True if the end of the line has not arrived.
     is_open: bool,
 }
 

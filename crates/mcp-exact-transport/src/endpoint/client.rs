@@ -60,7 +60,7 @@ pub(crate) struct ClientConnection {
     pub(crate) failed: Option<ConnectError>,
     wakers: Vec<Waker>,
     falls_back: bool,
-    /// Whether another session follows one that the server has ended.
+    /// True if another session follows one that the server has ended.
     pub(crate) begins_again: bool,
     has_lost_session: bool,
     /// True once the program has closed the client, which then begins no further session.

@@ -19,7 +19,7 @@ pub(crate) struct Readers {
     limit: Option<usize>,
     /// Deadline that a task of the HTTP server waits for, while there is one.
     pub(crate) armed: Option<Time>,
-    /// Whether the HTTP server has listed the endpoint among those that listen to changes.
+    /// True if the HTTP server has listed the endpoint among those that listen to changes.
     pub(crate) is_listed: bool,
 }
 

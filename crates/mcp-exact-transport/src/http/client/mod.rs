@@ -133,7 +133,7 @@ impl HttpEndpoint {
     /// by a new one: what was in flight ends with [`Outcome::Lost`](mcp_exact_session::Outcome::Lost), except lists and reads,
     /// which are sent again.
     ///
-    /// Whether the server can be reached and talked to is the result of [`ClientHandle::ready`].
+    /// [`ClientHandle::ready`] returns an error if the server cannot be reached.
     pub fn connect(
         self,
         settings: Arc<ClientSettings>,

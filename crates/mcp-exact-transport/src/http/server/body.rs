@@ -46,7 +46,7 @@ pub(super) enum Output {
 struct Message {
     bytes: Bytes,
     sequence: u64,
-    /// Whether the stream ends with it.
+    /// True if the stream ends with it.
     last: bool,
 }
 
@@ -56,9 +56,9 @@ pub(super) struct Attachment {
     stream: StreamId,
     /// What makes the stream resumable.
     resumable: Option<Resumable>,
-    /// Whether there is nothing to release: the stream is over, or another holder has it.
+    /// True if there is nothing to release: the stream is over, or another holder has it.
     is_released: bool,
-    /// Whether it belongs to the task that goes on recording. It does not start another one.
+    /// True if it belongs to the task that goes on recording. It does not start another one.
     is_archive: bool,
 }
 

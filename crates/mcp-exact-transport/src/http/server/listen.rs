@@ -36,9 +36,9 @@ pub struct ListenOptions {
     pub concurrent_streams: u32,
     /// How long calls in flight may take after the shutdown has begun.
     pub drain: Duration,
-    /// Whether answers that are one message of a kibibyte or more are compressed by gzip for clients that take it. Event streams
-    /// never are, because that holds events back. Where answers hold secrets beside text that an attacker chooses, their lengths
-    /// then tell of the secrets (BREACH): the default is false. Compressed requests are always refused.
+    /// True if answers that are one message of a kibibyte or more are compressed by gzip for clients that take it. Event
+    /// streams never are, because that holds events back. Where answers hold secrets beside text that an attacker chooses,
+    /// their lengths then tell of the secrets (BREACH): the default is false. Compressed requests are always refused.
     #[cfg(feature = "compression")]
     pub compression: bool,
 }

@@ -115,7 +115,8 @@ pub struct HttpServerOptions {
     pub path: Option<String>,
     /// Path that the service is mounted at, as clients see it: it precedes the paths in the event `endpoint` of HTTP+SSE.
     pub path_prefix: String,
-    /// Whether HTTP+SSE of 2024-11-05 is served beside Streamable HTTP, at the paths `sse` and `messages` next to the endpoint.
+    /// True if HTTP+SSE of 2024-11-05 is served beside Streamable HTTP, at the paths `sse` and `messages` next to the
+    /// endpoint.
     pub http_sse: bool,
     /// Number of sessions. When there are so many, new ones get status 503.
     pub sessions: usize,
