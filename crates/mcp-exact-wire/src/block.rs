@@ -1,4 +1,4 @@
-//! What stands where in sixty-four bytes: one bit a byte, the lowest for the first.
+//! Bit masks of a block of 64 bytes: one bit a byte, the lowest for the first byte.
 //!
 //! Takes a block, gives masks; knows nothing of JSON but its characters. With SSE2, which every x86-64 has, and byte by
 //! byte elsewhere.
@@ -9,7 +9,7 @@ pub(crate) const BLOCK: usize = 64;
 /// A block.
 pub(crate) type Block = [u8; BLOCK];
 
-/// What matters inside of strings.
+/// Bit masks of the bytes that matter inside strings.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct TextMarks {
     pub(crate) quotes: u64,
@@ -18,7 +18,7 @@ pub(crate) struct TextMarks {
     pub(crate) controls: u64,
 }
 
-/// What matters for where a container ends.
+/// Bit masks of the bytes that matter in a search for the end of a container.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct BracketMarks {
     pub(crate) quotes: u64,
@@ -29,8 +29,8 @@ pub(crate) struct BracketMarks {
     pub(crate) closing: u64,
 }
 
-/// Which bytes are escaped by the backslashes of a block; `carry` says whether the block begins with an escaped byte,
-/// and then whether the next one does. Runs of backslashes are told apart by whether they begin at an even or an odd place.
+/// Returns the mask of the bytes that the backslashes of a block escape; `carry` is true if the block begins with an escaped
+/// byte, and is set for the next block. Runs of backslashes are told apart by whether they begin at an even or an odd place.
 #[inline]
 pub(crate) fn escaped(backslashes: u64, carry: &mut u64) -> u64 {
     const EVEN: u64 = 0x5555_5555_5555_5555;

@@ -40,7 +40,7 @@ pub fn serialize<S: Serializer>(value: &dyn Encode, s: S) -> Result<S::Ok, S::Er
     }
 }
 
-/// Whether `S` is serde_json's own serialiser, without a formatter that wants to see every member. Were its name to
+/// Returns true if `S` is serde_json's own serialiser, without a formatter that wants to see every member. Were its name to
 /// change, open objects at the top would lose the white space between their members, and nothing else.
 fn takes_text<S>() -> bool {
     let name = std::any::type_name::<S>();
@@ -340,10 +340,10 @@ impl<'de> Visitor<'de> for WriteOut<'_, '_> {
     }
 }
 
-/// How serde_json hands a number over to other visitors when its feature `arbitrary_precision` is on.
+/// Name under which serde_json hands a number to other visitors if its feature `arbitrary_precision` is on.
 const NUMBER: &str = "$serde_json::private::Number";
 
-/// Whether that feature is on in this build: any crate of it can switch it on.
+/// Returns true if the feature `arbitrary_precision` is on in this build: any crate of the build can enable it.
 fn keeps_number_text() -> bool {
     serde_json::from_str::<serde_json::Number>("1e400").is_ok()
 }
@@ -414,7 +414,7 @@ impl<V: Encode> Serialize for Map<V> {
     }
 }
 
-/// What the bridge promises of every type.
+/// Bounds that the bridge provides for every type.
 #[expect(dead_code, reason = "checked by the compiler only")]
 fn bridged(json: Json) -> impl DeserializeOwned + Serialize {
     json

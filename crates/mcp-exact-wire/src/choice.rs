@@ -10,7 +10,7 @@ use crate::error::{DecodeErrorKind, Detail, Failed, Read};
 use crate::object::duplicate_in;
 use crate::reader::{Kind, Reader};
 
-/// How the objects of a union are told apart.
+/// Dispatch table that tells the objects of a union apart.
 #[derive(Debug)]
 pub struct Choice {
     /// The name of the union, for messages.
@@ -37,15 +37,15 @@ pub struct Probe {
 /// One way to be a certain member of a union.
 #[derive(Debug)]
 pub struct Case {
-    /// What the discriminant has to be.
+    /// Value that the discriminant must have.
     pub tag: Tag,
     /// The members that have to be there, as bits of [`Choice::members`].
     pub has: u32,
-    /// Which member of the union it is.
+    /// Index of the union's variant.
     pub variant: u8,
 }
 
-/// What a discriminant has to be.
+/// Value that a discriminant must have.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Tag {
     /// This value.
@@ -56,7 +56,7 @@ pub enum Tag {
     Any,
 }
 
-/// What [`Reader::pick`] gives when the discriminant has a value that the union does not know.
+/// Result of [`Reader::pick`] if the union does not know the value of the discriminant.
 pub const UNRECOGNIZED: u8 = u8::MAX;
 
 #[derive(Default)]
@@ -66,7 +66,7 @@ struct Found<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// Which member of a union the next object is: the number of its case, or [`UNRECOGNIZED`].
+    /// Returns the index of the union variant that the next object belongs to, or [`UNRECOGNIZED`].
     pub fn pick(&mut self, choice: &Choice) -> Read<u8> {
         let start = self.peek_at();
         if choice.members.is_empty()
@@ -90,7 +90,8 @@ impl<'a> Reader<'a> {
         self.decide(choice, start, &found)
     }
 
-    /// Which member of a union the first item of the next array belongs to; `None` when the array is empty.
+    /// Returns the index of the union variant that the first item of the next array belongs to; `None` if the array is
+    /// empty.
     pub fn pick_item(&mut self, choice: &Choice) -> Read<Option<u8>> {
         let (start, depth) = (self.peek_at(), self.depth());
         let picked = if self.begin_array()? {
@@ -102,7 +103,7 @@ impl<'a> Reader<'a> {
         Ok(picked)
     }
 
-    /// Which of some sets of strings the next string is in; `None` for any other one.
+    /// Returns the index of the set that contains the next string; `None` if none does.
     pub fn pick_string(&mut self, sets: &[&[&str]]) -> Read<Option<usize>> {
         let (start, depth) = (self.peek_at(), self.depth());
         let text = self.str()?;
@@ -111,8 +112,8 @@ impl<'a> Reader<'a> {
         Ok(found)
     }
 
-    /// The value of a discriminant of the next object, when it is there. What stands before it is not checked to be JSON:
-    /// whoever decodes the object does that.
+    /// The value of a discriminant of the next object, when it is there. The text before the member is not checked to be
+    /// JSON: decoding the object does that.
     pub fn tag(&mut self, name: &'static str) -> Read<Option<Cow<'a, str>>> {
         let (start, depth) = (self.peek_at(), self.depth());
         self.open_object()?;
@@ -173,7 +174,7 @@ impl<'a> Reader<'a> {
         Ok(found)
     }
 
-    /// Whether the next value is an object that has a member of that name.
+    /// Returns whether the next value is an object that has a member of that name.
     pub(crate) fn has(&mut self, name: &str) -> Read<bool> {
         if self.kind()? != Kind::Object {
             return Ok(false);

@@ -1,8 +1,8 @@
 //! From bytes to the messages of one direction.
 //!
-//! Takes a document and what a result answers; gives requests, notifications, results and errors, or an error that
-//! keeps the id so that it can be answered. What a message is, is decided by its members and its method, never by what
-//! decodes. One pass where `method` comes before `params` and `id` before `result`; a raw scan more otherwise.
+//! Takes a document and what a result answers; gives requests, notifications, results and errors, or an error that keeps the
+//! id so that it can be answered. The members and the method of a message decide its class, never what decodes. One pass
+//! where `method` comes before `params` and `id` before `result`; a raw scan more otherwise.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -21,7 +21,7 @@ use crate::{JsonObject, Nullable, RequestId};
 /// More than the envelope of a request takes, unless its id is long.
 const ENVELOPE: usize = 96;
 
-/// How many messages a batch may hold. Each bad one costs an error with a pointer, which is many times its size.
+/// Number of messages that a batch may hold. Each bad one costs an error with a pointer, which is many times its size.
 pub const MAX_BATCH: usize = 1000;
 
 /// Decodes what one document holds. `answers` gives the method of the request with an id that this side has sent.
@@ -200,14 +200,14 @@ pub(crate) fn message<'m, D: Direction>(
     Err(explain::<D>(text, r, answers))
 }
 
-/// What the members of a message say that it is.
+/// Class of a message, as its members tell.
 enum Telling {
     Request,
     Notification,
     Response(Beginning),
 }
 
-/// What tells the messages of a direction apart: the same code serves all of them.
+/// Methods that a direction defines; the same code serves all directions.
 struct Known {
     requests: &'static [&'static str],
     notifications: &'static [&'static str],
@@ -224,12 +224,12 @@ impl Known {
     }
 }
 
-/// What was read of a message.
+/// Members of a message that were read already.
 struct Beginning {
-    /// Where the message begins.
+    /// Offset at which the message begins.
     start: usize,
     id: Option<IdAt>,
-    /// Where the value of its version is.
+    /// Offset of the value of `jsonrpc`.
     version: Option<usize>,
 }
 
@@ -241,8 +241,8 @@ fn finish<D: Direction>(r: &mut Reader<'_>) -> Read<()> {
     r.end()
 }
 
-/// Reads up to the member that tells what a message is. Where nothing but the envelope stands before it, what follows goes
-/// on from there; otherwise the message is read again from its beginning.
+/// Reads up to the member that tells what a message is. If only members of the envelope precede the method, decoding
+/// continues there; otherwise the message is read again from its beginning.
 fn telling(r: &mut Reader<'_>, known: &Known) -> Read<Telling> {
     let (start, depth) = (r.peek_at(), r.depth());
     r.open_object()?;

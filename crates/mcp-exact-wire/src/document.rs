@@ -1,7 +1,7 @@
 //! JSON Schema documents inside messages: raw objects with a typed view on demand.
 //!
-//! Decoding checks only that they are objects. What the protocol's schema says of their members is checked by
-//! `validate()`, by a static table, and reported member by member.
+//! Decoding checks only that they are objects. `validate()` checks their members against the protocol's schema by a static
+//! table, and reports member by member.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -15,13 +15,13 @@ use crate::validate::{Path, Validate, ViolationKind, Violations};
 use crate::writer::Writer;
 use crate::{Json, JsonObject, NotAnObject, Number, from_str};
 
-/// What the protocol's schema says of a document of this kind.
+/// Rules of the protocol's schema for a document of this kind.
 pub trait DocumentView: Decode + Encode {
     /// The members that it speaks of.
     const RULES: &'static [DocumentRule];
     /// The smallest document that breaks no rule, as text.
     const SMALLEST: &'static str;
-    /// Whether the document allows no other members.
+    /// True if the document allows no other members.
     const CLOSED: bool = false;
 }
 
@@ -30,13 +30,13 @@ pub trait DocumentView: Decode + Encode {
 pub struct DocumentRule {
     /// Its name.
     pub name: &'static str,
-    /// Whether it has to be there.
+    /// True if the member is required.
     pub required: bool,
-    /// What its value has to be.
+    /// Rule for the value of the member.
     pub value: DocumentValue,
 }
 
-/// What a value in a document has to be.
+/// Rule for a value in a document.
 #[derive(Debug, PartialEq, Eq)]
 pub enum DocumentValue {
     /// Anything.

@@ -37,7 +37,7 @@ impl Reader<'_> {
         };
     }
 
-    /// Whether the object that is opened now is a message.
+    /// Returns true if the object that is opened now is a message.
     #[inline]
     pub(crate) fn take_envelope(&mut self) -> bool {
         std::mem::take(&mut self.envelope().expected)

@@ -1,4 +1,4 @@
-//! Why a document was not decoded, and where.
+//! Reasons why a document was not decoded, with their positions.
 //!
 //! A decoder only notes a byte offset; the JSON pointer is worked out from the text when somebody asks for the error,
 //! so that decoding pays nothing for it. Never allocates while a document decodes well.
@@ -13,10 +13,10 @@ use crate::pointer::MAX_POINTER;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Failed;
 
-/// What a decoding step gives.
+/// Result of a decoding step.
 pub type Read<T> = Result<T, Failed>;
 
-/// What kind of rule a document breaks.
+/// Kind of rule that a document breaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum DecodeErrorKind {
@@ -82,17 +82,17 @@ impl DecodeError {
         &self.pointer
     }
 
-    /// Where in the text, in bytes.
+    /// Returns the position in the text, in bytes.
     pub fn offset(&self) -> usize {
         self.offset
     }
 
-    /// What is wrong, in words, without the place.
+    /// Returns a description of the problem, without its position.
     pub fn detail(&self) -> &str {
         &self.detail
     }
 
-    /// Whether it is about a missing member of that name.
+    /// Returns true if the error is about a missing member of that name.
     pub(crate) fn lacks(&self, member: &str) -> bool {
         self.kind == DecodeErrorKind::Required && self.detail == Detail::missing_words(member)
     }
@@ -119,7 +119,7 @@ impl fmt::Display for DecodeError {
 
 impl std::error::Error for DecodeError {}
 
-/// What the reader notes when a step fails.
+/// Record of the failure of a step of the reader.
 #[derive(Debug, Clone)]
 pub(crate) struct Fault {
     pub(crate) at: usize,

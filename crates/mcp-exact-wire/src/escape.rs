@@ -8,7 +8,7 @@ use crate::scan::plain_end;
 /// The most bytes that one becomes.
 pub(crate) const LONGEST: usize = 6;
 
-/// What stands for a byte inside of a string.
+/// Escape sequence of a byte in a string.
 #[derive(Clone, Copy)]
 pub(crate) struct Escape {
     /// Eight bytes are written at once, whatever the length is.
@@ -16,7 +16,7 @@ pub(crate) struct Escape {
     pub(crate) length: usize,
 }
 
-/// What stands for each byte.
+/// Escape sequence of each byte.
 pub(crate) static ESCAPES: [Escape; 256] = {
     const HEX: &[u8; 16] = b"0123456789abcdef";
     const LETTERS: &[u8; 16] = b"\0\0\0\0\0\0\0\0btn\0fr\0\0";
@@ -47,7 +47,8 @@ pub(crate) static ESCAPES: [Escape; 256] = {
 /// Input that is escaped at a time without shuffles, so that the room made for it stays in the cache.
 const PIECE: usize = 2048;
 
-/// How much room `length` bytes are given at first: enough where most characters stay one, and for a step at any rate.
+/// Returns the initial capacity for `length` bytes: enough if most characters need no escape, and always enough for one
+/// step.
 pub(crate) fn room(length: usize) -> usize {
     length + length / 8 + length.clamp(16, BLOCK) * LONGEST + 2 * STRIDE
 }
@@ -182,7 +183,7 @@ mod tests {
     use crate::text::append;
     use crate::thinned;
 
-    /// What RFC 8259 says, byte by byte.
+    /// Escapes byte by byte, as RFC 8259 defines it.
     fn expected(bytes: &[u8]) -> Vec<u8> {
         let mut out = Vec::new();
         for &b in bytes {

@@ -29,7 +29,7 @@ const LITTLE_ROOM: usize = LONGEST * VECTOR + VECTOR;
 const LETTERS: [u8; VECTOR] = *b"\0\0\0\0\0\0\0\0btn\0fr\0\0";
 
 /// For each set of special bytes among eight: where each byte of the outcome comes from. Places 0 to 7 are the eight bytes,
-/// place 8 is a backslash. What stands behind the outcome does not matter.
+/// place 8 is a backslash. Bytes behind the result have no meaning.
 static SOURCES: [[u8; VECTOR]; 256] = {
     let mut sources = [[0; VECTOR]; 256];
     let mut special = 0;
@@ -48,14 +48,14 @@ static SOURCES: [[u8; VECTOR]; 256] = {
     sources
 };
 
-/// Whether this processor can do it. Cheap: asked of the processor once and then kept.
+/// Returns true if the processor has the instructions. Cheap: asked of the processor once and then kept.
 #[inline]
 pub(crate) fn is_available() -> bool {
     is_x86_feature_detected!("ssse3") && is_x86_feature_detected!("popcnt")
 }
 
-/// Escapes `bytes` into `room` up to the end, or as far as there is room enough. How many bytes were taken, and how many at
-/// the start of `room` are written.
+/// Escapes `bytes` into `room` up to the end, or as far as there is room enough. Returns the number of bytes read, and the
+/// number of bytes written at the start of `room`.
 #[target_feature(enable = "ssse3,popcnt")]
 pub(crate) fn expand(bytes: &[u8], room: &mut [MaybeUninit<u8>]) -> (usize, usize) {
     let (blocks, end) = bytes.as_chunks::<BLOCK>();

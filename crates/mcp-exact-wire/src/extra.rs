@@ -14,7 +14,7 @@ use crate::writer::Writer;
 pub trait Members {
     /// Every name that the schema gives a meaning, discriminants included.
     const MEMBERS: &'static [&'static str];
-    /// Whether it is a message, in which all members of JSON-RPC's envelope have a meaning.
+    /// True if the type is a message, in which all members of the JSON-RPC envelope have a meaning.
     const IS_MESSAGE: bool = false;
 }
 
@@ -115,12 +115,12 @@ impl<T> Extra<T> {
         Self(None, PhantomData)
     }
 
-    /// How many members there are.
+    /// Returns the number of members.
     pub fn len(&self) -> usize {
         self.0.as_ref().map_or(0, |members| members.len())
     }
 
-    /// Whether there is none.
+    /// Returns true if there are none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

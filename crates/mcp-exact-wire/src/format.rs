@@ -65,8 +65,7 @@ impl Format {
         all.into_iter().find(|format| format.name() == name)
     }
 
-    /// Whether `text`, all of it, is in this format: see the variants for the grammar (RFC 3986,
-    /// 6570, 4648, 3339).
+    /// Returns true if the whole `text` is in this format; the variants name the grammars (RFC 3986, 6570, 4648, 3339).
     #[must_use]
     pub fn accepts(self, text: &str) -> bool {
         match self {
@@ -125,8 +124,8 @@ fn is_authority(authority: &str) -> bool {
                 .is_some_and(|digits| digits.bytes().all(|b| b.is_ascii_digit())))
 }
 
-/// What stands between the brackets of an `IP-literal`, RFC 3986 section 3.2.2: no zone id (RFC
-/// 6874) here.
+/// Returns true if the text is a valid content of the brackets of an `IP-literal` (RFC 3986 section 3.2.2; RFC 6874 zone ids
+/// are not allowed).
 fn is_ip_literal(address: &str) -> bool {
     let Some(future) = address.strip_prefix(['v', 'V']) else {
         return address.parse::<Ipv6Addr>().is_ok();
@@ -173,7 +172,7 @@ fn is_pchar(byte: u8) -> bool {
     is_name_byte(byte) || matches!(byte, b':' | b'@')
 }
 
-/// What `query` and `fragment` hold, RFC 3986 sections 3.4 and 3.5.
+/// Returns true if `query` and `fragment` may contain the byte (RFC 3986 sections 3.4 and 3.5).
 fn is_query_byte(byte: u8) -> bool {
     is_pchar(byte) || matches!(byte, b'/' | b'?')
 }
@@ -205,7 +204,7 @@ fn is_literal_byte(byte: u8) -> bool {
             )
 }
 
-/// What stands between the braces of an `expression`, RFC 6570 section 2.2.
+/// Returns true if the text is a valid content of the braces of an `expression` (RFC 6570 section 2.2).
 fn is_expression(expression: &str) -> bool {
     const OPERATORS: [char; 12] = ['+', '#', '.', '/', ';', '?', '&', '=', ',', '!', '@', '|'];
     let variables = expression.strip_prefix(OPERATORS).unwrap_or(expression);

@@ -74,7 +74,7 @@ impl Json {
         JsonRef::from_checked(&self.0)
     }
 
-    /// What kind of value it is.
+    /// Returns the kind of the value.
     pub fn kind(&self) -> Kind {
         self.view().kind()
     }
@@ -152,7 +152,7 @@ impl Encode for Json {
 
 /// One JSON object as text: an open value that the schema wants to be an object.
 ///
-/// Members are found by scanning. Where a name is there twice, which open JSON allows, the last one counts.
+/// Members are found by scanning. If a name occurs twice, which untyped JSON allows, the last one counts.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct JsonObject(Json);
 
@@ -206,12 +206,12 @@ impl JsonObject {
         self.view().iter().map(|(name, value)| (name, value.text()))
     }
 
-    /// How many members there are.
+    /// Returns the number of members.
     pub fn len(&self) -> usize {
         self.iter().count()
     }
 
-    /// Whether there is none.
+    /// Returns true if there are none.
     pub fn is_empty(&self) -> bool {
         self.iter().next().is_none()
     }

@@ -17,7 +17,7 @@ use crate::{
 /// The JSON Schemas of one revision's types.
 #[derive(Debug)]
 pub struct JsonSchemas {
-    /// What references to definitions start with in `text`.
+    /// Prefix of references to definitions in `text`.
     references: &'static str,
     /// One object: the schema of each definition by its name.
     text: &'static str,
@@ -31,7 +31,7 @@ pub struct JsonSchemas {
 pub struct JsonSchemaType {
     /// The name of the type.
     pub name: &'static str,
-    /// Whether the name is an alias of a type that other definitions may share; references to it say what it is in place.
+    /// True if the name is an alias of a type that other definitions may share; references to it say what it is in place.
     pub is_alias: bool,
     /// The schema of the type, or a reference to it.
     pub subschema: fn(&mut SchemaGenerator) -> Schema,

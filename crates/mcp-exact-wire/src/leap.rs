@@ -1,4 +1,4 @@
-//! Where a value ends, judged by its quotes and brackets alone.
+//! Finds the end of a value by its quotes and brackets alone.
 //!
 //! For looks ahead over text that is decoded, and thereby checked, afterwards: exact for JSON, and for other text some
 //! place or none. Never reads anything twice, never recurses, never allocates.

@@ -4,11 +4,11 @@
 //! The type crates (`mcp-2024-11-05`, `mcp-2025-03-26`, `mcp-2025-06-18`) re-export what their users need. This crate
 //! knows no list of revisions: a new one never forces a release of it.
 //!
-//! What it promises: nothing that arrives is lost. Unknown members, unknown enum values and unknown members of tagged
-//! unions survive; open JSON survives byte for byte; numbers keep value and kind; absent, null, empty object and empty
-//! array stay four different things.
+//! Nothing that arrives is lost: Unknown members, unknown enum values and unknown members of tagged unions survive; open
+//! JSON survives byte for byte; numbers keep value and kind; absent, null, empty object and empty array stay four different
+//! things.
 //!
-//! Where the text itself is the trouble:
+//! Errors of the text itself:
 //!
 //! | document | outcome |
 //! |---|---|
@@ -27,7 +27,7 @@
 //! | bytes that are not UTF-8, or a byte order mark | error `utf8` or `syntax` |
 //! | a line break between the tokens of open JSON | comes back; [`to_line`] writes a space instead |
 //!
-//! Where encoded text goes, always without a tree in between:
+//! Destinations of encoded text, always without a tree in between:
 //!
 //! | buffer | call |
 //! |---|---|
@@ -126,7 +126,7 @@ pub use validate::{
 pub use view::{JsonRef, ObjectRef, ObjectWith};
 pub use writer::Writer;
 
-/// What the files of generated crates import: types of fields, and the machinery of the codec. The generator's
+/// Items that the files of generated crates import: types of fields, and the machinery of the codec. The generator's
 /// `emit/mod.rs` lists the names of types, which no definition of a schema may have.
 #[doc(hidden)]
 pub mod generated {
@@ -139,8 +139,8 @@ pub mod generated {
     };
 }
 
-/// How many cases exhaustive unit tests go on by: all of them, or one of `every` under Miri, which is slower by two orders
-/// of magnitude and looks at how memory is used, not at what comes out.
+/// Returns the number of cases that exhaustive unit tests go on by: all of them, or one of `every` under Miri, which is
+/// slower by two orders of magnitude and looks at how memory is used, not at what comes out.
 #[cfg(test)]
 const fn thinned(every: usize) -> usize {
     if cfg!(miri) { every } else { 1 }

@@ -11,7 +11,7 @@ use crate::object::duplicate_at;
 use crate::reader::{Kind, Reader};
 use crate::view::JsonRef;
 
-/// What a message is, judged by the members that are there.
+/// Class of a message, judged by the members that are present.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum LookKind {
     /// It has a method and an id.
@@ -29,7 +29,7 @@ pub enum LookKind {
 /// The parts of a message as they stand in its text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Look<'a> {
-    /// What it is.
+    /// Class of the message.
     pub kind: LookKind,
     /// The text of `jsonrpc`.
     pub jsonrpc: Option<&'a str>,
@@ -183,15 +183,15 @@ fn once<'a>(place: &mut Option<&'a str>, r: &mut Reader<'a>, name_at: usize) -> 
     Ok(())
 }
 
-/// What readers may read differently in a message that does not decode.
+/// Members that parsers may read differently in a message that does not decode.
 #[derive(Default)]
 struct Ambiguous<'a> {
-    /// Whether two ids differ.
+    /// True if two ids differ.
     id: bool,
     /// The text of the first method.
     method: Option<&'a str>,
     methods_differ: bool,
-    /// Whether one of the methods is a string.
+    /// True if one of the methods is a string.
     is_called: bool,
 }
 

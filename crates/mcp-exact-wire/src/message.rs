@@ -1,6 +1,6 @@
 //! JSON-RPC messages of one direction: the types, how they are written, and the error that a bad message deserves.
 //!
-//! How they are read is in `decode.rs`.
+//! `decode.rs` reads them.
 
 use std::fmt;
 
@@ -27,11 +27,11 @@ pub trait Direction: crate::private::Generated + Copy + fmt::Debug + PartialEq +
     const REQUESTS: &'static [&'static str];
     /// Methods of notifications, sorted.
     const NOTIFICATIONS: &'static [&'static str];
-    /// Whether several messages may come in one array (2025-03-26 only).
+    /// True if several messages may come in one array (2025-03-26 only).
     const BATCHES: bool;
-    /// Whether the types of requests and notifications hold `jsonrpc` and the id themselves.
+    /// True if the types of requests and notifications hold `jsonrpc` and the id themselves.
     const ENVELOPE_INSIDE: bool;
-    /// Whether an error has to have an id.
+    /// True if an error has to have an id.
     const ERROR_NEEDS_ID: bool;
 }
 
@@ -223,7 +223,7 @@ pub struct ErrorMessage {
     pub extra: Extra<Self>,
 }
 
-/// What went wrong with a request (JSON-RPC 2.0, section 5.1).
+/// Error that a request ends with (JSON-RPC 2.0, section 5.1).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ErrorObject {
     /// The code.
@@ -300,7 +300,7 @@ impl ErrorObject {
     }
 }
 
-/// What one document holds.
+/// Content of one document: a message or a batch.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Frame<D: Direction> {
     /// One message.
@@ -309,7 +309,7 @@ pub enum Frame<D: Direction> {
     Batch(Vec<Result<Message<D>, MessageError>>),
 }
 
-/// Which answer a bad message deserves.
+/// Kind of a bad message, which decides the error to reply with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum MessageErrorKind {
@@ -339,7 +339,7 @@ pub struct MessageError {
 }
 
 impl MessageError {
-    /// Which answer it deserves.
+    /// Returns the kind, which decides the error to reply with.
     pub fn kind(&self) -> MessageErrorKind {
         self.kind
     }
@@ -354,7 +354,7 @@ impl MessageError {
         self.method.as_deref()
     }
 
-    /// What does not fit, with its JSON pointer into the message.
+    /// Returns the error of decoding, with its JSON pointer into the message.
     pub fn decode_error(&self) -> &DecodeError {
         &self.error
     }

@@ -57,7 +57,7 @@ impl Number {
         }
     }
 
-    /// Whether the value is whole, in whichever spelling (JSON Schema's `integer`).
+    /// Returns true if the value is whole, in whichever spelling (JSON Schema's `integer`).
     pub fn is_integer(&self) -> bool {
         match &self.0 {
             Text::Int(_) => true,
@@ -65,7 +65,7 @@ impl Number {
         }
     }
 
-    /// How the value compares with an integer, exactly.
+    /// Compares the value with an integer exactly.
     pub fn compare(&self, with: i64) -> Ordering {
         match &self.0 {
             Text::Int(value) => value.cmp(&with),

@@ -20,7 +20,7 @@ pub struct Shape {
     pub required: u64,
 }
 
-/// What names are looked up by: their first eight bytes, the closing quote of shorter ones included.
+/// Returns the lookup keys of names: their first eight bytes, the closing quote of shorter ones included.
 pub const fn keys<const N: usize>(names: &[&str]) -> [u64; N] {
     let mut keys = [0; N];
     let mut at = 0;
@@ -154,9 +154,9 @@ impl<'a> Reader<'a> {
 }
 
 impl ObjectReader {
-    /// What [`step`](Self::step) gives after the object.
+    /// Result of [`step`](Self::step) after the object.
     pub const END: usize = usize::MAX;
-    /// What [`step`](Self::step) gives when it failed.
+    /// Result of [`step`](Self::step) if it failed.
     const FAILED: usize = usize::MAX - 1;
 
     /// The next value as an object of a known type; the first step opens it.
@@ -335,7 +335,7 @@ impl ObjectReader {
     }
 }
 
-/// Whether a name whose first eight bytes are those of `name` goes on at `at` as `name` does, and ends there.
+/// Returns true if a name whose first eight bytes are those of `name` goes on at `at` as `name` does, and ends there.
 #[inline]
 fn goes_on(bytes: &[u8], at: usize, name: &[u8]) -> bool {
     let end = at + name.len() - 8;
@@ -349,7 +349,7 @@ fn goes_on(bytes: &[u8], at: usize, name: &[u8]) -> bool {
     }
 }
 
-/// Whether the name that begins at `at` is `name`.
+/// Returns true if the name that begins at `at` is `name`.
 #[inline]
 fn is_named(bytes: &[u8], at: usize, name: &[u8]) -> bool {
     let inside = bytes.get(at..).unwrap_or_default();

@@ -27,7 +27,7 @@ pub struct Outline<'a, const N: usize> {
     pub depth: usize,
 }
 
-/// What was read of a message.
+/// Members of a message that were read.
 struct Parts<'a, const N: usize> {
     version: bool,
     id: Option<RequestId>,
@@ -198,7 +198,7 @@ mod tests {
         }
     }
 
-    /// What is passed over was scanned before: a reader of checked text ends where another one does.
+    /// Skipped values were scanned before: a reader of checked text ends where another one does.
     #[test]
     fn checked_text_is_read_as_other_text_is() {
         let text = r#"{"a":["\"]",{"b":1.5e3}],"_meta":{"x":"\\"}}"#;

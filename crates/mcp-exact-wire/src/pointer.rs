@@ -3,10 +3,10 @@
 //! A document decides how long the names in it are and how deep its values are nested. A report of it stays short: what
 //! exceeds the bound is cut, and the cut shows.
 
-/// How many bytes of a JSON pointer an error or a violation holds; a longer pointer is cut and ends in `…`.
+/// Maximum length of the JSON pointer of an error or a violation, in bytes; a longer pointer is cut and ends in `…`.
 pub const MAX_POINTER: usize = 1024;
 
-/// How many bytes of a value the words of a violation repeat.
+/// Maximum length of a value that the description of a violation quotes, in bytes.
 const MAX_QUOTED: usize = 128;
 
 const CUT: char = '…';

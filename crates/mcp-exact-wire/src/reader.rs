@@ -10,7 +10,7 @@ use crate::scan::{self, NotJson};
 use crate::unescape::{self, BadEscape};
 use crate::{Decode, Json, leap};
 
-/// How deep values of known types may be nested in each other; open JSON may be nested as deep as it likes.
+/// Maximum nesting depth of values of known types; untyped JSON may be nested to any depth.
 pub const MAX_DEPTH: u32 = 128;
 
 /// The six kinds of JSON values.
@@ -38,7 +38,7 @@ pub enum Kind {
 pub struct Reader<'a> {
     text: &'a str,
     at: usize,
-    /// Whether the text was scanned before: what is passed over is JSON.
+    /// True if the text was scanned before, so that skipped values are JSON.
     checked: bool,
     depth: u32,
     fault: Option<Box<Fault>>,
@@ -49,11 +49,11 @@ pub struct Reader<'a> {
 /// Members of JSON-RPC's envelope that the type of a message leaves out: where their values are.
 #[derive(Debug, Default)]
 pub(crate) struct Envelope {
-    /// Whether the next object is a message.
+    /// True if the next object is a message.
     pub(crate) expected: bool,
-    /// Where that message begins.
+    /// Offset at which that message begins.
     pub(crate) start: usize,
-    /// Whether its first members were read already.
+    /// True if its first members were read already.
     pub(crate) resumed: bool,
     /// The value of `id`.
     pub(crate) id: Option<IdAt>,
@@ -61,7 +61,7 @@ pub(crate) struct Envelope {
     pub(crate) version: Option<usize>,
 }
 
-/// Where an id is, and which one it is where that was seen on the way: most ids are small integers.
+/// Position of an id, and the id itself if it was read on the way: most ids are small integers.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct IdAt {
     pub(crate) at: usize,
@@ -82,8 +82,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A reader at the start of text that was scanned before, and found to be JSON. What it passes over it does not check
-    /// again. Outside semantic versioning.
+    /// A reader at the start of text that was scanned before, and found to be JSON. Skipped values are not checked again.
+    /// Outside semantic versioning.
     #[doc(hidden)]
     pub fn of_checked(text: &'a str) -> Self {
         Self {
@@ -285,7 +285,7 @@ impl<'a> Reader<'a> {
         Some(value)
     }
 
-    /// Whether `text` comes next exactly as it is; then it is taken.
+    /// Returns true if `text` comes next exactly as it is; then it is taken.
     #[inline]
     pub(crate) fn literal<const N: usize>(&mut self, text: &[u8; N]) -> bool {
         let rest = self.bytes().get(self.at..).unwrap_or_default();

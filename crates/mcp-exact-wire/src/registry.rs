@@ -14,12 +14,12 @@ pub struct Definition {
     pub inspect: fn(&[u8]) -> Result<Inspected, DecodeError>,
 }
 
-/// What decoding a document as some definition gives.
+/// Result of decoding a document as a definition.
 #[derive(Debug, Clone)]
 pub struct Inspected {
-    /// What the type encodes.
+    /// Text that the type encodes.
     pub encoded: String,
-    /// How the value deviates from the schema.
+    /// Deviations of the value from the schema.
     pub violations: Violations,
 }
 

@@ -29,7 +29,8 @@ pub(crate) fn plain_end(bytes: &[u8], at: usize) -> usize {
     }
 }
 
-/// How many bytes are plain, of which the first block is known to be; `last` is the last block, which overlaps the others.
+/// Returns the number of bytes that are plain, of which the first block is known to be; `last` is the last block, which
+/// overlaps the others.
 #[inline(never)]
 fn plain_length(bytes: &[u8], last: &[u8; BLOCK]) -> usize {
     let blocks = bytes.as_chunks().0;
@@ -72,7 +73,7 @@ fn plain_bytes(bytes: &[u8]) -> usize {
     found.unwrap_or(bytes.len())
 }
 
-/// Where the first special byte of a block is.
+/// Returns the position of the first special byte of a block.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 #[allow(unsafe_code)]
@@ -99,8 +100,8 @@ fn first_special_sse2(block: &[u8; BLOCK]) -> Option<usize> {
     (special != 0).then(|| special.trailing_zeros() as usize)
 }
 
-/// Where the first special byte of a block is: a word at a time. The high bit of the lowest special byte of a word is set;
-/// bytes above it may be wrong, bytes below it are not.
+/// Returns the position of the first special byte of a block, a word at a time. The high bit of the lowest special byte of a
+/// word is set; bytes above it may be wrong, bytes below it are not.
 #[cfg(not(target_arch = "x86_64"))]
 #[inline]
 pub(crate) fn first_special(block: &[u8; BLOCK]) -> Option<usize> {
@@ -152,8 +153,8 @@ fn string_closed(bytes: &[u8], end: usize) -> Result<usize, NotJson> {
     }
 }
 
-/// The same from the first escape sequence on. What holds one holds more of them: where the text is long enough they are found
-/// in whole blocks, and no branch depends on how far they are apart.
+/// The same from the first escape sequence on. A string with one escape usually holds more of them: long texts are searched
+/// in whole blocks, and no branch depends on the distance between escapes.
 #[inline(never)]
 fn escaped_string_end(bytes: &[u8], mut at: usize) -> Result<usize, NotJson> {
     at = escape_end(bytes, at)?;
@@ -280,7 +281,7 @@ fn digits_end(bytes: &[u8], mut at: usize) -> usize {
     at
 }
 
-/// Which kind of container is open at each level: one bit a level, so that depth costs memory of an eighth of a byte.
+/// Kind of the container that is open at each level: one bit a level, so that depth costs an eighth of a byte.
 #[derive(Default)]
 struct Nesting {
     top: u64,
@@ -350,10 +351,11 @@ pub(crate) fn word_end(bytes: &[u8], at: usize, word: &[u8]) -> Result<usize, No
     }
 }
 
-/// Where strings end, for many short ones in a row. What may end one is found in whole blocks. Where blocks begin does not depend on
-/// where strings end, so that the processor looks at the next block while the grammar of this one is checked.
+/// Finds the ends of many short strings in a row. Bytes that may end a string are found in whole blocks. The start of a
+/// block does not depend on the ends of strings, so that the processor loads the next block while the grammar of this one is
+/// checked.
 struct Strings {
-    /// Where the block begins.
+    /// Offset at which the block begins.
     start: usize,
     /// The bytes of the block that may end a string.
     special: u64,

@@ -165,7 +165,7 @@ impl<'a> EntryReader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// Where the next value begins, in bytes.
+    /// Returns the offset of the next value, in bytes.
     #[doc(hidden)]
     #[inline]
     pub fn value_start(&mut self) -> usize {
@@ -179,7 +179,7 @@ impl<'a> Reader<'a> {
         self.since(start)
     }
 
-    /// Where the reader is, to go back to.
+    /// Returns the position of the reader, to return to.
     #[doc(hidden)]
     #[inline]
     pub fn mark(&self) -> Mark {

@@ -1,7 +1,7 @@
 //! Text to JSON strings, with their quotes.
 //!
-//! Takes text, appends it. What is short, as most strings of a message are, costs a few wide loads and stores; what is long
-//! or has to be escaped goes to those who know how.
+//! Takes text, appends it. Short strings, as most of a message are, cost a few wide loads and stores; long strings and those
+//! with escapes take a slower path.
 
 use crate::escape::{self, ESCAPES, LONGEST};
 use crate::scan::{first_special, plain_end};
@@ -161,7 +161,7 @@ fn put_halves<const HALF: usize, const ROOM: usize>(
     out.truncate(before + length + 2);
 }
 
-/// Whether one of eight bytes is a quote, a backslash or a control character.
+/// Returns true if one of eight bytes is a quote, a backslash or a control character.
 #[inline(always)]
 const fn is_special(word: u64) -> bool {
     const LOW: u64 = u64::from_ne_bytes([0x01; 8]);

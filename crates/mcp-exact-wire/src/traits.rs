@@ -260,7 +260,7 @@ impl<T: Decode> DecodeParams for Option<T> {
 /// For generated crates only; outside semantic versioning.
 #[doc(hidden)]
 pub mod private {
-    /// What [`RevisionTypes`](super::RevisionTypes) is sealed with.
+    /// Seals [`RevisionTypes`](super::RevisionTypes).
     pub trait Generated {}
 
     /// Requests that are written as one object without an envelope, around which [`WithId`](crate::WithId) writes one.

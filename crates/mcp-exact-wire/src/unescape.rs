@@ -6,7 +6,7 @@
 use crate::block::{self, BLOCK};
 use crate::scan::plain_end;
 
-/// What is wrong with an escape sequence.
+/// Error of an escape sequence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BadEscape {
     /// JSON has none like that.
@@ -15,7 +15,7 @@ pub(crate) enum BadEscape {
     Surrogate,
 }
 
-/// What a letter after a backslash stands for; zero where that is more than one byte, or nothing.
+/// Byte that a letter after a backslash stands for; zero if it stands for several bytes or for nothing.
 const MEANINGS: [u8; 256] = {
     let mut meanings = [0; 256];
     let known = b"\"\"\\\\//b\x08f\x0cn\nr\rt\t";

@@ -1,4 +1,4 @@
-//! What a newer peer may send and this revision has no name for: enum values and variants of tagged unions.
+//! Values that a newer peer may send and this revision does not define: enum values and variants of tagged unions.
 //!
 //! Only decoders and `From<&str>` make these, and each belongs to the type that did not know it, so that they never stand
 //! for a value that their type knows.
@@ -66,11 +66,11 @@ impl<E> fmt::Debug for UnknownName<E> {
 pub trait OpenUnion {
     /// Name of the discriminant.
     const TAG: &'static str;
-    /// What the objects of the union are.
+    /// Role of the union's objects.
     const ROLE: UnionRole;
 }
 
-/// What the objects of an [`OpenUnion`] are.
+/// Role of the objects of an [`OpenUnion`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum UnionRole {
     /// Values inside of a message.
@@ -87,7 +87,7 @@ pub enum UnionRole {
 pub struct UnknownVariant<U> {
     tag: Box<str>,
     json: Json,
-    /// Whether it is a bare message that arrived with members of the envelope.
+    /// True if it is a bare message that arrived with members of the envelope.
     has_envelope: bool,
     union: PhantomData<fn() -> U>,
 }
@@ -151,9 +151,9 @@ impl<U: OpenUnion> UnknownVariant<U> {
 struct UnknownMessage<'a> {
     tag: Box<str>,
     object: ObjectRef<'a>,
-    /// Whether the reader has the envelope around it.
+    /// True if the reader has the envelope around it.
     is_whole: bool,
-    /// Whether it is a bare message with members of the envelope.
+    /// True if it is a bare message with members of the envelope.
     has_envelope: bool,
 }
 
@@ -207,7 +207,7 @@ impl Reader<'_> {
     }
 }
 
-/// What a walk through the members of a message finds.
+/// Members of a message that a walk has found.
 #[derive(Default)]
 struct MessageMembers {
     tag: Box<str>,

@@ -8,10 +8,10 @@ use crate::format::Format;
 use crate::pointer::{Pointer, quoted};
 use crate::{Json, Map, Number, UnknownName, UnknownVariant};
 
-/// How many violations are listed; the others are counted.
+/// Number of violations that are listed; the others are counted.
 pub const MAX_LISTED: usize = 100;
 
-/// What kind of rule a value breaks.
+/// Kind of rule that a value breaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ViolationKind {
@@ -84,12 +84,12 @@ pub struct Violations {
 }
 
 impl Violations {
-    /// Whether the value is what the schema says.
+    /// Returns true if the value conforms to the schema.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// How many violations there are, listed or not.
+    /// Returns the number of violations, listed or not.
     pub fn count(&self) -> usize {
         self.count
     }
@@ -117,7 +117,7 @@ impl Violations {
     }
 }
 
-/// Where in a value a check is: a list on the stack, turned into text only for a violation.
+/// Position of a check in a value: a list on the stack, turned into text only for a violation.
 #[derive(Debug, Clone, Copy)]
 pub struct Path<'a> {
     parent: Option<&'a Path<'a>>,

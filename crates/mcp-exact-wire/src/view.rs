@@ -31,7 +31,7 @@ impl<'a> JsonRef<'a> {
         self.0
     }
 
-    /// What kind of value it is.
+    /// Returns the kind of the value.
     pub fn kind(self) -> Kind {
         Reader::new(self.0).kind().unwrap_or(Kind::Null)
     }
@@ -85,7 +85,7 @@ impl Encode for JsonRef<'_> {
 
 /// One JSON object, as a part of a larger text.
 ///
-/// Where a name is there twice, which open JSON allows, the last one counts.
+/// If a name occurs twice, which untyped JSON allows, the last one counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ObjectRef<'a>(&'a str);
 
@@ -222,12 +222,12 @@ type Set<'a> = (&'a str, Option<JsonRef<'a>>);
 pub struct ObjectWith<'a, const N: usize> {
     object: ObjectRef<'a>,
     set: [Set<'a>; N],
-    /// Whether none of them is in the object.
+    /// True if none of them is in the object.
     is_new: bool,
 }
 
 impl<const N: usize> ObjectWith<'_, N> {
-    /// How many bytes it takes, about: enough where no name needs to be escaped and none is there twice.
+    /// Returns the approximate size in bytes: exact if no name needs an escape and none occurs twice.
     pub fn size(&self) -> usize {
         let set = self.set.iter();
         let set = set.filter_map(|(name, value)| Some(name.len() + (*value)?.0.len() + 4));

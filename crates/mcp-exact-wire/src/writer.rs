@@ -7,17 +7,17 @@ use std::io;
 
 use crate::{Encode, RequestId, text};
 
-/// How much is gathered before it is passed on to an [`io::Write`].
+/// Size of the buffer that is passed on to an [`io::Write`], in bytes.
 const PIECE: usize = 16 * 1024;
 
 /// Appends JSON text to a buffer.
 pub struct Writer<'a> {
     out: &'a mut Vec<u8>,
     sink: Option<Sink<'a>>,
-    /// Whether the next piece opens an object whose first members are written already, or is for a sink.
+    /// True if the next piece opens an object whose first members are written already, or is for a sink.
     watched: bool,
     opened: bool,
-    /// Whether a request or a notification is being written, whose envelope has its members.
+    /// True if a request or a notification is being written, whose envelope has its members.
     in_message: bool,
 }
 
