@@ -108,7 +108,8 @@ impl<'i> Plan<'i> {
         pairs
     }
 
-    /// Whether a step between two definitions can be written: they have the same shape, or one is a member of the other.
+    /// Returns true if a step between two definitions can be written: they have the same shape, or one is a member of the
+    /// other.
     pub fn is_convertible(&self, a: &'i Definition, b: &'i Definition) -> bool {
         match (&a.shape, &b.shape) {
             (Shape::Struct(_), Shape::Struct(_))
@@ -173,7 +174,7 @@ impl<'i> Plan<'i> {
         }
     }
 
-    /// Whether two definitions mean the same thing.
+    /// Returns true if two definitions mean the same thing.
     pub fn is_counterpart(&self, older: &str, newer: &str) -> bool {
         match self.forward.get(older) {
             Some(found) => *found == newer,
@@ -267,8 +268,8 @@ impl<'i> Plan<'i> {
         }
     }
 
-    /// Whether a value of one type is a value of the other, member by member and all the way down, so that its text can
-    /// pass untouched.
+    /// Returns true if a value of one type is a value of the other, member by member and all the way down, so that its text
+    /// can pass untouched.
     pub fn same(&self, a: &'i Type, b: &'i Type) -> bool {
         match (resolve(self.older, a), resolve(self.newer, b)) {
             (Resolved::Definition(a), Resolved::Definition(b)) => self.same_definitions(a, b),
@@ -347,7 +348,7 @@ impl<'i> Plan<'i> {
     }
 }
 
-/// Whether two objects have what the other one needs.
+/// Returns true if two objects have what the other one needs.
 fn is_alike(a: &Definition, b: &Definition) -> bool {
     let (Shape::Struct(a), Shape::Struct(b)) = (&a.shape, &b.shape) else {
         return false;

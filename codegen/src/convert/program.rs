@@ -497,7 +497,7 @@ impl<'i> Program<'i> {
     }
 }
 
-/// Whether some step from one revision to another changes values of a definition.
+/// Returns true if a step between the two revisions changes values of a definition.
 fn is_active(steps: &[[Step<'_, '_>; 2]], name: &str, from: usize, to: usize) -> bool {
     if from == to {
         return false;

@@ -219,7 +219,7 @@ fn has_same_result(step: &[Step<'_, '_>; 2], old: &Method, new: &Method) -> bool
     is_same(step, old.result.as_deref(), new.result.as_deref())
 }
 
-/// Whether the text of one part of a message is the text of the other, by the schemas and by what somebody chose.
+/// Returns true if the text of a part is valid unchanged in the other revision, by the schemas and by the chosen conversions.
 fn is_same(step: &[Step<'_, '_>; 2], old: Option<&str>, new: Option<&str>) -> bool {
     match (old, new) {
         (Some(old), Some(new)) => {

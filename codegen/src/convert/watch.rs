@@ -153,7 +153,7 @@ impl Watch {
     }
 }
 
-/// Whether a document of the source follows a rule of the target anyway.
+/// Returns true if a document of the source follows a rule of the target anyway.
 fn has_rule(old: &[Member], rule: &Member) -> bool {
     let same = |old: &Member| {
         (&old.name, &old.value, old.required) == (&rule.name, &rule.value, rule.required)

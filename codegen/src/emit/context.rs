@@ -24,7 +24,7 @@ pub struct Base<'b> {
 pub struct Context<'i> {
     /// The revision.
     pub ir: &'i RustIr,
-    /// Whether the revision may still change.
+    /// True if the revision may still change.
     pub draft: bool,
     /// Names of the types that have something to report in `validate()`.
     pub checked: BTreeSet<&'i str>,
@@ -58,7 +58,7 @@ pub fn fields(members: &[Member]) -> impl Iterator<Item = (&Member, &Type)> {
     })
 }
 
-/// Whether it is a request, a notification or a response, in which all members of the envelope have a meaning.
+/// Returns true if it is a request, a notification or a response, in which all members of the envelope have a meaning.
 pub fn is_message(cx: &Context<'_>, definition: &Definition, members: &[Member]) -> bool {
     let mut methods = cx.ir.methods.iter();
     methods.any(|method| method.definition == definition.name)

@@ -50,7 +50,7 @@ pub struct Dispatch {
     pub items: Option<ObjectDispatch>,
     /// The variants of objects.
     pub objects: Option<ObjectDispatch>,
-    /// Whether an unknown value of the discriminant is kept.
+    /// True if an unknown value of the discriminant is kept.
     pub open: bool,
 }
 

@@ -87,7 +87,7 @@ struct Planner<'i> {
     ir: &'i Ir,
     schema: &'i Schema,
     pointer: &'i str,
-    /// Whether the request that a value answers decides first, as nothing in the value has to.
+    /// True if the request that a value answers decides first, as nothing in the value has to.
     answers: bool,
 }
 
@@ -548,7 +548,7 @@ impl<'i> Planner<'i> {
     }
 }
 
-/// Whether all objects have the member, and some of them as a constant: it sets those apart from the others.
+/// Returns true if all objects have the member, and some of them as a constant: it sets those apart from the others.
 fn sets_apart(name: &str, objects: &[(usize, &[Member])]) -> bool {
     let required = objects.iter().map(|(_, members)| {
         let mut members = members.iter();
@@ -591,7 +591,7 @@ fn distinguish(sets: Vec<BTreeSet<Probe>>) -> Vec<BTreeSet<Probe>> {
     sets.iter().map(|set| set - &common).collect()
 }
 
-/// Whether a member that would tell an object apart may stand in another one too.
+/// Returns true if the discriminating member of a variant may also occur in another variant.
 fn is_known_elsewhere(group: &[(usize, &[Member])], needs: &[BTreeSet<Probe>]) -> bool {
     needs.iter().enumerate().any(|(at, need)| {
         let mut others = group.iter().zip(needs).enumerate();

@@ -16,10 +16,10 @@ use crate::notice::Notices;
 /// stay below 20.
 const MAX_DEPTH: usize = 64;
 
-/// How many definitions a schema may have; the official ones stay below 200.
+/// Number of definitions that a schema may have; the official ones stay below 200.
 const MAX_DEFINITIONS: usize = 2000;
 
-/// How many members a union may have: more than any of the protocol's, and less than the runtime's tables can number.
+/// Number of members that a union may have: more than any of the protocol's, and less than the runtime's tables can number.
 const MAX_MEMBERS: usize = 200;
 
 /// Checks every definition.

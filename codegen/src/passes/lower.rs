@@ -396,7 +396,7 @@ fn string_or_integer(at: &Value) -> bool {
     types == ["integer", "string"]
 }
 
-/// Whether a schema names one of these types, or none.
+/// Returns true if a schema names one of these types, or none.
 fn is_of_type(at: &Value, types: &[&str]) -> bool {
     at["type"].is_null() || types.iter().any(|one| at["type"] == *one)
 }

@@ -14,9 +14,9 @@ pub(super) struct Members<'s, 'p, 'i> {
     pub step: &'s Step<'p, 'i>,
     pub source: &'i Definition,
     pub target: &'i Definition,
-    /// Whether they are requests or notifications.
+    /// True if they are requests or notifications.
     pub request: bool,
-    /// Whether the id is gone.
+    /// True if the newer definition has no id.
     pub has_id: bool,
 }
 
@@ -258,7 +258,7 @@ impl Members<'_, '_, '_> {
         }
     }
 
-    /// Whether an object without members is a value of the type.
+    /// Returns true if an object without members is a value of the type.
     fn empty_stands_for_absence(&self, value: &Type, ir: &Ir) -> bool {
         match resolve(ir, value) {
             Resolved::Definition(definition) => match &definition.shape {
