@@ -132,10 +132,10 @@ pub(super) struct Mode {
     pub(super) transports: Vec<Transport>,
     #[serde(default)]
     pub(super) lacks: Vec<String>,
-    /// Whether a server offers tools of its own instead of those that `README.md` names.
+    /// True if a server offers tools of its own instead of those that `README.md` names.
     #[serde(default)]
     pub(super) own_tools: bool,
-    /// Whether a client resumes the stream of a call by itself, once its connection is cut.
+    /// True if a client resumes the stream of a call by itself, once its connection is cut.
     #[serde(default)]
     pub(super) resumes: bool,
     /// Status of a server's answer to an ended session, where it is not the 404 of the specification.
