@@ -24,7 +24,7 @@ pub enum Role {
 pub trait Library: 'static {
     const NAME: &'static str;
     const ROLE: Role;
-    /// Whether it can encode.
+    /// True if it can encode.
     const ENCODES: bool = true;
     /// A decoded message.
     type Decoded<'e>;
@@ -118,7 +118,7 @@ impl<L: Library> Contestant for Taking<L> {
     }
 }
 
-/// Whether the text of `value` by `Debug` begins with the variant `expected`; otherwise with which one.
+/// Returns whether the text of `value` by `Debug` begins with the variant `expected`; otherwise with which one.
 pub fn other_variant(value: &dyn std::fmt::Debug, expected: &str) -> Option<String> {
     let text = format!("{value:?}");
     let variant = text.split(['(', '{', ' ']).next().unwrap_or_default();

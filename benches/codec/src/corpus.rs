@@ -10,7 +10,7 @@ pub mod tools;
 use crate::entry::{Entry, Layout, Side};
 use node::{Node, object};
 
-/// How many tools the largest tool list has.
+/// Number of tools that the largest tool list has.
 pub const MANY_TOOLS: usize = 200;
 
 /// Messages that come again in another layout.

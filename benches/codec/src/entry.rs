@@ -39,9 +39,9 @@ pub struct Entry {
     /// The method of the request that a result answers.
     pub answers: Option<&'static str>,
     pub layout: Layout,
-    /// Whether it is a batch of revision 2025-03-26; everything else is one message of 2025-06-18.
+    /// True if it is a batch of revision 2025-03-26; everything else is one message of 2025-06-18.
     pub batch: bool,
-    /// Whether open JSON or long strings make up most of it.
+    /// True if open JSON or long strings make up most of it.
     pub bulky: bool,
     pub bytes: Vec<u8>,
 }

@@ -207,7 +207,7 @@ fn notes(run: &Run) -> String {
     out
 }
 
-/// How many measurements spread widely, and how many there are.
+/// Returns the number of measurements that spread widely, and the number of all.
 fn noise(run: &Run) -> (usize, usize) {
     let cells = run.rows.iter().flat_map(|row| row.cells.iter().flatten());
     let times: Vec<_> = cells

@@ -11,7 +11,7 @@ pub struct Verdict {
     pub demand: String,
     /// `None` when the run did not measure it.
     pub measured: Option<f64>,
-    /// Whether it holds.
+    /// True if the assertion holds.
     pub ok: bool,
     /// The message that decides, or more about the number.
     pub note: String,
