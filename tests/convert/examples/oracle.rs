@@ -340,7 +340,7 @@ struct Tally {
     same: usize,
     differing: usize,
     documented: usize,
-    /// How many differ in what.
+    /// Differences, with the number of documents of each.
     classes: BTreeMap<&'static str, usize>,
     examples: BTreeMap<String, (usize, String)>,
 }
@@ -410,7 +410,7 @@ fn compare(line: &str, tally: &mut Tally) {
     }
 }
 
-/// Whether a difference from the recorded implementation is meant.
+/// Returns true if a difference from the recorded implementation is meant.
 ///
 /// A union that is one definition in the target revision is decoded again in that revision. When that fails, the reason
 /// is the first error in the order of the text; it was the first one in the order of the schema.

@@ -28,7 +28,7 @@ impl<'b> Choices<'b> {
         }
     }
 
-    /// Whether the next byte is below a bound.
+    /// Returns true if the next byte is below a bound.
     pub(crate) fn chance(&mut self, below: u8) -> bool {
         self.next() < below
     }

@@ -27,7 +27,7 @@ pub struct Pair {
     pub heard: Vec<ClientEvent>,
     /// What the server's program was told, but for requests, which are handled.
     pub seen: Vec<ServerEvent<()>>,
-    /// How many messages were checked.
+    /// Number of messages that were checked.
     pub checked: usize,
     checker: SchemaChecker,
 }

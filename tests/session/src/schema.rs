@@ -87,7 +87,7 @@ pub fn errors_of(
     all
 }
 
-/// Whether a revision defines this.
+/// Returns true if a revision defines this.
 ///
 /// # Panics
 /// When the revision is unknown.
@@ -95,7 +95,7 @@ pub fn defines(revision: &str, definition: &str) -> bool {
     table(revision).contains_key(definition)
 }
 
-/// Whether every error of a revision has an id: what cannot be addressed is not answered there.
+/// Returns true if every error of a revision has an id: what cannot be addressed is not answered there.
 ///
 /// # Panics
 /// When the revision is unknown, or does not define errors.
@@ -123,7 +123,7 @@ fn table(revision: &str) -> &'static serde_json::Map<String, Value> {
     table.and_then(Value::as_object).expect("definitions")
 }
 
-/// Whether a union of a schema has a member with this method.
+/// Returns true if a union of a schema has a member with this method.
 fn knows(revision: &str, union: &str, method: &str) -> bool {
     table(revision).get(union).is_some_and(|union| {
         let members = union["anyOf"]

@@ -18,7 +18,7 @@ pub struct SchemaChecker {
     named: BTreeSet<String>,
     /// How many messages of each revision were checked.
     pub checked: BTreeMap<String, usize>,
-    /// How many belong to no revision yet, such as an error before anything is agreed: they are valid in one of them.
+    /// Number of messages that belong to no revision yet, such as an error before the negotiation: they are valid in one of them.
     pub early: usize,
 }
 

@@ -11,10 +11,10 @@ use crate::schema::{Definitions, Parts, Types, is_integer};
 use crate::text::Doc;
 use crate::values;
 
-/// How many values an instance has before only required ones are added.
+/// Number of values that an instance has before only required ones are added.
 const MAX_VALUES: usize = 250;
 
-/// How many levels [`Generator::floor`] looks down.
+/// Number of levels that [`Generator::floor`] looks down.
 const FLOOR_LEVELS: usize = 8;
 
 /// A source of valid instances.
@@ -111,7 +111,7 @@ impl<'s> Generator<'s> {
         }
     }
 
-    /// How many levels a value for the schemas has at least.
+    /// Returns the number of levels that a value for the schemas has at least.
     fn floor(&self, schemas: &[&'s Value], levels: usize) -> usize {
         if levels == 0 {
             return 1;

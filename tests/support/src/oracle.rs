@@ -34,7 +34,7 @@ impl<'s> Oracle<'s> {
         }
     }
 
-    /// Whether the value is a valid instance of the definition.
+    /// Returns true if the value is a valid instance of the definition.
     ///
     /// # Panics
     ///
@@ -55,7 +55,7 @@ impl<'s> Oracle<'s> {
             .collect()
     }
 
-    /// Whether the document is a valid instance of the definition; nothing when `serde_json` cannot hold it.
+    /// Returns whether the document is a valid instance of the definition; nothing when `serde_json` cannot hold it.
     ///
     /// # Panics
     ///

@@ -136,7 +136,7 @@ impl Types {
     }
 }
 
-/// Whether JSON Schema calls the number an integer: `7`, `7.0` and `1e3` are.
+/// Returns true if JSON Schema calls the number an integer: `7`, `7.0` and `1e3` are.
 pub(crate) fn is_integer(number: &str) -> bool {
     let value = as_f64(number);
     !value.is_finite() || value.fract() == 0.0
@@ -155,7 +155,7 @@ pub(crate) struct Parts<'s> {
     pub(crate) choices: Vec<&'s [Value]>,
     /// The branches of those that are decided.
     pub(crate) decided: Vec<&'s [Value]>,
-    /// Whether `false` is among the schemas.
+    /// True if `false` is among the schemas.
     never: bool,
 }
 
@@ -226,13 +226,13 @@ impl<'s> Definitions<'s> {
         parts.flat.push(map);
     }
 
-    /// Whether no value will do, as far as types and required members tell.
+    /// Returns true if no value is valid, as far as types and required members tell.
     pub(crate) fn is_impossible(&self, parts: &Parts<'s>) -> bool {
         let refused = |name: &&str| self.gather(&parts.member(name)).is_impossible();
         parts.is_impossible() || parts.required().iter().any(refused)
     }
 
-    /// Whether the document satisfies all of the schemas, formats aside.
+    /// Returns true if the document satisfies all of the schemas, formats aside.
     pub(crate) fn fits(&self, schemas: &[&'s Value], doc: &Doc) -> bool {
         let parts = self.gather(schemas);
         parts.admits(doc)
@@ -256,7 +256,7 @@ impl<'s> Definitions<'s> {
         }
     }
 
-    /// Whether an object may have a member of that name, as far as `propertyNames` goes.
+    /// Returns true if an object may have a member of that name, as far as `propertyNames` goes.
     pub(crate) fn name_fits(&self, parts: &Parts<'s>, name: &str) -> bool {
         let schemas = parts.names();
         schemas.is_empty() || self.fits(&schemas, &Doc::String(name.to_owned()))
@@ -281,7 +281,7 @@ impl<'s> Definitions<'s> {
 }
 
 impl<'s> Parts<'s> {
-    /// Whether any JSON value will do.
+    /// Returns true if every JSON value is valid.
     pub(crate) fn is_open(&self) -> bool {
         let annotation = |keyword: &String| ANNOTATIONS.contains(&keyword.as_str());
         !self.never
@@ -289,7 +289,7 @@ impl<'s> Parts<'s> {
             && self.flat.iter().all(|map| map.keys().all(annotation))
     }
 
-    /// Whether no value will do, as far as types tell.
+    /// Returns true if no value is valid, as far as types tell.
     pub(crate) fn is_impossible(&self) -> bool {
         self.never
             || self.types() == Types(0)
@@ -320,7 +320,7 @@ impl<'s> Parts<'s> {
         left
     }
 
-    /// Whether the value is a `const` rather than one of an `enum`.
+    /// Returns true if the value is a `const` rather than one of an `enum`.
     pub(crate) fn has_const(&self) -> bool {
         self.values("const").next().is_some()
     }
@@ -379,7 +379,7 @@ impl<'s> Parts<'s> {
             .reduce(f64::min)
     }
 
-    /// Whether the length lies between the bounds that the two keywords give.
+    /// Returns true if the length lies between the bounds that the two keywords give.
     pub(crate) fn admits_length(&self, min: &str, max: &str, length: usize) -> bool {
         let length = length as f64;
         self.lower(min).is_none_or(|bound| length >= bound)
@@ -398,7 +398,7 @@ impl<'s> Parts<'s> {
                 .is_none_or(|bound| value < bound)
     }
 
-    /// Whether the document satisfies what can be told without a look at its children, formats aside.
+    /// Returns true if the document satisfies the keywords that do not look at its children, formats aside.
     pub(crate) fn admits(&self, doc: &Doc) -> bool {
         let shape = match doc {
             Doc::Number(number) => self.admits_number(number),
@@ -423,7 +423,7 @@ impl<'s> Parts<'s> {
     }
 }
 
-/// Whether JSON Schema calls the document equal to one of the literals.
+/// Returns true if JSON Schema calls the document equal to one of the literals.
 fn among(literals: &[Doc], doc: &Doc) -> bool {
     literals.iter().any(|literal| match (literal, doc) {
         (Doc::Number(left), Doc::Number(right)) => as_f64(left) == as_f64(right),

@@ -15,7 +15,7 @@ use crate::revisions::{Revision, revisions};
 
 const SEED: u64 = 20_251_125;
 
-/// How many instances are made of each definition, and how many mutants of each instance.
+/// Number of instances of each definition, and number of mutants of each instance.
 const INSTANCES: usize = 6;
 const MUTANTS: usize = 6;
 

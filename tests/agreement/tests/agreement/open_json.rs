@@ -127,7 +127,7 @@ fn open_values_come_back_byte_for_byte() {
     assert!(cases >= 100 * reviewed().count(), "enough places are there");
 }
 
-/// Whether the document is valid and stands in the order that the types keep.
+/// Returns true if the document is valid and stands in the order that the types keep.
 fn is_kept_as_it_is(revision: &Revision, name: &str, text: &str) -> bool {
     let doc = Doc::parse(text).expect("a template is JSON");
     let mut unions = revision.types.unions.iter();

@@ -144,10 +144,10 @@ pub struct Revision {
     pub schema: Schema,
     /// The representation that the types were generated from.
     pub ir: RustIr,
-    /// Whether a person has looked at it since it was released. Another one can be whatever its authors made of it: it has
+    /// True if a person has looked at it since it was released. Another one can be whatever its authors made of it: it has
     /// to agree with its schema, and need not have what the others have.
     pub is_reviewed: bool,
-    /// Whether it is an extension, and some of its types are those of a revision.
+    /// True if it is an extension, and some of its types are those of a revision.
     pub is_extension: bool,
 }
 

@@ -106,7 +106,7 @@ fn encode(revision: &Revision, definition: &str, text: &str) -> String {
     }
 }
 
-/// Whether the document is valid only because the generator takes `1e-400` for a whole number.
+/// Returns true if the document is valid only because the generator takes `1e-400` for a whole number.
 fn is_nearly_valid(revision: &Revision, definition: &str, doc: &Doc) -> bool {
     let mut found = false;
     revision.schema.walk(definition, doc, &mut |place| {

@@ -92,7 +92,7 @@ pub fn has_lone_surrogates(schema: &Schema, definition: &str, doc: &Doc) -> bool
     })
 }
 
-/// Whether the schema says something about the members.
+/// Returns true if the schema constrains the members.
 fn is_typed_object(schema: &Schema, typed: &'static Value) -> bool {
     let members = typed["properties"].as_object();
     let additional = typed.get("additionalProperties").map(|values| {
@@ -105,7 +105,7 @@ fn is_typed_object(schema: &Schema, typed: &'static Value) -> bool {
         || additional.is_some_and(|values| !is_open(values.schema))
 }
 
-/// Whether any value will do.
+/// Returns true if every value is valid.
 pub fn is_open(schema: &Value) -> bool {
     let says_something = ["$ref", "allOf", "anyOf", "const", "enum", "type"];
     says_something
@@ -117,8 +117,8 @@ fn has(doc: &Doc, names: &[&str]) -> bool {
     names.iter().all(|name| doc.member(name).is_some())
 }
 
-/// Whether it holds for an object that a union has to decide about, the first item of an array included. `it` can ask whether a member of the union requires
-/// all of some names.
+/// Returns whether it holds for an object that a union has to decide about, the first item of an array included. `it` can
+/// ask whether a member of the union requires all of some names.
 fn any_message(
     schema: &Schema,
     definition: &str,
@@ -229,7 +229,7 @@ mod tests {
         );
     }
 
-    /// Whether the revision has the definition, and as what the case takes it for.
+    /// Returns true if the revision has the definition, and as what the case takes it for.
     fn is_about(revision: &Revision, definition: &str, text: &str) -> bool {
         let is_there = |name: &str| revision.types.definitions.iter().any(|d| d.name == name);
         let is_union = revision.types.unions.iter().any(|u| u.name == definition);

@@ -13,10 +13,10 @@ use crate::rules::{LONE, RULES, excuse, is_open};
 
 const SEED: u64 = 20_250_618;
 
-/// How many valid and how many invalid documents each revision is asked for.
+/// Number of valid and of invalid documents that each revision is asked for.
 const ENOUGH: usize = 10_000;
 
-/// How many mutants are taken of one instance.
+/// Number of mutants that are taken of one instance.
 const MUTANTS: usize = 5;
 
 /// What was compared.

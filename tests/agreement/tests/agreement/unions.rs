@@ -155,7 +155,7 @@ fn most_specific(schema: &Schema, candidates: &[&Form], doc: &Doc) -> Option<usi
     best.map(|(_, member)| member)
 }
 
-/// Whether all that tells a form apart may stand in another one too.
+/// Returns true if every discriminating member may also occur in another variant.
 fn may_stand_elsewhere(candidates: &[&Form], needs: &[BTreeSet<Need>]) -> bool {
     let others = |at: usize| {
         let all = candidates.iter().zip(needs).enumerate();

@@ -133,7 +133,7 @@ impl Schema {
         )
     }
 
-    /// Whether a value there is kept as the text that came.
+    /// Returns true if a value there is kept as the text that came.
     pub fn is_raw(&self, at: &At) -> bool {
         self.raw.contains(&at.pointer)
     }

@@ -51,7 +51,7 @@ struct Case<'c> {
     target: &'c str,
     before: &'c Value,
     text: &'c str,
-    /// Whether it was made for the other revision, so that it may hold what only that one knows.
+    /// True if it was made for the other revision, so that it may hold what only that one knows.
     foreign: bool,
 }
 
@@ -198,12 +198,12 @@ impl Case<'_> {
     }
 }
 
-/// Whether a loss is of something that the input has.
+/// Returns true if a loss is of something that the input has.
 fn is_taken(loss: &Loss) -> bool {
     matches!(loss.kind, LossKind::Dropped | LossKind::Replaced)
 }
 
-/// Whether some pointers account for a place: one is above it or below it.
+/// Returns true if some pointers account for a place: one is above it or below it.
 fn accounted<'l>(place: &str, mut pointers: impl Iterator<Item = &'l str>) -> bool {
     pointers.any(|pointer| is_below(pointer, place) || is_below(place, pointer))
 }

@@ -52,7 +52,7 @@ impl Exceptions {
         found
     }
 
-    /// Whether one of them makes `Value` refuse the document.
+    /// Returns true if one of them makes `Value` refuse the document.
     pub(crate) fn refused(self) -> bool {
         self.number_out_of_range || self.lone_surrogate || self.too_deep
     }

@@ -22,7 +22,7 @@ use serde_json::value::RawValue;
 const SEED: u64 = 0x8259;
 const DOCUMENTS: usize = 1_000_000;
 
-/// How many documents ended in which way.
+/// Number of documents with each outcome.
 #[derive(Debug, Default)]
 struct Counts {
     accepted: usize,

@@ -7,12 +7,12 @@ use std::collections::HashMap;
 
 use mcp_exact_tests_support::Doc;
 
-/// Whether serde_json keeps numbers as text in this build.
+/// Returns true if serde_json keeps numbers as text in this build.
 pub(crate) fn numbers_are_text() -> bool {
     serde_json::from_str::<serde_json::Number>("1e400").is_ok()
 }
 
-/// Whether `Value` keeps the order of members in this build.
+/// Returns true if `Value` keeps the order of members in this build.
 pub(crate) fn value_is_ordered() -> bool {
     let value: serde_json::Value = serde_json::from_str(r#"{"b":1,"a":1}"#).expect("it is JSON");
     value.to_string().starts_with(r#"{"b""#)
@@ -34,7 +34,7 @@ impl Layer {
         self == Self::Buffer || value_is_ordered()
     }
 
-    /// Whether `got` is what the layer keeps of `sent`.
+    /// Returns true if `got` is what the layer keeps of `sent`.
     pub(crate) fn kept(self, sent: &Doc, got: &Doc) -> bool {
         match (sent, got) {
             (Doc::Number(sent), Doc::Number(got)) => self.kept_number(sent, got),

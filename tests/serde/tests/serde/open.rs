@@ -95,7 +95,7 @@ fn numbers_and_ids() {
     }
 }
 
-/// Whether a member has a name that no Rust string can hold, which a pretty printer would have to be given.
+/// Returns true if a member has a name that no Rust string can hold, which a pretty printer would have to be given.
 fn has_unprintable_name(text: &str) -> bool {
     text.starts_with(r#"{"\ud800""#)
 }

@@ -16,7 +16,7 @@ pub(crate) const READ: usize = 64 << 10;
 pub(crate) struct Pipe {
     bytes: VecDeque<u8>,
     capacity: usize,
-    /// Whether nothing more is written into it.
+    /// True if nothing more is written into it.
     is_ended: bool,
 }
 
@@ -198,7 +198,7 @@ struct Driver {
     lines: Lines,
     out: Vec<u8>,
     written: usize,
-    /// Whether the endpoint was told that its input has ended.
+    /// True if the endpoint was told that its input has ended.
     ended: bool,
     reads: bool,
     writes: bool,

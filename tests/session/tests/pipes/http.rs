@@ -37,7 +37,7 @@ struct Exchange {
     down: Pipe,
     lines: Lines,
     refusal: Vec<u8>,
-    /// Whether nobody writes or reads here.
+    /// True if no task reads or writes this pipe.
     stalls: bool,
 }
 
@@ -48,7 +48,7 @@ pub(crate) struct Http {
     exchanges: BTreeMap<StreamId, Exchange>,
     message_bytes: usize,
     pipe: usize,
-    /// Whether a connection was cut: what was on it ends by timeouts.
+    /// True if a connection was cut: what was on it ends by timeouts.
     was_cut: bool,
 }
 

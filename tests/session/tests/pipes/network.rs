@@ -56,7 +56,7 @@ pub(crate) struct Setup {
     pub(crate) steps: usize,
     /// Most calls at once.
     pub(crate) burst: usize,
-    /// Whether peers stop reading or writing.
+    /// True if peers stop reading or writing.
     pub(crate) stops: bool,
 }
 
@@ -67,7 +67,7 @@ pub(crate) struct Report {
     pub(crate) server: BTreeMap<&'static str, usize>,
     /// Looks at which the output of an endpoint was full.
     pub(crate) full: usize,
-    /// Whether an endpoint has closed because its peer does not read.
+    /// True if an endpoint has closed because its peer does not read.
     pub(crate) exhausted: bool,
     /// Largest share of its documented bound that an endpoint has held, in percent.
     pub(crate) peak: usize,

@@ -28,7 +28,7 @@ pub(crate) struct SimulatedNetwork {
     /// What the server and the client have taken and answered.
     served: [Account; 2],
     told: Told,
-    /// Whether the session is being ended: what is served then is not answered any more.
+    /// True if the session is being ended: what is served then is not answered any more.
     over: bool,
     /// Holds each message against its schema, where that is wanted.
     pub(crate) checker: Option<SchemaChecker>,
@@ -42,7 +42,7 @@ pub(crate) struct Told {
     pub(crate) outcomes: BTreeMap<(&'static str, &'static str), usize>,
     /// The bounds that a role has reached.
     pub(crate) reached: BTreeSet<(&'static str, &'static str)>,
-    /// How many requests a role has answered, and how many were cancelled before.
+    /// Number of requests that a role has answered, and number of those that were cancelled before.
     pub(crate) answers: BTreeMap<&'static str, (usize, usize)>,
     pub(crate) checker: Option<SchemaChecker>,
 }

@@ -59,7 +59,7 @@ struct KilledServer {
     settings: Arc<ServerSettings>,
     server: ServerEndpoint<()>,
     store: Store,
-    /// Whether snapshots are written when they are due soon, too.
+    /// True if snapshots are written when they are due soon, too.
     eager: bool,
     /// Kills in 1,000 acts, and most requests of the server at once: with few kills, the ids that a snapshot has reserved are used up.
     deaths: usize,

@@ -39,7 +39,7 @@ fn spelt(revision: &str, id: &str, method: &str) -> String {
     request.to_string().replace("\"here\"", id)
 }
 
-/// Whether a text is an answer with this id, so spelt, and with a result or an error.
+/// Returns whether a text is an answer with this id, so spelt, and with a result or an error.
 #[track_caller]
 fn check(text: &str, id: &str, has: &str) {
     assert!(text.contains(&format!("\"id\":{id},")), "{id}: {text}");

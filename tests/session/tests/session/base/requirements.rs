@@ -10,7 +10,7 @@ fn list(revision: &str, id: Value) -> Value {
     request_at(revision, id, "tools/list", json!({}), json!({}))
 }
 
-/// Whether a revision has errors without id: then there is one, and no id in it.
+/// Returns whether a revision has errors without id: then there is one, and no id in it.
 fn check_unaddressed(revision: &str, answers: &[Value], code: i64) {
     if !errors_need_id(revision) {
         assert_eq!(answers.len(), 1, "{revision}: {answers:?}");

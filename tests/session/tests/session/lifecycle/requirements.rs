@@ -201,7 +201,7 @@ fn life_negotiated_version_respected() {
     }
 }
 
-/// Whether the schema of a revision has a method in a union.
+/// Returns true if the schema of a revision has a method in a union.
 fn method_is_known(revision: &str, union: &str, method: &str) -> bool {
     let document = &documents()[revision];
     let definitions = document
