@@ -19,7 +19,7 @@ use mcp_exact::{
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-/// What the suite hands over besides the name of the scenario.
+/// Context that the suite passes besides the name of the scenario.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Context {

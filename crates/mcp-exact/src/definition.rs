@@ -61,7 +61,7 @@ pub(crate) fn icons_json(icons: &[Icon]) -> Json {
     Json::from_encode(&icons)
 }
 
-/// What definitions of every kind have in common.
+/// Members that definitions of every kind share.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 struct Common {
     name: String,
@@ -453,7 +453,7 @@ pub struct PromptArgument {
     pub name: String,
     /// Its name for people (from 2025-06-18 on).
     pub title: Option<String>,
-    /// What it is for.
+    /// Description for users and models.
     pub description: Option<String>,
     /// True if the argument is required.
     pub required: bool,

@@ -16,7 +16,7 @@ pub(crate) type BoxError = Box<dyn StdError + Send + Sync + 'static>;
 
 /// Any error of a handler.
 ///
-/// What the client receives depends on the type inside:
+/// The type inside decides which error the client receives:
 ///
 /// | error | tool | prompt or resource |
 /// |---|---|---|
@@ -110,7 +110,7 @@ impl From<Error> for Box<dyn StdError> {
 pub struct BadArguments {
     /// JSON pointer of the argument; empty when it is about all of them.
     pub pointer: String,
-    /// What does not fit.
+    /// Mismatch between the arguments and the expected type.
     pub reason: String,
 }
 
@@ -208,11 +208,11 @@ pub enum Problem {
     /// An input schema is no schema of an object.
     #[error("the input schema of {kind} {name:?} cannot be used: {reason}")]
     InputSchema {
-        /// What it is: `tool`, `resource template` or `prompt`.
+        /// Kind of definition: `tool`, `resource template` or `prompt`.
         kind: &'static str,
         /// Its name.
         name: String,
-        /// What is wrong, and the remedy.
+        /// Description of the problem, and the remedy.
         reason: String,
     },
     /// An output schema cannot be used.
@@ -220,7 +220,7 @@ pub enum Problem {
     OutputSchema {
         /// The tool.
         name: String,
-        /// What is wrong, and the remedy.
+        /// Description of the problem, and the remedy.
         reason: String,
     },
     /// A definition does not fit the protocol.
@@ -230,7 +230,7 @@ pub enum Problem {
         kind: &'static str,
         /// Its name.
         name: String,
-        /// What is wrong.
+        /// Description of the problem.
         reason: String,
     },
     /// A handler takes `Input` twice.
@@ -238,7 +238,7 @@ pub enum Problem {
         "the handler of {kind} {name:?} takes `Input` more than once; put all arguments into one struct"
     )]
     SecondInput {
-        /// What it is.
+        /// Kind of definition.
         kind: &'static str,
         /// Its name.
         name: String,
@@ -248,7 +248,7 @@ pub enum Problem {
         "the handler of {kind} {name:?} takes `State<{state}>`, which the server does not have; call `.state(…)` with a value of this type"
     )]
     MissingState {
-        /// What it is.
+        /// Kind of definition.
         kind: &'static str,
         /// Its name.
         name: String,
@@ -260,7 +260,7 @@ pub enum Problem {
     Template {
         /// The template.
         template: String,
-        /// What is wrong, and the remedy.
+        /// Description of the problem, and the remedy.
         reason: String,
     },
     /// A completion belongs to nothing that is registered.
@@ -268,7 +268,7 @@ pub enum Problem {
         "the completion of {argument:?} belongs to {kind} {name:?}, which has no such argument; register it or correct the name"
     )]
     Completion {
-        /// What it is: `prompt` or `resource template`.
+        /// Kind of reference: `prompt` or `resource template`.
         kind: &'static str,
         /// Its name or URI template.
         name: String,

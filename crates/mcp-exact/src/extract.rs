@@ -84,7 +84,7 @@ impl States {
     }
 }
 
-/// What the arguments of a handler need, gathered when the handler is registered.
+/// Requirements of the arguments of a handler, gathered when the handler is registered.
 #[derive(Debug, Clone, Default)]
 pub struct Signature {
     pub(crate) inputs: Vec<Value>,
@@ -240,7 +240,7 @@ impl FromCall for JsonObject {
     }
 }
 
-/// Who was authenticated; a call without authentication ends with an error.
+/// Authenticated principal; a call without authentication ends with an error.
 impl FromCall for Principal {
     fn from_call(call: &Call) -> Result<Self, Error> {
         let missing =
@@ -255,7 +255,7 @@ impl FromCall for Option<Principal> {
     }
 }
 
-/// What the access token says; a call without one ends with an error.
+/// Claims of the access token; a call without a token ends with an error.
 #[cfg(feature = "oauth-server")]
 impl FromCall for mcp_exact_auth::server::Access {
     fn from_call(call: &Call) -> Result<Self, Error> {

@@ -28,7 +28,7 @@ use crate::server::{Server, ServerBuilder};
 /// # Ok::<(), mcp_exact::BuildError>(())
 /// ```
 ///
-/// What the attribute makes of it is what a person would write with the builder:
+/// The attribute expands to the code that a person would write with the builder:
 ///
 /// ```
 /// # struct Greeter;

@@ -1,7 +1,7 @@
 //! The server's side of connections: the only module of the server that calls session and transport.
 //!
-//! Takes the events of every connection; starts a task for each request and cancels it. What the rest of the crate uses of the
-//! session is re-exported here.
+//! Takes the events of every connection; starts a task for each request and cancels it. The items of the session that the
+//! rest of the crate uses are re-exported here.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -258,7 +258,7 @@ impl Settings {
     }
 }
 
-/// What a request may send to its client.
+/// Sending half of a request's connection to its client.
 #[derive(Debug, Clone)]
 pub(crate) struct Link {
     /// `None` for a request whose connection is gone: nothing can be sent.
@@ -525,7 +525,7 @@ impl Listeners {
     }
 }
 
-/// What answers a request.
+/// Future that answers a request.
 type Answering = Pin<Box<dyn Future<Output = Reply> + Send>>;
 
 /// Polls what answers a request, and catches a panic of everything beside its handler: extractors, rules, layers, the part of a

@@ -69,7 +69,7 @@ impl<S: Subscriber> Layer<S> for ClientLogs {
 }
 
 thread_local! {
-    /// Whether this thread makes a message of an event.
+    /// True while this thread makes a message of an event.
     static IS_MAKING: Cell<bool> = const { Cell::new(false) };
 }
 

@@ -1,6 +1,6 @@
 //! Conversion between the home revision, in which this crate builds every result, and the negotiated revision.
 //!
-//! The only module that calls `mcp-exact-convert`. What an older revision cannot express is dropped or rewritten as
+//! The only module that calls `mcp-exact-convert`. Members that an older revision cannot express are dropped or rewritten as
 //! `docs/conversions.md` says; each loss is a `tracing` event of level debug.
 
 use std::borrow::Cow;
@@ -122,7 +122,7 @@ fn complete(method: &str, result: &mut JsonObject) {
 /// Converts a definition of the home revision, such as a `Tool`, to the revision of a client.
 ///
 /// # Errors
-/// What does not fit or cannot be expressed, as text.
+/// Description of the mismatch or of the loss.
 pub(crate) fn definition(name: &str, value: &JsonObject, to: Revision) -> Result<Json, String> {
     let to = known(to).map_err(|error| error.to_string())?;
     let mut cx = Context::new();
@@ -140,7 +140,7 @@ pub(crate) fn check_definition(name: &str, value: &JsonObject) -> Result<(), Str
 /// Converts the params of a question from the home revision to the revision of the client.
 ///
 /// # Errors
-/// Why the revision cannot express the question.
+/// The reason for which the revision cannot express the question.
 pub(crate) fn question(
     method: &str,
     params: &JsonObject,
@@ -152,7 +152,7 @@ pub(crate) fn question(
 /// Converts the answer to a question from the revision of the client to the home revision.
 ///
 /// # Errors
-/// Why the answer cannot be read.
+/// The reason for which the answer cannot be read.
 pub(crate) fn answer(
     method: &str,
     result: &JsonObject,
@@ -164,7 +164,7 @@ pub(crate) fn answer(
 /// Converts the params of a server's question from the negotiated revision to the home revision, for clients.
 ///
 /// # Errors
-/// Why the question cannot be read.
+/// The reason for which the question cannot be read.
 pub(crate) fn asked(
     method: &str,
     params: &JsonObject,
@@ -176,7 +176,7 @@ pub(crate) fn asked(
 /// Converts a client's answer to a question from the home revision to the negotiated revision.
 ///
 /// # Errors
-/// Why the revision cannot express the answer.
+/// The reason for which the revision cannot express the answer.
 pub(crate) fn answered(
     method: &str,
     result: &JsonObject,
@@ -189,7 +189,7 @@ pub(crate) fn answered(
 /// the home revision does not have stays as it is.
 ///
 /// # Errors
-/// Why the result cannot be read.
+/// The reason for which the result cannot be read.
 pub(crate) fn received(
     method: &str,
     mut result: JsonObject,

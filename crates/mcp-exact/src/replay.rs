@@ -42,7 +42,7 @@ struct Recorded {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct QuestionId(usize);
 
-/// How a question ended.
+/// Outcome of a question.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Answer {
     Result(JsonObject),
@@ -86,7 +86,7 @@ pub(crate) struct Suspension {
     pub(crate) record: Record,
 }
 
-/// Why a request cannot continue.
+/// Reason why a request cannot continue.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ReplayError {
     #[error("the handler has changed since it asked; start the request again")]

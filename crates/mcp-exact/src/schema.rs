@@ -36,7 +36,8 @@ fn generated<T: JsonSchema>(settings: SchemaSettings) -> Value {
 /// Returns the schema of tool arguments.
 ///
 /// # Errors
-/// Why it cannot be one: "the root of `inputSchema` MUST have type object" (section `server/tools`, "Tool").
+/// The reason for which it is no input schema: "the root of `inputSchema` MUST have type object" (section `server/tools`,
+/// "Tool").
 pub(crate) fn arguments(schema: Value) -> Result<JsonObject, String> {
     let Value::Object(mut schema) = schema else {
         return Err("it is no object; give `Input` a struct with named fields".to_owned());
@@ -80,7 +81,7 @@ pub(crate) fn check_arguments(schema: &JsonObject) -> Result<(), String> {
 /// Returns the schema of a structured result.
 ///
 /// # Errors
-/// Why it cannot be one.
+/// The reason for which it is no output schema.
 pub(crate) fn structured(schema: Value) -> Result<JsonObject, String> {
     match schema {
         Value::Object(schema) => Ok(JsonObject::from(schema)),
@@ -93,7 +94,7 @@ pub(crate) fn structured(schema: Value) -> Result<JsonObject, String> {
 /// Returns the arguments of a prompt from the properties of a schema.
 ///
 /// # Errors
-/// Why they cannot be arguments: their values are strings on the wire.
+/// The reason for which the properties cannot be arguments of a prompt: argument values are strings on the wire.
 pub(crate) fn prompt_arguments(schema: &Value) -> Result<Vec<PromptArgument>, String> {
     let required: Vec<&str> = strings(schema.get("required")).collect();
     let properties = schema.get("properties").and_then(Value::as_object);

@@ -16,7 +16,7 @@ mod full {
 
     impl Checks {
         /// # Errors
-        /// Why a schema cannot be used.
+        /// The reason for which a schema cannot be used.
         pub(crate) fn new(tool: &Tool) -> Result<Self, String> {
             let validator = |schema: Option<&JsonObject>| {
                 let Some(schema) = schema else {
@@ -46,7 +46,8 @@ mod full {
         }
 
         /// # Errors
-        /// Where the result leaves its schema ("Servers MUST provide structured results that conform", `server/tools`).
+        /// The place where the result leaves its schema ("Servers MUST provide structured results that conform",
+        /// `server/tools`).
         pub(crate) fn output(&self, structured: &crate::link::Json) -> Result<(), Error> {
             let Some(validator) = &self.output else {
                 return Ok(());

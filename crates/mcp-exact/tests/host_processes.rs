@@ -12,7 +12,7 @@ use mcp_exact::transport::http::server::{HttpListener, HttpServerOptions};
 use mcp_exact::{ClientError, Headers, Host, HostBuilder, HostError, Input, Server};
 use mcp_exact::{schemars, serde};
 
-/// How long a server may take to connect. The one that never answers takes all of it.
+/// Timeout of the connection to a server. The one that never answers takes all of it.
 const LIMIT: Duration = Duration::from_secs(5);
 
 #[derive(serde::Deserialize, serde::Serialize, schemars::JsonSchema)]

@@ -156,7 +156,7 @@ impl Files {
 
 #[server(part = more)]
 impl Files {
-    /// How often `remove` was called.
+    /// Returns the number of calls of `remove`.
     #[tool]
     async fn calls(&self) -> String {
         assert_eq!(self.not_registered(), 1);

@@ -56,7 +56,7 @@ async fn raw_servers_answer_every_revision() {
     .await;
 }
 
-/// What is registered is answered by its handler, everything else by the raw one.
+/// Registered tools are called by their handlers, all others by the raw handler.
 #[tokio::test]
 async fn registered_tools_come_first() {
     let server = raw()

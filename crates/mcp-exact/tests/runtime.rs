@@ -129,7 +129,7 @@ async fn undeclared_kinds_cannot_be_inserted() {
     );
 }
 
-/// What a caller may not see is neither listed nor called.
+/// Hidden tools are neither listed nor called.
 #[tokio::test]
 async fn hidden_tools_do_not_exist() {
     let server = Server::builder("test", "1")

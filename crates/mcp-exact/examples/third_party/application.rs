@@ -13,7 +13,8 @@ use serde::Deserialize;
 
 use super::pages::{self, Pages};
 
-/// Where everything is. The redirect URIs of both clients are `{origin}/signed-in` and `{origin}/connected`.
+/// Addresses of the application and its peers. The redirect URIs of both clients are `{origin}/signed-in` and
+/// `{origin}/connected`.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Configuration {
     /// Public origin of this server; its endpoint is `{origin}/mcp`.

@@ -39,7 +39,7 @@ struct Table {
     credentials: HashMap<User, Granted>,
 }
 
-/// What a browser is about to do.
+/// Next action of a browser.
 enum Visit {
     SignIn {
         invitation: String,
@@ -51,7 +51,7 @@ enum Visit {
     },
 }
 
-/// Why a page does not do what it is asked to do. Nothing of it tells about another user.
+/// Reason why a page refuses a request. Nothing of it tells about another user.
 enum PageError {
     Gone,
     Stranger,

@@ -29,7 +29,7 @@ pub(super) struct Handlers {
     pub(super) validate_output: bool,
 }
 
-/// What the server wants the user to fill in, or a page that it wants the user to visit (`client/elicitation`).
+/// Form that the server asks the user to fill in, or page that it asks the user to visit (`client/elicitation`).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Form {
     params: JsonObject,

@@ -26,7 +26,7 @@ const MEMORY_BYTES: usize = 256 << 10;
 pub struct LogMessage {
     /// Its level.
     pub level: Level,
-    /// What has written it.
+    /// Name of the logger.
     pub logger: Option<String>,
     /// Its data, any JSON value.
     pub data: Json,

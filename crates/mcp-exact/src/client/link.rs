@@ -80,7 +80,7 @@ impl Settings {
     }
 }
 
-/// How one request is sent.
+/// Options of one request.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Options {
     pub(super) idle: Option<Duration>,
@@ -327,7 +327,7 @@ impl ClientError {
     }
 }
 
-/// What the events of a connection change.
+/// State that the events of a connection change.
 struct Events {
     handlers: Handlers,
     answering: Mutex<HashMap<ServerRequestKey, AbortHandle>>,

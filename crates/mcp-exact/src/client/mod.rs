@@ -72,7 +72,7 @@ impl fmt::Debug for Client {
     }
 }
 
-/// Why a call of a server has no result.
+/// Error of a call to a server.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClientError {

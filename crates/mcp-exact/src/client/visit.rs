@@ -15,7 +15,7 @@ pub struct Visit {
     host: Range<usize>,
 }
 
-/// What a user should be warned of before visiting a page.
+/// Warning about a URL, for the user before the visit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
 #[non_exhaustive]
 pub enum UrlWarning {
@@ -40,7 +40,7 @@ pub enum BadUrl {
     /// It holds characters that readers of URLs do not agree on (RFC 3986, section 2).
     #[error("the URL holds characters that have to be encoded")]
     Characters,
-    /// What stands before the `@` hides the host.
+    /// The text before the `@` hides the host.
     #[error("the URL names a user, which hides its host")]
     UserName,
     /// There is no host, or none that can be resolved.
@@ -181,7 +181,7 @@ mod tests {
         }
     }
 
-    /// What browsers and programs may read in two ways, or what is no page.
+    /// Refuses URLs that browsers and programs may read in two ways, and URLs of no page.
     #[test]
     fn ambiguous_urls_are_refused() {
         for (url, error) in [

@@ -16,7 +16,7 @@ use crate::link::{
 use crate::outgoing;
 use crate::replay::{Answer, QuestionId};
 
-/// Why a question has no answer.
+/// Reason why a request to the client has no answer.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("the client could not be asked ({method}): {kind}")]
 pub struct AskError {

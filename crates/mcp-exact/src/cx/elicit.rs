@@ -17,7 +17,7 @@ use crate::link::{Json, JsonObject};
 
 const METHOD: &str = "elicitation/create";
 
-/// How the user has answered.
+/// Answer of the user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Elicited<T> {
     /// The user has submitted the form, or agreed to visit the page.

@@ -22,7 +22,7 @@ pub enum FormError {
     Field {
         /// The field.
         field: String,
-        /// What it is.
+        /// Kind of value that was found.
         found: String,
     },
 }

@@ -117,7 +117,7 @@ struct Inner {
     task: Mutex<TaskState>,
 }
 
-/// Whether a call is, or becomes, a task.
+/// Task state of a call: no task, possible task, or task.
 #[derive(Default)]
 enum TaskState {
     /// Neither the request nor its client can have one.
@@ -441,9 +441,9 @@ impl Cx {
     /// Answers the call with a task (extension `io.modelcontextprotocol/tasks`), and goes on as this task: the client fetches
     /// the result later. Returns whether the call is a task now.
     ///
-    /// Returns `false` at once, and the call goes on as an ordinary one, when the client has not declared the extension, speaks
-    /// a revision without it, or called something else than a tool. What is asked before this method ends the request as
-    /// ever; what is asked after it is asked by the task. With [`Tool::task`](crate::Tool::task) calls are tasks from their
+    /// Returns `false` at once, and the call goes on as an ordinary one, when the client has not declared the extension,
+    /// speaks a revision without it, or called something else than a tool. Requests to the client before this method end the
+    /// request as usual; later ones are sent by the task. With [`Tool::task`](crate::Tool::task) calls are tasks from their
     /// beginning on.
     ///
     /// A server that is started again with the same store runs the handlers of unfinished tasks again, by the rules for

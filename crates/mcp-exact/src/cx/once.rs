@@ -20,7 +20,7 @@ pub enum OnceError {
     Record {
         /// The key.
         key: String,
-        /// What is wrong.
+        /// Description of the problem.
         reason: String,
     },
     /// An earlier run has recorded a result of another type under the same key.
@@ -30,7 +30,7 @@ pub enum OnceError {
     Read {
         /// The key.
         key: String,
-        /// What is wrong.
+        /// Description of the problem.
         reason: String,
     },
 }
@@ -47,10 +47,10 @@ impl Drop for Running<'_> {
 impl Cx {
     /// Runs an effect, unless an earlier run of the handler for the same request has done so: then returns its result.
     ///
-    /// What is promised: an effect that has returned `Ok` is not repeated in later runs along the same chain of states, and
-    /// the request is not ended by a question while the effect runs. An error is not recorded: the next run tries again.
-    /// Not promised: that the effect happens exactly once when the process ends in the middle of it, or when a client sends
-    /// an older state again; that needs a store of the program with a key of its own.
+    /// Guarantee: an effect that has returned `Ok` is not repeated in later runs along the same chain of states, and the
+    /// request is not ended by a question while the effect runs. An error is not recorded: the next run tries again. Not
+    /// promised: that the effect happens exactly once when the process ends in the middle of it, or when a client sends an
+    /// older state again; that needs a store of the program with a key of its own.
     ///
     /// The key has to be unique in the handler; a second call with the same key returns the first result. Up to 2025-11-25
     /// handlers run once, and so does the effect. In a task the result is in the store when this method returns.

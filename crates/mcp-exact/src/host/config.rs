@@ -11,7 +11,7 @@ use crate::client::{Client, ClientError, Connect};
 use crate::transport::ServerCommand;
 use crate::transport::http::client::{HttpEndpoint, HttpTransport};
 
-/// Why a configuration cannot be used.
+/// Reason why a configuration cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigFileError {

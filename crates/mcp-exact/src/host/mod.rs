@@ -18,7 +18,7 @@ pub use config::{ConfigFileError, ServerEntry};
 use crate::client::{Client, ClientError, Connect, Definition, ToolOutput};
 use crate::link::JsonObject;
 
-/// What stands between the name of a server and the name of its tool.
+/// Separator between the name of a server and the name of its tool.
 const SEPARATOR: &str = "__";
 
 /// Several servers under one roof.
@@ -82,7 +82,7 @@ pub struct HostCall<'c> {
     pub arguments: &'c JsonObject,
 }
 
-/// Why a host has no result of a call.
+/// Reason why a host has no result of a call.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum HostError {
@@ -102,7 +102,7 @@ pub enum HostError {
     Client {
         /// The server.
         server: String,
-        /// Why.
+        /// Cause of the failure.
         error: ClientError,
     },
 }

@@ -342,11 +342,11 @@ impl ServerBuilder {
         self
     }
 
-    /// Answers every request that nothing registered answers: of methods without entries, and of tools, resources and prompts
-    /// that are not there. The handler takes the request by [`Cx::request_as`](crate::Cx::request_as) in the exact types of a
-    /// revision, or untyped as [`RawRequest`](crate::RawRequest); its result is one of the revision that
-    /// [`Cx::revision`](crate::Cx::revision) says, which [`Cx::result_as`](crate::Cx::result_as) makes of exact types. What it can do
-    /// is declared by [`capability`](Self::capability).
+    /// Answers every request that nothing registered answers: of methods without entries, and of tools, resources and
+    /// prompts that are not there. The handler takes the request by [`Cx::request_as`](crate::Cx::request_as) in the exact
+    /// types of a revision, or untyped as [`RawRequest`](crate::RawRequest); its result is one of the revision that
+    /// [`Cx::revision`](crate::Cx::revision) says, which [`Cx::result_as`](crate::Cx::result_as) makes of exact types.
+    /// [`capability`](Self::capability) declares its capabilities.
     pub fn raw<A: 'static, H: Handler<A, JsonObject>>(self, handler: H) -> Self {
         self.register(move |catalogue, states| {
             catalogue.set_raw(catalogue::method("*".to_owned(), handler, states)?)

@@ -26,7 +26,7 @@ pub(super) struct Catalogue {
     pub(super) methods: Vec<Arc<MethodEntry>>,
     /// Answers what nothing else answers.
     pub(super) raw: Option<Arc<MethodEntry>>,
-    /// What is put around the handler of every tool, innermost first.
+    /// Layers around the handler of every tool, innermost first.
     pub(super) layers: Vec<Wrap>,
 }
 
@@ -66,7 +66,7 @@ pub(super) struct PromptEntry {
     pub(super) advertised: Advertised,
 }
 
-/// What a completion belongs to.
+/// Prompt or resource template that a completion belongs to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Reference {
     Prompt(String),

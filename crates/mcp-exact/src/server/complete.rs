@@ -12,7 +12,7 @@ use crate::link::{JsonObject, PeerError};
 /// Argument that the user is typing, as a completion handler receives it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Partial {
-    /// What was typed so far.
+    /// Text that the user has typed so far.
     pub value: String,
     /// The arguments that are known already (from 2025-06-18 on).
     pub arguments: BTreeMap<String, String>,
@@ -32,11 +32,11 @@ impl FromCall for Partial {
     }
 }
 
-/// What a client wants completed.
+/// Completion request of a client.
 pub(super) struct Wanted {
     pub(super) reference: Reference,
     pub(super) argument: String,
-    /// What [`Partial`] is made of.
+    /// JSON from which [`Partial`] is made.
     pub(super) partial: JsonObject,
 }
 

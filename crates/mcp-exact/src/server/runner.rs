@@ -18,7 +18,7 @@ use crate::link::Lifecycle;
 use crate::replay::{ReplayError, Suspension};
 use crate::task::{LiveTask, TaskError};
 
-/// How a run of a handler ended.
+/// End of a run of a handler.
 pub(super) enum End<O> {
     Finished(Result<O, Error>),
     Suspended(Suspension),
@@ -27,7 +27,7 @@ pub(super) enum End<O> {
     TimedOut,
 }
 
-/// How far a handler has come.
+/// Progress of a handler's run.
 pub(super) enum Step<O> {
     Ended(End<O>),
     /// It waits until its call is a task.

@@ -1,4 +1,4 @@
-//! Which scopes a message needs: those of the tools, resources and prompts that its requests name.
+//! OAuth scopes that a message needs: those of the tools, resources and prompts that its requests name.
 //!
 //! Takes the body of an HTTP request before the endpoint sees it: a message, or a batch of them.
 

@@ -53,8 +53,8 @@ impl Server {
         transport::serve(settings, handler, transport, options, pending()).await
     }
 
-    /// Serves the client on standard input and output, until the end of input, SIGTERM or Ctrl-C. What the program prints goes
-    /// to standard error meanwhile.
+    /// Serves the client on standard input and output, until the end of input, SIGTERM or Ctrl-C. Meanwhile, output that the
+    /// program prints goes to standard error.
     ///
     /// # Errors
     /// [`ServeError`], or the error of a function of [`on_start`](crate::ServerBuilder::on_start).

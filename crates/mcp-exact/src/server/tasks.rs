@@ -52,7 +52,7 @@ impl Server {
     /// Makes a task of a call whose handler runs, and goes on with it.
     ///
     /// # Errors
-    /// Why there is no task; the handler goes on as part of its request.
+    /// The reason for which there is no task; the handler continues as part of its request.
     pub(super) async fn begin_task(
         &self,
         entry: &Arc<ToolEntry>,

@@ -1,4 +1,4 @@
-//! What a caller may see and use: one decision for lists, calls and completions.
+//! Visibility of tools, resources and prompts for a caller: one decision for lists, calls and completions.
 //!
 //! Takes the caller and the definition; without a rule everything is visible.
 

@@ -23,7 +23,7 @@ pub use store::{MemoryTaskStore, TaskStore, TaskStoreError};
 /// Identifier of the extension.
 pub(crate) const EXTENSION: &str = "io.modelcontextprotocol/tasks";
 
-/// How a server keeps tasks: [`ServerBuilder::tasks`](crate::ServerBuilder::tasks) takes it.
+/// Configuration of the tasks of a server: [`ServerBuilder::tasks`](crate::ServerBuilder::tasks) takes it.
 ///
 /// ```
 /// use mcp_exact::{DirectoryTaskStore, Server, Tasks, Tool};

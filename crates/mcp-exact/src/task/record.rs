@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 use crate::link::{Json, JsonObject, PeerError, Request, SessionInfo};
 use crate::replay::Record;
 
-/// What a [`TaskStore`](crate::TaskStore) keeps of a task. Its serialised form belongs to this crate: stores keep it as it is.
+/// Record of a task, as a [`TaskStore`](crate::TaskStore) keeps it. Its serialised form belongs to this crate: stores keep
+/// it as it is.
 ///
 /// It holds the arguments of the call, the answers of the user and the result: stores protect it as such.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -65,7 +66,7 @@ impl Origin {
     }
 }
 
-/// How a task ended.
+/// End of a task.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum TaskEnd {

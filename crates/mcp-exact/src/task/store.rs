@@ -1,4 +1,4 @@
-//! Where tasks are kept, and the store in memory.
+//! Storage of tasks, and the store in memory.
 //!
 //! Takes records; gives them by id. Knows nothing of what they mean.
 

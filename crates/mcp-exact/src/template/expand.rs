@@ -35,7 +35,7 @@ impl From<Vec<String>> for TemplateValue {
     }
 }
 
-/// How an operator expands (RFC 6570, appendix A).
+/// Expansion rules of an operator (RFC 6570, appendix A).
 struct Style {
     first: &'static str,
     separator: char,

@@ -74,7 +74,7 @@ enum Operator {
     Continuation,
 }
 
-/// Why a text is no URI template, or one that cannot be matched.
+/// Error of a text that is no URI template, or of a template that cannot be matched.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct TemplateError(String);

@@ -21,10 +21,10 @@ use crate::server::Server;
 
 /// Bytes that wait in each direction.
 const PIPE_BYTES: usize = 256 << 10;
-/// How long a server may take for what it has sent in the recording.
+/// Timeout for messages that the server has sent in the recording.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Members whose strings differ between runs: states are sealed anew, ids are random, times pass. What a client repeats of them
-/// is replaced by what the server has sent in this run.
+/// Members whose strings differ between runs: states are sealed anew, ids are random, times pass. If a client repeats such a
+/// value, the value that the server has sent in this run replaces it.
 const VOLATILE: [&str; 4] = ["requestState", "taskId", "createdAt", "lastUpdatedAt"];
 
 /// One message of a session.
@@ -35,7 +35,7 @@ enum Message {
     Server(Value),
 }
 
-/// What was sent in a session, in the order of its messages. [`record`] makes one.
+/// Messages of a session, in the order in which they were sent. [`record`] makes one.
 ///
 /// Its text has a line for each message: `{"client":…}` or `{"server":…}`.
 #[derive(Debug, Clone, Default, PartialEq)]

@@ -1,4 +1,4 @@
-//! What several tests share.
+//! Items that several tests share.
 
 #![allow(dead_code, reason = "each test uses a part of it")]
 

@@ -33,7 +33,7 @@ struct Name {
     name: String,
 }
 
-/// How often something happened.
+/// Counter of events.
 #[derive(Debug, Clone, Default)]
 struct Count(Arc<AtomicUsize>);
 

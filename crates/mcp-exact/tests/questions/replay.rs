@@ -45,7 +45,7 @@ async fn joined_questions_are_asked_together() {
     .await;
 }
 
-/// What `once` has done is not repeated along one chain of states, and its result is the same in every run.
+/// The effect of `once` is not repeated along one chain of states, and its result is the same in every run.
 #[tokio::test]
 async fn once_is_not_repeated() {
     let (runs, effects) = (Count::default(), Count::default());
