@@ -100,7 +100,7 @@ impl Challenge {
     }
 }
 
-/// What is left of a header.
+/// Unread part of a header.
 struct Rest<'t>(&'t str);
 
 impl<'t> Rest<'t> {

@@ -16,7 +16,7 @@ pub struct ResourceMetadata {
     /// Scopes that clients ask for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scopes_supported: Option<Vec<String>>,
-    /// How tokens are sent.
+    /// Methods of sending tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bearer_methods_supported: Option<Vec<String>>,
     /// Name for people.
@@ -28,7 +28,7 @@ pub struct ResourceMetadata {
     /// Signature algorithms of DPoP proofs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dpop_signing_alg_values_supported: Option<Vec<String>>,
-    /// Whether tokens have to be bound to a key (RFC 9449).
+    /// True if tokens have to be bound to a key (RFC 9449).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dpop_bound_access_tokens_required: Option<bool>,
 }
@@ -57,16 +57,16 @@ pub struct ServerMetadata {
     /// Grants.
     #[serde(default)]
     pub grant_types_supported: Option<Vec<String>>,
-    /// How clients authenticate at the token endpoint.
+    /// Methods of client authentication at the token endpoint.
     #[serde(default)]
     pub token_endpoint_auth_methods_supported: Option<Vec<String>>,
     /// PKCE methods (RFC 7636).
     #[serde(default)]
     pub code_challenge_methods_supported: Option<Vec<String>>,
-    /// Whether redirects carry `iss` (RFC 9207).
+    /// True if redirects carry `iss` (RFC 9207).
     #[serde(default)]
     pub authorization_response_iss_parameter_supported: Option<bool>,
-    /// Whether the id of a client may be the URL of its metadata.
+    /// True if the id of a client may be the URL of its metadata.
     #[serde(default)]
     pub client_id_metadata_document_supported: Option<bool>,
     /// Signature algorithms of DPoP proofs.
@@ -99,7 +99,7 @@ impl ServerMetadata {
     }
 }
 
-/// What the response to a request for a metadata document means.
+/// Meaning of the response to a request for a metadata document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer<T> {
     /// The document.

@@ -1,5 +1,5 @@
-//! How the user signs in: the browser of the system with a loopback redirect, or a URL that is shown and an answer that is
-//! pasted. Programs with a user interface of their own implement [`UserAgent`].
+//! User agents: the browser of the system with a loopback redirect, or a URL that is shown and an answer that is pasted.
+//! Programs with a user interface of their own implement [`UserAgent`].
 
 use std::future::Future;
 use std::pin::Pin;

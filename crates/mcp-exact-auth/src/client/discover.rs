@@ -13,7 +13,7 @@ use crate::scope::Scopes;
 const RESOURCE: &str = "the resource metadata";
 const SERVER: &str = "the metadata of the authorization server";
 
-/// What a response with status 401 or 403 says.
+/// Challenge of a response with status 401 or 403.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Demand {
     pub(crate) metadata_url: Option<String>,
@@ -49,7 +49,7 @@ impl Demand {
     }
 }
 
-/// What discovery has found.
+/// Result of discovery.
 #[derive(Debug, Clone)]
 pub(crate) struct Found {
     /// Identifier of the resource.

@@ -4,28 +4,28 @@
 
 use super::pkce::NoRandomness;
 
-/// Why a client has no token.
+/// Reason why a client has no token.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum OAuthError {
     /// A URL cannot be used.
     #[error("{what} `{url}` cannot be used: {reason}")]
     Url {
-        /// What the URL is.
+        /// Role of the URL.
         what: &'static str,
         /// The URL.
         url: String,
-        /// What is wrong, and the remedy.
+        /// Description of the problem, and the remedy.
         reason: String,
     },
     /// A document or endpoint could not be reached, or its server has a problem. Trying again later may help.
     #[error("{what} at `{url}` could not be had: {reason}; try again later")]
     Unavailable {
-        /// What was asked for.
+        /// Document or token that was requested.
         what: &'static str,
         /// The URL.
         url: String,
-        /// What happened.
+        /// Description of the failure.
         reason: String,
     },
     /// The server publishes no protected resource metadata: neither at the URL that its challenge names nor at the well-known ones
@@ -127,7 +127,7 @@ pub enum OAuthError {
     Callback {
         /// Issuer that was asked.
         issuer: String,
-        /// What is wrong with the answer.
+        /// Defect of the answer.
         reason: String,
     },
     /// The user or the authorization server refused.
@@ -162,7 +162,7 @@ pub enum OAuthError {
     BadToken {
         /// The endpoint.
         url: String,
-        /// What is wrong.
+        /// Description of the problem.
         reason: String,
     },
     /// The server wants more scopes again and again ("Step-Up Authorization Flow", retry limits).
@@ -193,7 +193,7 @@ pub enum OAuthError {
     /// A URL leads to an address that must not be reached (server-side request forgery).
     #[error("{what} `{url}` was not opened: {reason}")]
     Blocked {
-        /// What the URL is.
+        /// Role of the URL.
         what: &'static str,
         /// The URL.
         url: String,

@@ -55,7 +55,7 @@ impl Token {
     }
 }
 
-/// How a token came about.
+/// Origin of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Origin {
     /// Somebody else obtained it.

@@ -1,4 +1,4 @@
-//! Which URLs may be opened: guards against server-side request forgery by metadata of a hostile server.
+//! Filter of URLs: guards against server-side request forgery by metadata of a hostile server.
 //!
 //! URLs are checked before a request; addresses inside the connector, after the name was resolved.
 

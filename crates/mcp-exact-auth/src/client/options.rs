@@ -1,4 +1,4 @@
-//! What a program decides about authorization: which client it is, which grant it uses, where tokens are kept.
+//! Authorization options of a program: the client's identity, its grant, its token store.
 
 use std::fmt;
 use std::future::Future;
@@ -28,7 +28,7 @@ pub(crate) struct Registered {
 pub(crate) type Source =
     Arc<dyn Fn() -> Pin<Box<dyn Future<Output = Result<Secret, String>> + Send>> + Send + Sync>;
 
-/// How tokens are obtained.
+/// Grant by which tokens are obtained.
 #[derive(Clone)]
 pub(crate) enum GrantKind {
     AuthorizationCode,

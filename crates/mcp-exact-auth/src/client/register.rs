@@ -56,7 +56,7 @@ struct Answer {
     error_description: Option<String>,
 }
 
-/// Reads the response to a registration. What it says of the client counts, not what was asked for.
+/// Reads the response to a registration. The registered metadata of the client counts, not the requested one.
 pub(crate) fn read(
     url: &str,
     redirect_uri: &str,

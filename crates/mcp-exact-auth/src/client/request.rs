@@ -14,10 +14,10 @@ use crate::metadata::ServerMetadata;
 use crate::scope::Scopes;
 use crate::secret::Secret;
 
-/// How long the user may take.
+/// Time that the user may take.
 pub(crate) const LIFETIME: Duration = Duration::from_secs(600);
 
-/// What the URL of an authorization request names.
+/// Parameters of an authorization request's URL.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Asked<'a> {
     pub(crate) client_id: &'a str,

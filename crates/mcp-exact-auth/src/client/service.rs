@@ -145,7 +145,7 @@ impl OAuthClient {
 
 type HttpResponse = http::Response<mcp_exact_transport::http::client::HttpBody>;
 
-/// What has been tried for one request.
+/// Attempts that were made for one request.
 #[derive(Default)]
 struct Exchange {
     renewals: u32,

@@ -1,7 +1,7 @@
 //! Token stores: where tokens and registrations of clients are kept.
 //!
-//! A store keeps secret texts under keys, and gives locks that hold over tasks and processes. What the texts say is decided here
-//! alone: [`StoredToken`] and [`StoredClient`].
+//! A store keeps secret texts under keys, and gives locks that hold over tasks and processes. [`StoredToken`] and
+//! [`StoredClient`] alone decide the format of the texts.
 
 use std::collections::HashMap;
 use std::future::Future;

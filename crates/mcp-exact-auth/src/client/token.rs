@@ -16,7 +16,7 @@ use crate::metadata::ServerMetadata;
 use crate::scope::Scopes;
 use crate::secret::Secret;
 
-/// How a client proves who it is.
+/// Credential by which a client authenticates.
 #[derive(Debug, Clone)]
 pub(crate) enum Credential {
     /// Public client.

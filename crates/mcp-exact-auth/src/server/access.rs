@@ -1,4 +1,4 @@
-//! What a verified token says, and the rules that its claims have to obey (RFC 9068, section 4).
+//! Claims of a verified token, and the rules that they have to obey (RFC 9068, section 4).
 //!
 //! No IO: takes claims and the time.
 
@@ -12,7 +12,7 @@ use serde::{Deserialize, Deserializer};
 
 use crate::scope::Scopes;
 
-/// What a verified access token says of its bearer. Handlers get this, never the token: it is for this server alone.
+/// Claims of a verified access token about its bearer. Handlers get this, never the token: it is for this server alone.
 #[derive(Clone)]
 pub struct Access(Arc<Inner>);
 
@@ -28,7 +28,7 @@ struct Inner {
     claims: Vec<u8>,
 }
 
-/// What a verifier of the program has found out of a token ([`Access::builder`]).
+/// Claims that a verifier of the program has found in a token ([`Access::builder`]).
 #[must_use]
 pub struct AccessBuilder(Inner);
 
@@ -133,8 +133,8 @@ impl Access {
 
     /// Returns the user: the subject at its issuer, whichever client acts for it. `None` if the token names no subject.
     ///
-    /// What a server keeps for a user belongs to this: a credential that the user has obtained for it in a browser is found from
-    /// every client of the same user, and from nobody else's.
+    /// Data that a server keeps for a user belongs to this value: every client of the same user finds a credential that the
+    /// user has obtained in a browser, and clients of other users do not.
     pub fn user(&self) -> Option<User> {
         Some(User {
             issuer: self.issuer().to_owned(),
@@ -168,14 +168,14 @@ pub struct User {
     pub subject: String,
 }
 
-/// Why a token is refused.
+/// Reason why a token is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TokenError {
     /// The token does not count. The words go to the client.
     #[error("{0}")]
     Invalid(String),
-    /// Whether the token counts cannot be found out now. The words go to the log.
+    /// The validity of the token cannot be checked now. The words go to the log.
     #[error("{0}")]
     Unavailable(String),
 }
@@ -187,7 +187,7 @@ impl TokenError {
     }
 }
 
-/// What claims have to say.
+/// Required values of claims.
 #[derive(Debug, Clone)]
 pub(super) struct Rules {
     pub(super) issuer: String,

@@ -28,7 +28,7 @@ struct Proof {
     nonce: Option<String>,
 }
 
-/// What a proof has to be about.
+/// Required values of a proof.
 pub(super) struct Expected<'a> {
     pub(super) method: &'a str,
     /// URLs of this server, as clients see them.
@@ -40,7 +40,7 @@ pub(super) struct Expected<'a> {
     pub(super) nonces: Option<&'a Nonces>,
 }
 
-/// Why a proof is refused.
+/// Reason why a proof is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Refused {
     /// It does not count. The words go to the client.

@@ -134,7 +134,7 @@ pub(crate) fn digest(bytes: &[u8]) -> String {
     URL_SAFE_NO_PAD.encode(digest.as_ref())
 }
 
-/// Why a signed token does not count.
+/// Reason why a signed token is invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum BadToken {
     #[error("the token is no signed JWT")]

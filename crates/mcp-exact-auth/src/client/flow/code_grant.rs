@@ -44,7 +44,7 @@ pub struct Granted {
     pub access_token: Secret,
     /// Token for [`CodeGrant::refresh`].
     pub refresh_token: Option<Secret>,
-    /// How long the access token counts, if that is known.
+    /// Lifetime of the access token, if it is known.
     pub expires_in: Option<Duration>,
     /// Granted scopes.
     pub scopes: Scopes,
@@ -127,7 +127,7 @@ impl CodeGrant {
         Ok(self.granted(issued.await?))
     }
 
-    /// Exchanges a refresh token. Where the answer has none, the old one goes on.
+    /// Exchanges a refresh token. If the answer has no refresh token, the old one stays valid.
     ///
     /// # Errors
     /// The token endpoint answers with an error, `invalid_grant` when the user has to be asked again.

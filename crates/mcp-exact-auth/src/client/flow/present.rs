@@ -1,4 +1,4 @@
-//! How a token is presented: the headers of a request, and the DPoP nonces that servers name (RFC 9449, section 8).
+//! Presentation of a token: the headers of a request, and the DPoP nonces that servers name (RFC 9449, section 8).
 
 use std::sync::PoisonError;
 
