@@ -25,23 +25,23 @@ use crate::upstream::{ClientSide, Connection, Upstream, identity};
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Options {
-    /// What the bridge says of itself to the server before a client is there, or where a client says nothing of itself.
+    /// Identity of the bridge towards the server before a client is connected, or if a client states no identity.
     pub identity: Identity,
     /// Revisions that clients may speak.
     pub downstream_offer: Offer,
     /// Revisions that the server may be spoken to in.
     pub upstream_offer: Offer,
-    /// What becomes of a message that cannot be said in the other revision without a loss.
+    /// Policy for messages that the other revision cannot express without a loss.
     pub losses: LossPolicy,
     /// Is told of every loss, unless `losses` accepts them.
     pub on_loss: Option<LossHook>,
-    /// How long the server may take for an answer. The client's own timeout counts before.
+    /// Time that the server may take for an answer. The client's own timeout counts before.
     pub request_timeout: RequestTimeout,
     /// Connections to the server that clients without sessions share (from 2026-07-28 on).
     pub connections: usize,
-    /// How long a connection stays that clients without sessions share, and that nobody uses.
+    /// Idle time after which a connection that clients without sessions share is closed.
     pub idle: Duration,
-    /// How long a call waits for the answer of a client without a session to a question of the server.
+    /// Time that a call waits for the answer of a client without a session to a question of the server.
     pub answer_within: Duration,
     /// Calls that wait for such an answer.
     pub waiting_calls: usize,
@@ -98,7 +98,7 @@ pub enum BridgeError {
 #[derive(Clone)]
 pub struct Bridge(pub(crate) Arc<Shared>);
 
-/// What all clones of a bridge share.
+/// State that all clones of a bridge share.
 pub(crate) struct Shared {
     pub(crate) upstream: Arc<dyn Upstream>,
     pub(crate) options: Options,
@@ -196,7 +196,7 @@ impl fmt::Debug for Bridge {
     }
 }
 
-/// What a bridge holds.
+/// Resource usage of a bridge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Usage {

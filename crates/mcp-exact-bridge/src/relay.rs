@@ -1,4 +1,4 @@
-//! What relaying needs for every client: what a request says of its client, progress, questions inside of results, filters.
+//! Parts of relaying that every client needs: the sender of a request, progress, questions inside of results, filters.
 //!
 //! Pure functions, and the state that a call keeps while a client with a session answers.
 
@@ -113,7 +113,7 @@ impl InputRequired {
     }
 }
 
-/// What a call keeps while a client with a session answers.
+/// State of a call while a client with a session answers.
 pub(crate) struct Kept {
     methods: JsonObject,
     /// State of the server, exactly as it came.

@@ -336,7 +336,7 @@ fn input_of(
     }))
 }
 
-/// What the server says to the client of a session.
+/// Receiver of the server's messages to the client of a session.
 struct OfSession(Weak<Session>);
 
 impl Receiver for OfSession {

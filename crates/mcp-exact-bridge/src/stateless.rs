@@ -62,7 +62,7 @@ struct State {
     waiting: HashMap<String, WaitingCall>,
 }
 
-/// Whose connection it is: connections are never shared between principals, or between clients with other capabilities.
+/// Owner of a connection: connections are never shared between principals, or between clients with other capabilities.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Owner {
     principal: Option<String>,
@@ -262,7 +262,7 @@ impl Stateless {
         })
     }
 
-    /// Goes on with a call whose client has answered. What it has not answered is asked again.
+    /// Goes on with a call whose client has answered. Unanswered questions are asked again.
     async fn resume(
         &self,
         client: &ServerHandle,

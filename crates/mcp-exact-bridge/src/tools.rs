@@ -1,5 +1,5 @@
-//! What is known of the server's tools: the parameters that clients mirror into headers, which endpoints compare with the
-//! arguments of calls (2026-07-28, `basic/transports/streamable-http`, "Custom Headers from Tool Parameters").
+//! Cache of the server's tools: the parameters that clients mirror into headers, which endpoints compare with the arguments
+//! of calls (2026-07-28, `basic/transports/streamable-http`, "Custom Headers from Tool Parameters").
 //!
 //! Learns from every list that passes. Of a tool that it does not know nothing is compared; the server itself still does.
 

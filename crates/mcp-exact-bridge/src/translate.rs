@@ -1,6 +1,6 @@
 //! Params, results, errors and questions in the revision of the other side.
 //!
-//! Takes what one side has sent and gives what the other one is sent. What a conversion loses is reported, or refused, as the
+//! Takes what one side has sent and gives what the other one is sent. Losses of a conversion are reported or refused, as the
 //! [`LossPolicy`] says. Equal revisions pass as they came, except for the members that each side writes itself.
 
 use std::fmt;
@@ -44,7 +44,7 @@ pub struct LossReport<'a> {
     pub from: Revision,
     /// Revision of the receiver.
     pub to: Revision,
-    /// What was lost.
+    /// Loss that was reported.
     pub loss: &'a Loss,
 }
 
@@ -65,7 +65,7 @@ impl fmt::Debug for LossHook {
     }
 }
 
-/// What becomes of losses.
+/// Handling of losses.
 #[derive(Debug, Clone)]
 pub(crate) struct Losses {
     pub(crate) policy: LossPolicy,
@@ -292,7 +292,7 @@ fn with_known_client(params: &JsonObject) -> JsonObject {
     params
 }
 
-/// Leaves out members of `_meta` and of the params themselves. What is left stays as it came.
+/// Leaves out members of `_meta` and of the params themselves. All other members stay unchanged.
 fn without(params: &JsonObject, of_meta: &[&str], of_params: &[&str]) -> JsonObject {
     let meta = params.view().find("_meta").and_then(|meta| meta.object());
     let is_left_out = |name: &str| of_meta.contains(&name);

@@ -19,7 +19,7 @@ use crate::bridge::Options;
 
 /// A server that clients reach through the bridge. Each client of a revision with sessions gets a connection of its own.
 pub trait Upstream: Send + Sync + 'static {
-    /// Begins a connection. Whether client and server understand each other is the result of [`ClientHandle::ready`].
+    /// Begins a connection. [`ClientHandle::ready`] returns an error if client and server share no revision.
     ///
     /// # Errors
     /// [`ConnectError`] if there is nothing to connect to.
@@ -56,7 +56,7 @@ impl Upstream for mcp_exact_transport::http::client::HttpEndpoint {
     }
 }
 
-/// What the upstream server says outside of its answers.
+/// Receiver of the upstream server's messages outside of its answers.
 pub(crate) trait Receiver: Send + Sync + 'static {
     /// The server asks something. `about` is the request of the downstream client, where that is known.
     fn asked(&self, connection: &Arc<Connection>, question: Question);
@@ -88,7 +88,7 @@ pub(crate) struct Connection {
     routes: Arc<Routes>,
 }
 
-/// Who receives what the server says.
+/// Receivers of the server's messages.
 #[derive(Default)]
 struct Routes {
     is_lost: AtomicBool,
@@ -263,7 +263,7 @@ impl Routes {
     }
 }
 
-/// What the upstream server is told of a client: its name and its capabilities.
+/// Name and capabilities of a client, as the upstream server sees them.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub(crate) struct ClientSide {
     /// `Implementation` as the client has sent it.

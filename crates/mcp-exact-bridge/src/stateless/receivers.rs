@@ -1,4 +1,4 @@
-//! What the server says outside of its answers, on each kind of connection of clients without sessions.
+//! Receivers of the server's messages outside of its answers, one for each kind of connection of clients without sessions.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 use crate::translate::Way;
 use crate::upstream::{Connection, Question, Receiver};
 
-/// What the server says during a call that has a connection for itself.
+/// Receiver of the server's messages during a call that has a connection of its own.
 pub(super) struct OfCall {
     pub(super) client: ServerHandle,
     pub(super) key: RequestKey,
@@ -98,7 +98,7 @@ impl SharedCalls {
     }
 }
 
-/// What the server says on a connection that calls share.
+/// Receiver of the server's messages on a connection that calls share.
 pub(super) struct OfShared(pub(super) Weak<SharedCalls>);
 
 impl Receiver for OfShared {
@@ -141,7 +141,7 @@ fn log_to(client: &ServerHandle, key: RequestKey, message: LogMessage) {
     }
 }
 
-/// What the server says to a subscription.
+/// Receiver of the server's messages to a subscription.
 pub(super) struct OfSubscription {
     pub(super) client: ServerHandle,
     pub(super) key: RequestKey,

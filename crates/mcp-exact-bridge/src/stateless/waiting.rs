@@ -19,7 +19,7 @@ pub(super) struct WaitingCall {
     pub(super) lease: Lease,
     pub(super) pending: PendingRequest,
     pub(super) questions: mpsc::UnboundedReceiver<Question>,
-    /// What the client was asked, in the order of the names.
+    /// Questions to the client, in the order of the names.
     pub(super) asked: Vec<Question>,
     pub(super) owner: Option<String>,
     pub(super) method: String,

@@ -12,7 +12,7 @@ fn elicits(revision: &str) -> bool {
     revision >= "2025-06-18"
 }
 
-/// What works for a client of one revision works through the bridge, whatever the server's revision is.
+/// A call that works for a client of one revision works through the bridge, for every revision of the server.
 async fn use_everything(client: &Client, server: &str) {
     let info = client.server_info().expect("the name of the server");
     assert!(info.to_string().contains("behind"), "{info}");

@@ -46,7 +46,7 @@ async fn lost_server_ends_its_calls() {
     }
 }
 
-/// What a client without a session needs is there for the next one; a session takes its connection along.
+/// The connection of a client without a session serves the next client; the connection of a session ends with it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn clients_that_leave_leave_nothing() {
     for of_server in revisions() {
