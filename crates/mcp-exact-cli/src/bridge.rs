@@ -1,6 +1,6 @@
 //! `mcp-exact bridge`: stands in front of a server, so that clients of any revision can use it, on standard streams or over HTTP.
 //!
-//! What a conversion loses goes to standard error. `--explain` says in advance what clients of each revision get.
+//! Losses of conversions go to standard error. `--explain` says in advance what clients of each revision get.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -40,7 +40,7 @@ pub struct Arguments {
     /// Offer clients this revision; can be given more than once. Without it all revisions.
     #[arg(long, value_name = "R")]
     client_revision: Vec<String>,
-    /// What becomes of a message that the other revision cannot express without a loss.
+    /// Policy for messages that the other revision cannot express without a loss.
     #[arg(long, value_enum, default_value_t = Losses::Report)]
     losses: Losses,
     /// Say what clients of each revision get of this server, and end.
@@ -58,7 +58,7 @@ pub struct Arguments {
     server: Vec<OsString>,
 }
 
-/// What becomes of losses.
+/// Policy for losses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Losses {
     /// Convert it, and say on standard error what is lost.
@@ -183,7 +183,7 @@ impl Lost {
     }
 }
 
-/// What was lost while one revision was looked at, and the tools, prompts or resources that it concerns.
+/// Losses of one revision, and the tools, prompts or resources that they concern.
 type AllLost = Arc<Mutex<BTreeMap<Lost, BTreeSet<String>>>>;
 
 /// Lists everything that the server offers as a client of each revision, and says what is lost on the way.

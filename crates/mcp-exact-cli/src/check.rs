@@ -84,7 +84,7 @@ enum Subject<'a> {
     Part(Part, &'a str, Option<Direction>),
 }
 
-/// What `--json` prints for a file.
+/// Line that `--json` prints for a file.
 #[derive(Serialize)]
 struct Line<'a> {
     file: &'a str,
@@ -100,7 +100,7 @@ struct Line<'a> {
     encoded: Option<Option<&'a str>>,
 }
 
-/// What `--json` prints for a file that cannot be read.
+/// Line that `--json` prints for a file that cannot be read.
 #[derive(Serialize)]
 struct ErrorLine<'a> {
     file: &'a str,

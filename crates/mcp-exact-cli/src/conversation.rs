@@ -286,8 +286,8 @@ impl Conversation {
         self.registry.revision(revision.or_else(newest)?).ok()
     }
 
-    /// Checks a message against the schema. What nobody negotiated yet is checked as an envelope.
-    /// Returns the revision of a request or notification: the one that is asked for, that it names, or that is negotiated.
+    /// Checks a message against the schema. A message before the negotiation is checked as an envelope. Returns the revision
+    /// of a request or notification: the one that is asked for, that it names, or that is negotiated.
     fn revision_of(&self, from: Direction, method: &str, params: &Value) -> Option<&'static str> {
         let named = match from {
             Direction::Client => self.named_revision(method, params),
@@ -584,7 +584,7 @@ impl Conversation {
         }
     }
 
-    /// Remembers an answered request. What is long past is forgotten, so that a long conversation does not fill the memory.
+    /// Remembers an answered request. Old entries are removed, so that a long conversation does not fill the memory.
     fn remember(&mut self, key: Key) {
         if self.answered.len() >= REMEMBERED {
             self.answered.clear();

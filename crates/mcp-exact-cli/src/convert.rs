@@ -1,7 +1,7 @@
 //! `mcp-exact convert`: each file in the words of another revision, and what that changed.
 //!
-//! What a file becomes goes to standard output, what was changed to standard error; with `--json` both are in one object a
-//! file. A file that is refused or cannot be read does not keep the others from being converted.
+//! Converted files go to standard output, losses to standard error; with `--json` both are in one object a file. A file that
+//! is refused or cannot be read does not keep the others from being converted.
 
 mod job;
 mod jsonl;
@@ -65,7 +65,7 @@ pub struct Arguments {
     /// The id of the request, as JSON, for types that hold it from 2025-11-25 on.
     #[arg(long, value_name = "JSON", value_parser = decoded::<RequestId>)]
     id: Option<RequestId>,
-    /// What requests of 2026-07-28 have to say in `_meta`, as a JSON object.
+    /// Members of `_meta` that requests of 2026-07-28 need, as a JSON object.
     #[arg(long, value_name = "JSON", value_parser = decoded::<JsonObject>)]
     meta: Option<JsonObject>,
     /// The URI that was asked for, for answers to resources/read.
@@ -82,7 +82,7 @@ pub struct Arguments {
     files: Vec<PathBuf>,
 }
 
-/// What `--json` prints for a file.
+/// Line that `--json` prints for a file.
 #[derive(Serialize)]
 struct Line<'a> {
     file: &'a str,

@@ -15,10 +15,10 @@ use mcp_exact_model::{Bounds, Definition, Ir, Member, MemberValue, Shape, Type};
 pub use dispatch::Dispatch;
 use dispatch::Selected;
 
-/// What the program knows of a revision: its representation, and how a decoder tells the variants of its unions apart.
+/// Representation of a revision, and the dispatch by which a decoder tells the variants of its unions apart.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Model {
-    /// What the revision says.
+    /// Representation of the revision.
     #[serde(flatten)]
     pub ir: Ir,
     /// The dispatch of each union, by the name of its definition.

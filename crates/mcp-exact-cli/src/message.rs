@@ -14,7 +14,7 @@ use crate::names::{shortened, suggest, suggest_similar};
 use crate::registry::{Entry, Unknown};
 use crate::verdict::{Checker, Finding, Scope, Verdict};
 
-/// Who sends a message.
+/// Direction of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, ValueEnum, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Direction {
@@ -40,10 +40,10 @@ enum Form {
     Notification,
 }
 
-/// What is known of a message beside its text.
+/// Knowledge about a message beside its text.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Known<'a> {
-    /// Who sends it.
+    /// Direction of the message.
     pub direction: Option<Direction>,
     /// Method of the request that it answers.
     pub answered: Option<&'a str>,

@@ -22,7 +22,7 @@ pub struct CompiledRevision {
     pub spec: &'static RevisionSpec,
     /// Its definitions, sorted by name.
     pub definitions: &'static [Definition],
-    /// What it says, as the JSON text of a [`Model`].
+    /// Representation of the revision, as the JSON text of a [`Model`].
     pub model_json: &'static str,
 }
 
@@ -44,24 +44,24 @@ pub struct Registry {
 /// A name that is not there.
 #[derive(Debug, Clone)]
 pub struct Unknown {
-    /// What is wrong, with the nearest names.
+    /// Description of the problem, with the nearest names.
     pub problem: String,
     /// All names there are, or how to list them.
     pub known: String,
 }
 
 impl CompiledRevision {
-    /// What the specification calls it.
+    /// Returns the name of the revision in the specification.
     pub fn id(&self) -> &'static str {
         self.spec.id()
     }
 
-    /// What the revision says, for comparisons.
+    /// Returns the representation of the revision, for comparisons.
     pub fn ir(&self) -> anyhow::Result<Ir> {
         self.model().map(|model| model.ir)
     }
 
-    /// What the program knows of the revision.
+    /// Returns the model of the revision.
     pub fn model(&self) -> anyhow::Result<Model> {
         serde_json::from_str(self.model_json).with_context(|| {
             format!(
@@ -130,7 +130,7 @@ impl Entry {
         self.by_name.get(name).copied()
     }
 
-    /// What the revision says; read when it is first asked for.
+    /// Returns the model of the revision; it is read on first use.
     pub fn model(&self) -> anyhow::Result<&Model> {
         if let Some(model) = self.model.get() {
             return Ok(model);

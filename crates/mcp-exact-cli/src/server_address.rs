@@ -1,4 +1,4 @@
-//! How a server is named on the command line: by its URL, or by the command that starts it.
+//! Address of a server on the command line: its URL, or the command that starts it.
 
 use std::ffi::OsString;
 

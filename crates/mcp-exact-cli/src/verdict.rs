@@ -14,19 +14,19 @@ use crate::registry::Entry;
 /// Result of a check.
 #[derive(Debug, Clone)]
 pub struct Verdict {
-    /// How much of the document was checked.
+    /// Part of the document that was checked.
     pub scope: Scope,
     /// The first findings; none when the document is valid.
     pub findings: Vec<Finding>,
-    /// How many there are, listed or not.
+    /// Number of violations, listed or not.
     pub count: usize,
     /// Members that the revision does not define.
     pub unknown: Vec<Finding>,
-    /// What the type encodes, if the document decoded.
+    /// Text that the type encodes, if the document decoded.
     pub encoded: Option<String>,
 }
 
-/// How much of a document was checked.
+/// Part of a document that was checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
     /// All of it, as the definition that was asked for.
@@ -44,18 +44,18 @@ pub enum Scope {
 /// One thing that is wrong.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// Where, as a JSON pointer.
+    /// Place of the violation, as a JSON pointer.
     pub pointer: String,
     /// The kind of rule, in one word.
     pub kind: &'static str,
-    /// What is wrong, in words.
+    /// Description of the violation.
     pub message: String,
-    /// Where in the text, in bytes, if the document did not decode.
+    /// Offset in the text, in bytes, if the document did not decode.
     #[serde(skip)]
     pub offset: Option<usize>,
 }
 
-/// What documents are checked against.
+/// Rules that documents are checked against.
 #[derive(Debug, Clone, Copy)]
 pub struct Checker<'a> {
     /// The revision.

@@ -96,7 +96,8 @@ const HTTP_FAULTS: &[(&str, &str, &str)] = &[
     ),
 ];
 
-/// What servers do over HTTP that no rule of the revision forbids: its transport is another one, or there are two readings.
+/// Deviations of servers over HTTP that no rule of the revision forbids: its transport is another one, or there are two
+/// readings.
 const HTTP_ALLOWED: &[(&str, &str)] = &[
     ("immortal-session", "2024-11-05"),
     ("notification-200", "2024-11-05"),

@@ -13,7 +13,7 @@ use crate::recording::Entry;
 use crate::registry::Registry;
 use crate::{Outcome, report};
 
-/// What `--json` prints for a message in which something is wrong.
+/// Line that `--json` prints for a message with a defect.
 #[derive(Serialize)]
 struct Line<'a> {
     file: &'a str,
@@ -24,7 +24,7 @@ struct Line<'a> {
     breaches: Vec<BreachLine<'a>>,
 }
 
-/// What `--json` prints of a breach.
+/// Line that `--json` prints for a breach.
 #[derive(Serialize)]
 pub struct BreachLine<'a> {
     rule: &'static str,

@@ -17,7 +17,7 @@ use super::answer::tell;
 /// Environment variable with the secret of a registered client: arguments are seen by other users.
 const SECRET: &str = "MCP_EXACT_CLIENT_SECRET";
 
-/// How the program is authorized. Nothing is asked before a server demands it.
+/// Authorization of the program. Nothing is asked before a server demands it.
 #[derive(Debug, Clone, Args)]
 pub struct Authorization {
     /// Do not open a browser: print the URL to sign in at, and read the URL that the browser ends at.

@@ -1,6 +1,6 @@
 //! Commands that talk to a server: `inspect`, `call`, `read`, `prompt` and `listen`. Feature `client`.
 //!
-//! A server is named by its URL or by the command that starts it. What it asks is answered on the terminal.
+//! A server is named by its URL or by the command that starts it. The user answers its requests on the terminal.
 
 mod answer;
 #[cfg(feature = "oauth")]

@@ -21,7 +21,7 @@ use crate::message::Direction;
 use crate::names::{shortened, suggest_similar};
 use crate::registry::Unknown;
 
-/// Which part of a message a document is.
+/// Part of a message that a document is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
@@ -48,7 +48,7 @@ pub struct Wishes<'a> {
     pub method: Option<&'a str>,
     /// Sender of the messages.
     pub direction: Option<Direction>,
-    /// Which part of a message they are.
+    /// Part of a message that the documents are.
     pub kind: Option<Kind>,
     /// True if losses are refused.
     pub strict: bool,
@@ -62,7 +62,7 @@ pub struct Wishes<'a> {
     pub uri: Option<&'a str>,
 }
 
-/// Why wishes make no job.
+/// Reason why the arguments make no job.
 #[derive(Debug, Clone)]
 pub enum Unfit {
     /// A name is not known.
@@ -95,7 +95,7 @@ enum Subject<'a> {
 /// A part of a message.
 #[derive(Debug, Clone, Copy)]
 pub struct Part<'a> {
-    /// Which one.
+    /// Requested part of a message.
     pub kind: Kind,
     /// The method.
     pub method: &'a str,
@@ -111,23 +111,23 @@ pub struct Answer {
     /// Losses of the conversion.
     #[serde(serialize_with = "plain_losses")]
     pub losses: Vec<Loss>,
-    /// Why there is no document.
+    /// Reason why there is no document.
     pub error: Option<String>,
     /// Note about the document, for the user.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
 }
 
-/// Why a document is not converted.
+/// Reason why a document is not converted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
-    /// Where in the document, as a JSON pointer.
+    /// Place in the document, as a JSON pointer.
     pub pointer: String,
-    /// Why, with the remedy where there is one.
+    /// Reason in words, with the remedy if there is one.
     pub reason: String,
 }
 
-/// What was said about a document so far.
+/// Remarks about a document so far.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Remarks {
     /// Losses of the conversion.

@@ -1,7 +1,7 @@
 //! Converts whole JSON-RPC messages: the envelope stays, the params, the result or the error inside is converted.
 //!
-//! Takes the text of a message or a batch, gives the text in the other revision; pointers lead into the whole. What a
-//! response answers is never guessed.
+//! Takes the text of a message or a batch, gives the text in the other revision; pointers lead into the whole. The request
+//! of a response is never guessed.
 
 use std::borrow::Cow;
 
@@ -110,7 +110,7 @@ impl Envelope<'_> {
         Ok(Cow::Owned(message))
     }
 
-    /// What the envelope may be differs too: up to 2025-06-18 no error is without an id.
+    /// The valid envelopes differ too: up to 2025-06-18 every error has an id.
     fn check_target(&self, message: &str) -> Result<(), Problem> {
         let to = self.job.to;
         check_type(MESSAGE, message, to).map_err(|refused| {
@@ -149,7 +149,7 @@ impl Envelope<'_> {
         Err(problem(&format!("/{name}"), reason))
     }
 
-    /// A problem of a part, in the whole message. What is wrong with the method is not wrong with the part.
+    /// A problem of a part, in the whole message. A defect of the method is no defect of the part.
     fn placed(&self, problem: Problem, part: Part<'_>, has_method: bool, name: &str) -> Problem {
         if problem.pointer.is_empty() && !self.job.can_say(part) {
             let pointer = if has_method { "/method" } else { "" };

@@ -1,4 +1,4 @@
-//! How the doctor reaches a server: a fresh process or a fresh HTTP session for each revision.
+//! Channel from the doctor to a server: a fresh process or a fresh HTTP session for each revision.
 
 use std::ffi::OsString;
 use std::time::Duration;

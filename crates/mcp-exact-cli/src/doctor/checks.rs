@@ -1,5 +1,5 @@
-//! What the doctor asks a server, in one revision. Most findings come from the conversation, which checks each message; here
-//! are the questions, and the rules that need an answer to be compared with its question.
+//! Checks of the doctor in one revision. Most findings come from the conversation, which checks each message; here are the
+//! questions, and the rules that need an answer to be compared with its question.
 
 use std::collections::HashSet;
 use std::time::Duration;

@@ -6,8 +6,8 @@
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-/// How the variants of a union are told apart; numbers are indices of variants. The values of strings do not matter here:
-/// where they decide, all variants of strings accept unknown values.
+/// Dispatch among the variants of a union; numbers are indices of variants. The values of strings do not matter here: where
+/// they decide, all variants of strings accept unknown values.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Dispatch {
     string: Option<usize>,
@@ -42,7 +42,7 @@ enum Tag {
     Any,
 }
 
-/// What a value is as one of a union.
+/// Variant of a union that a value is.
 pub enum Selected<'d, 'v> {
     /// The variant with this index.
     Variant(usize),

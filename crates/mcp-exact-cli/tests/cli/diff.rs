@@ -1,6 +1,6 @@
 //! `mcp-exact diff`: every form of output, and what it says of revisions that it does not know.
 //!
-//! What a difference means is tested where it is found, in the model crate and in `tests/diff`.
+//! The meaning of a difference is tested in the model crate and in `tests/diff`.
 
 use std::fs;
 use std::path::Path;

@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
 
-/// How a run of the program ended.
+/// Result of a run of the program.
 pub struct Ended {
     /// The exit code.
     pub code: i32,
-    /// What it wrote to standard output.
+    /// Text on standard output.
     pub out: String,
-    /// What it wrote to standard error.
+    /// Text on standard error.
     pub err: String,
 }
 
