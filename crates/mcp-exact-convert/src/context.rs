@@ -1,4 +1,4 @@
-//! What a conversion works with besides the value: what its caller knows, and what was lost.
+//! State of a conversion besides the value: the knowledge of its caller, and the losses.
 //!
 //! Pointers always lead into the input, whichever step of a longer path reports.
 
@@ -9,7 +9,7 @@ use mcp_exact_wire::{JsonObject, RequestId};
 use crate::KnownRevision;
 use crate::loss::{Loss, LossKind};
 
-/// What becomes of members that only the newer revision defines, on the way down.
+/// Policy for members that only the newer revision defines, on the way to the older one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum Newer {
     /// They are left out and reported.
@@ -20,14 +20,14 @@ pub enum Newer {
     KeepInExtra,
 }
 
-/// What the caller of a conversion knows, and what the conversion lost. Make one for each message.
+/// Knowledge of the caller of a conversion, and the losses of the conversion. Make one for each message.
 #[derive(Debug, Clone, Default)]
 pub struct Context {
     pub(crate) known: Known,
     losses: Vec<Loss>,
 }
 
-/// What the caller of a conversion knows.
+/// Knowledge of the caller of a conversion.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Known {
     pub newer: Newer,

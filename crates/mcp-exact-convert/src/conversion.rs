@@ -1,6 +1,6 @@
 //! The state of a conversion that runs: where it is, what it lost, and what it refuses.
 //!
-//! Notes places in the input, whatever was moved. What happens to values is in `interpreter.rs` and the files beside it.
+//! Notes places in the input, whatever was moved. The conversion of values is in `interpreter.rs` and the files beside it.
 
 use std::borrow::Cow;
 
@@ -55,7 +55,7 @@ impl<'c, 't> Conversion<'c, 't> {
         }
     }
 
-    /// What the caller knows.
+    /// Returns the knowledge of the caller.
     pub(crate) fn known(&self) -> &'c Known {
         self.known
     }
@@ -93,7 +93,7 @@ impl<'c, 't> Conversion<'c, 't> {
         self.losses.truncate(mark.losses);
     }
 
-    /// Where the conversion is, as a place in the input.
+    /// Returns the current position of the conversion, as a place in the input.
     pub(crate) fn place(&self) -> Place {
         let known = self.path.iter().rposition(|frame| frame.at != NOWHERE);
         let first = known.unwrap_or_default();
@@ -225,7 +225,7 @@ impl<'c, 't> Conversion<'c, 't> {
     }
 }
 
-/// Where the text of a value ends in the input; its beginning when it has none there.
+/// Returns the offset of the end of a value's text in the input; the offset of its beginning if the value has no text there.
 fn end_of(node: &Node<'_>) -> usize {
     let length = match &node.body {
         Body::Object(text, _) | Body::Array(text, _) => text.len(),

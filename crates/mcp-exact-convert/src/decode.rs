@@ -6,7 +6,7 @@ use crate::check::first_violation;
 use crate::node::{NOWHERE, Node};
 use crate::read::{Unfit, Wanted, read, read_lenient};
 
-/// Why text is not of a type, and where in it.
+/// Reason why a text is not a value of a type, and the place in the text.
 pub struct Mismatch {
     pub pointer: String,
     pub reason: String,

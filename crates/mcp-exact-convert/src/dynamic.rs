@@ -17,7 +17,7 @@ use crate::read::{Wanted, read};
 use crate::rows::{EdgeRow, MethodIn, MethodRow, RevisionRow, TypeRow};
 use crate::{Context, LossKind, error};
 
-/// Who sends a message.
+/// Sender of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Role {
     /// A client.
@@ -35,7 +35,7 @@ impl From<Role> for Side {
     }
 }
 
-/// Which part of which message a text is.
+/// Part of a message that a text is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Root<'m> {
     /// Kind of the message. The text is that of `params` for requests and notifications, that of `result` for results, and
@@ -43,15 +43,15 @@ pub struct Root<'m> {
     pub kind: MessageKind,
     /// The method; of a result or an error, that of the request that it answers.
     pub method: &'m str,
-    /// Who sends the message.
+    /// Sender of the message.
     pub sender: Role,
 }
 
 /// Converts the params, the result or the error of a message.
 ///
 /// `text` is `None` for params that are not there; the answer is `None` when they need not be there. Requests and
-/// notifications of methods that neither revision defines pass untouched, as do their results: they are the vendor's.
-/// What is lost is in `cx`.
+/// notifications of methods that neither revision defines pass untouched, as do their results: they are the vendor's. Losses
+/// are added to `cx`.
 ///
 /// # Errors
 /// [`Refused`] when the other revision cannot say it, has no such method in that direction, or when the text is not of its
@@ -109,7 +109,7 @@ fn passes(root: &Root<'_>, from: KnownRevision, to: KnownRevision) -> bool {
     sent & ends == ends && same & steps == steps
 }
 
-/// Who sends the request or the notification: a result answers a request that the other side sent.
+/// Returns the sender of the request or the notification: a result answers a request of the other role.
 fn requester(root: &Root<'_>) -> Side {
     match root.kind {
         MessageKind::Result => Side::from(root.sender).peer(),
@@ -124,7 +124,7 @@ struct Found {
     revisions: &'static [Option<MethodIn>],
     up: bool,
     is_result: bool,
-    /// What it is in the revision that is converted to.
+    /// Row of the method in the target revision.
     last: &'static MethodIn,
 }
 
@@ -185,7 +185,7 @@ impl Found {
     }
 }
 
-/// Converts a value of a type by its name in `from`: a definition of the schema. What is lost is in `cx`.
+/// Converts a value of a type by its name in `from`: a definition of the schema. Losses are added to `cx`.
 ///
 /// # Errors
 /// [`Refused`] when there is no such type, it has no counterpart in `to`, the text is not of that type, or the other
@@ -244,7 +244,8 @@ pub fn check_type(name: &str, text: &str, of: KnownRevision) -> Result<(), Refus
     way.rows[0].definition(at).check(text)
 }
 
-/// How a text deviates from a definition of a revision, as `validate()` of the type finds it. Outside semantic versioning.
+/// Returns the deviations of a text from a definition of a revision, as `validate()` of the type finds them. Outside
+/// semantic versioning.
 ///
 /// # Errors
 /// As [`check_type`].
@@ -257,7 +258,7 @@ pub fn violations(name: &str, text: &str, of: KnownRevision) -> Result<Violation
     Ok(crate::check::violations(&node, row.value))
 }
 
-/// What a definition of `from` is called in `to`; `None` when it has no counterpart there, or one of the revisions between
+/// Returns the name in `to` of a definition of `from`; `None` if it has no counterpart, or if one of the revisions between
 /// them is not compiled in.
 pub fn counterpart(name: &str, from: KnownRevision, to: KnownRevision) -> Option<&'static str> {
     let way = Way::new(from, to);

@@ -13,7 +13,7 @@ use crate::{Context, KnownRevision, Lifecycle};
 /// "URL elicitation required" of 2025-11-25 (`client/elicitation`, "URL Elicitation Required Error").
 const URL_ELICITATION_REQUIRED: i64 = -32042;
 const INTERNAL_ERROR: i64 = -32603;
-/// What 2026-07-28 reserves for itself (`basic`, "Error Codes").
+/// Error codes that 2026-07-28 reserves for itself (`basic`, "Error Codes").
 const RESERVED: std::ops::RangeInclusive<i64> = -32099..=-32020;
 /// Those of them that it defines.
 const DEFINED: std::ops::RangeInclusive<i64> = -32022..=-32020;

@@ -1,6 +1,6 @@
 //! The interpreter of the tables: converts one value from a revision to a neighbour, in place.
 //!
-//! Takes a [`Node`] and the place of what happens to it. What happens to the members of an object is in `members.rs`.
+//! Takes a [`Node`] and the place of what happens to it. The conversion of the members of an object is in `members.rs`.
 
 use mcp_exact_wire::{Number, ViolationKind, from_str};
 
@@ -186,8 +186,9 @@ impl<'t> Conversion<'_, 't> {
         Ok(())
     }
 
-    /// Reads a value that the source revision did not define as the target revision does. What a peer can live with does not
-    /// refuse it: values, bounds and formats stay and are reported, optional members of another type are dropped.
+    /// Reads a value that the source revision did not define as the target revision does. Deviations that a peer can
+    /// tolerate are no reason to refuse: values, bounds and formats stay and are reported, optional members of another type
+    /// are dropped.
     pub(crate) fn adopt(
         &mut self,
         node: &mut Node<'t>,

@@ -1,4 +1,4 @@
-//! What the definitions of all revisions look like, as tables: members with their types, unions, enums, bounds, formats.
+//! Layout of the definitions of all revisions, as tables: members with their types, unions, enums, bounds, formats.
 //!
 //! The generator writes the tables (`generated/definitions.rs`). Everything refers to everything by its place.
 
@@ -15,7 +15,7 @@ pub struct Definition {
     pub shape: Shape,
 }
 
-/// What a definition is.
+/// Layout of a definition.
 pub enum Shape {
     /// An object with known members.
     Object(Layout),
@@ -72,16 +72,16 @@ pub struct Union {
     pub valued: &'static [u8],
     /// The variants of arrays; an empty array is the first one.
     pub arrays: &'static [u8],
-    /// How several arrays are told apart by their first item.
+    /// Dispatch table that tells several arrays apart by their first item.
     pub items: Option<&'static Choice>,
     pub objects: Objects,
     /// The discriminant when unknown values of it are kept, else an empty string.
     pub open: &'static str,
-    /// What its objects are: of requests and notifications the envelope is checked.
+    /// Role of the objects: in requests and notifications, the envelope is checked.
     pub role: UnionRole,
 }
 
-/// How the objects of a union are told apart.
+/// Dispatch among the objects of a union.
 pub enum Objects {
     /// There are none.
     None,

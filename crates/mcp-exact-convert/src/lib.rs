@@ -5,8 +5,8 @@
 //! conversions that no difference of schemas shows; longer ways take one rule after the other. The crate links no type
 //! crate and does no IO.
 //!
-//! - [`convert`] converts the params, the result or the error of a message by its method, for gateways. Where a type is the
-//!   same all the way down, its text passes untouched and undecoded.
+//! - [`convert`] converts the params, the result or the error of a message by its method, for gateways. If a type is the
+//!   same in all its parts, its text passes untouched and undecoded.
 //! - [`convert_type`] converts a definition by its name.
 //! - [`convert_as`] converts a value of one type crate to the type of another one, and [`read_as`] reads text of any revision
 //!   as a type.
@@ -26,7 +26,7 @@
 //! # Ok::<(), mcp_exact_convert::Refused>(())
 //! ```
 //!
-//! What is converted how is in `docs/conversions.md` of the repository, which is generated from the same tables.
+//! `docs/conversions.md` of the repository lists every conversion; it is generated from the same tables.
 
 mod check;
 mod context;

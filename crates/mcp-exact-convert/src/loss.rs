@@ -1,4 +1,4 @@
-//! What a conversion says about what it did: losses, and the refusal to go on.
+//! Reports of a conversion: losses, and refusals.
 //!
 //! Plain data with JSON pointers into the input; never holds a value of the message.
 
@@ -8,7 +8,7 @@ use std::fmt;
 use crate::KnownRevision;
 use crate::place::{Place, Pointers};
 
-/// What happened to a member.
+/// Kind of change of a member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum LossKind {
     /// It is not in the output.
@@ -51,11 +51,11 @@ pub struct Loss {
     pub pointer: String,
     /// The tool, prompt or resource that it is about, by its name: ``tool `echo` ``.
     pub subject: Option<String>,
-    /// What happened.
+    /// Kind of change.
     pub kind: LossKind,
     /// The revision that the step led to in which it happened.
     pub revision: KnownRevision,
-    /// Why, and what a peer of that revision sees of it, in words.
+    /// Reason for the change, and its effect on a peer of that revision.
     pub reason: Cow<'static, str>,
 }
 
@@ -79,7 +79,7 @@ struct Reasoned {
     reason: Cow<'static, str>,
 }
 
-/// How far up a refusal goes.
+/// Level up to which a refusal propagates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Severity {
     /// An optional member that holds the value can be left out and reported.
@@ -88,7 +88,7 @@ pub(crate) enum Severity {
     Message,
 }
 
-/// What a step gives.
+/// Result of a step.
 pub(crate) type Step<T> = Result<T, Box<Refusal>>;
 
 /// A refusal while a conversion runs.
@@ -120,9 +120,9 @@ pub(crate) struct Noted {
     pub revision: KnownRevision,
     pub kind: LossKind,
     pub reason: Cow<'static, str>,
-    /// What in the value the reason is about, when it is not all of it.
+    /// Place inside the value that the reason is about, if it is not the whole value.
     pub inside: Option<Place>,
-    /// Where a dropped member stood when it was dropped, which may be another place than that in the input.
+    /// Place of a dropped member at the time when it was dropped, which may differ from its place in the input.
     pub stood: Option<Place>,
 }
 
@@ -162,7 +162,7 @@ impl Refused {
         &self.0.pointer
     }
 
-    /// Why, in words, with the remedy where there is one.
+    /// Returns the reason in words, with the remedy if there is one.
     pub fn reason(&self) -> &str {
         &self.0.reason
     }

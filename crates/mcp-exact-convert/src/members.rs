@@ -1,5 +1,5 @@
-//! What happens to the members of an object on the way to a neighbour: members that only the source has, then those of
-//! the target in their order.
+//! Conversion of the members of an object to the neighbouring revision: first the members that only the source has, then
+//! those of the target in their order.
 
 use std::borrow::Cow;
 
@@ -14,7 +14,7 @@ use crate::rules::{Action, Fill, Gone, Rule};
 /// The words for what belongs to the envelope.
 pub const ENVELOPE: &str = "part of the envelope of the message";
 
-/// How many bytes of a value the reason of a refusal repeats.
+/// Maximum length of a value that the reason of a refusal quotes, in bytes.
 const MAX_QUOTED: usize = 128;
 
 /// The members of a request that answer what its server asked for, which a caller may have read itself.
@@ -31,9 +31,9 @@ struct Object<'t> {
     members: Vec<Member<'t>>,
     source: &'static Layout,
     target: &'static Layout,
-    /// Where the members of the source are.
+    /// Offsets of the source's members.
     old: [u32; 64],
-    /// Where the members are that only the target knows.
+    /// Offsets of the members that only the target knows.
     new: [u32; 64],
     changed: bool,
 }
@@ -518,7 +518,7 @@ impl<'t> Conversion<'_, 't> {
         }
     }
 
-    /// What stands for a member that the source does not say.
+    /// Returns the value of a member that the source does not have.
     fn fill(&mut self, fill: &'static Fill, index: usize, target: &Layout) -> Step<Node<'t>> {
         let name = target.members.members[index];
         match fill {

@@ -15,18 +15,18 @@ pub const UNKNOWN: u8 = u8::MAX - 1;
 /// A value.
 #[derive(Debug, Clone)]
 pub struct Node<'t> {
-    /// Where it begins in the input, in bytes, or [`NOWHERE`].
+    /// Offset of the value in the input, in bytes, or [`NOWHERE`].
     pub at: usize,
     /// The variants of unions that it is, the outermost in the lowest byte, each plus one.
     pub variants: u32,
     /// True if the text has changed.
     pub changed: bool,
-    /// What of it the steps leave alone.
+    /// Part of the value that no step changes.
     pub fixed: Fixed,
     pub body: Body<'t>,
 }
 
-/// How much of a value no step of a conversion changes, as the reader found.
+/// Part of a value that no step of a conversion changes, as the reader found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fixed {
     /// Nothing is known.
@@ -37,7 +37,7 @@ pub enum Fixed {
     Whole,
 }
 
-/// What a value is made of.
+/// Content of a value.
 #[derive(Debug, Clone)]
 pub enum Body<'t> {
     /// Text that is one JSON value, without white space around it.
@@ -456,7 +456,7 @@ fn read_items(text: &str, base: usize) -> Option<Vec<Node<'_>>> {
     Some(items)
 }
 
-/// Where a part begins in its whole.
+/// Returns the offset of a part in its whole.
 fn offset(whole: &str, part: &str) -> usize {
     part.as_ptr().addr() - whole.as_ptr().addr()
 }

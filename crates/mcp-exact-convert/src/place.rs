@@ -11,7 +11,7 @@ use mcp_exact_wire::{MAX_POINTER, from_str};
 /// A place in the input, or beside something in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
-    /// Where the value begins, in bytes.
+    /// Offset of the value, in bytes.
     pub at: usize,
     /// The rest of the pointer, from that value on.
     pub below: String,
@@ -27,10 +27,10 @@ pub struct Pointers {
     names: BTreeMap<String, String>,
 }
 
-/// How many bytes of a name a report repeats.
+/// Maximum length of a name that a report repeats, in bytes.
 const MAX_NAME: usize = 128;
 
-/// How many levels of containers are tried to be passed over as a whole: each try may read their text once more.
+/// Maximum number of container levels that the reader tries to skip as a whole: each try may read their text once more.
 const MAX_LEAPS: usize = 4;
 
 impl Pointers {

@@ -13,7 +13,7 @@ use crate::layout::{Definition, Layout, NONE, Objects, Shape, Type, Union};
 use crate::node::{Body, Fixed, Member, NOWHERE, Node, UNKNOWN};
 use crate::rules::{PathRow, Watch};
 
-/// Which types are taken apart.
+/// Selection of the types that are taken apart.
 #[derive(Clone, Copy)]
 pub enum Wanted {
     /// None: the text is only checked.
@@ -36,7 +36,7 @@ impl Wanted {
         }
     }
 
-    /// What tells that the steps leave a value of a definition alone; `None` when they never do.
+    /// Returns the conditions under which the steps leave a value of a definition unchanged; `None` if they never do.
     fn watch(self, definition: u16) -> Option<&'static Watch> {
         let Self::Path(path) = self else {
             return None;
@@ -65,7 +65,7 @@ pub fn read(text: &str, base: usize, value: u16, wanted: Wanted) -> Result<Node<
 
 /// A member that was left out because it does not fit.
 pub struct Unfit {
-    /// Where its value begins in the input, or [`NOWHERE`].
+    /// Offset of the value in the input, or [`NOWHERE`].
     pub at: usize,
     pub reason: String,
 }
@@ -97,8 +97,8 @@ pub fn read_lenient(
 /// Number of words that have a bit for each definition.
 const CHANGING: usize = DEFINITIONS.len().div_ceil(64);
 
-/// What is read: members and items of open values stand on two stacks, so that those of values that turn out to stay as they
-/// are cost no allocation.
+/// Input of the reader. Members and items of untyped values are on two stacks, so that values that stay unchanged cost no
+/// allocation.
 struct Source<'t> {
     base: usize,
     wanted: Wanted,
@@ -106,7 +106,7 @@ struct Source<'t> {
     items: Vec<Node<'t>>,
     /// The definitions of which a value was found that some step changes: one bit each.
     changing: [u64; CHANGING],
-    /// What was left out, when optional members that do not fit are.
+    /// Optional members that did not fit and were left out, if that is allowed.
     unfit: Option<Vec<Unfit>>,
 }
 
@@ -499,7 +499,7 @@ fn pass_shape(r: &mut Reader<'_>, name: &'static str, shape: &'static Shape) -> 
     }
 }
 
-/// Which variant of a union the next value is.
+/// Returns the union variant of the next value.
 fn select(r: &mut Reader<'_>, name: &'static str, union: &'static Union) -> Read<u8> {
     let has_only_objects =
         union.scalars == [NONE; 4] && union.arrays.is_empty() && union.values.is_empty();

@@ -1,6 +1,6 @@
 //! From what the steps of a path noted to what the caller reads: each difference once, with the thing that it is about.
 //!
-//! Takes the notes of all steps in their order. What a later step undoes or says again is left out.
+//! Takes the notes of all steps in their order. A loss that a later step undoes or repeats is left out.
 
 use std::collections::HashMap;
 
@@ -82,7 +82,7 @@ fn is_below(place: &Place, of: &Place) -> bool {
     rest.is_some_and(|rest| rest.starts_with('/'))
 }
 
-/// What a text is about as a whole, by its name.
+/// Returns the name of the thing that a text describes as a whole.
 fn whole(text: &str, definition: &str) -> Option<String> {
     let (_, what, name) = THINGS.iter().find(|thing| thing.0 == definition)?;
     let (mut r, mut first) = (Reader::of_checked(text), true);
@@ -106,7 +106,7 @@ fn item(pointers: &Pointers, pointer: &str) -> Option<String> {
     Some(named(what, pointers.name(&pointer[..end])?))
 }
 
-/// What something is and what it is called.
+/// Returns the kind of a thing together with its name.
 fn named(what: &str, name: &str) -> String {
     format!("{what} `{name}`")
 }

@@ -106,7 +106,7 @@ pub struct MethodRow {
     pub same_params: u16,
     /// Those whose next revision has the same result, all the way down.
     pub same_results: u16,
-    /// What it is in each known revision, oldest first.
+    /// Rows of the method in each known revision, oldest first.
     pub revisions: &'static [Option<MethodIn>],
 }
 
@@ -117,7 +117,7 @@ pub struct MethodIn {
     result: u16,
 }
 
-/// What a method carries in one revision.
+/// Returns the row of a method in one revision.
 pub const fn carries(params: u16, params_required: bool, result: u16) -> Option<MethodIn> {
     Some(MethodIn {
         params,

@@ -1,4 +1,4 @@
-//! What happens to values on the way from one revision to a neighbour, as tables.
+//! Tables of the conversions between neighbouring revisions.
 //!
 //! The generator writes the rules (`generated/rules.rs`) from the differences of the schemas and from
 //! `schema/conversions.toml`; `docs/conversions.md` lists them for readers. The interpreter is in `interpreter.rs`.
@@ -10,7 +10,7 @@ use crate::node::Node;
 /// A manual conversion: it rearranges a value in place.
 pub type Manual = for<'t> fn(&mut Conversion<'_, 't>, &mut Node<'t>) -> Step<()>;
 
-/// What happens to a value. The next revision may need what none needs today.
+/// Operation on a value. The next revision may need what none needs today.
 #[allow(dead_code)]
 #[derive(Clone, Copy)]
 pub enum Op {
@@ -34,7 +34,7 @@ pub enum Op {
     NotNull(u16),
 }
 
-/// What a path from one revision to another changes, all of its steps taken together.
+/// Combined changes of all steps of a path from one revision to another.
 pub struct PathRow {
     /// The types that hold something that some step may change: one bit a type.
     pub active: &'static [u64],
@@ -89,7 +89,7 @@ pub const fn rule(
     }
 }
 
-/// What happens to a value of a definition. The next revision may need what none needs today.
+/// Conversion of a value of a definition. The next revision may need what none needs today.
 #[allow(dead_code)]
 pub enum Body {
     /// Nothing.
@@ -110,7 +110,7 @@ pub enum Body {
     Reinterpret,
 }
 
-/// What happens to a variant.
+/// Conversion of a variant.
 pub enum Arm {
     /// It is this variant of the target union.
     Variant(u8, u16),
@@ -124,7 +124,7 @@ pub enum Arm {
     Foreign(&'static str),
 }
 
-/// What happens to a variant that the source revision does not define.
+/// Policy for a variant that the source revision does not define.
 pub enum Unrecognized {
     /// There is none.
     Never,
@@ -134,7 +134,7 @@ pub enum Unrecognized {
     Foreign(&'static str),
 }
 
-/// What happens to a member that only the source has.
+/// Conversion of a member that only the source has.
 pub enum Gone {
     /// The message is refused with this reason, unless the value says what absence says.
     Refuse(&'static str, &'static str),
@@ -151,7 +151,7 @@ pub enum Gone {
     Default(&'static str, &'static str, &'static str, bool, bool),
 }
 
-/// What happens to a member of the target. The next revision may need what none needs today.
+/// Conversion of a member of the target. The next revision may need what none needs today.
 #[allow(dead_code)]
 pub enum Action {
     /// Required in both.
@@ -176,11 +176,11 @@ pub enum Action {
     NewRequired(Fill),
 }
 
-/// What stands for a member that the source does not say.
+/// Source of a member that the message does not have.
 pub enum Fill {
     /// A value, reported as `defaulted` or, with `true`, as `rewritten`; and the reason.
     Value(&'static str, bool, &'static str),
-    /// What the session knows, else a value; and the reason.
+    /// Value that the session knows, or else a default; and the reason.
     Session(&'static str, &'static str),
     /// An object without members, of the type at this place.
     EmptyObject(u16),

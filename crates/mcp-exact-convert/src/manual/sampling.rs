@@ -62,7 +62,7 @@ pub fn one_content_a_message<'t>(cx: &mut Conversion<'_, 't>, node: &mut Node<'t
     Ok(())
 }
 
-/// Where the message begins that was split last.
+/// Returns the offset of the last message that was split.
 fn split_at(split: &[Node<'_>]) -> usize {
     split.last().map_or(crate::node::NOWHERE, |last| last.at)
 }
