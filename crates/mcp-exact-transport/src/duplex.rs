@@ -33,12 +33,13 @@ const OUTPUT_BYTES: usize = 256 << 10;
 /// Times of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ConnectionOptions {
-    /// How long replies that are not ready at the end of input, or at a shutdown, are waited for.
+    /// Time to wait for replies that are not ready at the end of input, or at a shutdown.
     pub drain: Duration,
-    /// How long the peer may take to read what is left when the connection closes.
+    /// Time that the peer may take to read the remaining output when the connection closes.
     pub close: Duration,
-    /// How long the peer may be silent before it is sent a ping (`basic/utilities/ping`). If it stays silent as long again, the
-    /// connection is given up. `None` sends no pings; nor are there any before the negotiation and on 2026-07-28, which has none.
+    /// Time without a message of the peer after which a ping is sent (`basic/utilities/ping`). If it stays silent as long
+    /// again, the connection is given up. `None` sends no pings; nor are there any before the negotiation and on 2026-07-28,
+    /// which has none.
     pub ping: Option<Duration>,
 }
 
@@ -105,7 +106,7 @@ pub async fn serve(
 
 /// Connects a client over a transport. The driver runs as a task of the current tokio runtime until the handle is
 /// [closed](ClientHandle::close) or the connection ends. `prior` is what was found out about the server before.
-/// Whether client and server understand each other is the result of [`ClientHandle::ready`].
+/// [`ClientHandle::ready`] returns an error if client and server share no revision.
 pub fn connect(
     settings: Arc<ClientSettings>,
     prior: Option<&CachedNegotiation>,
@@ -202,7 +203,7 @@ impl<E: Endpoint, T: Transport> Driver<E, T> {
         }
     }
 
-    /// Notes that the endpoint has ended the connection. What it has sent last is still written.
+    /// Notes that the endpoint has ended the connection. Its last messages are still written.
     fn is_closed_by_endpoint(&mut self) -> bool {
         let has_ended = !self.is_closing && self.shared.lock().endpoint.is_closed();
         if has_ended {
@@ -363,7 +364,7 @@ impl<E: Endpoint, T: Transport> Driver<E, T> {
         Ok(())
     }
 
-    /// Ends the session from this side. What it says last is still written.
+    /// Ends the session from this side. Its last messages are still written.
     fn shut_down(&mut self) {
         self.shared.call(|state, now| state.endpoint.shutdown(now));
         self.is_draining = true;

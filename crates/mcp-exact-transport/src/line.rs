@@ -18,7 +18,7 @@ pub(crate) struct Lines {
     oversized: OversizedLine,
 }
 
-/// What is kept of a line that exceeds the limit.
+/// Beginning and end of a line that exceeds the limit.
 #[derive(Debug, Default)]
 struct OversizedLine {
     head: Vec<u8>,

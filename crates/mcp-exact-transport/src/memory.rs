@@ -16,7 +16,7 @@ use crate::transport::{Received, Transport};
 pub struct MemoryTransport {
     incoming: Arc<Pipe>,
     outgoing: Arc<Pipe>,
-    /// What was taken from the incoming pipe, and where the next message begins.
+    /// Bytes read from the incoming pipe, and the offset of the next message.
     received: Messages,
     next: usize,
     output: Messages,
@@ -27,7 +27,7 @@ pub struct MemoryTransport {
 #[derive(Debug, Default)]
 struct Messages {
     bytes: Vec<u8>,
-    /// Where each message ends.
+    /// End offsets of the messages.
     ends: Vec<usize>,
 }
 

@@ -1,4 +1,4 @@
-//! What the transports tell `tracing`: nothing without the feature.
+//! Spans and events for `tracing`: nothing without the feature.
 //!
 //! Messages, arguments, headers and queries are never part of it.
 
@@ -49,8 +49,8 @@ pub(crate) fn connection<F: Future>(
     serving
 }
 
-/// Enters the span of a request, with its method, its revision and the trace that it belongs to (2026-07-28). What a handler does
-/// before it returns is in this span; what it starts enters [`tracing::Span::current`] itself.
+/// Enters the span of a request, with its method, its revision and the trace that it belongs to (2026-07-28). The span
+/// covers the work of a handler before it returns; tasks that it starts enter [`tracing::Span::current`] themselves.
 #[cfg(feature = "tracing")]
 pub(crate) fn enter_request<C>(
     event: &mcp_exact_session::ServerEvent<C>,

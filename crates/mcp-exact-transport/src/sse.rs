@@ -148,7 +148,7 @@ impl Decoder {
         self.retry_ms
     }
 
-    /// Returns the next event, or `None` until more bytes are pushed. What is left at the end of a stream is no event and is
+    /// Returns the next event, or `None` until more bytes are pushed. Bytes left at the end of a stream are no event and are
     /// dropped with the decoder.
     pub fn next_event(&mut self) -> Option<Decoded> {
         if self.at_beginning && !self.skip_mark() {

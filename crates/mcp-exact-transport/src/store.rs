@@ -133,7 +133,7 @@ impl SessionStore for MemorySessionStore {
 pub enum BusMessage {
     /// A list or a resource has changed: every process tells its clients.
     Changed {
-        /// What has changed.
+        /// Change that happened.
         change: Change,
         /// Number of the service that has published the change, and has told its own clients.
         origin: u64,

@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 
 use mcp_exact_session::frame::Oversized;
 
-/// What a transport has received.
+/// Data that a transport has received.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Received<'a> {
     /// A whole message.

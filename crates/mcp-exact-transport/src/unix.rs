@@ -1,6 +1,6 @@
 //! Unix sockets: a listener that serves every client that connects, and the client.
 //!
-//! Messages are framed as on stdio. Who may connect is decided by the permissions of the socket's file.
+//! Messages are framed as on stdio. The permissions of the socket's file decide who may connect.
 
 use std::future::Future;
 use std::io;

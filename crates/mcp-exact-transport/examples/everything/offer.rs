@@ -1,4 +1,5 @@
-//! What the example server offers: an echo, something slow, something that asks the client, a resource and a prompt.
+//! Features that the example server offers: an echo, a slow tool, a tool that sends requests to the client, a resource and a
+//! prompt.
 //!
 //! Replies by the names of the specification, which are the same in every revision where it matters.
 

@@ -1,4 +1,4 @@
-//! How the example client uses what a server offers, and what it answers when it is asked.
+//! Calls that the example client makes, and its answers to requests of the server.
 //!
 //! Fails where an answer does not show that the step has worked.
 
@@ -217,7 +217,7 @@ fn is_unknown_method(error: &Failed) -> bool {
     error.and_then(PeerError::code) == Some(code::METHOD_NOT_FOUND)
 }
 
-/// Gets each prompt. Where the server completes arguments, it is asked for their values.
+/// Gets each prompt. If the server completes arguments, the client asks for their values.
 pub async fn use_prompts(session: &Session, completes: bool) -> Result<(), Failed> {
     for prompt in session.list("prompts/list", "prompts").await? {
         let arguments = prompt["arguments"].as_array().into_iter().flatten();

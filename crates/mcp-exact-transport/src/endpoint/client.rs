@@ -20,8 +20,8 @@ use super::{
 
 /// Handles the events of a client: questions, logs, changes and other notifications of the server.
 ///
-/// The driver calls it in the order of the events and waits until it returns: it must not block. What takes longer starts a
-/// task or a thread and answers later through a clone of the handle. Closures of the same shape implement it.
+/// The driver calls it in the order of the events and waits until it returns: it must not block. A handler that takes longer
+/// starts a task or a thread and answers later through a clone of the handle. Closures of the same shape implement it.
 ///
 /// Every [`ClientEvent::Request`] has to be answered. The endpoint only asks what the configuration declares.
 pub trait ClientHandler: Send + Sync + 'static {

@@ -1,4 +1,4 @@
-//! What a transport has to know of a message before an endpoint takes it.
+//! Properties of a message that a transport needs before an endpoint takes it.
 //!
 //! Looks at the head of the message; types nothing.
 

@@ -39,11 +39,11 @@ use crate::transport::Received;
 pub(crate) use request::Repeatable;
 use request::Slot;
 
-/// What both endpoints of the session crate have in common.
+/// Interface that both endpoints of the session crate share.
 pub(crate) trait Endpoint: Send + Sized + 'static {
     /// Event for the program.
     type Event: Send;
-    /// What is known of a frame beside its bytes.
+    /// Information about a frame beside its bytes.
     type Context: Clone + Send;
     /// State of the role that its events change.
     type Role: Send;
@@ -305,7 +305,7 @@ impl<E: Endpoint> Shared<E> {
     }
 }
 
-/// What is handed on outside of the lock.
+/// Work that is handed on outside of the lock.
 enum Next<E> {
     Event(E),
     Progress(Arc<Slot>, Progress),

@@ -17,7 +17,7 @@ use super::readers::Readers;
 use super::{Dispatch, Endpoint, PendingRequest, ProgressCallback, Shared, Sorted, within};
 use crate::clock;
 
-/// What a transport knows of a request or notification beside its message.
+/// Information of a transport about a request or notification beside its message.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct RequestContext {
@@ -53,8 +53,8 @@ impl RequestContext {
 
 /// Handles the events of a server, of all its sessions.
 ///
-/// The driver calls it in the order of the events and waits until it returns: it must not block. What takes longer starts a
-/// task or a thread and replies later through a clone of the handle. Closures of the same shape implement it.
+/// The driver calls it in the order of the events and waits until it returns: it must not block. A handler that takes longer
+/// starts a task or a thread and replies later through a clone of the handle. Closures of the same shape implement it.
 pub trait ServerHandler: Send + Sync + 'static {
     /// Handles one event of the session that `server` belongs to.
     fn handle(&self, server: &ServerHandle, event: ServerEvent<RequestContext>);

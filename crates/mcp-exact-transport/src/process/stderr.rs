@@ -16,7 +16,7 @@ use crate::observe;
 const LINE_BYTES: usize = 8 << 10;
 const KEPT_LINES: usize = 20;
 const KEPT_LINE_BYTES: usize = 500;
-/// How long the rest of the output is waited for after the exit. A process that has left the group may hold it open.
+/// Time to wait for the rest of the output after the exit. A process that has left the group may hold it open.
 const REST: Duration = Duration::from_millis(200);
 
 type Kept = Arc<Mutex<VecDeque<String>>>;

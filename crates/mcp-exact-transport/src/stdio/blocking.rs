@@ -17,7 +17,7 @@ use crate::endpoint::{
 };
 use crate::line::Lines;
 
-/// How long replies of a burst wait for each other at most.
+/// Maximum time for which replies of a burst wait for each other.
 const BURST: Duration = Duration::from_micros(500);
 const READ: usize = 64 << 10;
 

@@ -23,7 +23,7 @@ use crate::transport::Received;
 /// Redirects that are followed in a row.
 const REDIRECTS: u32 = 5;
 
-/// What all exchanges of a connection share.
+/// State that all exchanges of a connection share.
 pub(super) struct Connection {
     pub(super) shared: Arc<Shared<ClientEndpoint>>,
     pub(super) client: Arc<dyn HttpClient>,
@@ -41,7 +41,7 @@ pub(super) enum Whole {
     Oversized(Bytes),
 }
 
-/// Where an event stream is resumed.
+/// Position at which an event stream is resumed.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Position {
     pub(super) last_event_id: Option<String>,
@@ -259,7 +259,7 @@ fn describe(target: &Uri, error: &(dyn std::error::Error + 'static)) -> String {
     words
 }
 
-/// What the body of a successful response is.
+/// Kind of the body of a successful response.
 pub(super) enum Kind {
     Message,
     Events,

@@ -28,9 +28,9 @@ use crate::http::{EVENT_STREAM, has_media_type};
 use crate::sse::{Decoded, Decoder};
 use crate::transport::Received;
 
-/// How long the first event may take.
+/// Timeout of the first event.
 const FIRST_EVENT: Duration = Duration::from_secs(30);
-/// How long the response to a POST may take before the next message is posted. A server that answers a POST only after it has
+/// Timeout of the response to a POST before the next message is posted. A server that answers a POST only after it has
 /// worked on the message may need the next one for that.
 const IN_ORDER: Duration = Duration::from_secs(1);
 

@@ -37,7 +37,7 @@ use crate::endpoint::{
 };
 use exchange::Connection;
 
-/// Which transport a client uses.
+/// Transport that a client uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum HttpTransport {
     /// Streamable HTTP, and HTTP+SSE if the server answers as one of 2024-11-05 does (`basic/transports`, "Backwards
@@ -224,7 +224,7 @@ impl Seen {
     }
 }
 
-/// How long a session lives at least on a server that keeps its sessions.
+/// Minimum lifetime of a session by which a server counts as one that keeps its sessions.
 const LASTING: Duration = Duration::from_secs(5);
 /// Longest pause before another attempt.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
@@ -238,7 +238,7 @@ struct Driver {
     seen: Arc<Seen>,
 }
 
-/// Why a session has ended.
+/// Reason why a session has ended.
 enum Ended {
     /// The program has closed it, or the two sides cannot talk to each other.
     Closed,

@@ -23,11 +23,11 @@ use crate::clock;
 use crate::endpoint::repeat_lost;
 use crate::transport::Received;
 
-/// How long the server may take to accept `notifications/initialized` before other messages are sent.
+/// Timeout for the acceptance of `notifications/initialized`, before other messages are sent.
 const BARRIER: Duration = Duration::from_secs(5);
 /// Attempts to resume a stream that carries the answer to a request.
 const ATTEMPTS: u32 = 8;
-/// How long the response of a cancelled request is read on, where closing it is not the cancellation.
+/// Time for which the response of a cancelled request is still read, if closing it is not the cancellation.
 const LINGER: Duration = Duration::from_secs(5);
 
 /// Runs a session until it ends.

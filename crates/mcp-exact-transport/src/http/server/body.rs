@@ -24,7 +24,7 @@ use crate::sse;
 /// Bytes of events that leave together at most, unless one event is larger.
 const BURST: usize = 64 << 10;
 
-/// What comes next on a stream.
+/// Next output of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Next {
     /// A message. `last` says whether the stream ends with it.
@@ -54,7 +54,7 @@ struct Message {
 pub(super) struct Attachment {
     shared: Arc<Shared<ServerEndpoint>>,
     stream: StreamId,
-    /// What makes the stream resumable.
+    /// State that makes the stream resumable.
     resumable: Option<Resumable>,
     /// True if there is nothing to release: the stream is over, or another holder has it.
     is_released: bool,
@@ -312,7 +312,7 @@ impl Drop for Attachment {
 type Save = Pin<Box<dyn Future<Output = ()> + Send>>;
 type Append = Pin<Box<dyn Future<Output = Result<(), EventLogError>> + Send>>;
 
-/// What is done before a message is sent.
+/// Step before a message is sent.
 enum Step {
     /// The session is saved.
     Saving(Save),
@@ -323,7 +323,7 @@ enum Step {
 /// Body of a response that is an event stream.
 pub(super) struct EventStream {
     attachment: Option<Attachment>,
-    /// What is sent before anything else.
+    /// Bytes that are sent before anything else.
     out: Vec<u8>,
     step: Option<Step>,
     /// Number of the last event that a replay has sent.

@@ -29,12 +29,12 @@ use super::listen::{ListenOptions, RemoteAddress};
 use super::response::ResponseBody;
 use super::service::HttpService;
 
-/// What a client of HTTP/2 with prior knowledge sends first (RFC 9113, section 3.4).
+/// First bytes of an HTTP/2 client with prior knowledge (RFC 9113, section 3.4).
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// Name of HTTP/2 in ALPN (RFC 9113, section 3.2).
 #[cfg(feature = "tls")]
 const H2: &[u8] = b"h2";
-/// How long what was sent to a client may stay without an acknowledgement.
+/// Time for which bytes that were sent to a client may stay unacknowledged.
 #[cfg(target_os = "linux")]
 const UNACKNOWLEDGED: Duration = Duration::from_secs(60);
 /// Looks at an idle connection in the time that it may be idle.
@@ -50,7 +50,7 @@ type SentBody = ResponseBody;
 #[cfg(feature = "compression")]
 const COMPRESSED_FROM: u64 = 1024;
 
-/// How connections are served.
+/// Settings and state that all connections share.
 pub(super) struct Connections {
     #[cfg(feature = "compression")]
     compression: bool,

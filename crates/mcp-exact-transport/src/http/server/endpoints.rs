@@ -26,7 +26,7 @@ pub(super) fn share(
     Shared::new(endpoint, readers, dispatch, signal, session_id)
 }
 
-/// What the endpoints of a service call: one for all of them.
+/// Callbacks of a service's endpoints: one set for all of them.
 pub(super) struct Hooks {
     program: ServerDispatch,
     inner: Weak<Inner>,

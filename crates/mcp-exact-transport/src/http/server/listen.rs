@@ -28,17 +28,17 @@ pub struct RemoteAddress(pub SocketAddr);
 pub struct ListenOptions {
     /// Number of connections at the same time; more of them wait to be accepted.
     pub connections: usize,
-    /// How long a client may take to send the headers of a request, and how long a connection may be idle between requests.
+    /// Time that a client may take to send the headers of a request, and idle time of a connection between requests.
     pub header_timeout: Duration,
     /// Bytes of the headers of a request.
     pub header_bytes: usize,
     /// Number of requests at the same time on one connection of HTTP/2.
     pub concurrent_streams: u32,
-    /// How long calls in flight may take after the shutdown has begun.
+    /// Time that calls in flight may take after the shutdown has begun.
     pub drain: Duration,
     /// True if answers that are one message of a kibibyte or more are compressed by gzip for clients that take it. Event
-    /// streams never are, because that holds events back. Where answers hold secrets beside text that an attacker chooses,
-    /// their lengths then tell of the secrets (BREACH): the default is false. Compressed requests are always refused.
+    /// streams never are, because that holds events back. If answers hold secrets beside text that an attacker chooses,
+    /// their compressed lengths reveal the secrets (BREACH): the default is false. Compressed requests are always refused.
     #[cfg(feature = "compression")]
     pub compression: bool,
 }

@@ -1,10 +1,10 @@
-//! What a service has done and what it holds, as numbers for whatever collects metrics.
+//! Activity and resource usage of a service, as numbers for any metrics library.
 //!
 //! Counting takes no lock. Nothing of a message is part of a number.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What a service has done since it was created, and what its sessions hold now.
+/// Activity of a service since it was created, and current resource usage of its sessions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct HttpMetrics {

@@ -120,25 +120,25 @@ pub struct HttpServerOptions {
     pub http_sse: bool,
     /// Number of sessions. When there are so many, new ones get status 503.
     pub sessions: usize,
-    /// How long a session lives without a request and without a connection.
+    /// Lifetime of a session without a request and without a connection.
     pub idle: Duration,
-    /// How long a request waits for its first message before its response becomes an event stream. An answer that comes earlier
-    /// is plain JSON.
+    /// Time that a request waits for its first message before its response becomes an event stream. An answer that comes
+    /// earlier is plain JSON.
     pub stream_after: Duration,
     /// Interval of the comments that keep event streams alive and find dead peers.
     pub keep_alive: Duration,
-    /// How long a client whose stream was closed waits before it resumes it (from 2025-11-25 on).
+    /// Time that a client whose stream was closed waits before it resumes it (from 2025-11-25 on).
     pub retry: Duration,
     /// Bytes that wait on one event stream. A stream whose reader is slower is closed.
     pub stream_bytes: usize,
-    /// How long a client may take to send the body of a request.
+    /// Time that a client may take to send the body of a request.
     pub body_timeout: Duration,
     /// Log of the events of sessions; without one, streams cannot be resumed.
     pub event_log: Option<Arc<dyn EventLog>>,
     /// Store of sessions, from which another process resumes them; without one, they end with the process.
     pub session_store: Option<Arc<dyn SessionStore>>,
-    /// Seals the ids of sessions, together with their principal: an id that this seal has not made is refused before any store is
-    /// asked. What it makes has to be visible ASCII. Without it, an id is 128 random bits.
+    /// Seals the ids of sessions, together with their principal: an id that this seal has not made is refused before any
+    /// store is asked. The ids have to be visible ASCII. Without it, an id is 128 random bits.
     pub session_ids: Option<Arc<dyn Seal>>,
     /// Bus to the other processes that serve the same sessions. They share the session store and the event log too, and have
     /// their own copy of a session each: a balancer should send the requests of a session to one process as a rule.

@@ -82,7 +82,7 @@ pub(super) fn refused(refusal: &Refused) -> Refusal {
     ))
 }
 
-/// What the endpoint is told of a request.
+/// Returns the context of a request for the endpoint.
 pub(super) fn context_of(request: &Checked) -> FrameContext<RequestContext> {
     let remote = request.parts.extensions.get::<RemoteAddress>();
     let context = RequestContext {

@@ -16,7 +16,7 @@ use crate::endpoint::{ServerEndpoint, Shared};
 use crate::event_log::LogStream;
 use crate::observe;
 
-/// How often a shutdown looks for answers that are not sent yet.
+/// Interval at which a shutdown looks for answers that are not sent yet.
 const SETTLE: Duration = Duration::from_millis(5);
 
 /// A session.
@@ -40,7 +40,7 @@ struct State {
     last_used: Instant,
     last_saved: Instant,
     has_ended: bool,
-    /// What is kept of the session is removed.
+    /// True if the state of the session is removed.
     is_forgotten: bool,
 }
 
@@ -244,7 +244,7 @@ impl Drop for InUse {
     }
 }
 
-/// How many ids of sessions are remembered that another process has ended.
+/// Number of remembered ids of sessions that another process has ended.
 const ENDED: usize = 256;
 
 /// Sessions by their ids.
@@ -360,7 +360,7 @@ pub(super) fn is_id_of(seal: Option<&dyn Seal>, id: &str, principal: Option<&Pri
     seal.is_none_or(|seal| seal.open(id, &seal_context(principal)).is_some())
 }
 
-/// What a sealed id is bound to.
+/// Returns the context that a sealed id is bound to.
 fn seal_context(principal: Option<&Principal>) -> Vec<u8> {
     match principal {
         Some(principal) => format!("mcp session of {}", principal.0).into_bytes(),
