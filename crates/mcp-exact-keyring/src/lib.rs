@@ -62,7 +62,7 @@ impl KeyringStore {
     }
 }
 
-/// What the entry of a key says: which parts hold the value.
+/// Content of a key's entry: the parts that hold the value.
 struct Head {
     /// Tells the parts of this value from those of the one before.
     generation: String,
