@@ -1,6 +1,6 @@
 //! The expansion of `#[server]`: the impl block without the attributes, and calls of the public builder.
 //!
-//! What comes out is code that a person could have written.
+//! The generated code is code that a person could have written.
 
 use proc_macro2::TokenStream;
 use quote::{ToTokens, format_ident, quote, quote_spanned};

@@ -24,7 +24,7 @@ pub(crate) struct Method {
     pub(crate) cfgs: Vec<Attribute>,
 }
 
-/// How a method takes its server.
+/// Receiver of a method: by reference, by value or none.
 #[derive(Clone, Copy)]
 pub(crate) enum SelfKind {
     Reference,

@@ -78,7 +78,7 @@ impl ServerOptions {
 
 use syn::ext::IdentExt as _;
 
-/// What a method is registered as.
+/// Kind of registration of a method.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Tool,
