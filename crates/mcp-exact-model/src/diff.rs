@@ -1,4 +1,4 @@
-//! What changed between two revisions, and what each change means for a program.
+//! Differences between two revisions, with their consequences for a program.
 //!
 //! Takes two representations; gives plain, sorted data for renderers and tools. Only what the schemas say counts: nothing
 //! is known here about any particular revision.

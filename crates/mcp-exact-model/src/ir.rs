@@ -24,14 +24,14 @@ pub struct Definition {
     pub name: String,
     /// True if the schema defines it by that name; otherwise it stands anonymously at `pointers`.
     pub official: bool,
-    /// Where it stands in the schema.
+    /// JSON pointers of the definition in the schema.
     pub pointers: Vec<String>,
     /// The schema's description, as written there.
     pub description: Option<String>,
     /// True if it is an object that allows no other members than its own.
     #[serde(default, skip_serializing_if = "is_false")]
     pub closed: bool,
-    /// What it is.
+    /// Shape of the type.
     pub shape: Shape,
 }
 
@@ -43,7 +43,7 @@ fn is_false(value: &bool) -> bool {
     !value
 }
 
-/// What a type is.
+/// Shape of a type.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Shape {
     /// An object with known members; unknown ones are kept.
@@ -71,11 +71,11 @@ pub struct Member {
     pub required: bool,
     /// The schema's description.
     pub description: Option<String>,
-    /// What it holds.
+    /// Value of the member.
     pub value: MemberValue,
 }
 
-/// What a member holds.
+/// Value of a member.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum MemberValue {
     /// Always the same string: a part of the type, not a field.
@@ -110,9 +110,9 @@ pub enum Type {
     Array {
         /// Its items.
         items: Box<Type>,
-        /// How many there must be.
+        /// Minimum number of items.
         min_items: Option<u64>,
-        /// How many there may be.
+        /// Maximum number of items.
         max_items: Option<u64>,
     },
     /// An object whose members all have one type.
@@ -175,7 +175,7 @@ impl Type {
     }
 }
 
-/// What a string has to be.
+/// Constraints of a string.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Text {
     /// Its format: `uri`, `uri-template`, `byte` and so on.
@@ -233,7 +233,7 @@ pub struct Method {
     pub params_required: bool,
     /// The result of a request: a union where it can be one of several.
     pub result: Option<String>,
-    /// What the result can be, in the order of the union, when it is one of several.
+    /// Possible results, in the order of the union, if there are several.
     #[serde(default)]
     pub outcomes: Vec<String>,
     /// True if clients send it.

@@ -1,4 +1,4 @@
-//! What a revision of the Model Context Protocol says, as plain data, and what changed between two revisions.
+//! Representation of a revision of the Model Context Protocol as plain data, and the differences between two revisions.
 //!
 //! [`Ir`] is one revision: its definitions, its methods and their directions, free of any programming language. The
 //! generator of the type crates makes it from an official schema; with `serde` it can be written down and read back.

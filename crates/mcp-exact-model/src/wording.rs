@@ -7,7 +7,7 @@ use crate::ir::{Bounds, Definition, Ir, Member, MemberValue, Shape, Type};
 
 /// Number of members or values that a line shows before it ends in an ellipsis.
 const SHOWN: usize = 12;
-/// How deep anonymous types are spelled out inside one another.
+/// Maximum depth to which nested anonymous types are spelled out.
 const DEPTH: usize = 2;
 
 /// The type of a value.
@@ -15,7 +15,7 @@ pub fn type_text(ir: &Ir, value: &Type) -> String {
     nested(ir, value, DEPTH)
 }
 
-/// What a member holds.
+/// Returns the description of a member's value.
 pub fn member_text(ir: &Ir, value: &MemberValue) -> String {
     match value {
         MemberValue::ConstString(value) => format!("\"{value}\""),
@@ -24,7 +24,7 @@ pub fn member_text(ir: &Ir, value: &MemberValue) -> String {
     }
 }
 
-/// What a definition is.
+/// Returns the short description of a definition.
 pub fn outline(ir: &Ir, definition: &Definition) -> String {
     shape_text(ir, &definition.shape, DEPTH)
 }

@@ -1,4 +1,4 @@
-//! What a difference is: plain, sorted data for renderers and tools.
+//! Differences as plain, sorted data for renderers and tools.
 
 use std::collections::BTreeMap;
 
@@ -73,7 +73,7 @@ pub enum Status {
 /// | definition removed | breaking to write; neutral when nothing referred to it |
 /// | name given, taken or changed | neutral: names of types are not sent |
 ///
-/// What a type or a member means can change without its shape; a schema does not show that.
+/// The meaning of a type or a member can change without its shape; a schema does not show that.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Meaning {
@@ -160,11 +160,11 @@ pub struct MethodDiff {
     pub request: bool,
     /// [`Status::Added`], [`Status::Removed`] or [`Status::Changed`].
     pub status: Status,
-    /// What it means that the method came or went; of a changed one, all its changes and those of `through` together.
+    /// Consequence of an added or removed method; of a changed one, all its changes and those of `through` together.
     pub meaning: Meaning,
     /// Sender of the method, in the newer revision where it is there.
     pub directions: Directions,
-    /// What changed about it as a method. Empty when only what it carries changed.
+    /// Changes of the method itself. Empty when only what it carries changed.
     pub changes: Vec<MethodChange>,
     /// The definitions of its message, parameters and result that changed: entries of [`Diff::definitions`].
     pub through: Vec<String>,
@@ -220,20 +220,20 @@ pub struct DefinitionDiff {
     /// when it has none any more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<String>,
-    /// What it is in a few words, when it was added or removed.
+    /// Short description of the definition, if it was added or removed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outline: Option<String>,
-    /// What it means that the definition came or went; of any other one, all its changes together.
+    /// Consequence of an added or removed definition; of any other one, all its changes together.
     pub meaning: Meaning,
-    /// What changed inside it, anonymous types in it included, sorted by path.
+    /// Changes inside the definition, anonymous types in it included, sorted by path.
     pub changes: Vec<Change>,
 }
 
 /// One change inside a definition.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Change {
-    /// Where: members joined by dots, `[]` for the items of an array, `{}` for the values of a map; empty for the
-    /// definition itself.
+    /// Path of the change: members joined by dots, `[]` for the items of an array, `{}` for the values of a map; empty for
+    /// the definition itself.
     pub path: String,
     /// The change.
     #[serde(flatten)]

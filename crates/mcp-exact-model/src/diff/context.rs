@@ -1,4 +1,4 @@
-//! What comparing needs everywhere: both revisions, what was found, and questions about types.
+//! State of a comparison: both revisions, the differences so far, and queries about types.
 
 use super::change::{Change, ChangeKind, Meaning};
 use super::pairs::Pairs;
@@ -14,7 +14,7 @@ pub struct Context<'i> {
     pub pairs: Pairs<'i>,
 }
 
-/// What the comparison of a pair found.
+/// Differences of a pair of definitions.
 #[derive(Default)]
 pub struct Found<'i> {
     /// Changes, with paths from the definition on.
@@ -49,7 +49,7 @@ impl<'i> Found<'i> {
     }
 }
 
-/// What it means that a member is new.
+/// Returns the consequence of a new member.
 pub fn added_meaning(member: &Member) -> Meaning {
     if member.required {
         Meaning::BreaksWriting
@@ -58,7 +58,7 @@ pub fn added_meaning(member: &Member) -> Meaning {
     }
 }
 
-/// What it means that a member is gone.
+/// Returns the consequence of a removed member.
 pub fn removed_meaning(member: &Member) -> Meaning {
     if member.required {
         Meaning::BreaksBoth

@@ -1,4 +1,4 @@
-//! What it means that a value has another type: wider, narrower, or something else.
+//! Consequences of a changed type: wider, narrower, or something else.
 //!
 //! Takes two types; gives the meaning by the rule of [`Meaning`]. Types that are paired are the same here: what changed
 //! inside them is told where they are defined.
@@ -8,7 +8,7 @@ use super::context::{Context, added_meaning, definition, members, named, resolve
 use crate::ir::{Bounds, Ir, Shape, Type};
 
 impl<'i> Context<'i> {
-    /// What it means that a value of type `old` now has type `new`.
+    /// Returns the consequence of a value of type `old` that now has type `new`.
     pub fn retyping(&self, old: &Type, new: &Type, depth: usize) -> Meaning {
         let Some(depth) = depth.checked_sub(1) else {
             return Meaning::Neutral;
@@ -130,7 +130,7 @@ impl<'i> Context<'i> {
     }
 }
 
-/// What sort of values a type has.
+/// Kind of values that a type has.
 enum Kind<'t> {
     Json,
     Values(Vec<&'t str>),
@@ -190,7 +190,7 @@ fn subset(old: &[&str], new: &[&str]) -> Meaning {
     both(more, fewer)
 }
 
-/// What it means that the bounds of a number changed.
+/// Returns the consequence of changed bounds of a number.
 pub fn bounds_meaning(old: Bounds, new: Bounds) -> Meaning {
     let floor = |bound: Option<i64>| bound.map_or(i128::MIN, i128::from);
     let ceiling = |bound: Option<i64>| bound.map_or(i128::MAX, i128::from);
@@ -201,7 +201,7 @@ pub fn bounds_meaning(old: Bounds, new: Bounds) -> Meaning {
     both(wider, narrower)
 }
 
-/// What it means that the bounds of the length of an array changed.
+/// Returns the consequence of changed bounds of the length of an array.
 pub fn length_meaning(old: (Option<u64>, Option<u64>), new: (Option<u64>, Option<u64>)) -> Meaning {
     let (old_low, new_low) = (old.0.unwrap_or(0), new.0.unwrap_or(0));
     let (old_high, new_high) = (old.1.unwrap_or(u64::MAX), new.1.unwrap_or(u64::MAX));
@@ -210,7 +210,7 @@ pub fn length_meaning(old: (Option<u64>, Option<u64>), new: (Option<u64>, Option
     both(wider, narrower)
 }
 
-/// What it means that the format of a string changed.
+/// Returns the consequence of a changed format of a string.
 pub fn format_meaning(old: Option<&str>, new: Option<&str>) -> Meaning {
     match (old, new) {
         (old, new) if old == new => Meaning::Neutral,

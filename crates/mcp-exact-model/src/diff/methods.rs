@@ -1,7 +1,7 @@
-//! What changed about the methods.
+//! Differences of the methods.
 //!
-//! Takes both revisions and what is known about their definitions; gives the methods that differ. What a method carries
-//! is told with its definitions, to which its entry points.
+//! Takes both revisions and what is known about their definitions; gives the methods that differ. Changes of the parameters
+//! and results of a method are listed with their definitions, which the entry of the method names.
 
 use std::collections::BTreeMap;
 

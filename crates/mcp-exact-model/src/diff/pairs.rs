@@ -1,4 +1,4 @@
-//! Which definition of the newer revision is which one of the older revision.
+//! Pairs of definitions of an older and a newer revision.
 //!
 //! Takes both revisions; gives pairs of official names. The same name is the same definition, unless its content moved to
 //! a similar name; otherwise a definition was renamed when its content, or its discriminant, is found under a similar
@@ -113,7 +113,8 @@ pub fn users<'i>(ir: &'i Ir, name: &str) -> BTreeSet<&'i str> {
     using.map(|definition| definition.name.as_str()).collect()
 }
 
-/// How much two definitions look like one that was renamed, in per mille; nothing when they do not.
+/// Returns the similarity of two definitions in per mille, for the detection of renamed ones; `None` if they are too
+/// different.
 fn likeness(before: &Definition, after: &Definition) -> Option<usize> {
     let names = overlap(&words(&before.name), &words(&after.name));
     if names < 500 {

@@ -12,22 +12,22 @@ use super::pairs::{Pairs, users};
 use crate::ir::{Definition, Ir};
 use crate::wording::outline;
 
-/// How deep the meaning of a type that is another one now is looked for.
+/// Maximum depth of the search for the consequence of a replaced type.
 const DEPTH: usize = 5;
 
-/// What changed from `a` to `b`. Descriptions that were worded anew are counted, not listed.
+/// Returns the differences from `a` to `b`. Descriptions that were worded anew are counted, not listed.
 pub fn diff(a: &Ir, b: &Ir) -> Diff {
     let mut diff = diff_with_descriptions(a, b);
     diff.rewordings.clear();
     diff
 }
 
-/// Which official definition of `a` is which one of `b`, by their names, sorted by those of `a`.
+/// Returns the pairs of official definitions of `a` and `b`, by their names, sorted by those of `a`.
 pub fn pairs<'i>(a: &'i Ir, b: &'i Ir) -> Vec<(&'i str, &'i str)> {
     Pairs::new(a, b).iter().collect()
 }
 
-/// What changed from `a` to `b`, with the descriptions that were worded anew.
+/// Returns the differences from `a` to `b`, with the descriptions that were reworded.
 pub fn diff_with_descriptions(a: &Ir, b: &Ir) -> Diff {
     let pairs = Pairs::new(a, b);
     let mut walk = Walk {
@@ -47,11 +47,11 @@ pub fn diff_with_descriptions(a: &Ir, b: &Ir) -> Diff {
 
 struct Walk<'i> {
     context: Context<'i>,
-    /// What the comparison of each pair found.
+    /// Differences of each pair.
     found: BTreeMap<Pair<'i>, Found<'i>>,
     /// Newer definitions with a name that stood without one before, or the other way round: the pair, and where it stood.
     named: BTreeMap<Pair<'i>, (Status, String)>,
-    /// Where each anonymous pair was told: the entry and the range of its changes.
+    /// Position at which each anonymous pair was reported: the entry and the range of its changes.
     told: BTreeMap<Pair<'i>, Vec<(usize, usize)>>,
     definitions: Vec<DefinitionDiff>,
     rewordings: BTreeSet<Rewording>,

@@ -8,7 +8,7 @@ use crate::diff::{MethodChange, MethodChangeKind};
 /// In how many types a change has to be before it is told once for all of them.
 const MANY: usize = 4;
 
-/// What a line begins with.
+/// First character of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Sign {
     Plus,
@@ -38,9 +38,9 @@ impl Sign {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Line {
     pub(super) sign: Sign,
-    /// Where; empty for the definition itself.
+    /// Path of the change; empty for the definition itself.
     pub(super) path: String,
-    /// What, such as `: string`.
+    /// Description of the change, such as `: string`.
     pub(super) what: String,
     pub(super) meaning: Meaning,
     pub(super) also: Vec<String>,

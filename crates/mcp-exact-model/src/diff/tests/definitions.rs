@@ -1,4 +1,4 @@
-//! What becomes of whole definitions and methods: names, places, notes.
+//! Differences of whole definitions and methods: names, places, notes.
 
 use super::*;
 

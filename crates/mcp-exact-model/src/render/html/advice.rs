@@ -1,4 +1,4 @@
-//! What an author of a server or a client has to do to go from one revision to another.
+//! Tasks of an author of a server or a client who goes from one revision to another.
 //!
 //! A change concerns who sends the value and who receives it: that follows from the methods that carry it. The advice is
 //! derived from the schemas alone; what a type means is in the changelogs.

@@ -1,4 +1,4 @@
-//! What the page is told by its caller, and the classes of consequences that all of it shows.
+//! Options of a page, and the classes of consequences that all of its parts show.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::diff::Meaning;
 
-/// What a page says of itself and where it leads.
+/// Options of a page: its title, its tool and its links.
 #[derive(Debug, Clone, Default)]
 pub struct PageOptions {
     /// The program that wrote the page, with its version.
@@ -17,7 +17,7 @@ pub struct PageOptions {
     pub sources: BTreeMap<String, SchemaSource>,
 }
 
-/// Where the definitions of a revision are written down.
+/// Location of the definitions of a revision.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, serde::Deserialize)]
 pub struct SchemaSource {
     /// Address of the schema file.

@@ -1,4 +1,4 @@
-//! What definitions refer to, directly and through others: a method carries what its types contain.
+//! References of definitions, direct and indirect: a method carries everything that its types contain.
 
 use std::collections::BTreeSet;
 

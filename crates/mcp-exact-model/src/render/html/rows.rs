@@ -1,6 +1,6 @@
 //! The rows of the matrix: one for each method and each type, with what became of it in each revision.
 //!
-//! Counts are those of the lines that an open row shows. What a method carries counts, however deep it is.
+//! Counts are those of the lines that an open row shows. Changes of types that a method carries count at any depth.
 
 use std::collections::BTreeSet;
 
@@ -22,7 +22,7 @@ pub struct Row {
     caption: String,
     cells: Vec<Cell>,
     steps: Vec<Step>,
-    /// What it is in the last revision that has it.
+    /// State in the last revision that has it.
     now: Option<Now>,
     links: Vec<Link>,
     /// Text that a search looks through.
@@ -31,7 +31,7 @@ pub struct Row {
     consequences: Vec<&'static str>,
 }
 
-/// What a row is in one revision.
+/// Content of a row for one revision.
 #[derive(Debug, Default, Serialize)]
 struct Cell {
     /// Class of its consequence; empty if nothing changed.
@@ -40,7 +40,7 @@ struct Cell {
     /// Number of lines that the step shows.
     count: usize,
     words: String,
-    /// Who sends the method: an arrow and its words.
+    /// Direction of the method: an arrow and its words.
     arrow: &'static str,
     direction: &'static str,
     has_step: bool,
@@ -68,7 +68,7 @@ struct Link {
     line: String,
 }
 
-/// What changed about a row from one revision to the next.
+/// Changes of a row from one revision to the next.
 #[derive(Debug, Serialize)]
 struct Step {
     revision: usize,
