@@ -10,7 +10,7 @@ use mcp_exact_wire::Revision;
 
 use crate::generated::Properties;
 
-/// How client and server establish the revision that they speak.
+/// Handshake by which client and server establish the revision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Lifecycle {
     /// A handshake with `initialize` begins a session, and the revision belongs to the session (`basic/lifecycle`,
@@ -81,7 +81,7 @@ impl Methods {
     }
 }
 
-/// What is known of one revision beside its types.
+/// Properties of a revision beside its types.
 ///
 /// There is one value a revision, in a static table. Two are equal if they are the same revision, and a revision is less
 /// than another one if it precedes it in [`all`](crate::all).
