@@ -1,4 +1,4 @@
-//! What is wrong with an input of the generator: always with the revision, the JSON pointer and the remedy.
+//! Errors about the generator's input: each has the revision, the JSON pointer and the remedy.
 
 /// A schema, an erratum or a list of revisions that the generator cannot work with.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -9,13 +9,13 @@ pub struct Error {
     pub revision: String,
     /// The JSON pointer into the input, empty when it is about the whole.
     pub pointer: String,
-    /// What is wrong.
+    /// Description of the problem.
     pub problem: String,
     /// What to do about it.
     pub remedy: String,
 }
 
-/// What a pass gives.
+/// Result of a pass.
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {

@@ -52,7 +52,7 @@ pub struct Lowered {
     pub ir: RustIr,
     /// Of an extension: the definitions that are types of the revision that it extends.
     pub shared: BTreeSet<String>,
-    /// What the types leave unchecked or say in an unusual way: for a person to look at.
+    /// Parts that the types leave unchecked or express in an unusual way, for a person to review.
     pub notices: Vec<Notice>,
     /// The official schema with its errata applied; of an extension, with the definitions of its revision beside its own.
     corrected: Schema,

@@ -9,7 +9,7 @@ use std::fmt;
 pub struct Notice {
     /// JSON pointer into the schema.
     pub pointer: String,
-    /// What the generator did there.
+    /// Description of the generator's decision.
     pub words: String,
 }
 

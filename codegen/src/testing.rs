@@ -1,4 +1,4 @@
-//! What unit tests of the passes share: schemas from definitions, taken through the passes before the one under test.
+//! Shared parts of unit tests of the passes: schemas from definitions, taken through the passes before the one under test.
 
 use std::collections::BTreeSet;
 

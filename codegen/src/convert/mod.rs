@@ -117,8 +117,8 @@ fn lines(rows: &[String]) -> String {
     rows.iter().map(|row| format!("{row},\n")).collect()
 }
 
-/// What a person should look at in the conversions between two neighbours: one line for each part that is refused, and how
-/// many types are converted.
+/// Returns one line for each refused part of the conversions between two neighbours, which a person should review, and the
+/// number of converted types.
 ///
 /// # Errors
 /// When the table has another form.
@@ -147,7 +147,7 @@ pub fn undecided(older: &RustIr, newer: &RustIr, table: &str) -> Result<Vec<Stri
     Ok(lines)
 }
 
-/// What the steps up and down do.
+/// Effects of the steps up and down.
 type Effects = [BTreeSet<Effect>; 2];
 
 fn effects(directions: &[steps::Step<'_, '_>; 2]) -> Effects {

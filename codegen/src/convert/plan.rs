@@ -1,4 +1,4 @@
-//! Which definitions of neighbouring revisions are converted into each other, and how their types relate.
+//! Pairs of definitions of neighbouring revisions that are converted into each other, and relations of their types.
 //!
 //! Takes two representations; gives pairs of definitions, closed under what their members hold, and answers whether two
 //! types are the same all the way down. Knows nothing of directions.
@@ -23,7 +23,7 @@ pub struct Plan<'i> {
     same: RefCell<BTreeMap<(&'i str, &'i str), bool>>,
 }
 
-/// What a type is behind its aliases.
+/// Type without its aliases.
 #[derive(Clone, Copy)]
 pub enum Resolved<'i> {
     /// A definition that is a Rust type of its own.
@@ -34,7 +34,7 @@ pub enum Resolved<'i> {
     Runtime(&'i str),
 }
 
-/// What a type is behind its aliases.
+/// Resolves the aliases of a type.
 pub fn resolve<'i>(ir: &'i Ir, value: &'i Type) -> Resolved<'i> {
     let Type::Ref { name, .. } = value else {
         return Resolved::Plain(value);
@@ -297,7 +297,7 @@ impl<'i> Plan<'i> {
         }
     }
 
-    /// [`same`](Self::same) for definitions. What contains itself is the same until something says otherwise.
+    /// [`same`](Self::same) for definitions. Recursive definitions count as the same until a difference is found.
     pub fn same_definitions(&self, a: &'i Definition, b: &'i Definition) -> bool {
         let key = (a.name.as_str(), b.name.as_str());
         if let Some(known) = self.same.borrow().get(&key) {
@@ -367,7 +367,7 @@ pub fn both<'m>(old: &'m [Member], new: &'m [Member]) -> Vec<(&'m Member, &'m Me
         .collect()
 }
 
-/// What bounds of the target are narrower than those of the source.
+/// Returns the bounds of the target that are narrower than those of the source.
 pub fn narrower(source: Bounds, target: Bounds) -> (Option<i64>, Option<i64>) {
     let minimum = target
         .minimum

@@ -47,7 +47,7 @@ pub struct Program<'i> {
     watches: Rows,
     /// The places of rules, by step, direction and names in the source and the target.
     rules: BTreeMap<(usize, bool, String, String), usize>,
-    /// Where the rules of each step and direction begin.
+    /// Offset of the rules of each step and direction.
     begins: Vec<String>,
 }
 
@@ -246,7 +246,7 @@ impl<'i> Program<'i> {
         self.begins.push(self.rules.len().to_string());
     }
 
-    /// Where the rules of each step and direction begin, and where the last ones end.
+    /// Returns the offset of the rules of each step and direction, and the end of the last ones.
     pub fn begins(&self) -> &[String] {
         &self.begins
     }
@@ -437,7 +437,7 @@ impl<'i> Program<'i> {
         &self.watches.rows
     }
 
-    /// What a path of steps changes, as a row.
+    /// Returns the changes of a path of steps, as a row.
     pub fn path(&mut self, steps: &[[Step<'_, 'i>; 2]], from: usize, to: usize) -> String {
         let active = self.active(steps, from, to);
         let active: Vec<String> = active.iter().map(|bits| format!("{bits:#x}")).collect();
@@ -461,7 +461,7 @@ impl<'i> Program<'i> {
         )
     }
 
-    /// Which types hold something that a path of steps changes: one bit a type.
+    /// Returns the set of types that contain something that a path of steps changes: one bit a type.
     fn active(&self, steps: &[[Step<'_, 'i>; 2]], from: usize, to: usize) -> Vec<u64> {
         let mut bits = vec![0_u64; self.types.rows.len().div_ceil(64)];
         if from == to {
@@ -525,7 +525,7 @@ fn is_active(steps: &[[Step<'_, '_>; 2]], name: &str, from: usize, to: usize) ->
     })
 }
 
-/// What a definition is, with references as places: what tells it from others.
+/// Returns the structure of a definition with references as places, which distinguishes it from others.
 fn structure(
     ir: &RustIr,
     at: usize,

@@ -1,11 +1,11 @@
-//! What the steps between two neighbours do, as data: one rule a pair of definitions and direction.
+//! Steps between two neighbours as data: one rule for each pair of definitions and direction.
 //!
 //! The emitters of steps build these values, `program.rs` writes them as static tables. Names are those of the definitions
 //! and members, so that nothing depends on the places in a table.
 
 use crate::ir::Type;
 
-/// What happens to a value whose type differs between two neighbours.
+/// Operation on a value whose type differs between two neighbours.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Op {
     /// Its text stays.
@@ -53,11 +53,11 @@ pub struct Rule {
     pub when: Option<String>,
     /// Members that the source does not define and that do not stay as unknown members, by name.
     pub strays: Vec<(String, GoneKind)>,
-    /// What happens then.
+    /// Operation of the rule.
     pub body: Body,
 }
 
-/// What happens to a value of a definition.
+/// Conversion of a value of a definition.
 #[derive(Debug, Clone)]
 pub enum Body {
     /// Nothing.
@@ -78,7 +78,7 @@ pub enum Body {
     Reinterpret,
 }
 
-/// What happens to a variant of a union.
+/// Conversion of a variant of a union.
 #[derive(Debug, Clone)]
 pub enum Arm {
     /// It is this variant of the target union.
@@ -93,7 +93,7 @@ pub enum Arm {
     Foreign(String),
 }
 
-/// What happens to a variant that the source revision does not define.
+/// Policy for a variant that the source revision does not define.
 #[derive(Debug, Clone)]
 pub enum Unrecognized {
     /// There is none.
@@ -112,7 +112,7 @@ pub struct Gone {
     pub kind: GoneKind,
 }
 
-/// What happens to such a member.
+/// Kind of removal.
 #[derive(Debug, Clone)]
 pub enum GoneKind {
     /// The message is refused, unless the value says what absence says.
@@ -134,7 +134,7 @@ pub enum GoneKind {
     /// The same, unless its value says what absence says.
     Default {
         since: String,
-        /// Why another value is dropped.
+        /// Reason for dropping any other value.
         later: String,
         text: String,
         reason: String,
@@ -152,7 +152,7 @@ pub struct MemberStep {
     pub action: Action,
 }
 
-/// What happens to it.
+/// Conversion of the member.
 #[derive(Debug, Clone)]
 pub enum Action {
     /// Required in both.
@@ -177,12 +177,12 @@ pub enum Action {
     NewRequired(Fill),
 }
 
-/// What stands for a member that the source does not say.
+/// Source of a member that the message does not have.
 #[derive(Debug, Clone)]
 pub enum Fill {
     /// A value, reported as `defaulted` or, with `true`, as `rewritten`.
     Value(String, bool, String),
-    /// What the session knows, else a value.
+    /// Value that the session knows, or else a default.
     Session(String, String),
     /// An object without members of the source type.
     EmptyObject(TypeText),

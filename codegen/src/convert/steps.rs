@@ -1,6 +1,6 @@
 //! The rules of one direction between two neighbours: one for each pair of definitions.
 //!
-//! What a rule does with a part of a definition is noted for the table in the documentation.
+//! Each rule notes its effect on a part of a definition, for the table in the documentation.
 
 mod members;
 mod structs;
@@ -20,26 +20,26 @@ pub struct Step<'p, 'i> {
     pub plan: &'p Plan<'i>,
     pub up: bool,
     pub table: &'p Table,
-    /// What the steps do, for the documentation.
+    /// Effects of the steps, for the documentation.
     pub effects: RefCell<BTreeSet<Effect>>,
     /// The pairs whose rule changes some value, by the older and the newer name.
     effective: RefCell<BTreeSet<(&'i str, &'i str)>>,
 }
 
-/// What a step does with a part of a definition.
+/// Effect of a step on a part of a definition.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Effect {
     /// The definition of the source revision.
     pub definition: String,
     /// The member or variant, empty for the whole.
     pub part: String,
-    /// What happens to it.
+    /// Kind of effect.
     pub kind: EffectKind,
-    /// Why, in words.
+    /// Reason for the effect, in words.
     pub reason: String,
 }
 
-/// What happens to a part of a definition.
+/// Kind of effect on a part of a definition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum EffectKind {
     /// It says the same in another way, or stays as an unknown member.
@@ -146,8 +146,8 @@ impl<'i> Step<'_, 'i> {
         (&self.target().revision, &self.source().revision)
     }
 
-    /// What belongs to the source revision and to the target revision, of an older and a newer thing; and, the same swap
-    /// being its own inverse, the older and the newer one of a source and a target.
+    /// Orders an older and a newer thing as source and target; as the swap is its own inverse, it also orders a source and a
+    /// target as older and newer.
     pub fn facing<T>(&self, older: T, newer: T) -> (T, T) {
         if self.up {
             (older, newer)
@@ -216,7 +216,7 @@ impl<'i> Step<'_, 'i> {
     }
 }
 
-/// What happens to a member that somebody chose to refuse or to drop.
+/// Returns the chosen conversion of a member that is refused or dropped by choice.
 fn taken(entry: &Entry) -> Option<(EffectKind, GoneKind)> {
     let (reason, absence) = (entry.reason.clone(), entry.absence.clone());
     match entry.action {

@@ -15,7 +15,7 @@ pub struct Table {
     consequences: Vec<Consequence>,
 }
 
-/// What a peer of an older revision sees of a member that is left out.
+/// Effect of an omitted member on a peer of an older revision.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Consequence {
@@ -44,14 +44,14 @@ pub struct Entry {
     pub stray: bool,
     /// The value of a refused or dropped member that says what absence says.
     pub absence: Option<String>,
-    /// What is done.
+    /// Chosen conversion.
     pub action: Action,
-    /// Why, in words for the user of the conversion.
+    /// Reason for the conversion, in words for its user.
     pub reason: String,
     used: Cell<bool>,
 }
 
-/// What is done.
+/// Chosen conversion.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
     /// A manual conversion of the crate converts the variant.
@@ -62,8 +62,8 @@ pub enum Action {
     Refuse,
     /// The member is left out and reported, whatever the caller wants kept.
     Drop,
-    /// What the newer revision has to say where the older one says nothing; the other way round, such a value says
-    /// nothing. Reported as `defaulted`.
+    /// Value that the newer revision requires and that the older one expresses by absence; on the way back, such a value is
+    /// omitted. Reported as `defaulted`.
     Default(String),
     /// As `default`, where the specification says that absence means this value. Reported as `rewritten`.
     Means(String),
@@ -197,7 +197,7 @@ impl Table {
         })
     }
 
-    /// Why a member of `since` and later is left out, and what a peer of `target` sees of that.
+    /// Returns the reason for omitting a member of `since` and later, and the effect on a peer of `target`.
     pub fn left_out(&self, member: &str, since: &str, target: &str) -> String {
         let found = self
             .consequences

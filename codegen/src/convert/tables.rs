@@ -1,6 +1,6 @@
 //! The roots of the tables: which definitions and methods a revision has, and what they are in its neighbours.
 //!
-//! Takes all released revisions and the plans between neighbours; gives text. What a row means is in the crate.
+//! Takes all released revisions and the plans between neighbours; gives text. The crate documents the meaning of each row.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -166,7 +166,7 @@ pub fn methods(irs: &[&RustIr], steps: &[[Step<'_, '_>; 2]]) -> Result<String> {
     Ok(text + "];\n")
 }
 
-/// Who sends a method: 1 for clients, 2 for servers.
+/// Returns the senders of a method: 1 for clients, 2 for servers.
 fn sides(ir: &Ir, method: &str, request: bool) -> u8 {
     let same = |m: &&Method| m.method == method && m.request == request;
     let methods = ir.methods.iter().filter(same);

@@ -9,7 +9,7 @@ use super::rules::{Action, Arm, Body, MemberStep, Op};
 use super::steps::Step;
 use crate::ir::{Definition, Member, Shape};
 
-/// What the steps of a path change in values of one definition.
+/// Changes that the steps of a path make to values of one definition.
 pub struct Watch {
     /// Members of objects that are changed when they are there, whatever they hold; members of documents with a rule.
     names: BTreeSet<String>,
@@ -18,7 +18,8 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// What the steps from one revision to another change in a definition; `None` when they may change each value of it.
+    /// Returns the changes that the steps from one revision to another make to a definition; `None` if they may change each
+    /// of its values.
     pub fn of(
         steps: &[[Step<'_, '_>; 2]],
         definition: &Definition,

@@ -1,4 +1,4 @@
-//! What the emitters share: the revision that they write, the parts of a definition, and the form of a file.
+//! Shared parts of the emitters: the revision that they write, the parts of a definition, and the form of a file.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,7 +20,7 @@ pub struct Base<'b> {
     pub shared: &'b BTreeSet<String>,
 }
 
-/// What all emitters need to know.
+/// Context of all emitters.
 pub struct Context<'i> {
     /// The revision.
     pub ir: &'i RustIr,
@@ -41,12 +41,12 @@ impl Context<'_> {
     }
 }
 
-/// What is written of one definition.
+/// Output for one definition.
 #[derive(Default)]
 pub struct Parts {
-    /// What its readers look for: documentation, members or variants, constructors.
+    /// Part for readers: documentation, members or variants, constructors.
     pub definition: TokenStream,
-    /// How it is decoded, encoded, validated and converted.
+    /// Part for the codec: decoding, encoding, validation and conversion.
     pub codec: TokenStream,
 }
 

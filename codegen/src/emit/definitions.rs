@@ -1,4 +1,4 @@
-//! Which definition each type is, by revision and name.
+//! Definition of each type, by revision and name.
 
 use proc_macro2::TokenStream;
 use quote::quote;

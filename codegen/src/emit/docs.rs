@@ -87,7 +87,7 @@ pub fn attributes(text: &str) -> TokenStream {
     quote!(#(#[doc = #lines])*)
 }
 
-/// Where links of the specification's pages to each other lead.
+/// Base address of links between the specification's pages.
 const SITE: &str = "https://modelcontextprotocol.io";
 
 fn markdown(ir: &Ir, words: &str) -> String {
@@ -183,7 +183,7 @@ fn plain(words: &str) -> String {
     out
 }
 
-/// How long a link may be: a text of brackets alone must not be searched to its end from each of them.
+/// Maximum length of a link: a text of brackets alone must not be searched to its end from each of them.
 const MAX_LINK: usize = 1000;
 
 fn start(text: &str, most: usize) -> &str {

@@ -120,7 +120,7 @@ pub fn lib_rs(ir: &RustIr, revision: &Revision, base: Option<Base<'_>>) -> Resul
     format(id, header, tokens)
 }
 
-/// What the crate has the types of.
+/// Returns the description of the crate's types.
 fn subject(revision: &Revision, base: Option<Base<'_>>) -> String {
     match base {
         Some(base) => format!("the extension {} to revision {}", revision.id, base.id),
@@ -375,7 +375,7 @@ fn reading(ir: &RustIr, library: &str) -> String {
     )
 }
 
-/// How a value with one optional member is built; types that may still change allow no struct update.
+/// Returns the construction of a value with one optional member; types that may still change allow no struct update.
 fn built(
     variable: &str,
     name: &str,

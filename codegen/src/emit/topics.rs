@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::ir::Ir;
 
-/// How a row of the table knows a name.
+/// Form in which a row of the table matches a name.
 enum Word {
     Is(&'static str),
     Begins(&'static str),

@@ -61,7 +61,7 @@ pub fn field_type(
     }
 }
 
-/// How `new` takes the value of a member: with a conversion where callers have something that converts.
+/// Returns the parameter of `new` for a member: with a conversion if callers have a value that converts.
 pub fn parameter(
     ir: &RustIr,
     definition: &Definition,

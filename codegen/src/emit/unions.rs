@@ -117,7 +117,7 @@ fn tag(ir: &Ir, definition: &Definition, union: &Union) -> Option<TokenStream> {
     })
 }
 
-/// What an unknown variant has to know of its union.
+/// Returns the properties of the union that an unknown variant needs.
 fn open_union(ir: &Ir, definition: &Definition, tag: &str) -> TokenStream {
     let name = ident(&definition.name);
     let role = match role(ir, &definition.name, tag) {
@@ -134,7 +134,7 @@ fn open_union(ir: &Ir, definition: &Definition, tag: &str) -> TokenStream {
     }
 }
 
-/// What the objects of a union are: `UnionRole` of the runtime.
+/// Role of a union's objects: `UnionRole` of the runtime.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     Value,
@@ -143,7 +143,7 @@ pub enum Role {
     Notification,
 }
 
-/// What the objects of the union `name` are, which `tag` tells apart.
+/// Returns the role of the objects of the union `name`, which `tag` tells apart.
 pub fn role(ir: &Ir, name: &str, tag: &str) -> Role {
     let inside = has_envelope_in_types(ir);
     match name {
@@ -193,7 +193,7 @@ fn conversions(ir: &Ir, definition: &Definition, union: &Union) -> TokenStream {
     quote!(#(#impls)*)
 }
 
-/// What a type is when it is only another name.
+/// Resolves a type that is only another name.
 fn unaliased<'i>(ir: &'i Ir, value: &'i Type) -> &'i Type {
     let Type::Ref { name, .. } = value else {
         return value;

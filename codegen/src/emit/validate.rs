@@ -209,7 +209,7 @@ fn check_bounds(bounds: Bounds, place: TokenStream, path: TokenStream) -> TokenS
     quote!(#minimum #maximum)
 }
 
-/// What a document's table says of one member.
+/// Returns the rule of a document's table for one member.
 pub fn document_rule(ir: &Ir, member: &Member) -> TokenStream {
     let (name, required) = (&member.name, member.required);
     let value = match &member.value {

@@ -17,21 +17,21 @@ pub struct Erratum {
     pub id: String,
     /// The revisions that it corrects.
     pub revisions: Vec<String>,
-    /// Where, as a JSON pointer.
+    /// JSON pointer of the place.
     #[serde(default)]
     pub pointer: Option<String>,
-    /// Where, when the same is put at several places.
+    /// JSON pointers of the places, if the same text is put at several of them.
     #[serde(default)]
     pub pointers: Vec<String>,
-    /// What is expected there, as JSON text.
+    /// Expected content, as JSON text.
     #[serde(default)]
     pub expect: Option<String>,
     /// That nothing is expected there.
     #[serde(default)]
     pub absent: bool,
-    /// What is put there, as JSON text.
+    /// New content, as JSON text.
     pub put: String,
-    /// Why, in own words.
+    /// Reason for the correction.
     pub reason: String,
     /// The upstream commit or page that proves it.
     pub proof: String,

@@ -3,7 +3,7 @@
 //! To support another keyword, add its row here, its data to the representation, and read it in `passes/lower.rs`; an emitter
 //! writes it, and `validate()` checks it.
 
-/// What a keyword speaks of.
+/// Subject of a keyword.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Subject {
     /// Readers of the schema: it restricts no value.
@@ -55,7 +55,7 @@ fn subject(key: &str) -> Option<Subject> {
     row.map(|(_, subject)| *subject)
 }
 
-/// What is lowered as a whole, and the keywords that say all of it.
+/// Construct that is lowered as a whole, with the keywords that belong to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Construct {
     Constant,

@@ -42,7 +42,7 @@ pub fn revisions(text: &str) -> Result<Vec<Revision>> {
 /// One entry of `schema/extensions.toml`.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Listed {
-    /// What is said of a revision, said of the extension.
+    /// Fields that a revision has as well.
     #[serde(flatten)]
     pub revision: Revision,
     /// The revision that it extends.

@@ -1,4 +1,4 @@
-//! What the generator reads: schema files with the lists that name them, and the tables beside them.
+//! Input of the generator: schema files with the lists that name them, and the tables beside them.
 
 pub mod errata;
 pub mod extension;
@@ -12,7 +12,7 @@ use crate::error::Result;
 use lists::Revision;
 use schema::Schema;
 
-/// What the generator works from besides the schema files: the text of the tables beside them.
+/// Input of the generator besides the schema files: the text of the tables beside them.
 #[derive(Debug, Clone, Copy)]
 pub struct Tables<'t> {
     /// `schema/errata.toml`

@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 pub struct Name {
     /// The revisions that it is for.
     pub revisions: Vec<String>,
-    /// Where the anonymous schema stands first.
+    /// JSON pointer of the first occurrence of the anonymous schema.
     pub pointer: String,
     /// Its name.
     pub name: String,

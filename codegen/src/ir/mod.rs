@@ -1,5 +1,5 @@
-//! What the passes make of a schema: the representation of the crate `mcp-exact-model`, which says what a revision says,
-//! and [`RustIr`], which adds how Rust expresses it.
+//! Output of the passes: the representation of the crate `mcp-exact-model`, and [`RustIr`], which adds the names and types
+//! of Rust.
 
 pub(crate) mod names;
 pub(crate) mod properties;

@@ -10,7 +10,7 @@ pub fn type_word(json: &str) -> String {
     last_part(json).to_upper_camel_case()
 }
 
-/// The name of an anonymous member: its owner's and its own. What may stand in the answer to a request is its outcome.
+/// The name of an anonymous member: its owner's and its own. The possible answers to a request are its outcome.
 pub fn member_type(owner: &str, json: &str) -> String {
     match owner.strip_suffix("ResultResponse") {
         Some(stem) if json == "result" => format!("{stem}Outcome"),

@@ -35,7 +35,7 @@ pub enum Source {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
 #[serde(untagged)]
 pub enum Value {
-    /// Whether the revision has it.
+    /// True if the revision has the property.
     Flag(bool),
     /// An error code of JSON-RPC.
     Code(i64),
@@ -257,7 +257,7 @@ fn member<'i>(ir: &'i Ir, definition: &str, name: &str) -> Option<&'i Member> {
     }
 }
 
-/// What a member's type leads to, past references and other names.
+/// Type of a member without references and aliases.
 enum Resolved<'i> {
     Shape(&'i Shape),
     Other(&'i Type),

@@ -59,7 +59,7 @@ const IMPORTED: &[&str] = &[
     "Writer",
 ];
 
-/// What the front page re-exports of the runtime; no definition may have one of these names.
+/// Names that the front page re-exports from the runtime; no definition may have one of them.
 pub const REEXPORTED: &[&str] = &[
     "Call",
     "decode_frame",

@@ -1,4 +1,4 @@
-//! How Rust expresses a revision: beside its representation, what only a Rust type has.
+//! Representation of a revision in Rust: names, pointers and dispatch beside the language-neutral representation.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
@@ -11,7 +11,7 @@ use super::unions::Union;
 /// A revision with the unions and pointers of its Rust types. Everything else is read from its representation.
 #[derive(Debug, Clone)]
 pub struct RustIr {
-    /// What the schema says.
+    /// Language-neutral representation of the schema.
     pub ir: Ir,
     /// The unions by the names of their definitions.
     pub unions: BTreeMap<String, Union>,

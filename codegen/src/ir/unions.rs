@@ -8,7 +8,7 @@ use serde::Serialize;
 pub struct Union {
     /// The members in the order of the schema.
     pub variants: Vec<Variant>,
-    /// How they are told apart.
+    /// Dispatch among the variants.
     pub dispatch: Dispatch,
 }
 
@@ -29,8 +29,8 @@ pub struct Variant {
     pub value: Type,
 }
 
-/// How the members of a union are told apart: by the kind of JSON value first, then by what objects or arrays hold.
-/// Numbers are indices of variants.
+/// Dispatch among the variants of a union: by the kind of JSON value first, then by the members of objects or the items of
+/// arrays. Numbers are indices of variants.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Dispatch {
     /// The variants of strings with known values, which are tried before `string`.
@@ -46,7 +46,7 @@ pub struct Dispatch {
     pub null: Option<usize>,
     /// The variants of arrays; an empty array is the first one.
     pub arrays: Vec<usize>,
-    /// How several arrays are told apart by their first item, which is an object.
+    /// Dispatch among several arrays by their first item, which is an object.
     pub items: Option<ObjectDispatch>,
     /// The variants of objects.
     pub objects: Option<ObjectDispatch>,
@@ -69,7 +69,7 @@ impl Dispatch {
     }
 }
 
-/// How objects are told apart.
+/// Dispatch among objects.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct ObjectDispatch {
     /// The discriminant.
@@ -85,7 +85,7 @@ pub struct ObjectDispatch {
 /// One way to be a certain variant.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Case {
-    /// What the discriminant has to be.
+    /// Value that the discriminant must have.
     pub tag: Tag,
     /// Indices of probes that have to be there.
     pub has: Vec<usize>,
@@ -93,7 +93,7 @@ pub struct Case {
     pub variant: usize,
 }
 
-/// What a discriminant has to be.
+/// Value that a discriminant must have.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub enum Tag {
     /// This value.

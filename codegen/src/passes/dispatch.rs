@@ -60,7 +60,7 @@ fn unnamed(types: &[Type]) -> Union {
     }
 }
 
-/// What a value of some type can look like.
+/// Possible form of a value of a type.
 enum Leaf<'i> {
     String(Text<'i>),
     /// Whole numbers only, or all; with bounds.
@@ -71,7 +71,7 @@ enum Leaf<'i> {
     Object(&'i [Member]),
 }
 
-/// Which strings a type takes.
+/// Set of strings that a type accepts.
 #[derive(Clone, Copy)]
 enum Text<'i> {
     /// All, or those of a format.

@@ -1,7 +1,7 @@
 //! Walks a schema and refuses every keyword and shape that the generator does not understand.
 //!
-//! Takes a corrected schema; gives an error with the pointer, or notices of what the generated types will not check. What
-//! passes here is handled by a later pass or is an annotation.
+//! Takes a corrected schema; gives an error with the pointer, or notices of what the generated types will not check.
+//! Keywords that pass are handled by a later pass or are annotations.
 
 use std::collections::BTreeSet;
 
@@ -12,8 +12,7 @@ use crate::input::keywords::{is_annotation, is_count, is_known};
 use crate::input::schema::{Schema, escape};
 use crate::notice::Notices;
 
-/// How deep schemas may be nested in each other, and how many references may lead on to each other; the official ones
-/// stay below 20.
+/// Maximum nesting depth of schemas, and maximum length of a chain of references; the official ones stay below 20.
 const MAX_DEPTH: usize = 64;
 
 /// Number of definitions that a schema may have; the official ones stay below 200.
@@ -103,7 +102,7 @@ impl<'s> Walk<'s, '_> {
         self.alone(object, pointer)
     }
 
-    /// What a union of several members is says everything; nothing else may speak of the same value.
+    /// The members of a union describe it completely; no other keyword may constrain the same value.
     fn alone(&self, object: &Map<String, Value>, pointer: &str) -> Result<()> {
         let several = |key: &&&str| {
             object

@@ -20,7 +20,7 @@ use crate::passes::normalise::nullable;
 pub struct Lifted {
     /// Its name now.
     pub name: String,
-    /// Where it stands, once or several times.
+    /// JSON pointers of the places where it occurs.
     pub pointers: Vec<String>,
 }
 
@@ -60,7 +60,7 @@ struct Group {
 }
 
 struct Pass {
-    /// What a `$ref` starts with.
+    /// Prefix of a `$ref`.
     prefix: String,
     /// Definitions of the schema by what they say.
     official: BTreeMap<String, String>,
@@ -69,7 +69,7 @@ struct Pass {
     made: BTreeMap<String, Value>,
 }
 
-/// Where a walk is: the name that an anonymous schema would get here, and the pointer.
+/// Position of a walk: the name that an anonymous schema would get here, and the pointer.
 #[derive(Clone)]
 struct Place {
     name: String,
@@ -309,7 +309,7 @@ fn shortest(proposals: &BTreeSet<String>) -> String {
     shortest.cloned().unwrap_or_default()
 }
 
-/// What a schema says, without its own description.
+/// Returns the structural key of a schema: its content without its own description.
 fn meaning(schema: &Value, own: &str) -> String {
     let mut schema = schema.clone();
     if let Some(object) = schema.as_object_mut() {

@@ -187,7 +187,7 @@ impl Pass<'_, '_> {
         });
     }
 
-    /// What is beside an `allOf` and all that is in it, as one object.
+    /// Merges an `allOf` and the keywords beside it into one object.
     fn merge_all(
         &mut self,
         beside: Map<String, Value>,

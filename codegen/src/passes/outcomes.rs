@@ -1,8 +1,8 @@
 //! Requests whose answer can be one of several results.
 //!
-//! Takes a representation with its methods; gives each such request the union of its results. Where the schema writes the
-//! union down, in `XResultResponse`, that one is taken; where only the parameters say that the request may become a task,
-//! it is made. Never looks at the revision.
+//! Takes a representation with its methods; gives each such request the union of its results. If the schema defines the
+//! union, in `XResultResponse`, that one is taken; if only the parameters let the request become a task, the union is made.
+//! Never looks at the revision.
 
 use crate::ir::{Definition, Ir, Member, MemberValue, Method, Shape, Type};
 

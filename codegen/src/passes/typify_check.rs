@@ -19,11 +19,11 @@ use crate::ir::{self, Definition, Ir, Member, MemberValue, Shape, names};
 
 /// A way in which typify may differ from the representation.
 struct Exception {
-    /// What the representation has, in the words of this file; what stands for `*` does not matter.
+    /// Description of the representation in this file's words; `*` matches any text.
     lowered: &'static str,
-    /// What typify has.
+    /// Description of typify's model.
     modelled: &'static str,
-    /// Why both are right.
+    /// Reason why both are right.
     #[cfg_attr(not(test), expect(dead_code, reason = "for people"))]
     reason: &'static str,
 }

@@ -1,4 +1,4 @@
-//! What the program `mcp-exact` knows of each released revision: its representation and the dispatch of its unions, as one
+//! Data of each released revision for the program `mcp-exact`: its representation and the dispatch of its unions, as one
 //! file of compact JSON.
 //!
 //! Takes a representation and its schema; gives the file that `mcp-exact-cli` is compiled with. Drafts have none, because
@@ -16,14 +16,14 @@ use crate::ir::{Dispatch, Ir, RustIr};
 /// The folder of these files, from the root of the workspace; nothing else is in it.
 pub const EMBEDDED: &str = "crates/mcp-exact-cli/data";
 
-/// What the file of a revision holds.
+/// Content of the file of a revision.
 #[derive(Serialize)]
 struct Embedded<'i> {
     #[serde(flatten)]
     ir: &'i Ir,
-    /// How the variants of each union are told apart, for programs that choose one without the types.
+    /// Dispatch among the variants of each union, for programs that choose one without the types.
     dispatch: BTreeMap<&'i str, &'i Dispatch>,
-    /// Where the definitions are written down.
+    /// Location of the definitions.
     source: Source<'i>,
 }
 

@@ -1,4 +1,4 @@
-//! What other files say about the revisions: dependencies, features and tables, between two marks.
+//! Generated regions of other files that list revisions: dependencies, features and tables, between two marks.
 //!
 //! Takes the text of such a file and all revisions; gives the text with the regions written anew. Outside of its regions a
 //! file belongs to people. Never adds or moves a mark.
@@ -55,7 +55,7 @@ type Write = fn(&[Wired<'_>]) -> String;
 
 struct File {
     path: &'static str,
-    /// What a comment starts and ends with.
+    /// Start and end of a comment.
     comment: (&'static str, &'static str),
     regions: &'static [(&'static str, Write)],
 }
@@ -278,7 +278,7 @@ fn extension_table(extensions: &[Wired<'_>]) -> String {
     text
 }
 
-/// What `mcp-exact revisions` prints.
+/// Returns the output of `mcp-exact revisions`.
 fn readme_list(revisions: &[Wired<'_>]) -> String {
     let mut text = "```text\n$ mcp-exact revisions\n\
                     revision    status   definitions  requests  notifications\n"

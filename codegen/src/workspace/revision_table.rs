@@ -33,7 +33,7 @@ pub struct RevisionRow<'r> {
     pub revision: &'r Revision,
     /// Its representation.
     pub ir: &'r Ir,
-    /// What the list states beside the schema.
+    /// Properties that the list states beside the schema.
     pub facts: &'r RevisionFacts,
 }
 

@@ -39,17 +39,17 @@ pub fn run(definitions: Value, tables: Tables<'_>) -> codegen::Result<Files> {
     generate(&revision(&bytes), &bytes, tables)
 }
 
-/// What the generator says of the bytes of a file.
+/// Compares the generator's errors about the bytes of a file.
 pub fn check_bytes(bytes: &[u8], expected: &Expect) {
     expected.assert_eq(&words(generate(&revision(bytes), bytes, NO_TABLES)));
 }
 
-/// What the generator says of these definitions.
+/// Compares the generator's errors about these definitions.
 pub fn check(definitions: Value, expected: &Expect) {
     expected.assert_eq(&words(run(definitions, NO_TABLES)));
 }
 
-/// What the generator says of the definition `Thing`.
+/// Compares the generator's errors about the definition `Thing`.
 pub fn check_thing(thing: Value, expected: &Expect) {
     check(json!({ "Thing": thing }), expected);
 }

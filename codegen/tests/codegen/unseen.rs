@@ -1,5 +1,5 @@
-//! What a next revision may bring and no official schema has yet: absorbed by rule, with a notice where the types leave
-//! something unchecked, or refused with pointer and remedy. `tests/small` compiles and uses many of these shapes.
+//! Constructs that a next revision may bring and no official schema has yet: absorbed by rule, with a notice if the types
+//! leave a part unchecked, or refused with pointer and remedy. `tests/small` compiles and uses many of these shapes.
 
 use codegen::lower;
 use expect_test::{Expect, expect};

@@ -1,5 +1,4 @@
-//! What a rule does with one member of an object: one that both revisions have, one that only the source has, and one that
-//! only the target has.
+//! Rules for one member of an object: for members of both revisions, of the source alone and of the target alone.
 //!
 //! Every decision is noted for the page of the documentation.
 
@@ -9,7 +8,7 @@ use crate::convert::rules::{Action as Does, Fill, Gone, GoneKind, MemberStep, Op
 use crate::convert::table::Action;
 use crate::ir::{Definition, Ir, Member, MemberValue, Shape, Type};
 
-/// What is done with the members of one pair of objects.
+/// Rules for the members of one pair of objects.
 pub(super) struct Members<'s, 'p, 'i> {
     pub step: &'s Step<'p, 'i>,
     pub source: &'i Definition,
@@ -92,7 +91,8 @@ impl Members<'_, '_, '_> {
         })
     }
 
-    /// What the absence of a newer member says, why, and whether another value decides what the message means.
+    /// Returns the meaning of an absent newer member, its reason, and whether another value decides the meaning of the
+    /// message.
     fn said_by_silence(&self, member: &Member) -> Option<(&String, &String, bool)> {
         let step = self.step;
         let entry = step
@@ -106,7 +106,7 @@ impl Members<'_, '_, '_> {
         }
     }
 
-    /// What somebody chose for a member that is gone.
+    /// Returns the chosen conversion of a removed member.
     fn chosen(&self, member: &Member) -> Option<(EffectKind, &String, GoneKind)> {
         let step = self.step;
         let entry = step
@@ -195,7 +195,7 @@ impl Members<'_, '_, '_> {
         }
     }
 
-    /// What stands for a member that may be absent in the source and has to be there in the target.
+    /// Returns the value of a member that may be absent in the source and is required in the target.
     fn default_of(&self, before: &Member, after: &Member, source: &Type) -> Fill {
         if let Some(filled) = self.filled(after) {
             return filled;

@@ -6,7 +6,7 @@ use crate::convert::rules::{Op, TypeText};
 use crate::ir::Type;
 
 impl Step<'_, '_> {
-    /// What happens to a value of a type of the source revision where the target revision has another type.
+    /// Returns the operation on a value whose type differs between source and target.
     pub fn op(&self, source: &Type, target: &Type) -> Op {
         match (
             resolve(self.source(), source),

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use crate::input::keywords::is_annotation;
 
-/// What a value is that may also be null: the member beside `{"type": "null"}` in a union of these two.
+/// Returns the schema of the value that may also be null: the member beside `{"type": "null"}` in a union of these two.
 pub fn inner(schema: &Value) -> Option<&Value> {
     match schema["anyOf"].as_array().map(Vec::as_slice) {
         Some([inner, null]) if *null == json!({ "type": "null" }) => Some(inner),

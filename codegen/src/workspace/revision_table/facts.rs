@@ -13,7 +13,7 @@ use crate::ir::properties::{PROPERTIES, Source, Value};
 /// The file that holds the facts.
 const FILE: &str = "schema/revisions.toml";
 
-/// How client and server establish the revision that they speak.
+/// Handshake by which client and server establish the revision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lifecycle {
     /// With `initialize`.
@@ -50,7 +50,7 @@ impl fmt::Display for Lifecycle {
     }
 }
 
-/// What `schema/revisions.toml` states of a revision beside its schema.
+/// Properties that `schema/revisions.toml` states of a revision beside its schema.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RevisionFacts {
     /// The revision.
