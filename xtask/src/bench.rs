@@ -1,19 +1,19 @@
-//! `cargo xtask bench`: builds a program of the workspace in `benches/` in release and hands the arguments on to it.
-//! What is measured, and how, is decided there; its libraries never reach this workspace.
+//! `cargo xtask bench`: builds a program of the workspace in `benches/` in release and hands the arguments on to it. The
+//! benchmarks decide what they measure, and how; their libraries never reach this workspace.
 
 use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, bail};
 
-/// What can be measured.
+/// Benchmark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Bench {
     /// Calls through the macro API.
     Api,
     /// Decoding and encoding.
     Codec,
-    /// What it costs to build on a library.
+    /// Cost of a build on each library.
     Compile,
     /// Conversions between revisions.
     Convert,

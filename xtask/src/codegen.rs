@@ -133,7 +133,7 @@ pub struct Schemas {
     folder: PathBuf,
     /// The revisions in the order of the list.
     pub revisions: Vec<Revision>,
-    /// What the list states of each revision beside its schema, in the same order.
+    /// Properties that the list states of each revision beside its schema, in the same order.
     pub facts: Vec<RevisionFacts>,
     /// The extensions in the order of theirs.
     pub extensions: Vec<Listed>,
@@ -252,7 +252,7 @@ impl Schemas {
     }
 }
 
-/// How the tree differs from what the generator writes.
+/// Differences between the tree and the generator's output.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Drift {
     different: Vec<String>,

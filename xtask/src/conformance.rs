@@ -1,7 +1,7 @@
 //! `cargo xtask conformance`: our everything server and everything client against the official conformance suite.
 //!
 //! Takes the pins in `tests/conformance`, installs the suite into an ignored folder, runs every scenario that a frozen
-//! requirement set names, one at a time, and prints a table. What the scenarios demand is the suite's business.
+//! requirement set names, one at a time, and prints a table. The suite decides what the scenarios demand.
 
 mod expected;
 mod install;
@@ -30,7 +30,7 @@ const PACKAGE: &str = "mcp-exact";
 /// The revisions whose requirement sets are run.
 const REVISIONS: [&str; 2] = ["2025-11-25", "2026-07-28"];
 
-/// What a scenario tests.
+/// Role that a scenario tests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub enum Side {
     /// The suite is the client.

@@ -1,7 +1,7 @@
 //! `cargo xtask interop`: our examples against the official SDKs, over stdio, Streamable HTTP and HTTP+SSE, in both directions.
 //!
-//! Takes what `tests/interop/peers.toml` lists, installs it into an ignored folder, starts the programs, and prints a
-//! table of what was negotiated and what failed. Which steps a client takes is the programs' business.
+//! Takes what `tests/interop/peers.toml` lists, installs it into an ignored folder, starts the programs, and prints a table
+//! of what was negotiated and what failed. The programs decide which steps a client takes.
 
 pub(crate) mod install;
 mod outcome;
@@ -28,7 +28,7 @@ use peers::{Peers, Transport};
 use process::Listening;
 use proxy::Proxy;
 
-/// How long one client and its server may take together. A slow machine needs a tenth of it.
+/// Timeout of one client and its server together. A slow machine needs a tenth of it.
 const DEADLINE: Duration = Duration::from_secs(120);
 
 /// The packages with our examples: over stdio, and over HTTP.
@@ -202,7 +202,7 @@ impl Examples {
     }
 }
 
-/// What our client prints when its call has begun.
+/// Output of our client when its call has begun.
 const WAITING: &str = "restart: waiting";
 
 /// A line of the table.
@@ -299,7 +299,7 @@ impl Site {
         })
     }
 
-    /// Where the client connects to.
+    /// Returns the origin that the client connects to.
     fn origin(&self) -> Option<&str> {
         let proxy = self.proxy.as_ref().map(|proxy| proxy.origin.as_str());
         proxy.or(self.server.as_ref().map(|server| server.origin.as_str()))

@@ -42,7 +42,7 @@ const SEEDS: &str = "4000";
 const NOTICED: f64 = 95.0;
 const PAGE: &str = "docs/mutants.md";
 
-/// What runs; everything if nothing is named.
+/// Tasks to run; all of them if none is named.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct Arguments {
     /// Parts to run.
@@ -51,7 +51,7 @@ pub struct Arguments {
     /// Tests one share of the mutants only, such as `0/4`; then nothing is written.
     #[arg(long, value_name = "N/COUNT")]
     shard: Option<String>,
-    /// How long the traffic of `soak` lasts.
+    /// Duration of the traffic of `soak`, in seconds.
     #[arg(long, value_name = "SECONDS", default_value_t = 1800)]
     seconds: u64,
     /// Seed of the traffic of `soak`, as a run has printed it; without it, each run has one of its own.
@@ -68,7 +68,7 @@ pub enum Part {
     Mutants,
     /// Miri on the unsafe code of the reader and writer.
     Miri,
-    /// What the README tells a new user to do.
+    /// Steps that the README tells a new user to take.
     Quickstart,
     /// Random traffic with faults over all transports; afterwards nothing may be left of it.
     Soak,
@@ -210,7 +210,7 @@ fn mutants_line(output: &Path, shard: Option<&str>, pass: &[&str]) -> Vec<String
     line
 }
 
-/// What became of the mutants.
+/// Outcomes of the mutants.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Count {
     /// Mutants that tests have noticed, by failing or by not ending.

@@ -1,7 +1,7 @@
 //! Packages the crates as they are published, and builds and tests them outside of the workspace.
 //!
-//! What only works inside the workspace fails here: files that a package does not hold, features that another member switches
-//! on, dependencies without a version.
+//! Crates that only work inside the workspace fail here: files that a package does not hold, features that another member
+//! switches on, dependencies without a version.
 
 use std::fs;
 use std::path::{Path, PathBuf};

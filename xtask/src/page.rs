@@ -74,8 +74,8 @@ fn results(page: &Path, width: u32, height: u32) -> anyhow::Result<String> {
         .context("the checks did not run to their end")
 }
 
-/// Opens a page in a frame of this size, because Chromium has no window as narrow as a telephone. What the page posts to its
-/// parent becomes the results.
+/// Opens a page in a frame of this size, because Chromium has no window as narrow as a telephone. Messages that the page
+/// posts to its parent become the results.
 fn chromium(page: &Path, width: u32, height: u32, arguments: &[&str]) -> anyhow::Result<String> {
     let outer = page.with_extension("frame.html");
     let name = page.file_name().unwrap_or_default().to_string_lossy();

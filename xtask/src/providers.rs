@@ -13,7 +13,7 @@ use crate::interop::install::{install_python, quietly};
 
 /// Files of `tests/auth/providers` that pin the npm packages.
 const PINS: [&str; 2] = ["package.json", "package-lock.json"];
-/// What pip installs.
+/// Packages that pip installs.
 const REQUIREMENTS: &str = "requirements.txt";
 /// The programs that start a provider or a peer.
 const PROGRAMS: [&str; 7] = [

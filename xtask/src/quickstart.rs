@@ -14,7 +14,7 @@ use crate::conformance;
 
 const BEGIN: &str = "<!-- quickstart -->";
 const END: &str = "<!-- quickstart: end -->";
-/// What the README promises for all of it.
+/// Total time that the README promises.
 const PROMISED: Duration = Duration::from_secs(10 * 60);
 /// Marks the line of output after which a block has printed everything.
 const DONE: &str = "== quickstart: block";
@@ -28,7 +28,7 @@ enum Block {
     Server(String),
     /// A file: its path in the folder where the commands have led, and its text.
     File(String, String),
-    /// What the commands before have printed, among other lines.
+    /// Line that the earlier commands have printed, among others.
     Printed(String),
 }
 

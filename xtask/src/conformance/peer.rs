@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::requirements::Requirement;
 use super::suite::Verdict;
 
-/// What the scenarios found of another library.
+/// Results of the scenarios for another library.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct PeerResults {

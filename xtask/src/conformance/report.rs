@@ -15,7 +15,7 @@ use super::{REVISIONS, Side};
 pub(super) struct Row {
     requirement: Requirement,
     verdict: Verdict,
-    /// Why it is expected to fail.
+    /// Reason for an expected failure.
     expected: Option<String>,
 }
 
@@ -93,9 +93,9 @@ impl Row {
 /// All scenarios that were run.
 pub(super) struct Table {
     rows: Vec<Row>,
-    /// What was recorded of another library.
+    /// Recorded results of another library.
     peer: Option<PeerResults>,
-    /// What `tier-check` says.
+    /// Output of `tier-check`.
     tier: Option<String>,
 }
 

@@ -16,7 +16,7 @@ pub(super) struct Requirement {
     pub(super) side: Side,
     pub(super) revision: String,
     pub(super) scenario: String,
-    /// Why the scenario does not count, as the suite says; `None` when it counts.
+    /// Reason why the scenario does not count, as the suite states it; `None` if it counts.
     pub(super) not_scored: Option<String>,
 }
 

@@ -21,12 +21,12 @@ use crate::interop::process;
 const DEADLINE: Duration = Duration::from_secs(120);
 /// Timeout of the client in the suite, in milliseconds.
 const CLIENT_TIMEOUT: &str = "60000";
-/// What the suite prints of a client that it had to kill.
+/// Output of the suite for a client that it had to kill.
 const TIMED_OUT: &str = "CLIENT TIMED OUT";
-/// What the suite prints of a client that should not have failed.
+/// Output of the suite for a client that should not have failed.
 const CLIENT_FAILED: &str = "CLIENT EXITED WITH ERROR";
 
-/// What a scenario is run against.
+/// Peer that a scenario is run against.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Peer<'a> {
     /// The URL of a server.
@@ -35,7 +35,7 @@ pub(super) enum Peer<'a> {
     Client(&'a Path),
 }
 
-/// What a scenario has found.
+/// Result of a scenario.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Verdict {
     pub(super) passed: usize,

@@ -1,6 +1,7 @@
 //! `tier-check` of the suite: the score that it gives an SDK, by its own count of the scored scenarios of all revisions.
 //!
-//! What it asks GitHub about the repository is answered from this checkout (`tests/conformance/github.mjs`) and not used.
+//! Its requests to GitHub about the repository are answered from this checkout (`tests/conformance/github.mjs`), and the
+//! answers are not used.
 
 use std::path::Path;
 use std::process::Command;
@@ -13,9 +14,9 @@ use super::REVISIONS;
 use super::suite::{Suite, client_command};
 use crate::interop::process;
 
-/// How long all scenarios may take.
+/// Timeout of all scenarios together.
 const DEADLINE: Duration = Duration::from_secs(30 * 60);
-/// How long one client may take, in milliseconds.
+/// Timeout of one client, in milliseconds.
 const CLIENT_TIMEOUT: &str = "60000";
 /// The name under which the repository is published.
 const REPOSITORY: &str = "mcp-exact/mcp-exact";

@@ -1,4 +1,4 @@
-//! What a client reported, and whether that is what was demanded.
+//! Reports of a client, compared with the demands.
 //!
 //! The peers' clients print one JSON object a step and the revision last. Our own example prints text for people: lines that
 //! begin with the name of the step, and the revision in the last one.
@@ -8,7 +8,7 @@ use serde::Deserialize;
 use super::peers::{FIRST_WITHOUT_HANDSHAKE, Peers};
 use super::process::Ended;
 
-/// What a run has to show.
+/// Demand on a run.
 pub(super) enum Demand {
     Session(Session),
     /// The two have no revision in common: the client says so and leaves. 101 would be a panic, a signal a crash.
@@ -33,7 +33,7 @@ pub(super) struct Session {
 /// Progress of the slow tool as our client reports it.
 const WHOLE_PROGRESS: &str = "progress: [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 11.0, 12.0, 13.0, 14.0, 15.0, 16.0, 17.0, 18.0, 19.0, 20.0]";
 
-/// How a client reports.
+/// Format of a client's reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Reports {
     Json,
@@ -122,7 +122,7 @@ impl Session {
     }
 }
 
-/// What a client printed, taken apart.
+/// Parsed output of a client.
 pub(super) struct Outcome {
     /// The revision in the last line.
     pub(super) revision: Option<String>,
@@ -130,7 +130,7 @@ pub(super) struct Outcome {
     text: String,
     /// True if the program said by its exit code that something failed.
     failed: bool,
-    /// Why a session is a failure whatever was printed.
+    /// Reason why a session is a failure regardless of its output.
     end: Option<String>,
 }
 

@@ -1,5 +1,4 @@
-//! Which client meets which server, on which transport, in which modes, and what their run has to show.
-//! Takes the list of peers; starts nothing.
+//! Pairs of clients and servers: transports, modes, and the demands on their runs. Takes the list of peers; starts nothing.
 
 use std::ffi::OsString;
 
@@ -26,7 +25,7 @@ pub(super) struct Pair {
     pub(super) demand: Demand,
 }
 
-/// What happens in the middle of the run of a pair.
+/// Fault in the middle of the run of a pair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fault {
     /// The connection of a call is cut.

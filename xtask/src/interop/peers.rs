@@ -73,7 +73,7 @@ pub(super) struct Peer {
     pub(super) client: Vec<Mode>,
 }
 
-/// What a peer is written in, which decides how it is installed and started.
+/// Language of a peer, which decides how it is installed and started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Language {
@@ -81,7 +81,7 @@ pub(super) enum Language {
     Typescript,
 }
 
-/// How a client reaches a server.
+/// Transport from a client to a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Transport {
@@ -178,7 +178,7 @@ impl Peers {
         peer.meets(&self.ours.server)
     }
 
-    /// What our examples speak in a mode.
+    /// Returns the revisions that our examples speak in a mode.
     pub(super) fn our_range(&self, mode: &OurMode) -> Range {
         Range {
             oldest: mode.oldest.as_ref().unwrap_or(&self.ours.oldest).clone(),
@@ -186,7 +186,7 @@ impl Peers {
         }
     }
 
-    /// What a peer speaks in a mode. None speaks less than what ours speaks at the old end.
+    /// Returns the revisions that a peer speaks in a mode. None speaks less than what ours speaks at the old end.
     pub(super) fn range(&self, peer: &Peer, mode: &Mode) -> Range {
         Range {
             oldest: mode.oldest.as_ref().unwrap_or(&self.ours.oldest).clone(),
@@ -216,7 +216,7 @@ impl OurMode {
 }
 
 impl Range {
-    /// What is left of the range on a transport: no revision without handshake over HTTP+SSE.
+    /// Restricts the range to a transport: no revision without handshake over HTTP+SSE.
     pub(super) fn on(mut self, transport: Transport, newest_with_handshake: &str) -> Self {
         if transport == Transport::Sse && self.newest.as_str() >= FIRST_WITHOUT_HANDSHAKE {
             newest_with_handshake.clone_into(&mut self.newest);

@@ -12,10 +12,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 
-/// How often what a program prints is looked at.
+/// Interval at which the output of a program is checked.
 const GLANCE: Duration = Duration::from_millis(50);
 
-/// How a program ended.
+/// Result of a program's run.
 pub(crate) struct Ended {
     /// Absent when it was killed at the deadline.
     pub(crate) status: Option<ExitStatus>,

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
-/// What the proxy counts in the output of the server.
+/// Text that the proxy counts in the output of the server.
 const COUNTED: &[u8] = b"notifications/progress";
 
 /// Number that the connection is cut behind.

@@ -24,12 +24,12 @@ use crate::codegen::{Schemas, generate};
 /// The arguments of `cargo xtask schema add`.
 #[derive(Debug, Args)]
 pub struct Arguments {
-    /// What the specification calls the revision, such as 2025-06-18.
+    /// Name of the revision in the specification, such as 2025-06-18.
     pub revision: String,
     /// The file, a clone of the official repository, or an address.
     #[arg(long, value_name = "FILE|DIR|URL")]
     pub from: String,
-    /// Whether the revision may still change.
+    /// Status of the revision: draft or released.
     #[arg(long, value_enum, default_value_t = Status::Release)]
     pub status: Status,
     /// The package that has a copy: `crates:package@version:path` or `pypi:package@version:path`.
@@ -38,7 +38,7 @@ pub struct Arguments {
     /// The file is the schema of an extension to this revision.
     #[arg(long, value_name = "REVISION", requires = "repository")]
     pub extends: Option<String>,
-    /// Where an extension comes from.
+    /// Repository of an extension.
     #[arg(long, value_name = "URL", requires = "extends")]
     pub repository: Option<String>,
     /// The licence of an extension's schema.
@@ -46,7 +46,7 @@ pub struct Arguments {
     pub licence: String,
 }
 
-/// Whether a revision may still change.
+/// Status of a revision: drafts may still change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Status {
     /// It may: its types can grow, and its crate is never published.

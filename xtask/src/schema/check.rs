@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use super::origin::{self, git};
 
-/// What this task needs of schema/revisions.toml.
+/// Fields of schema/revisions.toml that this task needs.
 #[derive(Deserialize)]
 struct Index {
     upstream_repository: String,
@@ -29,7 +29,7 @@ struct Listed {
     upstream_reviewed: Option<String>,
 }
 
-/// What this task needs of schema/extensions.toml.
+/// Fields of schema/extensions.toml that this task needs.
 #[derive(Deserialize)]
 struct Extensions {
     #[serde(default)]
@@ -43,7 +43,7 @@ struct ListedExtension {
     upstream_repository: String,
 }
 
-/// Where the repositories are: `PLACE` for that of the revisions, `ID=PLACE` for that of an extension.
+/// Locations of the repositories: `PLACE` for that of the revisions, `ID=PLACE` for that of an extension.
 struct Places<'p>(&'p [String]);
 
 impl Places<'_> {
@@ -182,7 +182,7 @@ fn kept(folder: &Path, listed: &Listed) -> anyhow::Result<Vec<u8>> {
     })
 }
 
-/// What is to be done about a file that upstream changed since it was reviewed.
+/// Returns the remedy for a file that upstream changed since it was reviewed.
 fn amended(
     clone: &Path,
     listed: &Listed,

@@ -20,7 +20,7 @@ const EXTENSIONS: &str = "extensions.toml";
 /// The only file of a revision's directory.
 const FILE: &str = "schema.json";
 
-/// What this task needs of schema/revisions.toml; the generator reads the rest.
+/// Fields of schema/revisions.toml that this task needs; the generator reads the rest.
 #[derive(Debug, Deserialize)]
 struct Index {
     /// Extensions follow the revisions: their files are kept in the same way.
@@ -184,7 +184,7 @@ fn store(directory: &Path, revision: &Revision, bytes: &[u8]) -> anyhow::Result<
     Ok("written")
 }
 
-/// What is wrong with the stored file of the revision, with the remedy.
+/// Returns the problem of the stored file of the revision, with the remedy.
 fn problem_of(directory: &Path, revision: &Revision) -> Option<String> {
     let id = &revision.id;
     let path = format!("{id}/{FILE}");

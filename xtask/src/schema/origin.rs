@@ -121,7 +121,7 @@ pub fn git<A: AsRef<OsStr>>(clone: &Path, arguments: &[A]) -> Option<Output> {
     git.ok()
 }
 
-/// Where a clone is that only has a git directory, or a clone itself.
+/// Returns the path of a git directory, or of a clone itself.
 pub fn clone_of(place: &str) -> PathBuf {
     PathBuf::from(place.strip_prefix("file://").unwrap_or(place))
 }

@@ -1,4 +1,4 @@
-//! What a person should look at when a revision has been added.
+//! Review list for a person after a revision has been added.
 //!
 //! Takes representations, gives lines of text; decides nothing.
 

@@ -6,7 +6,7 @@ use codegen::{Lifecycle, PropertyValue};
 
 use super::source::{Registry, Source};
 
-/// What a new entry says.
+/// Fields of a new entry.
 #[derive(Debug, Clone)]
 pub struct Entry<'e> {
     /// The revision.
@@ -15,7 +15,7 @@ pub struct Entry<'e> {
     pub draft: bool,
     /// `draft-07` or `2020-12`.
     pub dialect: &'e str,
-    /// How client and server establish the revision.
+    /// Handshake by which client and server establish the revision.
     pub lifecycle: Lifecycle,
     /// The hash of the file.
     pub sha256: &'e str,
@@ -62,7 +62,7 @@ impl Entry<'_> {
     }
 }
 
-/// What a new entry of `schema/extensions.toml` says.
+/// Fields of a new entry of `schema/extensions.toml`.
 #[derive(Debug, Clone)]
 pub struct ExtensionEntry<'e> {
     /// The extension.
@@ -75,7 +75,7 @@ pub struct ExtensionEntry<'e> {
     pub dialect: &'e str,
     /// The hash of the file.
     pub sha256: &'e str,
-    /// Where it comes from.
+    /// Repository of the extension.
     pub repository: &'e str,
     /// The path of the file there.
     pub upstream_path: &'e str,
@@ -158,7 +158,7 @@ pub fn without(list: &str, id: &str) -> Option<String> {
     })
 }
 
-/// Where each entry starts and ends.
+/// Returns the range of each entry.
 fn entries(list: &str) -> Vec<(usize, usize)> {
     let mut starts: Vec<usize> = Vec::new();
     let mut at = 0;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 
-/// What a tree was like.
+/// Saved state of a tree.
 #[derive(Debug)]
 #[must_use = "dropping it puts everything back"]
 pub struct Rollback {

@@ -27,7 +27,7 @@ with tarfile.open(archive) as tar:
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Source {
-    /// Where the package is published.
+    /// Registry where the package is published.
     pub registry: Registry,
     /// Name of the package.
     pub package: String,
