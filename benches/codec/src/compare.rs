@@ -1,4 +1,4 @@
-//! What the figures say when they are put beside each other: ratios, geometric means, the worst message.
+//! Comparison of the figures: ratios, geometric means, the worst message.
 
 use crate::contestant::{Contestant, Role};
 use crate::entry::Entry;
@@ -85,7 +85,7 @@ impl Run {
         self.libraries.iter().position(|library| library.0 == name)
     }
 
-    /// How long `library` takes for a message relative to `base`.
+    /// Returns the time of `library` for a message relative to `base`.
     pub fn ratio(
         &self,
         row: &Row,

@@ -1,5 +1,5 @@
-//! What a library has to offer to take part: decoding an entry, and encoding what it decoded.
-//! A library is one file in `libraries/` that implements [`Library`], and one line in [`all`].
+//! Interface of a library that takes part: it decodes an entry, and encodes the decoded value. A library is one file in
+//! `libraries/` that implements [`Library`], and one line in [`all`].
 
 use std::hint::black_box;
 use std::marker::PhantomData;
@@ -7,7 +7,7 @@ use std::marker::PhantomData;
 use crate::entry::Entry;
 use crate::libraries::{codex, look, mcp_exact, raw, rmcp, rust_mcp_schema, value};
 
-/// What a library is, for the comparisons.
+/// Role of a library in the comparisons.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     /// `serde_json::Value`: everything is given relative to it.
@@ -35,7 +35,7 @@ pub trait Library: 'static {
     /// In words, when it cannot.
     fn decode(entry: &Entry) -> Result<Self::Decoded<'_>, String>;
 
-    /// Why a value that it decoded is not what the entry says, such as a result of another type.
+    /// Returns the reason why a decoded value is not that of the entry, such as a result of another type.
     fn mistake(_decoded: &Self::Decoded<'_>, _entry: &Entry) -> Option<String> {
         None
     }
@@ -59,7 +59,7 @@ pub trait Contestant {
     /// Decodes once, and checks that the value is what the entry says.
     ///
     /// # Errors
-    /// Why the library is out for this entry.
+    /// The reason for which the library cannot take part with this entry.
     fn prepare<'e>(&self, entry: &'e Entry) -> Result<Box<dyn Prepared + 'e>, String>;
 }
 

@@ -1,6 +1,6 @@
 //! One message of the corpus: its bytes and what a decoder may know before it reads them.
 
-/// Who sends the message.
+/// Sender of the message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
     Client,

@@ -17,7 +17,7 @@ static BYTES: AtomicUsize = AtomicUsize::new(0);
 static HELD: AtomicUsize = AtomicUsize::new(0);
 static PEAK: AtomicUsize = AtomicUsize::new(0);
 
-/// What was allocated.
+/// Allocations of a piece of work.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Use {
     /// Allocations, reallocations included.
@@ -28,7 +28,7 @@ pub struct Use {
     pub peak: usize,
 }
 
-/// What `work` allocates. Nothing else may allocate meanwhile: the counters are those of the process.
+/// Returns the allocations of `work`. Nothing else may allocate meanwhile: the counters are those of the process.
 pub fn during(work: impl FnOnce()) -> Use {
     for counter in [&COUNT, &BYTES, &HELD, &PEAK] {
         counter.store(0, Relaxed);

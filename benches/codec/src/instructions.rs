@@ -21,7 +21,7 @@ const REPRESENTATIVE: &[&str] = &[
     "result-text-1m",
 ];
 
-/// What is repeated.
+/// Work that is repeated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Work {
     Decode,
@@ -145,7 +145,7 @@ fn role_name(role: Role) -> &'static str {
     }
 }
 
-/// What valgrind runs: one message, again and again.
+/// Runs under valgrind: repeats one message.
 ///
 /// # Errors
 /// When an argument is not known or the message is not decoded.
@@ -177,7 +177,7 @@ pub fn repeat(name: &str, who: &str, work: &str, times: &str) -> Result<(), Stri
     Ok(())
 }
 
-/// What is counted; valgrind finds it by its name.
+/// Function that valgrind counts; it finds it by its name.
 #[inline(never)]
 fn repeated(times: u32, work: &mut dyn FnMut()) {
     for _ in 0..times {

@@ -1,4 +1,4 @@
-//! What was measured as a page of the documentation: date, machine, demands and the report itself.
+//! Page of the documentation with the results: date, machine, demands and the report itself.
 
 use bench_record::machine;
 

@@ -10,7 +10,7 @@ use crate::contestant::{Contestant, Prepared};
 use crate::entry::Entry;
 use crate::heap::{self, Use};
 
-/// How much is measured.
+/// Effort of a measurement.
 #[derive(Debug, Clone, Copy)]
 pub struct Effort {
     /// Samples for each library, message and direction.
@@ -27,13 +27,13 @@ pub struct Time {
     pub median: f64,
 }
 
-/// What one library did on one message.
+/// Figures of one library for one message.
 #[derive(Debug, Clone)]
 pub struct Figures {
     pub decode: Time,
     pub encode: Option<Time>,
     pub heap: Use,
-    /// Whether the encoded message equals the one that was decoded, as JSON.
+    /// True if the encoded message equals the decoded one, as JSON.
     pub equal: Option<bool>,
 }
 
@@ -129,9 +129,9 @@ fn alternate<'a>(
         .collect()
 }
 
-/// How often to repeat so that a sample takes `target`, by what `sample` says that one repetition took. Warms up caches and
-/// the allocator on the way. A step counts by the best of three samples: one that was disturbed would otherwise end the
-/// search early, and later samples of few repetitions would measure cold caches.
+/// Returns the number of repetitions after which a sample takes `target`, from the time of one repetition as `sample`
+/// returns it. Warms up caches and the allocator on the way. A step counts by the best of three samples: one that was
+/// disturbed would otherwise end the search early, and later samples of few repetitions would measure cold caches.
 fn calibrate(target: Duration, mut sample: impl FnMut(u32) -> f64) -> u32 {
     const MOST: u32 = 1 << 24;
     let target = target.as_nanos() as f64;

@@ -1,5 +1,5 @@
-//! How fast the crate of each revision is, on the messages of the corpus that it can decode.
-//! Each revision is compared with `serde_json::Value` on the same messages; what it cannot decode is counted.
+//! Speed of the crate of each revision, on the messages of the corpus that it can decode. Each revision is compared with
+//! `serde_json::Value` on the same messages; what it cannot decode is counted.
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,4 @@
-//! What has to hold before numbers mean anything: the corpus is what it says, and each library does what it claims.
+//! Preconditions of the measurements: the corpus holds the messages that it names, and each library decodes what it claims.
 
 use crate::contestant::{self, Role};
 use crate::corpus;

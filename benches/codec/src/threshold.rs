@@ -1,4 +1,4 @@
-//! What the codec has to show, and what it shows in a run. Only printed: a number of a busy machine fails nothing.
+//! Demands on the codec, and its results in a run. Only printed: a number of a busy machine fails nothing.
 
 use std::fmt::Write as _;
 

@@ -1,5 +1,5 @@
-//! What a conversion costs, next to what one has to do anyway: looking at the message, or decoding it; and a request by the
-//! types of another revision next to those of its own.
+//! Cost of a conversion, next to the least work that a gateway does: reading the head of the message, or decoding it; and a
+//! request by the types of another revision next to those of its own.
 //!
 //! Each line is measured by interleaved rounds in one run; the smallest CPU time of a round counts. Prints a table, and
 //! writes it to a page with `--markdown`; the ratios are what the project demands of itself. `--linear [WORD]` measures long
@@ -95,7 +95,7 @@ fn codec(list: &str) {
     drop(black_box(to_string(&decoded)));
 }
 
-/// What a gateway does with a message whose type is the same on both sides: look at it, and ask.
+/// Does the work of a gateway on a message whose type is the same on both sides: reads its head, and looks up the method.
 fn pass(message: &str) {
     let look = Look::at(black_box(message)).expect("a message");
     let root = Root {

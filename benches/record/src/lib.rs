@@ -1,5 +1,5 @@
-//! What the benchmarks have in common: two things that take turns, the date and the machine beside the numbers, and the page
-//! that is recorded.
+//! Shared parts of the benchmarks: interleaved measurement of two things, the date and the machine beside the numbers, and
+//! the recorded page.
 //!
 //! Takes closures; gives costs and text. Only demands are compared with; nothing fails because of a time.
 #![allow(clippy::print_stdout)]
@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use cpu_time::ProcessTime;
 
-/// How often each of two things is measured; the least disturbed one counts.
+/// Number of measurements of each of two things; the least disturbed one counts.
 pub const ROUNDS: usize = 40;
 
 /// The smallest CPU times of a call of two things that take turns. Each closure does `calls` calls.
@@ -40,13 +40,13 @@ pub fn repeated(mut f: impl FnMut()) -> impl FnMut(u32) -> Duration {
 /// Something that was measured next to something else.
 #[derive(Debug)]
 pub struct Row {
-    /// What was measured.
+    /// Name of the measured thing.
     pub what: String,
-    /// What it is compared with.
+    /// Name of the base of the comparison.
     pub base: &'static str,
     /// The most times of the base that it may cost, when that is demanded.
     pub demanded: Option<f64>,
-    /// What a call of the base costs, and a call of what was measured.
+    /// Time of a call of the base, and of a call of the measured thing.
     pub cost: (Duration, Duration),
 }
 
@@ -106,7 +106,7 @@ pub fn page(title: &str, command: &str, rows: &[Row]) -> String {
     page
 }
 
-/// What follows an option on the command line.
+/// Returns the value of an option on the command line.
 pub fn after(arguments: &[String], option: &str) -> Option<String> {
     let at = arguments.iter().position(|argument| argument == option)?;
     arguments.get(at + 1).cloned()

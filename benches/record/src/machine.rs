@@ -1,6 +1,6 @@
 //! The machine that a benchmark runs on, as it stands beside its numbers: processor, cores, system. Never a name of the host.
 
-/// What the processor calls itself, and how many there are.
+/// Returns the name of the processor and the number of its cores.
 pub fn name() -> String {
     let about = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let name = about

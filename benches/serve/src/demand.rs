@@ -1,4 +1,4 @@
-//! What the transports have to show, and what they show in a run. Only printed: a number of a busy machine fails nothing.
+//! Demands on the transports, and their results in a run. Only printed: a number of a busy machine fails nothing.
 
 use crate::run::{Measure, Run};
 use crate::stats::{Estimate, median, ratio};

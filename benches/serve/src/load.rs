@@ -6,7 +6,7 @@ pub mod stdio;
 use anyhow::ensure;
 use serde_json::Value;
 
-/// What the tool `echo` is given in every call.
+/// Argument of the tool `echo` in every call.
 pub const TEXT: &str = "hello, server: say this again";
 
 /// Fails unless a message is the answer to the call with this id.

@@ -11,8 +11,8 @@ use anyhow::{Context, ensure};
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::thread::{CpuSet, sched_setaffinity};
 
-/// Core of the clients. Where the system puts two processes that wake each other changes the times of calls more than what is
-/// measured, so each has a core.
+/// Core of the clients. The times of calls depend more on where the system places two processes that wake each other than on
+/// the measured code, so each has a core.
 pub const CLIENT_CORE: usize = 1;
 /// Core of the servers.
 pub const SERVER_CORE: usize = 0;

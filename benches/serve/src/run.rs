@@ -10,7 +10,7 @@ use crate::load::stdio::Session;
 use crate::process::{self, CLIENT_CORE, SERVER_CORE, Server};
 use crate::stats::quantile;
 
-/// What is measured.
+/// Measurement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Measure {
     /// Calls a second over stdio, 64 in flight.
@@ -83,7 +83,7 @@ pub struct Series {
     pub samples: Vec<f64>,
 }
 
-/// What a run has found.
+/// Results of a run.
 #[derive(Debug, Default)]
 pub struct Run {
     pub series: Vec<Series>,
@@ -112,7 +112,7 @@ impl Run {
     }
 }
 
-/// How much is measured.
+/// Scale of the measurements.
 pub struct Scale {
     rounds: usize,
     /// Length of one sample.

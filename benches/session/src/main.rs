@@ -1,6 +1,6 @@
-//! What a session costs beside the codec: a `tools/call` from the client's program through both endpoints to the server's
-//! program and back, typed at every end, next to decoding and encoding its two messages once. Then a POST on a server endpoint
-//! of its own next to one on an endpoint that is kept.
+//! Cost of a session beside the codec: a `tools/call` from the client's program through both endpoints to the server's
+//! program and back, typed at every end, next to decoding and encoding its two messages once. Then a POST on a server
+//! endpoint of its own next to one on an endpoint that is kept.
 //!
 //! Both take turns in one run; the smallest CPU time of a round counts. Prints a table, and writes it to a page with
 //! `--markdown`; no exit code depends on a time.
@@ -180,7 +180,7 @@ fn call(bytes: usize) -> (JsonObject, RawResult) {
     (object(&params), RawResult::from(object(&result)))
 }
 
-/// What the command line wants.
+/// Options of the command line.
 struct Wanted {
     calls: Option<u32>,
     codec: bool,

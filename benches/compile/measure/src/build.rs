@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-/// What building on a library costs.
+/// Cost of a build on a library.
 #[derive(Debug, Clone)]
 pub struct Cost {
     pub library: String,

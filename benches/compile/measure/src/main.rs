@@ -18,7 +18,7 @@ usage: compile-bench [--only NAME] [--json FILE] [--markdown FILE]
   --markdown FILE
                write the table to FILE as a page of the documentation";
 
-/// How often a program is built that a demand depends on.
+/// Number of builds of a program that a demand depends on.
 const DEMANDED: u32 = 3;
 
 /// The programs in `compile/`: those that parse a message, and the servers of notes. And how often each one is built; the first one is what the others are compared with.

@@ -61,7 +61,8 @@ impl Verdict {
     }
 }
 
-/// What building on the type crates has to show. Only printed: a number of a busy machine fails nothing.
+/// Returns the demands on builds with the type crates, with their results. Only printed: a number of a busy machine fails
+/// nothing.
 pub fn verdicts(costs: &[Cost]) -> Vec<Verdict> {
     let cost = |library: &str| costs.iter().find(|cost| cost.library == library);
     let base = cost("serde-json");
@@ -142,7 +143,7 @@ pub fn verdict_text(verdicts: &[Verdict]) -> String {
     "\nMust show\n".to_owned() + &lines.collect::<String>()
 }
 
-/// What was measured as a page of the documentation.
+/// Returns the results as a page of the documentation.
 pub fn page(costs: &[Cost], verdicts: &[Verdict], date: &str, machine: &str) -> String {
     let rows = verdicts
         .iter()

@@ -14,14 +14,14 @@ use super::{TEXT, check_answer};
 /// Header that names the session.
 pub const SESSION: &str = "mcp-session-id";
 
-/// What a bare server answers: the bytes of our answer to the call of this client.
+/// Answer of a bare server: the bytes of our answer to the call of this client.
 pub const ANSWER: &str = r#"{"jsonrpc":"2.0","id":7,"result":{"content":[{"type":"text","text":"hello, server: say this again"}]}}"#;
 const ID: u64 = 7;
 
 const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"load","version":"1"}}}"#;
 const INITIALIZED: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
 
-/// How calls are made.
+/// Style of the calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Style {
     /// Calls of a session of 2025-11-25.

@@ -14,7 +14,7 @@ use hyper_util::rt::TokioIo;
 
 use crate::load::http::{ANSWER, SESSION};
 
-/// What stands for a session id, as long as ours are.
+/// Placeholder of a session id, with the length of ours.
 const ID: &str = "00000000000000000000000000000000";
 
 /// Reads every body and answers with the bytes that the tool `echo` answers. A request without a session gets an id, so that its
