@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::site::{Reply, Seen, Site, decode, encode, json as respond_json, reply};
 
-/// What the servers do otherwise than the specification demands.
+/// Deliberate deviations of the servers from the specification.
 #[derive(Clone)]
 pub struct Knobs {
     /// Changes the metadata of the authorization server; the second argument is its origin.
@@ -56,7 +56,7 @@ impl Default for Knobs {
     }
 }
 
-/// What the authorization server has given out.
+/// Codes and tokens that the authorization server has issued.
 #[derive(Default)]
 struct Issued {
     number: u32,

@@ -1,4 +1,4 @@
-//! What a verified request costs in memory: the same with one key as with a full key set.
+//! Memory cost of a verified request: the same with one key as with a full key set.
 //!
 //! A program of its own, because it counts every allocation. The time is measured by the program `verify_cost`.
 

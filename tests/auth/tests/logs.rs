@@ -10,7 +10,7 @@ use mcp_exact_tests_auth::authority::{Authority, Knobs, Redirected};
 use mcp_exact_tests_auth::issuer::{Issuer, start};
 use serde_json::json;
 
-/// What was logged so far.
+/// Log lines so far.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<u8>>>);
 

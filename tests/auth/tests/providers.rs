@@ -32,7 +32,7 @@ use tokio::process::{Child, Command};
 #[derive(Clone, Default)]
 struct Cookies {
     jar: Arc<Mutex<Vec<String>>>,
-    /// How often it was opened.
+    /// Number of times that the page was opened.
     opened: Arc<AtomicUsize>,
 }
 

@@ -334,7 +334,7 @@ fn errors(from: &Revision, to: &Revision, rng: &mut Rng, out: &mut impl Write) -
     Ok(())
 }
 
-/// How the recorded conversions compare with those of now.
+/// Comparison of the recorded conversions with the current ones.
 #[derive(Default)]
 struct Tally {
     same: usize,
@@ -421,7 +421,7 @@ fn is_documented(case: &Case<'_>) -> bool {
 /// The same outcome in other words, which say since then what a peer sees of it.
 const OTHER_WORDS: &str = "other words";
 
-/// What differs between two outcomes; outputs are compared as JSON, losses whatever their order.
+/// Returns the difference between two outcomes; outputs are compared as JSON, losses in any order.
 fn difference(before: &Value, after: &Value, input: Option<&str>) -> Option<&'static str> {
     let refused = |outcome: &Value| outcome[0] == "refused";
     match (refused(before), refused(after)) {

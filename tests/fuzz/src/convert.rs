@@ -15,7 +15,7 @@ const REVISIONS: &[&[Definition]] = &[
 ];
 
 /// A conversion as its line says: the name of a definition, the place of a revision and of another one, and a digit for what
-/// the caller wants; then a text. What the line does not say is taken from its bytes.
+/// the caller wants; then a text. Choices that the line does not state are taken from its bytes.
 pub fn conversion(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else {
         return;
@@ -59,7 +59,7 @@ pub fn agrees(definition: &Definition, of: KnownRevision, text: &str) {
     assert_eq!(found, expected, "{of} {name}: {text}");
 }
 
-/// What comes out is of its type, and neither it nor what is said of it is out of proportion to what went in.
+/// Checks that the output is of its type, and that output and report stay in proportion to the input.
 fn does_no_harm(name: &str, (from, to): (usize, usize), wanted: usize, text: &str) {
     let (from, to) = (KnownRevision::ALL[from], KnownRevision::ALL[to]);
     let mut cx = Context::new();

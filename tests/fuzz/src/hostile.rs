@@ -4,7 +4,7 @@
 
 use mcp_exact_session::revisions;
 
-/// What is left of the bytes.
+/// Remaining bytes.
 pub(crate) struct Choices<'b> {
     bytes: &'b [u8],
 }

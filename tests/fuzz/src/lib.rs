@@ -1,4 +1,4 @@
-//! What a fuzzer checks, as plain functions of bytes: each panics when a property does not hold.
+//! Properties that a fuzzer checks, as plain functions of bytes: each panics if a property does not hold.
 //!
 //! The targets in `fuzz/` and the seeded runs in `tests/` call the same functions, so that a finding of one is a test of
 //! the other.

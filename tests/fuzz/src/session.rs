@@ -471,8 +471,8 @@ impl World {
         assert!(ends.into_iter().all(|ends| *ends <= 1), "ended twice");
     }
 
-    /// What both machines hold is within their limits. InputResponses are never dropped, so that queues may hold one for each
-    /// request and each message of a batch beyond their bound.
+    /// Checks that both endpoints stay within their limits. InputResponses are never dropped, so that queues may hold one
+    /// for each request and each message of a batch beyond their bound.
     fn check(&self) {
         let most = limits();
         let answers = most.in_flight + most.batch_items + 2 * most.subscriptions;
@@ -547,7 +547,7 @@ fn headers(http: &HttpHints) -> Vec<(String, String)> {
     named.chain(http.params.iter().cloned()).collect()
 }
 
-/// What leaves is one JSON message, or several, on one line.
+/// Checks that output is one JSON message, or several, on one line.
 fn message(bytes: &[u8]) {
     assert!(!bytes.iter().any(|byte| matches!(byte, b'\n' | b'\r')));
     let json: Json = from_slice(bytes).expect("JSON leaves");

@@ -1,5 +1,5 @@
-//! How the client and the server of a world are configured: the revisions that bytes choose, everything declared, limits
-//! that are soon reached, and a seal.
+//! Configurations of the client and the server of a simulated network: the revisions that bytes choose, all capabilities,
+//! limits that are soon reached, and a seal.
 //!
 //! Takes choices and gives configurations; never builds a machine.
 

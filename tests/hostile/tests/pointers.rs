@@ -1,7 +1,7 @@
 //! Takes valid instances of every definition and breaks them in one place; expects an error that points there.
 //!
-//! Instances come from the official schema and a fixed seed. What breaks nothing, because the schema leaves the place
-//! open, is counted apart. The few instances that a correction of the schema refuses are left out.
+//! Instances come from the official schema and a fixed seed. Changes that break nothing, because the schema leaves the place
+//! open, are counted apart. The few instances that a correction of the schema refuses are left out.
 #![allow(clippy::print_stdout, reason = "how much was broken is worth reading")]
 
 use std::collections::BTreeMap;
@@ -74,7 +74,7 @@ fn value_at<'d>(doc: &'d mut Doc, path: &[Step]) -> &'d mut Doc {
     })
 }
 
-/// How a document was broken, and what the error may say.
+/// Defect of a broken document, and the errors that are allowed for it.
 struct Broken {
     doc: Doc,
     how: &'static str,

@@ -153,7 +153,7 @@ fn unknown_methods_are_recognisable_and_come_back() {
     assert_eq!(to_string(&message), text);
 }
 
-/// What a log of both directions prints of each message.
+/// A log of both directions can print kind, method and id of each message.
 #[test]
 fn messages_name_kind_method_and_id() {
     fn described<D: Direction>(text: &str) -> (mcp::MessageKind, Option<String>, Option<String>) {

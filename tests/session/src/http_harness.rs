@@ -52,7 +52,7 @@ impl HttpHarness {
         }
     }
 
-    /// What leaves, each with the headers of its POST.
+    /// Returns the output of the endpoint, each message with the headers of its POST.
     ///
     /// # Panics
     /// When it is not valid.
@@ -108,7 +108,7 @@ impl HttpHarness {
             .expect("open");
     }
 
-    /// What has happened.
+    /// Returns the events of the endpoint.
     pub fn events(&mut self) -> Vec<ClientEvent> {
         std::iter::from_fn(|| self.client.poll_event()).collect()
     }

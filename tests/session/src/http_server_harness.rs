@@ -137,7 +137,7 @@ impl HttpServerHarness {
         }
     }
 
-    /// What leaves, with the message where there is one.
+    /// Returns the output of the endpoint, with the message if there is one.
     #[track_caller]
     pub fn out(&mut self) -> Vec<(Transmit, Value)> {
         let mut sent = Vec::new();

@@ -1,5 +1,5 @@
-//! What tests of sessions share: an in-memory pair of machines, raw ends of one machine, configurations, and the check of
-//! every message that leaves against the schema of its revision.
+//! Shared parts of tests of sessions: an in-memory pair of endpoints, raw ends of one endpoint, configurations, and the
+//! check of each outgoing message against the schema of its revision.
 //!
 //! Reads the schemas of the repository. Deterministic: moments are made up.
 

@@ -1,7 +1,7 @@
-//! What tests of [`NEW`] share, whose requests carry their revision: a server and a client of it alone, requests of every
-//! method, and answers.
+//! Shared parts of tests of [`NEW`], whose requests carry their revision: a server and a client of it alone, requests of
+//! every method, and answers.
 //!
-//! Takes and gives values. Where a server speaks other revisions as well, its name says so.
+//! Takes and gives values. Servers that speak other revisions as well have a name that says so.
 
 use crate::*;
 

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::*;
 
-/// What one pass over both machines does.
+/// Result of one pass over both endpoints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
     /// Something was moved or happened.
@@ -23,9 +23,9 @@ pub struct Pair {
     pub server: ServerEndpoint<()>,
     /// The moment.
     pub now: Time,
-    /// What the client's program was told, but for questions, which are answered.
+    /// Events of the client's program, except questions, which are answered.
     pub heard: Vec<ClientEvent>,
-    /// What the server's program was told, but for requests, which are handled.
+    /// Events of the server's program, except requests, which are handled.
     pub seen: Vec<ServerEvent<()>>,
     /// Number of messages that were checked.
     pub checked: usize,

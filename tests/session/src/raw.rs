@@ -1,7 +1,7 @@
 //! One machine, and messages as JSON on the other side.
 //!
-//! Takes values and gives values, so that a test can be the other side and do what it likes. What the machine sends is held
-//! against the schema of its revision, what the test sends is not.
+//! Takes values and gives values, so that a test can be the other side and do what it likes. Messages of the endpoint are
+//! checked against the schema of its revision, messages of the test are not.
 
 use serde_json::{Value, json};
 
@@ -111,7 +111,7 @@ impl RawServer {
         self.drain()
     }
 
-    /// What leaves.
+    /// Returns the outgoing messages.
     ///
     /// # Panics
     /// When it is not valid.
@@ -123,7 +123,7 @@ impl RawServer {
             .collect()
     }
 
-    /// What leaves, as it is spelt.
+    /// Returns the outgoing messages as text.
     ///
     /// # Panics
     /// When it is not valid.
@@ -142,7 +142,7 @@ impl RawServer {
         texts
     }
 
-    /// What has happened.
+    /// Returns the events of the endpoint.
     pub fn events(&mut self) -> Vec<ServerEvent<()>> {
         std::iter::from_fn(|| self.machine.poll_event()).collect()
     }
@@ -332,7 +332,7 @@ impl RawClient {
         }
     }
 
-    /// What leaves.
+    /// Returns the outgoing messages.
     ///
     /// # Panics
     /// When it is not valid.
@@ -344,7 +344,7 @@ impl RawClient {
             .collect()
     }
 
-    /// What leaves, as it is spelt.
+    /// Returns the outgoing messages as text.
     ///
     /// # Panics
     /// When it is not valid.
@@ -386,7 +386,7 @@ impl RawClient {
         }
     }
 
-    /// What has happened.
+    /// Returns the events of the endpoint.
     pub fn events(&mut self) -> Vec<ClientEvent> {
         std::iter::from_fn(|| self.machine.poll_event()).collect()
     }
@@ -400,7 +400,7 @@ impl RawClient {
         self.events().into_iter().filter_map(violation).collect()
     }
 
-    /// How requests have ended; the rest is forgotten.
+    /// Returns the outcomes of requests, and discards other events.
     pub fn outcomes(&mut self) -> Vec<(RequestKey, Outcome)> {
         let done = |event| match event {
             ClientEvent::Completed(key, outcome) => Some((key, outcome)),
@@ -425,7 +425,7 @@ impl RawClient {
     }
 }
 
-/// What an HTTP client adds to a message.
+/// Returns the HTTP request with which a client sends a message.
 fn http_request_of(text: &str, revision: Option<Revision>) -> HttpRequest {
     let message: Value = serde_json::from_str(text).unwrap_or_default();
     let params = &message["params"];

@@ -50,7 +50,7 @@ pub fn check_message(revision: &str, from_client: bool, answers: Option<&str>, m
     );
 }
 
-/// Why one message is not valid; nothing when it is.
+/// Returns the reasons why one message is not valid; none if it is.
 pub fn errors_of(
     revision: &str,
     from_client: bool,

@@ -16,7 +16,7 @@ pub struct SchemaChecker {
     sent: BTreeMap<(bool, String), (String, Option<String>)>,
     /// The revisions that requests of the test have named.
     named: BTreeSet<String>,
-    /// How many messages of each revision were checked.
+    /// Number of checked messages of each revision.
     pub checked: BTreeMap<String, usize>,
     /// Number of messages that belong to no revision yet, such as an error before the negotiation: they are valid in one of them.
     pub early: usize,

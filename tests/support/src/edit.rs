@@ -23,7 +23,7 @@ pub(crate) enum Change {
     Insert(usize, String, Doc),
 }
 
-/// Where the walk stands, and what it has found.
+/// Position of the walk, and its findings.
 #[derive(Default)]
 pub(crate) struct Walk {
     path: Vec<usize>,

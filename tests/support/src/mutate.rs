@@ -15,7 +15,7 @@ use crate::schema::{Parts, Types};
 use crate::text::{Doc, same};
 use crate::values;
 
-/// What was changed.
+/// Kind of change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum MutationKind {
     /// A required member taken away.
@@ -85,7 +85,7 @@ impl MutationKind {
 pub struct Mutant {
     /// The changed instance.
     pub doc: Doc,
-    /// What was changed.
+    /// Kind of change.
     pub kind: MutationKind,
     /// The JSON pointer of the value that was replaced, taken away or added.
     pub pointer: String,
@@ -369,8 +369,8 @@ fn unknown_place(members: &[(String, Doc)], rng: &mut Rng) -> (usize, String) {
     )
 }
 
-/// Puts one unknown member into every object of a document, at any place among the others. Where a schema
-/// constrains the members of a map, [`Mutator::with_unknown_members`] keeps the document valid.
+/// Puts one unknown member into every object of a document, at any place among the others. If a schema constrains the
+/// members of a map, [`Mutator::with_unknown_members`] keeps the document valid.
 pub fn with_unknown_members(doc: &Doc, rng: &mut Rng) -> Doc {
     match doc {
         Doc::Array(items) => Doc::Array(

@@ -43,7 +43,7 @@ impl<'s> Oracle<'s> {
         self.validator(definition).is_valid(value)
     }
 
-    /// What is wrong with the value, one line an error: the JSON pointer and the message.
+    /// Returns the errors of the value, one line each: the JSON pointer and the message.
     ///
     /// # Panics
     ///

@@ -42,7 +42,7 @@ const LEAVES: [&str; 13] = [
     "required",
 ];
 
-/// How many `$ref` and `allOf` steps lead to a constraint at most; more means that a definition refers to itself.
+/// Maximum number of `$ref` and `allOf` steps to a constraint; more means that a definition refers to itself.
 const MAX_STEPS: usize = 64;
 
 /// The names of all definitions of a schema document, sorted.

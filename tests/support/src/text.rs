@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::rng::Rng;
 
-/// How deep a document may nest before [`Doc::parse`] gives up.
+/// Maximum nesting depth of a document before [`Doc::parse`] gives up.
 pub const MAX_DEPTH: usize = 512;
 
 /// A JSON document.
@@ -30,7 +30,7 @@ pub enum Doc {
     Object(Vec<(String, Doc)>),
 }
 
-/// Which liberties [`Doc::write`] takes with the spelling of a document.
+/// Variations of spelling that [`Doc::write`] makes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Style {
     /// White space between any two tokens.

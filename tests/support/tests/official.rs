@@ -10,7 +10,7 @@ use serde_json::Value;
 
 const SEED: u64 = 20_241_105;
 
-/// How many instances of each definition are made.
+/// Number of instances of each definition.
 const INSTANCES: usize = 50;
 
 /// The schema of each revision, by its name.

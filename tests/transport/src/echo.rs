@@ -28,7 +28,7 @@ pub const REVISIONS: [&str; 5] = [
 /// Progress notifications of the tool `steps`.
 pub const STEPS: u32 = 20;
 
-/// What the tool `note` writes to, if it is set.
+/// Journal that the tool `note` writes to, if it is set.
 pub static JOURNAL: OnceLock<Journal> = OnceLock::new();
 
 pub fn object(value: Value) -> JsonObject {

@@ -119,7 +119,7 @@ pub struct FileEventLog {
     last: Mutex<HashMap<LogStream, u64>>,
 }
 
-/// What the file of a stream holds.
+/// Content of the file of a stream.
 #[derive(Default)]
 struct Stream {
     events: Vec<LogEvent>,

@@ -27,7 +27,7 @@ pub struct RawClient {
     pub address: SocketAddr,
 }
 
-/// A server in this process. What a [`RawClient`] sends, it sends to this server.
+/// A server in this process. [`RawClient`] sends its requests to this server.
 pub struct TestServer {
     client: RawClient,
     pub service: HttpService,

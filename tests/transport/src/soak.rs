@@ -26,12 +26,12 @@ use crate::proxy::CuttingProxy;
 
 /// Tasks that make traffic at the same time.
 const WORKERS: u64 = 12;
-/// How long a call may take, on a machine under load.
+/// Timeout of a call, on a machine under load.
 const CALL: Duration = Duration::from_secs(60);
 /// Growth of memory after the first third of the time that counts as a leak.
 const GROWTH: usize = 48 << 20;
 
-/// What has happened, by name.
+/// Number of events, by name.
 #[derive(Default)]
 pub struct Counts(Mutex<BTreeMap<&'static str, u64>>);
 
@@ -55,7 +55,7 @@ impl std::fmt::Display for Counts {
     }
 }
 
-/// What all workers share.
+/// State that all workers share.
 struct Site {
     server: TestServer,
     proxy: CuttingProxy,

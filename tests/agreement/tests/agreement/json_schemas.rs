@@ -1,6 +1,6 @@
-//! What schemars says of the types is what the official schema says of the definitions, errata applied.
-//! Compared as documents once what says nothing is left out, and by the verdicts of a validator on instances and mutants.
-//! Anonymous types are held against the place of the schema where they stand.
+//! The schemas that schemars generates for the types equal the official definitions, errata applied. Compared as documents
+//! once what says nothing is left out, and by the verdicts of a validator on instances and mutants. Anonymous types are held
+//! against the place of the schema where they stand.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -41,7 +41,7 @@ fn key(document: &Value) -> &'static str {
     found.expect("a schema has definitions")
 }
 
-/// What one generator of schemars says of every type.
+/// Returns the schemas that one generator of schemars generates for every type.
 fn generated(revision: &Revision) -> Value {
     let mut generator = SchemaGenerator::default();
     let mut aliases = BTreeMap::new();
@@ -64,7 +64,7 @@ fn generated(revision: &Revision) -> Value {
     })
 }
 
-/// Which types are aliases, and what is anonymous: the two sides write references to these in different ways.
+/// Names of the types that are aliases or anonymous: the two sides write references to these in different ways.
 struct Names<'r> {
     document: &'r Value,
     aliases: BTreeSet<&'r str>,

@@ -88,13 +88,13 @@ pub struct Union {
     pub decode: fn(&[u8]) -> Result<Decoded, DecodeError>,
 }
 
-/// What decoding a document as a union gives.
+/// Result of decoding a document as a union.
 pub struct Decoded {
     /// The name of the variant.
     pub variant: String,
-    /// What the value encodes.
+    /// Text that the value encodes.
     pub encoded: String,
-    /// How the value deviates from the schema.
+    /// Deviations of the value from the schema.
     pub violations: Violations,
 }
 
@@ -180,7 +180,7 @@ pub fn revisions() -> &'static [Revision] {
     &REVISIONS
 }
 
-/// What has been looked at, with the number of definitions that its specification has.
+/// Compared definitions, with the number of definitions in each specification.
 pub const COUNTS: [(&str, usize); 6] = [
     ("2024-11-05", 79),
     ("2025-03-26", 83),

@@ -12,7 +12,7 @@ use crate::unions::pick;
 
 const SEED: u64 = 20_241_105;
 
-/// How many instances of each union are made.
+/// Number of instances of each union.
 const INSTANCES: usize = 200;
 
 #[derive(Debug, Default)]

@@ -11,7 +11,7 @@ use crate::walk::Place;
 
 const SEED: u64 = 20_250_326;
 
-/// How many instances of each definition are made.
+/// Number of instances of each definition.
 const INSTANCES: usize = 50;
 
 #[derive(Default)]

@@ -13,7 +13,7 @@ use crate::walk::{At, Place, Schema};
 /// Stands for a lone surrogate, which no `String` can hold.
 pub const LONE: &str = "\u{e000}lone\u{e000}";
 
-/// What a rule is asked.
+/// Predicate of a rule.
 pub type Predicate = fn(&Schema, &str, &Doc) -> bool;
 
 /// The rules with their names.
@@ -155,7 +155,7 @@ fn any_message(
     found
 }
 
-/// What each member of a union that is an object requires.
+/// Collects the required members of each object variant of a union.
 fn add_objects(schema: &Schema, at: &At, to: &mut Vec<BTreeSet<&'static str>>) {
     let at = schema.resolve(at);
     match schema.members(&at) {
@@ -167,7 +167,7 @@ fn add_objects(schema: &Schema, at: &At, to: &mut Vec<BTreeSet<&'static str>>) {
     }
 }
 
-/// What the items of each member of a union that is an array require.
+/// Collects the required members of the items of each array variant of a union.
 fn add_items(schema: &Schema, union: &At, to: &mut Vec<BTreeSet<&'static str>>) {
     for (_, member) in schema.members(union).unwrap_or_default() {
         let array = schema.resolve(&member);

@@ -19,7 +19,7 @@ const ENOUGH: usize = 10_000;
 /// Number of mutants that are taken of one instance.
 const MUTANTS: usize = 5;
 
-/// What was compared.
+/// Counts of the comparison.
 #[derive(Default)]
 struct Tally {
     seen: BTreeSet<(&'static str, String)>,

@@ -10,10 +10,10 @@ use crate::revisions::revisions;
 
 const SEED: u64 = 20_260_728;
 
-/// How many instances of each definition are made.
+/// Number of instances of each definition.
 const INSTANCES: usize = 6;
 
-/// How many mutants of each instance.
+/// Number of mutants of each instance.
 const MUTANTS: usize = 8;
 
 #[test]

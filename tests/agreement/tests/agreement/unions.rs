@@ -1,7 +1,7 @@
-//! Which member of a union a value is, by the rules that the documentation gives.
-//! Takes the corrected schema and a document; gives the index of a member. Written from the rules, not from the generator:
-//! first the kind of JSON value, then a constant, then required members, most specific first, then members that only one
-//! knows, schema order among equals. What may stand in another member too is told apart by what is inside it.
+//! Expected variant of a union for a value, by the rules of the documentation. Takes the corrected schema and a document;
+//! gives the index of a member. Written from the rules, not from the generator: first the kind of JSON value, then a
+//! constant, then required members, most specific first, then members that only one knows, schema order among equals.
+//! Variants that share a member are told apart by the content of the member.
 
 use std::collections::{BTreeMap, BTreeSet};
 

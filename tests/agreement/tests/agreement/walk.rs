@@ -100,7 +100,7 @@ impl Schema {
         }
     }
 
-    /// Where a definition stands.
+    /// Returns the position of a definition.
     pub fn definition(&self, name: &str) -> At {
         At {
             pointer: format!("/{}/{name}", self.key),
@@ -108,7 +108,7 @@ impl Schema {
         }
     }
 
-    /// What a `$ref` leads to, or the schema itself.
+    /// Returns the target of a `$ref`, or the schema itself.
     pub fn resolve(&self, at: &At) -> At {
         match at.schema["$ref"].as_str() {
             Some(reference) => {

@@ -1,4 +1,5 @@
-//! What a client chooses on its way to a token: scopes, its id, the issuer, the resource, and the way of 2025-03-26. A row each.
+//! Choices of a client on its way to a token: scopes, its id, the issuer, the resource, and the flow of 2025-03-26. A row
+//! each.
 
 use std::sync::Arc;
 

@@ -59,7 +59,7 @@ async fn debug_shows_no_secret() {
     ));
 }
 
-/// What a hostile token endpoint echoes of a request does not reach the error.
+/// Text of a request that a hostile token endpoint echoes does not reach the error.
 #[tokio::test]
 async fn errors_show_no_secret() {
     for answer in [

@@ -1,4 +1,4 @@
-//! What each conversion says about itself, through all ordered pairs of revisions: the words are compared with a file.
+//! Losses of each conversion, through all ordered pairs of revisions, compared with a file.
 //!
 //! Takes the documents of the fuzz target. `UPDATE_EXPECT=1` writes the file again; read its difference then.
 

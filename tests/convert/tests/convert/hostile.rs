@@ -1,4 +1,4 @@
-//! What is wrong under its own revision: a conversion refuses it, or hands it on, and does no harm.
+//! Invalid values under their own revision: a conversion refuses them, or hands them on, without panics or growth.
 
 use mcp_exact_convert::{Context, Newer, convert_type};
 use mcp_exact_tests_support::{Generator, Mutator, Rng, Style};

@@ -14,7 +14,7 @@ use crate::revisions::{Revision, revisions};
 
 const SEED: u64 = 20_260_728;
 
-/// How many instances of each family are converted from one revision to another.
+/// Number of instances of each family that are converted from one revision to another.
 const ENOUGH: usize = 2_000;
 
 /// The families of definitions.

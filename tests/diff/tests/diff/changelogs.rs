@@ -1,4 +1,4 @@
-//! What the official changelogs name and a schema shows has to be among the differences.
+//! Changes that the official changelogs name and a schema shows must be among the differences.
 //!
 //! The table is read from `docs/specification/<revision>/changelog.mdx` of the official repository, in own words; the facts
 //! are those of `facts.rs`. A row whose revisions are not there yet is skipped and counted.
@@ -165,7 +165,7 @@ const ROWS: &[Row] = &[
     ]),
 ];
 
-/// What the changelogs name besides, and why no row above has it.
+/// Further changes that the changelogs name, and why no row above has them.
 #[rustfmt::skip]
 const NOT_SHOWN: &[(&str, &str)] = &[
     ("2025-03-26: authorization, Streamable HTTP", "prose"),

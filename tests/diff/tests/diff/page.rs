@@ -1,4 +1,4 @@
-//! What the renderers make of the real revisions.
+//! Output of the renderers for the real revisions.
 
 use std::collections::BTreeSet;
 

@@ -3,7 +3,7 @@
 
 use crate::cases::Cases;
 
-/// What no format likes, or what some parser somewhere took for something else.
+/// Characters that no format allows, or that some parser takes for something else.
 #[rustfmt::skip]
 const HOSTILE: &[char] = &[
     '\0', '\t', '\n', '\r', ' ', '!', '"', '#', '$', '%', '&', '\'', '(', ')', '*', '+',

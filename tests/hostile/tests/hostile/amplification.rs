@@ -129,7 +129,7 @@ fn long_names_are_cut_in_violations() {
     }
 }
 
-/// What a violation says about a value does not repeat all of it.
+/// Violations quote long values in part only.
 #[test]
 fn long_values_are_cut_in_violations() {
     let long = "k".repeat(LONG);

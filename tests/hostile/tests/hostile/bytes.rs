@@ -21,7 +21,7 @@ const NOT_UTF8: [&[u8]; 12] = [
     b"\xff",
 ];
 
-/// Where the bytes may stand: what comes before them and after them.
+/// Positions of the bytes: the text before them and after them.
 const PLACES: [(&str, &str); 7] = [
     ("", ""),
     ("", r#"{"x":1}"#),

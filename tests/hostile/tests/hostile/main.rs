@@ -40,7 +40,7 @@ fn refused<T: Decode>(text: impl AsRef<[u8]>) -> (&'static str, String) {
     }
 }
 
-/// What [`refused`] is compared with.
+/// Builds the value that [`refused`] is compared with.
 fn at(kind: &'static str, pointer: impl Into<String>) -> (&'static str, String) {
     (kind, pointer.into())
 }

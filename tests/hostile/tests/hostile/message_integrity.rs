@@ -39,7 +39,7 @@ fn messages_take_no_envelope_names() {
     refuses_envelope_names(ResultMessage::<mcp::Result>::new(1, mcp::Result::new()).extra);
 }
 
-/// What is no message takes all names that it does not know.
+/// Types that are no messages accept all unknown names.
 #[test]
 fn other_types_take_envelope_names() {
     let mut tool = mcp::Tool::new("t", mcp::ToolInputSchema::new());

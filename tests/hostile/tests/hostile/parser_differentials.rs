@@ -1,7 +1,8 @@
 //! Classes of documents that JSON parsers read differently, with what this project does about each.
 //!
 //! Two programs on the way of a message that read it differently can be played off against each other: one checks what the
-//! other never executes. Where readers differ, decoding refuses, or open JSON keeps the text for the next reader to judge.
+//! other never executes. If readers differ, decoding refuses the text, or untyped JSON keeps it for the next reader to
+//! judge.
 //!
 //! | document | serde_json | Go `encoding/json` | Python `json` | JavaScript `JSON.parse` | here |
 //! |---|---|---|---|---|---|
@@ -42,7 +43,7 @@ fn cause(error: &DecodeError) -> (&'static str, String) {
     (error.kind().name(), error.pointer().to_owned())
 }
 
-/// What a peer that keeps the last of several members reads.
+/// Parses as a peer that keeps the last of several members with one name.
 fn last_wins(text: &str) -> serde_json::Value {
     serde_json::from_str(text).expect("serde_json takes it")
 }
@@ -222,7 +223,7 @@ fn numbers_are_not_rounded() {
     assert_eq!(from_str::<Json>("1e400").expect("JSON").text(), "1e400");
 }
 
-/// What other parsers take for JSON and RFC 8259 does not.
+/// Text that other parsers accept as JSON and RFC 8259 does not.
 #[test]
 fn extensions_of_json_are_refused() {
     for text in [
@@ -326,7 +327,7 @@ fn serialized_raw_text_is_checked() {
     assert_eq!(Json::from_serialize(&[1]).expect("an array").text(), "[1]");
 }
 
-/// What a message is does not depend on the order of its members or on how they are spelt.
+/// The class of a message does not depend on the order or the spelling of its members.
 #[test]
 fn look_and_decoding_agree_on_kinds() {
     for (text, kind) in [

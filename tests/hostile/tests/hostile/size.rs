@@ -12,7 +12,7 @@ use super::{at, exact, refused};
 
 const BYTES: usize = 10_000_000;
 
-/// How the names of the members follow each other.
+/// Order of the names of the members.
 #[derive(Clone, Copy)]
 enum Names {
     Rising,

@@ -4,13 +4,13 @@
 
 use serde_json::Value;
 
-/// How deep `serde_json` nests at most.
+/// Maximum nesting depth of `serde_json`.
 const THEIR_DEPTH: usize = 127;
 
 /// The members by which `serde_json` knows its own numbers and raw values.
 const PRIVATE_NAMES: &str = "$serde_json::private::";
 
-/// Why `serde_json::Value` is no measure for a document.
+/// Reasons why `serde_json::Value` is no measure for a document.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Exceptions {
     /// A number is larger than any `f64`, which `Value` refuses without its feature `arbitrary_precision`.

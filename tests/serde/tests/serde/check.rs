@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use crate::kept::Layer;
 
-/// How much was checked.
+/// Counts of the checks.
 #[derive(Debug, Default)]
 pub(crate) struct Checked {
     pub(crate) instances: usize,
@@ -23,7 +23,7 @@ pub(crate) struct Checked {
     pub(crate) refused: usize,
 }
 
-/// What a type has to be for all this.
+/// Bounds of a type for all these checks.
 pub(crate) trait Bridged:
     Decode + Encode + Serialize + DeserializeOwned + PartialEq + Clone + Debug
 {

@@ -1,7 +1,7 @@
 //! Takes values that buffering layers of serde cannot hold, or that look like serde_json's own; says what becomes of
 //! them with and without its feature `arbitrary_precision`.
 //!
-//! What a layer cannot hold is refused by it or rounded by it, never by us.
+//! A layer refuses or rounds values that it cannot hold; the types never do.
 
 use mcp_2025_06_18 as mcp;
 use mcp_exact_wire::{Integer, Json, JsonObject, Map, Number};
@@ -25,7 +25,7 @@ enum Untagged<T> {
     It(T),
 }
 
-/// What is left of the text behind `untagged`.
+/// Returns the text after a round trip through `untagged`.
 fn untagged<T: Serialize + DeserializeOwned>(text: &str) -> Option<String> {
     match serde_json::from_str(text).ok()? {
         Untagged::Flag(_) => None,
@@ -33,7 +33,7 @@ fn untagged<T: Serialize + DeserializeOwned>(text: &str) -> Option<String> {
     }
 }
 
-/// What is left of the text behind `flatten`, there and back.
+/// Returns the text after a round trip through `flatten`.
 fn flattened<T: Serialize + DeserializeOwned>(text: &str) -> Option<String> {
     let member = format!(r#"{{"id":1,"x":{text}}}"#);
     let flat: Flat<T> = serde_json::from_str(&member).ok()?;
@@ -42,7 +42,7 @@ fn flattened<T: Serialize + DeserializeOwned>(text: &str) -> Option<String> {
     Some(inside.to_owned())
 }
 
-/// What is left of the text behind `Value`, in both directions.
+/// Returns the text after a round trip through `Value`.
 fn through_value<T: Serialize + DeserializeOwned>(text: &str) -> Option<String> {
     let value: Value = serde_json::from_str(text).ok()?;
     let ours: T = serde_json::from_value(value).ok()?;

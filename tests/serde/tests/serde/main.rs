@@ -21,7 +21,7 @@ use types::Type;
 const SEED: u64 = 0x5e4d;
 const INSTANCES: usize = 40;
 
-/// What the types are generated from: the official schema with its errata.
+/// Returns the schema that the types are generated from: the official schema with its errata.
 fn corrected_schema(revision: &str) -> serde_json::Value {
     let file = |name: &str| {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../schema");

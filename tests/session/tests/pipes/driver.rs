@@ -137,7 +137,7 @@ impl Link for Pipes {
     }
 }
 
-/// What client and server have in common for a driver.
+/// Interface that client and server share for a driver.
 trait Peer {
     fn transmit(&mut self, out: &mut Vec<u8>) -> Option<Transmit>;
     fn reads(&self) -> bool;

@@ -15,7 +15,7 @@ use crate::driver::{Link, Pipe, READ};
 /// Response to a request of the client, as far as it has come.
 #[derive(Debug, Default)]
 struct Response {
-    /// What is being written into the pipe.
+    /// Bytes that are being written into the pipe.
     out: Vec<u8>,
     written: usize,
     /// Status of a response whose body is no stream of events.

@@ -14,7 +14,7 @@ use crate::heap;
 /// Memory that neither a limit nor a message counts: tables, queues, configurations, capacities that are not used.
 const TABLES: usize = 512 << 10;
 
-/// How requests of one side have ended.
+/// Outcomes of the requests of one endpoint.
 #[derive(Debug, Default)]
 pub(crate) struct Ends {
     /// Requests that have not ended, with the bytes of their parameters.
@@ -46,7 +46,7 @@ impl Ends {
     }
 }
 
-/// How a run is set up.
+/// Configuration of a run.
 #[derive(Debug, Clone)]
 pub(crate) struct Setup {
     pub(crate) seed: u64,
@@ -60,7 +60,7 @@ pub(crate) struct Setup {
     pub(crate) stops: bool,
 }
 
-/// What a run has shown.
+/// Results of a run.
 #[derive(Debug, Default)]
 pub(crate) struct Report {
     pub(crate) client: BTreeMap<&'static str, usize>,
@@ -324,7 +324,7 @@ impl<L: Link> Network<L> {
         }
     }
 
-    /// What peers that have stopped leave behind ends by timeouts.
+    /// Requests to peers that have stopped end by timeouts.
     fn end_by_timeouts(&mut self) {
         for _ in 0..10_000 {
             let next = [
@@ -370,7 +370,7 @@ impl<L: Link> Network<L> {
         self.report
     }
 
-    /// What each endpoint holds is below the bound of [`Limits`], and what is allocated is what they say that they hold.
+    /// Checks that each endpoint holds less than its [`Limits`], and that its allocations are those that it reports.
     fn check(&mut self) {
         let limits = &self.setup.limits;
         let answers = limits.in_flight * self.largest;

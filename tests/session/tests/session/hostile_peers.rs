@@ -27,7 +27,7 @@ fn post(server: &mut ServerEndpoint<()>, body: &Value) -> StreamId {
     stream
 }
 
-/// What leaves on the streams whose clients read.
+/// Returns the output on the streams whose clients read.
 fn out(server: &mut ServerEndpoint<()>) -> Vec<(Transmit, String)> {
     let mut sent = Vec::new();
     let mut bytes = Vec::new();
@@ -173,7 +173,7 @@ fn unsubscribing_drops_waiting_changes() {
     assert!(!format!("{server:?}").contains("file:///"));
 }
 
-/// What several subscriptions ask for is there once.
+/// A change that several subscriptions ask for is reported once.
 #[test]
 fn interests_are_merged_once() {
     let mut raw = RawServer::new(server_config(&[NEW]));

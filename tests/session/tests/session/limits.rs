@@ -66,7 +66,7 @@ fn refused<T: std::fmt::Debug>(result: Result<T, SendError>) -> Vec<String> {
     }
 }
 
-/// What a server says of a frame: in an error, and as one violation. The session goes on.
+/// Returns the reaction of a server to a frame: the text of an error, and of one violation. The session goes on.
 fn said_by_server(server: &mut RawServer, text: &str) -> Vec<String> {
     let answers = server.send_text(text);
     assert_eq!(answers.len(), 1, "{answers:?}");

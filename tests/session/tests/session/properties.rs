@@ -1,5 +1,5 @@
-//! What holds whatever the network and the other side do: no panic, memory within the limits, every request ends exactly
-//! once, and the same inputs give the same outputs. Seeded, so that a failure comes again.
+//! Invariants for any network and any peer: no panic, memory within the limits, every request ends exactly once, and equal
+//! inputs give equal outputs. Seeded, so that a failure comes again.
 
 #![allow(
     clippy::print_stdout,
@@ -120,7 +120,7 @@ fn every_message_is_valid_whatever_the_network_does() {
     }
 }
 
-/// What a client of the test sends next: of the handshake's session, or a request that carries its revision.
+/// Returns the next message of the test's client: one of the handshake's session, or a request that carries its revision.
 fn either_era(rng: &mut Rng, id: usize) -> (Value, Option<String>) {
     let modern = rng.chance(50);
     let methods = [

@@ -80,7 +80,7 @@ fn row(row: &Value) -> Row {
     }
 }
 
-/// What is wrong with a ledger, in words; `known` are the tests that exist.
+/// Returns the faults of a ledger; `known` are the tests that exist.
 fn faults(rows: &[Row], known: &BTreeSet<String>) -> Vec<String> {
     let mut faults = Vec::new();
     for pair in rows.windows(2) {
@@ -133,7 +133,7 @@ fn faults(rows: &[Row], known: &BTreeSet<String>) -> Vec<String> {
     faults
 }
 
-/// What the names of the tests of this program begin with.
+/// Prefix of the names of this program's tests.
 const OURS: &str = "session::";
 
 /// The tests that rows can name: `session::module::name` of this package, `unit::module::tests::name` of the crate, and

@@ -25,7 +25,7 @@ pub(crate) struct SimulatedNetwork {
     /// The same of the server's own requests.
     server_ends: BTreeMap<RequestKey, usize>,
     raised: BTreeSet<RequestKey>,
-    /// What the server and the client have taken and answered.
+    /// Requests that the server and the client have received and answered.
     served: [Account; 2],
     told: Told,
     /// True if the session is being ended: what is served then is not answered any more.
@@ -34,11 +34,11 @@ pub(crate) struct SimulatedNetwork {
     pub(crate) checker: Option<SchemaChecker>,
 }
 
-/// What has happened.
+/// Record of the events.
 #[derive(Debug, Default)]
 pub(crate) struct Told {
     pub(crate) transcript: Vec<String>,
-    /// How often the requests of a role ended how.
+    /// Number of requests of a role by outcome.
     pub(crate) outcomes: BTreeMap<(&'static str, &'static str), usize>,
     /// The bounds that a role has reached.
     pub(crate) reached: BTreeSet<(&'static str, &'static str)>,
@@ -338,7 +338,7 @@ impl SimulatedNetwork {
             .is_some_and(|agreed| lifecycle(agreed.revision.as_str()) == Some(Lifecycle::Discover))
     }
 
-    /// What both machines hold after one thing has happened.
+    /// Checks the usage of both endpoints after each event.
     fn check_usages(&mut self) {
         let most = limits();
         for (role, load) in [

@@ -36,7 +36,7 @@ impl Store {
     }
 }
 
-/// What the client has seen of one of its requests.
+/// Events of one request, as the client has seen them.
 #[derive(Debug, Default)]
 struct Seen {
     results: usize,
@@ -314,7 +314,7 @@ impl KilledServer {
         self.reported += reported;
     }
 
-    /// What holds once everything is over.
+    /// Checks the invariants at the end.
     fn finish(mut self) -> (usize, usize) {
         self.record();
         assert!(self.write());

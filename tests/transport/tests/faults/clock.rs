@@ -95,7 +95,7 @@ async fn records_expire_by_the_wall_clock() {
     }
 }
 
-/// What was due while the process was stopped happens at once when it goes on, and harms nobody.
+/// Timers that expired while the process was stopped fire at once when it continues, without errors.
 #[tokio::test]
 async fn stopped_server_goes_on() {
     let server = ServerProcess::start(HTTP_SERVER, &["stream_after=100", "header_timeout=500"]);

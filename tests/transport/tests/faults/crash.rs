@@ -20,7 +20,7 @@ use super::{HTTP_SERVER, SOON};
 const CLIENTS: usize = 6;
 const KILLS: usize = 12;
 
-/// What became of the calls of a client.
+/// Outcomes of the calls of a client.
 #[derive(Debug, Default)]
 struct Calls {
     /// Arguments of the tool `note`, and whether it has answered.

@@ -16,5 +16,5 @@ const HTTP_SERVER: &str = env!("CARGO_BIN_EXE_http_server");
 const STDIO_SERVER: &str = env!("CARGO_BIN_EXE_echo_server");
 const CALLER: &str = env!("CARGO_BIN_EXE_caller");
 
-/// How long anything may take that a machine under load does at once.
+/// Timeout of steps that are immediate on an idle machine.
 const SOON: std::time::Duration = std::time::Duration::from_secs(30);

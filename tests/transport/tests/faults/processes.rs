@@ -59,7 +59,7 @@ fn server_on_streams_ends_with_its_client() {
     }
 }
 
-/// What a killed client has left goes at once where closing cancels, and with the idle session where it does not.
+/// State of a killed client is removed at once if closing cancels, and with the idle session otherwise.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn killed_client_leaves_nothing() {
     for (revision, path) in [

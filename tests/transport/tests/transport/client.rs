@@ -118,7 +118,7 @@ fn empty(status: &str, headers: &str) -> String {
     format!("HTTP/1.1 {status}\r\n{headers}Content-Length: 0\r\n\r\n")
 }
 
-/// What a server of 2025-11-25 answers: the handshake, calls of `echo`, no stream of its own.
+/// Returns the answer of a server of 2025-11-25: the handshake, calls of `echo`, no stream of its own.
 fn answer(request: &Arrived) -> String {
     let body: serde_json::Value = request.body.parse().unwrap_or_default();
     let id = &body["id"];

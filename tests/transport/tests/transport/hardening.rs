@@ -1,5 +1,5 @@
-//! What must hold whatever clients do: nothing leaks over many sessions, no request makes the service panic or hang, and sessions
-//! outlive their process.
+//! Invariants for any behaviour of clients: nothing leaks over many sessions, no request makes the service panic or hang,
+//! and sessions outlive their process.
 
 use std::sync::Arc;
 use std::time::Duration;

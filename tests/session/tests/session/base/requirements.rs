@@ -182,7 +182,7 @@ fn rpc_version_2_0_both_ways() {
     }
 }
 
-/// How a request ends that is answered like this.
+/// Returns the outcome of a request with this answer.
 fn ended(revision: &str, answer: &Value) -> Vec<Outcome> {
     let mut client = client_at(revision);
     let (_, sent) = client.request("tools/list", json!(null));

@@ -86,7 +86,7 @@ fn rpc_id_not_null() {
     }
 }
 
-/// Where errors have an id, what cannot be addressed is not answered: up to 2025-06-18.
+/// Up to 2025-06-18, errors need an id, and a message without one is not answered.
 fn check_without_id(revision: &str, answers: &[Value], code: i64) {
     if !errors_need_id(revision) {
         assert_eq!(answers.len(), 1);

@@ -28,7 +28,7 @@ fn sample(more: Value) -> Value {
     params
 }
 
-/// What becomes of a question to a client with these capabilities: what leaves.
+/// Returns the output for a question to a client with these capabilities.
 fn ask(
     revision: &str,
     capabilities: Value,

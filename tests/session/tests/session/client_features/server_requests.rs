@@ -166,7 +166,7 @@ fn canc_requests_of_a_server_time_out_and_are_cancelled() {
     );
 }
 
-/// What is refused of a question in a reply is refused of one that a server sends by itself, and nothing leaves.
+/// A question that is refused in a reply is refused as a request of a server as well, and nothing is sent.
 #[test]
 fn a_request_of_a_server_is_checked_as_a_question_in_a_reply_is() {
     let able = json!({ "roots": {}, "sampling": {}, "elicitation": {} });

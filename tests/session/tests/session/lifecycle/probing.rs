@@ -278,7 +278,7 @@ fn over_http() -> (ClientEndpoint, StreamId) {
     (client, on)
 }
 
-/// What a client over HTTP does next: the method that it sends, or how it ends.
+/// Returns the next step of a client over HTTP: the method that it sends, or its failure.
 fn after(status: u16, body: &str) -> String {
     let (mut client, on) = over_http();
     let failure = TransportFailure::Status {

@@ -218,7 +218,7 @@ fn method_is_known(revision: &str, union: &str, method: &str) -> bool {
     })
 }
 
-/// What a server of a revision says that it can do, with or without all capabilities.
+/// Returns the capabilities that a server of a revision declares, with or without all of them configured.
 fn declared_by_server(revision: &str, declares: bool) -> (CheckedServer, Value) {
     let mut config = server_config(&[revision]);
     if !declares {
@@ -345,7 +345,7 @@ fn log_capability_declared() {
     }
 }
 
-/// What a client of a revision says that it can do.
+/// Returns the capabilities that a client of a revision declares.
 fn declared_by_client(revision: &str, declares: bool) -> (CheckedClient, Value) {
     let mut config = client_config(&[revision]);
     if !declares {

@@ -16,7 +16,7 @@ fn sets() -> Vec<Vec<&'static str>> {
     sets
 }
 
-/// What the official pages say that comes of it: the revision, or nothing.
+/// Returns the revision that the official pages demand, or nothing.
 fn expected(client: &[&str], server: &[&str]) -> Option<&'static str> {
     let of = |ids: &[&str], wanted: Lifecycle| -> Vec<&'static str> {
         let known = |id: &&str| all().into_iter().find(|known| known == id);

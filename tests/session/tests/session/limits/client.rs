@@ -1,11 +1,11 @@
-//! What exceeds each bound of a client.
+//! Messages that exceed each limit of a client.
 
 use mcp_exact_tests_session::*;
 
 use super::table::Case;
 use super::{client, client_at, limit_of, refused, violated};
 
-/// What a frame exceeds is a violation; the session goes on.
+/// A frame above a limit is a violation; the session continues.
 pub(super) fn frame(set: fn(&mut Limits), text: &str) -> Vec<String> {
     let mut client = client(set);
     client.send_text(text);

@@ -116,7 +116,7 @@ fn limits_events_of_a_client_count_by_bytes() {
     }
 }
 
-/// What ends and what goes on counts as well: results, errors, progress.
+/// Finished and running requests count as well: results, errors, progress.
 #[test]
 fn limits_outcomes_and_progress_count_by_bytes() {
     let answers: [fn(&Value) -> Value; 3] = [
@@ -200,7 +200,7 @@ fn limits_of_nothing_let_one_thing_at_a_time_through() {
     }
 }
 
-/// What waits for `initialized` leaves no room for more of it, but `initialized` itself has to come in.
+/// Messages that wait for `initialized` use up the room for others, but `initialized` itself is still accepted.
 #[test]
 fn limits_requests_that_wait_for_initialized_do_not_keep_it_out() {
     let mut config = server_config(&["2025-11-25"]);

@@ -1,5 +1,5 @@
-//! What exceeds the bounds of queues, by count or by bytes: in a batch, where one message of the peer fills what the next one
-//! needs; and by messages of this side that nobody takes.
+//! Messages that exceed the limits of queues, by count or by bytes: in a batch, where one message of the peer uses the room
+//! of the next one; and by own messages that nobody reads.
 
 use mcp_exact_tests_session::*;
 

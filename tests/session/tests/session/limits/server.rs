@@ -1,4 +1,4 @@
-//! What exceeds each bound of a server.
+//! Messages that exceed each limit of a server.
 
 use mcp_exact_tests_session::modern::request;
 use mcp_exact_tests_session::*;
@@ -12,7 +12,7 @@ fn modern(set: impl FnOnce(&mut Limits)) -> RawServer {
     RawServer::new(config)
 }
 
-/// What a frame exceeds is answered without an id.
+/// A frame above a limit is answered without an id.
 pub(super) fn frame(set: fn(&mut Limits), text: &str) -> Vec<String> {
     assert!(server(set).send_text(text)[0].get("id").is_none());
     said_by_server(&mut server(set), text)

@@ -10,7 +10,7 @@ use super::{client, queues, server};
 /// A machine is made to exceed a bound; gives the names that it says.
 pub(super) type Case = fn() -> Vec<String>;
 
-/// What exceeds a bound.
+/// Source of the excess over a limit.
 enum Exceeded {
     By(&'static [Case]),
     /// Nothing is refused: something is forgotten.

@@ -1,4 +1,4 @@
-//! Which results a server's program may send, raw or typed (2026-07-28: `basic`, "ResultType"; `basic/patterns/mrtr`).
+//! Results that a server's program may send, raw or typed (2026-07-28: `basic`, "ResultType"; `basic/patterns/mrtr`).
 
 use mcp_2026_07_28 as v2026;
 use mcp_exact_tests_session::*;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use mcp_exact_tests_session::*;
 
-/// What leaves, frames as their messages.
+/// Returns the output, frames as their messages.
 fn taken(client: &mut ClientEndpoint) -> Vec<(Transmit, Value)> {
     let mut bytes = Vec::new();
     let mut taken = Vec::new();

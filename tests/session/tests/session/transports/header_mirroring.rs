@@ -36,7 +36,7 @@ impl Http {
         http
     }
 
-    /// What leaves next.
+    /// Returns the next POST.
     fn post(&mut self) -> Post {
         let mut out = Vec::new();
         match self.machine.poll_transmit(&mut out) {

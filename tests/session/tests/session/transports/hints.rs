@@ -1,5 +1,5 @@
-//! What an endpoint tells the transport beside messages: the end of a session, the order of POSTs, headers (`basic/transports`,
-//! "Session Management"; `basic/lifecycle`, "Initialization").
+//! Hints of an endpoint to the transport beside messages: the end of a session, the order of POSTs, headers
+//! (`basic/transports`, "Session Management"; `basic/lifecycle`, "Initialization").
 
 use std::sync::Arc;
 

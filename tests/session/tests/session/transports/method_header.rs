@@ -52,8 +52,9 @@ fn hdr_name_is_decoded() {
     assert_eq!((status, &refused["error"]["code"]), (400, &json!(-32020)));
 }
 
-/// "A required standard header (`MCP-Protocol-Version`, `Mcp-Method`, `Mcp-Name`) is missing": -32020. What `_meta` must hold and
-/// does not is -32602 (`basic`, "_meta"); it is checked first, so a request without both is told of `_meta`.
+/// "A required standard header (`MCP-Protocol-Version`, `Mcp-Method`, `Mcp-Name`) is missing": -32020. A request whose
+/// `_meta` lacks a required member gets -32602 (`basic`, "_meta"); this is checked first, so a request without both gets the
+/// error about `_meta`.
 #[test]
 fn hdr_and_meta_missing_tell_of_meta() {
     let bare = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {} });

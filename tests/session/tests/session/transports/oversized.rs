@@ -9,7 +9,7 @@ fn long() -> String {
     "x".repeat(LIMIT)
 }
 
-/// What the framing keeps of a message, as a transport gets it.
+/// Passes the parts of a message that the framing keeps, as a transport gets them.
 fn oversized(text: &str, take: impl FnOnce(&Oversized<'_>)) {
     let mut lines = Lines::new(LIMIT);
     for part in text.as_bytes().chunks(1000) {
@@ -173,7 +173,7 @@ fn oversized_messages_end_server_requests() {
     assert!(to_client(&mut client, &text).is_empty());
 }
 
-/// What cannot be addressed is answered without an id where the revision has such errors, and never guessed.
+/// A message without an id is answered without an id if the revision has such errors; the id is never guessed.
 #[test]
 fn oversized_message_without_id_is_reported() {
     for revision in all() {

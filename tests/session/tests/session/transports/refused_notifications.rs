@@ -101,7 +101,7 @@ fn http_batch_of_refused_notifications_is_refused() {
     );
 }
 
-/// What is understood and not wanted is accepted: a notification is never answered, and a client cannot do better.
+/// A valid but unexpected notification is accepted: notifications are never answered, and the client cannot avoid it.
 #[test]
 fn http_unknown_notification_is_202() {
     for revision in SESSIONS {

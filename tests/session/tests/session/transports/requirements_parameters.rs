@@ -360,7 +360,7 @@ fn hdr_params_of_a_server() {
     );
 }
 
-/// What `tools/list` gives of these tools, and what happens besides.
+/// Returns the tools that `tools/list` returns, and the violations.
 fn listed(poster: &mut HttpHarness, tools: &Value) -> (Value, Vec<Violation>) {
     let (_, on, _, sent) = poster.request("tools/list", json!(null));
     let body = json!({ "resultType": "complete", "tools": tools, "ttlMs": 0, "cacheScope": "private", "nextCursor": "n" });

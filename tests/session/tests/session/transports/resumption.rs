@@ -51,7 +51,7 @@ fn detached_stream_keeps_request_and_output() {
     }
 }
 
-/// What a detached stream holds is bounded like that of any other; the answer is never dropped.
+/// The queue of a detached stream has the limits of any other; the answer is never dropped.
 #[test]
 fn detached_output_is_bounded() {
     let mut config = server_config(&["2025-11-25"]);
@@ -119,8 +119,9 @@ fn detached_stateless_stream_cancels() {
     assert!(posts.out().is_empty());
 }
 
-/// "Event IDs MUST be globally unique across all streams within that session": number of the stream and number of the frame. What
-/// is looked at stays, and is then taken as it was; a detached stream still gives its output to an event log.
+/// "Event IDs MUST be globally unique across all streams within that session": number of the stream and number of the frame.
+/// A frame stays queued after a look at it, and is then taken unchanged; a detached stream still gives its output to an
+/// event log.
 #[test]
 fn frames_are_numbered_by_stream() {
     for revision in SESSIONS {

@@ -22,7 +22,7 @@ fn events(server: &mut ServerEndpoint<()>) -> Vec<ServerEvent<()>> {
     std::iter::from_fn(|| server.poll_event()).collect()
 }
 
-/// What the client was promised survives: revision, capabilities, level, subscriptions; and the text of the snapshot is stable.
+/// Agreements with the client survive: revision, capabilities, level, subscriptions; and the text of the snapshot is stable.
 #[test]
 fn snapshot_restores_what_was_promised() {
     let capabilities = json!({ "roots": {}, "elicitation": { "url": {} } });

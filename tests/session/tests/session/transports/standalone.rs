@@ -44,7 +44,7 @@ fn changes_wait_for_a_stream_each_once() {
     }
 }
 
-/// What was not declared does not wait.
+/// Undeclared changes do not wait.
 #[test]
 fn undeclared_changes_do_not_wait() {
     let mut config = server_config(&["2025-11-25"]);

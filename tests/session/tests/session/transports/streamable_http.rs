@@ -12,7 +12,7 @@ struct Web {
     client: ClientEndpoint,
     settings: Arc<ServerSettings>,
     session: Option<ServerEndpoint<()>>,
-    /// Which stream of the client the streams of the session answer.
+    /// Stream of the client that each stream of the session answers.
     answers: BTreeMap<StreamId, StreamId>,
     heard: Vec<ClientEvent>,
     posts: usize,

@@ -1,4 +1,4 @@
-//! What the machines say beside what programs say, and what they leave alone: members of `_meta`, cache hints, progress
+//! Members that the endpoints add to messages of programs, and members that they leave alone: `_meta`, cache hints, progress
 //! tokens, HTTP hints (2026-07-28: `basic`, "_meta"; `server/utilities/caching`).
 
 use mcp_exact_tests_session::*;

@@ -1,4 +1,4 @@
-//! What a server says without being asked: changes, logs (`server/*`, `server/utilities/logging`).
+//! Notifications that a server sends on its own: changes, logs (`server/*`, `server/utilities/logging`).
 
 use mcp_exact_tests_session::*;
 

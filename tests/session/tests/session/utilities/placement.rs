@@ -1,4 +1,4 @@
-//! Where a server's notifications belong from 2026-07-28 on, through the raw, the typed and the special functions
+//! Placement of a server's notifications from 2026-07-28 on, through the raw, the typed and the special functions
 //! (`server/utilities/logging`, `basic/patterns/progress`, `basic/patterns/cancellation`, `basic/patterns/subscriptions`).
 
 use mcp_2026_07_28 as v2026;

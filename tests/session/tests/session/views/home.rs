@@ -13,7 +13,7 @@ type Latest = mcp_2026_07_28::V2026_07_28;
 
 const OLD: &str = "2025-06-18";
 
-/// What each policy gives of the same conversion, which loses something at this pointer.
+/// Checks the result of each policy for one conversion that loses the member at this pointer.
 #[track_caller]
 fn check_policies<T>(
     pointer: &str,
