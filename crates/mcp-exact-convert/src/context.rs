@@ -16,7 +16,7 @@ pub enum Newer {
     #[default]
     Report,
     /// They stay as members that the older revision does not know, which it allows everywhere; hints only: a member that
-    /// decides what the message means is converted or refused all the same.
+    /// decides the meaning of the message is converted or refused all the same.
     KeepInExtra,
 }
 
@@ -46,7 +46,7 @@ impl Known {
 }
 
 impl Context {
-    /// Returns a context that reports what the older revision cannot say, and knows nothing else.
+    /// Returns a context that reports losses, and has no other knowledge.
     pub fn new() -> Self {
         Self::default()
     }
@@ -65,7 +65,7 @@ impl Context {
         self
     }
 
-    /// Sets what each request of 2026-07-28 has to say in `_meta` and the session knows: `protocolVersion`,
+    /// Sets the members of `_meta` that each request of 2026-07-28 needs and the session knows: `protocolVersion`,
     /// `clientCapabilities` and so on, by their full names (`io.modelcontextprotocol/clientCapabilities`).
     ///
     /// Specification 2026-07-28: `basic`, "Per-Request Protocol Fields".
@@ -83,24 +83,24 @@ impl Context {
     }
 
     /// Says that the caller has read `inputResponses` and `requestState` of the request: they are left out without a loss.
-    /// Without this, a request that carries a user's answers is refused where the other revision cannot say them.
+    /// Without this, a request that carries a user's answers is refused if the other revision cannot express them.
     #[must_use]
     pub fn has_read_input(mut self) -> Self {
         self.known.has_read_input = true;
         self
     }
 
-    /// Returns what was lost so far, in the order in which it was found.
+    /// Returns the losses so far, in the order in which they were found.
     pub fn losses(&self) -> &[Loss] {
         &self.losses
     }
 
-    /// Returns what was lost.
+    /// Returns the losses.
     pub fn into_losses(self) -> Vec<Loss> {
         self.losses
     }
 
-    /// Returns true if something was dropped, replaced or defaulted: what a strict caller does not accept.
+    /// Returns true if a member was dropped, replaced or defaulted, which a strict caller does not accept.
     pub fn is_lossy(&self) -> bool {
         self.losses.iter().any(|loss| loss.kind.is_lossy())
     }

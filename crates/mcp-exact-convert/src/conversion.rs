@@ -1,4 +1,4 @@
-//! The state of a conversion that runs: where it is, what it lost, and what it refuses.
+//! The state of a running conversion: its position, its losses, and its refusals.
 //!
 //! Notes places in the input, whatever was moved. The conversion of values is in `interpreter.rs` and the files beside it.
 
@@ -12,7 +12,7 @@ use crate::node::{Body, NOWHERE, Node};
 use crate::place::{Place, push};
 use crate::{KnownRevision, Newer};
 
-/// A conversion that runs: what its caller knows, where it is, and what was lost so far.
+/// A running conversion: the knowledge of its caller, its position, and the losses so far.
 pub struct Conversion<'c, 't> {
     known: &'c Known,
     path: Vec<Frame<'t>>,
@@ -166,7 +166,7 @@ impl<'c, 't> Conversion<'c, 't> {
         self.report(place, kind, reason);
     }
 
-    /// Reports a member that is dropped, and what was moved into it.
+    /// Reports a dropped member, and the members that were moved into it.
     pub(crate) fn record_drop(
         &mut self,
         member: &str,
@@ -182,7 +182,7 @@ impl<'c, 't> Conversion<'c, 't> {
         }
     }
 
-    /// Reports what stands in a value and did not begin there.
+    /// Reports the parts of a value that were moved into it.
     fn record_moved(&mut self, value: &Node<'t>, own: (usize, usize), reason: &str) {
         let below = |this: &mut Self, inner: &Node<'t>| {
             let is_own =

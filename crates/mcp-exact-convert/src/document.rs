@@ -1,4 +1,4 @@
-//! JSON Schema documents inside messages, of which the target revision says more than the source revision.
+//! JSON Schema documents inside messages, for which the target revision has more rules than the source revision.
 
 use mcp_exact_wire::spans::{check_document, check_document_member};
 use mcp_exact_wire::{DocumentRule, Path, Violations};
@@ -87,8 +87,8 @@ pub fn may_have(names: &[&str], text: &str) -> bool {
     is_escaped || names.iter().any(|name| has(text, name))
 }
 
-/// Returns true if a name stands in a text. Names are short, and preparing a real search costs more than looking at each
-/// place where the first byte stands.
+/// Returns true if a text contains a name. Names are short, and preparing a real search costs more than comparing at each
+/// occurrence of the first byte.
 fn has(text: &str, name: &str) -> bool {
     let (text, name) = (text.as_bytes(), name.as_bytes());
     let Some(&first) = name.first() else {

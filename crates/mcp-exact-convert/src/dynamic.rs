@@ -49,12 +49,12 @@ pub struct Root<'m> {
 
 /// Converts the params, the result or the error of a message.
 ///
-/// `text` is `None` for params that are not there; the answer is `None` when they need not be there. Requests and
-/// notifications of methods that neither revision defines pass untouched, as do their results: they are the vendor's. Losses
-/// are added to `cx`.
+/// `text` is `None` for absent params; the result is `None` if the target does not require them. Requests and notifications
+/// of methods that neither revision defines pass untouched, as do their results: they are the vendor's. Losses are added to
+/// `cx`.
 ///
 /// # Errors
-/// [`Refused`] when the other revision cannot say it, has no such method in that direction, or when the text is not of its
+/// [`Refused`] if the other revision cannot express it, has no such method in that direction, or if the text is not of its
 /// type; the pointer leads into `text`.
 pub fn convert<'t>(
     root: Root<'_>,
@@ -188,8 +188,8 @@ impl Found {
 /// Converts a value of a type by its name in `from`: a definition of the schema. Losses are added to `cx`.
 ///
 /// # Errors
-/// [`Refused`] when there is no such type, it has no counterpart in `to`, the text is not of that type, or the other
-/// revision cannot say it; the pointer leads into `text`.
+/// [`Refused`] if there is no such type, it has no counterpart in `to`, the text is not of that type, or the other revision
+/// cannot express it; the pointer leads into `text`.
 pub fn convert_type<'t>(
     name: &str,
     text: &'t str,
@@ -207,7 +207,7 @@ pub fn convert_type<'t>(
 /// revisions, [`convert`] does not look at it.
 ///
 /// # Errors
-/// [`Refused`] when the text is not JSON or not of its type, or has to be there and is not; the pointer leads into `text`.
+/// [`Refused`] if the text is not JSON or not of its type, or is required and absent; the pointer leads into `text`.
 pub fn check(root: Root<'_>, text: Option<&str>, of: KnownRevision) -> Result<(), Refused> {
     let found = match root.kind {
         MessageKind::Error => None,

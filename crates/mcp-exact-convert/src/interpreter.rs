@@ -324,7 +324,8 @@ fn is_null(node: &Node<'_>) -> bool {
     matches!(&node.body, Body::Text(text) if text == "null")
 }
 
-/// Returns true if a value that breaks such a rule can be read and understood: the rules of documents decide what a tool is.
+/// Returns true if a value that breaks such a rule can still be read: the rules of documents decide whether a tool is
+/// usable.
 const fn is_tolerable(kind: ViolationKind) -> bool {
     !matches!(
         kind,

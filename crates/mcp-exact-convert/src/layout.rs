@@ -61,13 +61,13 @@ pub enum Type {
     Nullable(u16),
 }
 
-/// The variants of a union and how they are told apart.
+/// The variants of a union and their dispatch.
 pub struct Union {
     /// The places of their types.
     pub variants: &'static [u16],
     /// The variants of strings, numbers, booleans and null.
     pub scalars: [u8; 4],
-    /// Strings that are told apart by their values, and the variant of each set; other strings are that of `scalars`.
+    /// Sets of strings, each with its variant; other strings belong to the variant of `scalars`.
     pub values: &'static [&'static [&'static str]],
     pub valued: &'static [u8],
     /// The variants of arrays; an empty array is the first one.

@@ -1,9 +1,9 @@
 //! Conversions between revisions of the Model Context Protocol that never lose anything silently.
 //!
-//! A conversion gives the text in the other revision and the list of what it changed, or refuses with pointer and reason.
-//! The rules between neighbours are tables that are generated from the official schemas and from a small table of
-//! conversions that no difference of schemas shows; longer ways take one rule after the other. The crate links no type
-//! crate and does no IO.
+//! A conversion returns the text in the other revision and the list of its changes, or refuses with pointer and reason. The
+//! rules between neighbours are tables that are generated from the official schemas and from a small table of conversions
+//! that no difference of schemas shows; longer ways take one rule after the other. The crate links no type crate and does no
+//! IO.
 //!
 //! - [`convert`] converts the params, the result or the error of a message by its method, for gateways. If a type is the
 //!   same in all its parts, its text passes untouched and undecoded.

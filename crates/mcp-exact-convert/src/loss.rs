@@ -13,11 +13,11 @@ use crate::place::{Place, Pointers};
 pub enum LossKind {
     /// It is not in the output.
     Dropped,
-    /// Something else stands for it, from which it cannot be had back.
+    /// Another value replaces it, from which it cannot be recovered.
     Replaced,
-    /// The input did not say it; the output says what a receiver has to assume.
+    /// The input did not have it; the output states what a receiver has to assume.
     Defaulted,
-    /// It is said in another way, and nothing is lost.
+    /// It is expressed in another way, and nothing is lost.
     Rewritten,
     /// It stays as it is, though it breaks a rule of the target revision: a value, a bound or a format that the source
     /// revision did not have.
@@ -69,7 +69,7 @@ impl fmt::Display for Loss {
     }
 }
 
-/// A value that the target revision cannot say.
+/// A value that the target revision cannot express.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refused(Box<Reasoned>);
 
@@ -84,7 +84,7 @@ struct Reasoned {
 pub(crate) enum Severity {
     /// An optional member that holds the value can be left out and reported.
     Member,
-    /// Leaving it out would change what the message means.
+    /// Omitting it would change the meaning of the message.
     Message,
 }
 
@@ -132,7 +132,7 @@ impl Noted {
         std::iter::once(&self.place).chain(&self.inside)
     }
 
-    /// The loss with pointers; `subject` says what the value at one is about.
+    /// The loss with pointers; `subject` names the thing that the value at a pointer belongs to.
     pub fn into_loss(self, pointers: &Pointers, subject: impl Fn(&str) -> Option<String>) -> Loss {
         let reason = match &self.inside {
             None => self.reason,

@@ -17,13 +17,13 @@ pub const ENVELOPE: &str = "part of the envelope of the message";
 /// Maximum length of a value that the reason of a refusal quotes, in bytes.
 const MAX_QUOTED: usize = 128;
 
-/// The members of a request that answer what its server asked for, which a caller may have read itself.
+/// The members of a request that answer the input requests of its server, which a caller may have read itself.
 const INPUT: [&str; 2] = ["inputResponses", "requestState"];
 
 /// The words for a member that is left out without a loss.
 pub const ABSENCE: &str = "it says what absence says";
 
-/// The place of a member that is not there.
+/// The place of an absent member.
 const ABSENT: u32 = u32::MAX;
 
 /// An object while its members are converted.
@@ -174,7 +174,7 @@ impl<'t> Conversion<'_, 't> {
         Ok(())
     }
 
-    /// Members that the source does not define and that would mean something to somebody.
+    /// Drops members that the source does not define and that would have a meaning in the target.
     fn drop_strays(
         &mut self,
         object: &mut Object<'t>,
@@ -198,7 +198,7 @@ impl<'t> Conversion<'_, 't> {
         Ok(())
     }
 
-    /// Refuses a member, unless its value says what absence says: then it goes.
+    /// Refuses a member, unless its value means the same as its absence: then it is dropped.
     fn refuse_member(
         &mut self,
         name: &str,
@@ -218,7 +218,7 @@ impl<'t> Conversion<'_, 't> {
         Err(Refusal::new(place, reason, Severity::Message))
     }
 
-    /// Drops and reports a member; nothing is lost when its value says what absence says.
+    /// Drops and reports a member; nothing is lost if its value means the same as its absence.
     fn drop_member(&mut self, name: &str, value: &Node<'t>, reason: &'static str, absence: &str) {
         match value.says_nothing(absence) {
             true => self.record_loss(name, value.at, LossKind::Rewritten, ABSENCE),
@@ -260,7 +260,7 @@ impl<'t> Conversion<'_, 't> {
         stays
     }
 
-    /// The same for a member that decides what the message means: it never stays as an unknown member.
+    /// The same for a member that decides the meaning of the message: it never stays as an unknown member.
     fn keeps_deciding(&mut self, name: &str, value: &Node<'t>, since: &str) -> Step<bool> {
         let mut text = match value.string() {
             Some(text) => mcp_exact_wire::to_string(&*text),
@@ -446,7 +446,7 @@ impl<'t> Conversion<'_, 't> {
         }
     }
 
-    /// A member that the source let be anything, as what the target makes of it; false when there is none.
+    /// Converts a member that the source left untyped to the type of the target; returns false if there is none.
     fn reads_known(&mut self, object: &mut Object<'t>, index: usize) -> bool {
         let (at, value) = (object.new[index], object.target.types[index]);
         let Some(member) = object.members.get_mut(at as usize) else {
@@ -473,7 +473,7 @@ impl<'t> Conversion<'_, 't> {
         }
     }
 
-    /// Drops a member that only the session may say: in the source revision its name meant nothing.
+    /// Drops a member that only the session may set: in the source revision its name had no meaning.
     fn drop_reserved(&mut self, object: &mut Object<'t>, index: usize) {
         let at = object.new[index];
         let Some(member) = object.members.get(at as usize) else {
@@ -489,7 +489,7 @@ impl<'t> Conversion<'_, 't> {
         object.new[index] = ABSENT;
     }
 
-    /// Refuses a member that meant nothing in the source and would decide what the message means in the target.
+    /// Refuses a member that had no meaning in the source and would decide the meaning of the message in the target.
     fn check_meant(&mut self, object: &mut Object<'t>, index: usize, text: &str) -> Step<()> {
         let at = object.new[index];
         let Some(member) = object.members.get(at as usize) else {

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 
 use mcp_exact_wire::{Kind, Reader, from_str};
 
-/// The place of what the input does not have.
+/// The place of values that the input does not have.
 pub const NOWHERE: usize = usize::MAX;
 
 /// The number of a variant that the union does not define.
@@ -85,7 +85,7 @@ impl<'t> Node<'t> {
         Self::made(mcp_exact_wire::to_string(text))
     }
 
-    /// An object that the input does not have, standing for what is at `at`.
+    /// Returns an object that the input does not have, in place of the value at `at`.
     pub fn made_object(members: Vec<Member<'t>>, at: usize) -> Self {
         Self {
             at,
@@ -119,7 +119,7 @@ impl<'t> Node<'t> {
         u8::try_from(variant).ok()
     }
 
-    /// Says of a value that is taken apart what its parts are: no step changes them when none changed the whole.
+    /// Passes the mark of an unchanged value on to its parts: no step changes them if none changed the whole.
     ///
     /// The value itself is open to changes then, unless it is a variant of a union: nothing changes one of those but its own
     /// rule, and its variant is that of the source revision.
@@ -242,7 +242,7 @@ impl<'t> Node<'t> {
         }
     }
 
-    /// Returns true if it says what a text of the tables says: a string, a number in its spelling, `{}` or `null`.
+    /// Returns true if the value equals a text of the tables: a string, a number in its spelling, `{}` or `null`.
     pub fn says(&self, text: &str) -> bool {
         if text == "{}" {
             return self.is_empty_object();
@@ -254,7 +254,7 @@ impl<'t> Node<'t> {
         }
     }
 
-    /// Returns true if it says what the absence of the member says: `absence` is the text of that value, or empty.
+    /// Returns true if the value means the same as the absence of the member: `absence` is the text of that value, or empty.
     pub fn says_nothing(&self, absence: &str) -> bool {
         match absence {
             "" => false,
@@ -409,7 +409,8 @@ fn write_string(text: &str, out: &mut String) {
     }
 }
 
-/// Appends JSON text. A raw CR or LF in it stands between tokens and leaves as a space, so that the output is one line.
+/// Appends JSON text. A raw CR or LF in it is white space between tokens and is written as a space, so that the output is
+/// one line.
 fn splice(text: &str, out: &mut String) {
     let mut rest = text;
     while let Some(at) = memchr::memchr2(b'\n', b'\r', rest.as_bytes()) {

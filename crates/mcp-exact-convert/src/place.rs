@@ -17,7 +17,7 @@ pub struct Place {
     pub below: String,
 }
 
-/// The pointers of values by where they begin, and the names of the things that they are in.
+/// The pointers of values by their offsets, and the names of the things that contain them.
 pub struct Pointers {
     /// Sorted.
     offsets: Vec<usize>,
@@ -147,7 +147,7 @@ impl Pointers {
     }
 }
 
-/// The string that a text is, cut to what a report repeats of a name.
+/// Returns the string in a text, cut to the length of names in reports.
 pub fn short_name(text: &str) -> Option<String> {
     let mut name = from_str::<String>(text).ok()?;
     cut(&mut name, MAX_NAME);

@@ -1,7 +1,7 @@
 //! Reads values by the tables of definitions: accepts and refuses exactly what decoding the type does.
 //!
 //! Takes text, gives a [`Node`]: taken apart where some step may change something, text everywhere else. Text is scanned
-//! once; what is not taken apart allocates nothing.
+//! once; values that are not taken apart allocate nothing.
 
 use mcp_exact_wire::spans::{EntryReader, MemberReader};
 use mcp_exact_wire::{

@@ -1,4 +1,4 @@
-//! From what the steps of a path noted to what the caller reads: each difference once, with the thing that it is about.
+//! From the notes of the steps to the report for the caller: each difference once, with the thing that it belongs to.
 //!
 //! Takes the notes of all steps in their order. A loss that a later step undoes or repeats is left out.
 
@@ -9,7 +9,7 @@ use mcp_exact_wire::{Kind, Reader};
 use crate::loss::{Loss, LossKind, Noted};
 use crate::place::{Place, Pointers, short_name};
 
-/// The lists of things that have names, and what one of them is called.
+/// The lists of named things, and the noun for one of their items.
 const LISTS: [(&str, &str); 4] = [
     ("tools", "tool"),
     ("prompts", "prompt"),
@@ -17,7 +17,7 @@ const LISTS: [(&str, &str); 4] = [
     ("resourceTemplates", "resource template"),
 ];
 
-/// Definitions of such a thing or about one: what it is called, and the member that names it.
+/// Definitions of such a thing or about one: its noun, and the member that names it.
 const THINGS: [(&str, &str, &str); 7] = [
     ("Tool", "tool", "name"),
     ("CallToolRequestParams", "tool", "name"),
@@ -43,7 +43,7 @@ pub fn losses(notes: Vec<Noted>, text: &str, definition: &str) -> Vec<Loss> {
         .collect()
 }
 
-/// Leaves out what a later step says again of the same place, and what was said of a value that a later step drops.
+/// Leaves out notes that a later step repeats for the same place, and notes about a value that a later step drops.
 fn without_repetition(mut notes: Vec<Noted>) -> Vec<Noted> {
     let mut is_gone = vec![false; notes.len()];
     // By place, and those of a place in their order.
@@ -76,7 +76,7 @@ fn without_repetition(mut notes: Vec<Noted>) -> Vec<Noted> {
     notes
 }
 
-/// Returns true if a place is inside of another one that is named from the same value.
+/// Returns true if a place is inside of another place of the same value.
 fn is_below(place: &Place, of: &Place) -> bool {
     let rest = place.below.strip_prefix(of.below.as_str());
     rest.is_some_and(|rest| rest.starts_with('/'))

@@ -99,8 +99,7 @@ pub struct MethodRow {
     pub client: u16,
     /// Those in which servers send it.
     pub server: u16,
-    /// Those in which nobody sends it as a message of its own: it is embedded in results, as input requests are since
-    /// 2026-07-28.
+    /// Revisions in which it is no message of its own: it is embedded in results, as input requests are since 2026-07-28.
     pub embedded: u16,
     /// Those whose next revision has the same params, all the way down.
     pub same_params: u16,

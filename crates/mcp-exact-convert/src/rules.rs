@@ -42,10 +42,11 @@ pub struct PathRow {
     pub watched: &'static [u16],
 }
 
-/// When no step of a path changes a value of a definition: it stays as it is unless something that is watched is there.
+/// Condition under which no step of a path changes a value of a definition: it stays unchanged unless a watched member is
+/// present.
 pub struct Watch {
-    /// Of an object, the members of which one that is there is changed, whatever it holds; of a union, the variants that
-    /// stay when their value does. One bit each.
+    /// Of an object, the members that are changed if they are present, whatever their values; of a union, the variants that
+    /// stay if their value does. One bit each.
     pub known: u64,
     /// The names of other members that some step changes.
     pub names: &'static [&'static str],
@@ -136,9 +137,9 @@ pub enum Unrecognized {
 
 /// Conversion of a member that only the source has.
 pub enum Gone {
-    /// The message is refused with this reason, unless the value says what absence says.
+    /// The message is refused with this reason, unless the value means the same as its absence.
     Refuse(&'static str, &'static str),
-    /// It is dropped with this reason, unless the value says what absence says.
+    /// It is dropped with this reason, unless the value means the same as its absence.
     Drop(&'static str, &'static str),
     /// The id of the request, which belongs to the envelope.
     Id,
@@ -146,8 +147,8 @@ pub enum Gone {
     Constant(bool, bool),
     /// A member of a later revision, with the reason.
     Newer(&'static str),
-    /// The same, unless its value says what absence says: the reason (the later revision, when another value is refused), that
-    /// value, the reason for it, whether another value is refused, and whether it is required.
+    /// The same, unless its value means the same as its absence: the reason (the later revision, if another value is
+    /// refused), that value, the reason for it, whether another value is refused, and whether it is required.
     Default(&'static str, &'static str, &'static str, bool, bool),
 }
 

@@ -35,7 +35,7 @@ use crate::{Context, KnownRevision};
 /// ```
 ///
 /// # Errors
-/// [`Refused`] when the other revision cannot say it.
+/// [`Refused`] if the other revision cannot express it.
 pub fn convert_as<T: Defined + Decode>(
     value: &(impl Defined + Encode),
     cx: &mut Context,
@@ -45,12 +45,12 @@ pub fn convert_as<T: Defined + Decode>(
 
 /// A type that can be converted to a type of another revision: the types of a definition and its counterpart.
 ///
-/// `From` is barred, because both types are foreign here, and would have no place for what is lost.
+/// `From` is impossible, because both types are foreign here, and would have no place for the losses.
 pub trait ConvertTo<T>: Sized {
     /// Converts the value as [`convert_as`].
     ///
     /// # Errors
-    /// [`Refused`] when the other revision cannot say it.
+    /// [`Refused`] if the other revision cannot express it.
     fn convert_to(self, cx: &mut Context) -> Result<T, Refused>;
 }
 
@@ -93,8 +93,8 @@ fn between<S: Defined + Encode, T: Defined + Decode>(
 /// ```
 ///
 /// # Errors
-/// [`Refused`] when the type has no counterpart in `from`, the text is not of that type, or the revision of the type cannot
-/// say it; the pointer leads into `text`.
+/// [`Refused`] if the type has no counterpart in `from`, the text is not of that type, or the revision of the type cannot
+/// express it; the pointer leads into `text`.
 pub fn read_as<T: Defined + Decode>(
     text: &str,
     from: KnownRevision,
@@ -117,7 +117,7 @@ fn decoded<T: Defined + Decode>(text: &str) -> Result<T, Refused> {
     })
 }
 
-/// Returns true if a definition becomes another one on the way from one revision to another.
+/// Returns true if the conversion between two revisions turns a definition into another one.
 const fn are_counterparts(from: Revision, name: &str, to: Revision, target: &str) -> bool {
     let (mut at, end) = (
         KnownRevision::of(from).place(),

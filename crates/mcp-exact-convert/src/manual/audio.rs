@@ -7,7 +7,7 @@ use crate::conversion::Conversion;
 use crate::loss::Step;
 use crate::node::{Member, NOWHERE, Node};
 
-/// The URI of resources that stand for audio: `urn:` needs no authority, and nobody can ask for it.
+/// The URI of resources that represent audio: `urn:` needs no authority, and no client can request it.
 const URI: &str = "urn:mcp-exact:audio";
 
 /// Puts audio into an embedded resource.
@@ -32,7 +32,7 @@ pub fn as_resource<'t>(cx: &mut Conversion<'_, 't>, node: &mut Node<'t>) -> Step
     Ok(())
 }
 
-/// Takes audio out of the resource that stands for it; converts other resources as they are.
+/// Takes audio out of the resource that represents it; converts other resources normally.
 pub fn from_resource<'t>(cx: &mut Conversion<'_, 't>, node: &mut Node<'t>) -> Step<()> {
     let is_free = node.member("data").is_none() && node.member("mimeType").is_none();
     if !is_free || !node.member("resource").is_some_and(stands_for_audio) {

@@ -7,7 +7,7 @@ use crate::node::{NOWHERE, Node};
 
 const MOST: usize = 100;
 
-/// Leaves out what comes after the hundredth value, and says that there is more.
+/// Leaves out the values after the hundredth, and sets `hasMore`.
 pub fn first_hundred<'t>(cx: &mut Conversion<'_, 't>, node: &mut Node<'t>) -> Step<()> {
     let Some(values) = node.member("values") else {
         return Ok(());

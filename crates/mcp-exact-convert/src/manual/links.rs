@@ -5,7 +5,7 @@ use crate::conversion::Conversion;
 use crate::loss::Step;
 use crate::node::{Member, Node};
 
-/// Makes a text block that tells what the link tells.
+/// Makes a text block with the content of the link.
 pub fn as_text<'t>(cx: &mut Conversion<'_, 't>, node: &mut Node<'t>) -> Step<()> {
     cx.record_loss_here(
         LossKind::Replaced,

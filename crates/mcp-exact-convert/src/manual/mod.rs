@@ -1,7 +1,7 @@
 //! Conversions that no difference of schemas shows, as `schema/conversions.toml` names them.
 //!
-//! Each function rearranges one untyped value in place, on the way from one revision to a neighbour, and reports what it
-//! does. A value that is moved keeps its place in the input, so that later losses of it point there.
+//! Each function rearranges one untyped value in place, on the way from one revision to a neighbour, and reports its
+//! changes. A value that is moved keeps its place in the input, so that later losses of it point there.
 
 pub mod audio;
 pub mod completion;

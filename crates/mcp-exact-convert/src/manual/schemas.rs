@@ -24,7 +24,7 @@ pub fn without_booleans<'t>(cx: &mut Conversion<'_, 't>, node: &mut Node<'t>) ->
     Ok(())
 }
 
-/// Returns true if a word stands in the schema that could be such a property schema: most have none and are not walked
+/// Returns true if the schema contains a word that could be such a property schema: most contain none and are not walked
 /// through.
 fn may_have_booleans(schema: &Node<'_>) -> bool {
     let Body::Text(text) = &schema.body else {

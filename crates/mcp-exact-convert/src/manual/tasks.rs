@@ -6,7 +6,7 @@ use crate::loss::Step;
 use crate::members::ABSENCE;
 use crate::node::Node;
 
-/// Takes `execution` away from a tool, and says what it means for a client that cannot run tasks.
+/// Removes `execution` from a tool, and reports the consequence for a client that cannot run tasks.
 pub fn without_execution<'t>(cx: &mut Conversion<'_, 't>, node: &mut Node<'t>) -> Step<()> {
     let Some(mut execution) = node.take("execution") else {
         return Ok(());

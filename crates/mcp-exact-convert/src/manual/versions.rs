@@ -5,7 +5,7 @@ use crate::conversion::Conversion;
 use crate::loss::Step;
 use crate::node::Node;
 
-/// Names the target revision where the source revision is named; another one is what the peer asked for, and stays.
+/// Replaces the name of the source revision by that of the target revision; any other name is the peer's request, and stays.
 pub fn of_target<'t>(cx: &mut Conversion<'_, 't>, node: &mut Node<'t>) -> Step<()> {
     let (source, target) = cx.step;
     let Some(version) = node.member("protocolVersion") else {
