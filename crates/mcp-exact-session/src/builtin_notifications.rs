@@ -1,6 +1,6 @@
 //! Notifications that endpoints read and write themselves: `cancelled`, `progress` and `message`.
 //!
-//! Takes the parameters and gives what they say; `None` where they do not fit the schema.
+//! Takes the parameters and returns their values; `None` if they do not fit the schema.
 
 use mcp_exact_revisions::RevisionSpec;
 use mcp_exact_wire::{Decode, Json, JsonObject, JsonRef, Number, ProgressToken, RequestId};
@@ -19,7 +19,7 @@ fn member<T: Decode>(call: &Call, name: &str) -> Option<T> {
     call.param(name)?.decode_as().ok()
 }
 
-/// A member that may be absent; `None` when it is there and does not fit.
+/// A member that may be absent; `None` if it is present and does not fit.
 fn optional<T: Decode>(call: &Call, name: &str) -> Option<Option<T>> {
     match call.param(name) {
         None => Some(None),

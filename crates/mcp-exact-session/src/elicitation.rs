@@ -1,8 +1,8 @@
 //! Elicitations by URL that outlive their request (2025-11-25, `client/elicitation`, "URL Mode"): the ids that were established
 //! on a session, and the error that demands some first.
 //!
-//! Takes elicitations as they are sent or received; tells whether a completion belongs to one. Keeps a limited number of ids of
-//! limited length.
+//! Records elicitations as they are sent or received; finds the elicitation of a completion. Keeps a limited number of ids
+//! of limited length.
 
 use std::collections::VecDeque;
 

@@ -12,7 +12,7 @@ pub mod code {
     pub const PARSE_ERROR: i64 = -32700;
     /// It is JSON and no message, or no message that may come now.
     pub const INVALID_REQUEST: i64 = -32600;
-    /// The method is not there, or belongs to a capability that was not declared.
+    /// The method does not exist, or belongs to a capability that was not declared.
     pub const METHOD_NOT_FOUND: i64 = -32601;
     /// The parameters do not fit the method.
     pub const INVALID_PARAMS: i64 = -32602;
@@ -32,7 +32,7 @@ pub mod code {
 
 /// An error that answers a request.
 ///
-/// It came from the other side, or it was made here about an answer that cannot be used: [`is_local`](Self::is_local).
+/// It came from the peer, or it was made here about an answer that cannot be used: [`is_local`](Self::is_local).
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{} ({})", .object.message, .object.code)]
 pub struct PeerError {
@@ -104,7 +104,7 @@ impl PeerError {
         Self::internal(format!("the limit `{limit}` is exceeded; try again later")).with_data(data)
     }
 
-    /// The code; `None` when it is beyond the numbers of this machine.
+    /// The code; `None` if it exceeds the range of `i64`.
     pub fn code(&self) -> Option<i64> {
         self.object.code.as_i64()
     }
@@ -119,7 +119,7 @@ impl PeerError {
         self.object.data.as_ref()
     }
 
-    /// The error as it stands in a message.
+    /// The error object of the message.
     pub fn object(&self) -> &ErrorObject {
         &self.object
     }
@@ -140,7 +140,7 @@ impl PeerError {
         }
     }
 
-    /// Returns true if it was made here: the answer of the other side could not be read.
+    /// Returns true if it was made locally: the answer of the peer could not be read.
     pub fn is_local(&self) -> bool {
         self.local
     }
@@ -161,7 +161,7 @@ impl From<ErrorObject> for PeerError {
 }
 
 impl From<&MessageError> for PeerError {
-    /// The error that answers the message; -32600 for what is never answered.
+    /// The error that answers the message; -32600 for messages that are never answered.
     fn from(error: &MessageError) -> Self {
         let data = JsonObject::from_iter([
             ("pointer", Json::string(error.decode_error().pointer())),
@@ -194,7 +194,7 @@ pub enum SendError {
     /// Nothing is agreed yet.
     #[error("no revision is negotiated yet; wait for the event `SessionInfo`")]
     NotReady,
-    /// The machine is closed.
+    /// The endpoint is closed.
     #[error("the session is closed; start a new one")]
     Closed,
     /// The revision has no such method in this direction.
@@ -228,7 +228,7 @@ pub enum SendError {
         /// The value of `resultType`.
         kind: String,
     },
-    /// The result does not conform, says [`CheckResult`](crate::CheckResult). The request still waits.
+    /// The result does not conform, according to [`CheckResult`](crate::CheckResult). The request still waits.
     #[error("the result of `{method}` does not conform: {reason}")]
     Result {
         /// The method of the request.
@@ -236,7 +236,7 @@ pub enum SendError {
         /// Deviation from the schema.
         reason: String,
     },
-    /// One of the peers has not declared what the message needs.
+    /// One of the peers has not declared the capability that the message needs.
     #[error("`{method}` needs the capability `{capability}`, which was not declared")]
     Capability {
         /// The method.
@@ -262,7 +262,7 @@ pub enum SendError {
     /// No stream can carry it.
     #[error("no stream is open that could carry the message")]
     NoStream,
-    /// The parameters are not what the method takes.
+    /// The parameters do not fit the method.
     #[error("the parameters do not fit `{method}`: {reason}")]
     Params {
         /// The method.
@@ -293,20 +293,20 @@ pub enum BadTool {
     Schema,
 }
 
-/// Something that the peer did and must not do. The session goes on.
+/// Something that the peer did and must not do. The session continues.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Violation {
     /// A document that is no message. It was answered where its id could be read or the revision has errors without id.
     #[error("no message: {0}")]
     NoMessage(MessageError),
-    /// A response to nothing that this side has sent.
+    /// A response to a request that was never sent.
     #[error("a response to {0:?}, which nobody has asked")]
     UnexpectedResponse(Option<RequestId>),
     /// An error without id.
     #[error("an error without id: {0}")]
     Unaddressed(PeerError),
-    /// A request with the id of another one that is being served.
+    /// A request with the id of another request in flight.
     #[error("the id {0:?} is in use already")]
     IdInUse(RequestId),
     /// A request before `initialize`.
@@ -315,7 +315,7 @@ pub enum Violation {
     /// A second `initialize`.
     #[error("`initialize` came again")]
     InitializeAgain,
-    /// A method that the other side may not send.
+    /// A method that the peer may not send.
     #[error("`{0}` is nothing that this peer may send")]
     Method(String),
     /// A method whose capability was not declared.
@@ -352,7 +352,7 @@ pub enum Violation {
         /// Rule that the tool breaks.
         reason: BadTool,
     },
-    /// A subscription's messages came in the wrong order, or for a subscription that is not there.
+    /// A subscription's messages came in the wrong order, or for an unknown subscription.
     #[error("`{0}` came for no subscription that waits for it")]
     Subscription(String),
 }
@@ -379,7 +379,7 @@ pub enum NegotiationError {
         /// Revisions that this client offers.
         offered: Vec<Revision>,
     },
-    /// The server says what it speaks, and nothing of it is offered here.
+    /// The revisions that the server lists and those that this client offers have none in common.
     #[error(
         "the server speaks {}, this client {}; update the older one of the two",
         listed(supported),

@@ -1,7 +1,7 @@
 //! Line framing of stdio: one message a line, no line break inside (`basic/transports`).
 //!
-//! Takes bytes as they arrive and gives lines; ends a line for what leaves. Does no IO, and keeps at most one line and what was
-//! pushed behind it. Of a line above the limit it keeps the beginning and the end.
+//! Takes bytes as they arrive and gives lines; ends a line for what leaves. Does no IO, and keeps at most one line and the
+//! bytes that were pushed behind it. Of a line above the limit it keeps the beginning and the end.
 
 /// Bytes that are kept of the beginning and of the end of a line above the limit.
 pub const KEPT: usize = 4096;
@@ -97,7 +97,7 @@ impl Lines {
         }
     }
 
-    /// Returns what is left at the end of input: a last line without an end.
+    /// Returns the bytes left at the end of input: a last line without an end.
     pub fn rest(&mut self) -> Option<Line<'_>> {
         let rest = self.start..self.buffer.len();
         self.start = rest.end;

@@ -49,7 +49,7 @@ pub fn mirrored(input_schema: &JsonObject) -> Result<Vec<Mirrored>, BadTool> {
     Ok(found)
 }
 
-/// Returns false if a text holds no annotation: then what it holds need not be visited, however deep it is.
+/// Returns false if a text holds no annotation: then its content need not be visited, however deep it is.
 fn may_annotate(text: &str) -> bool {
     text.contains(ANNOTATION) || text.contains("\\u")
 }

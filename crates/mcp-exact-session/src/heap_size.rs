@@ -1,6 +1,6 @@
 //! Approximate sizes of what came from the peer and is kept in events.
 //!
-//! One implementation a type; [`HeapSize`] says what is counted.
+//! One implementation a type; [`HeapSize`] defines what is counted.
 
 use mcp_exact_wire::{ErrorObject, MessageError};
 
@@ -10,7 +10,7 @@ use crate::log::LogMessage;
 use crate::outcome::Outcome;
 use crate::session_info::SessionInfo;
 
-/// Bytes that each event counts beside what it holds: as much as a short message.
+/// Bytes that each event counts beside its content: as much as a short message.
 pub(crate) const EVENT: usize = 32;
 
 /// Approximate memory of what came from the peer and is kept.

@@ -1,7 +1,7 @@
 //! Requests of a server in the middle of a request of its client, and the responses to them.
 //!
-//! Plain data, and the check of what elicitations and samplings must say (`client/elicitation`, `client/sampling`): required
-//! members and their types. Leaves everything else to the program and to the types.
+//! Plain data, and the check of the required members of elicitations and samplings and their types (`client/elicitation`,
+//! `client/sampling`). Leaves everything else to the program and to the types.
 
 use mcp_exact_revisions::RevisionSpec;
 use mcp_exact_wire::{EncodeParams, Json, JsonObject, JsonRef, Kind, Request};

@@ -6,9 +6,9 @@
 //!
 //! # How a program drives an endpoint
 //!
-//! 1. Call `poll_event` and `poll_transmit` until they give nothing; send what they give.
+//! 1. Call `poll_event` and `poll_transmit` until they return nothing; send the frames that they return.
 //! 2. Wait for input until `poll_timeout`; while `wants_input` is false, take events and output first.
-//! 3. Call `receive` for one frame, `closed` at the end of a stream, or `handle_timeout` at the deadline; go on with 1.
+//! 3. Call `receive` for one frame, `closed` at the end of a stream, or `handle_timeout` at the deadline; continue with 1.
 //!
 //! Over HTTP, `writable_streams` and `poll_transmit_on` give the output of each stream by itself, so that a slow reader of one response
 //! delays no other. [`frame`] has the line framing of stdio, [`http`] the rules of HTTP. The examples `stdio_server` and
@@ -63,7 +63,7 @@
 //! - **Negotiation.** They speak the handshake of 2024-11-05 to 2025-11-25, requests that state their revision from 2026-07-28 on, and
 //!   with peers that speak both: [`Offer`] lists revisions in the order of preference, [`CachedNegotiation`] saves a probe. On a server
 //!   each request has its own revision; one handler serves clients of all of them.
-//! - **Rules.** One table says who may send which method, in which direction and lifecycle, on which stream, with which
+//! - **Rules.** One table decides who may send which method, in which direction and lifecycle, on which stream, with which
 //!   capability. A message that must not be sent is a [`SendError`] before anything leaves; a message that must not come is
 //!   refused as the specification demands ([`Refusal`]) and reported as a [`Violation`].
 //! - **Every request ends once**: a local one in one [`Outcome`]; one of the peer is answered at most once, and not at all after it was
@@ -79,9 +79,10 @@
 //!
 //! # HTTP
 //!
-//! A client over Streamable HTTP mirrors tool parameters into headers ([`HttpHints::params`]), leaves tools that break the rules of that
-//! out of the list ([`Violation::Tool`]), and asks for the list again if a server refuses the headers of a call. A server compares
-//! headers and arguments itself if [`ServerConfig::tool_headers`] tells it which parameters a tool mirrors.
+//! A client over Streamable HTTP mirrors tool parameters into headers ([`HttpHints::params`]), leaves tools that break the
+//! rules of that out of the list ([`Violation::Tool`]), and asks for the list again if a server refuses the headers of a
+//! call. A server compares headers and arguments itself if [`ServerConfig::tool_headers`] names the parameters that a tool
+//! mirrors.
 //!
 //! # Extensions
 //!
@@ -99,8 +100,8 @@
 //! - If a client ends its input on a duplex stream, requests in flight are still answered and queued output is still written.
 //! - [`ServerEndpoint::reply`] returns [`Sent::Suppressed`] if the client has cancelled the request: that is a race, and no error.
 //! - A batch that a revision does not have is refused request by request, so that no caller waits for an answer.
-//! - The endpoint answers `ping`, `logging/setLevel`, `server/discover` and `subscriptions/listen`; `resources/subscribe` goes to the
-//!   program, and what it accepts is remembered for `publish`.
+//! - The endpoint answers `ping`, `logging/setLevel`, `server/discover` and `subscriptions/listen`; `resources/subscribe`
+//!   goes to the program, and accepted subscriptions are remembered for `publish`.
 //! - Changes of a session over Streamable HTTP that has no standalone stream wait for the next one, each once. Messages go to the newest
 //!   standalone stream.
 //! - A request that names its revision neither in `MCP-Protocol-Version` nor in `_meta` belongs to the session; a server without

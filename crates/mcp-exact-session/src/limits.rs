@@ -47,7 +47,7 @@ pub struct Limits {
     /// up, the peer does not read, and the endpoint closes.
     pub reserved_bytes: usize,
     /// Requests that are taken from the peer in each second, those that the endpoint answers itself included. The default is
-    /// beyond what a fast local peer sends: lower it for peers that are not trusted.
+    /// more than a fast local peer sends: lower it for peers that are not trusted.
     pub requests_per_second: u32,
     /// Notifications that are taken from the peer in each second.
     pub notifications_per_second: u32,

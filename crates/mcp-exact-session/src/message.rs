@@ -54,7 +54,7 @@ pub(crate) struct Body {
 pub(crate) struct KindPlace(Places<{ FOUND.len() }>);
 
 impl Body {
-    /// The result, and where its kind is told.
+    /// The result, and the position of its kind.
     pub(crate) fn into_parts(self) -> (JsonObject, KindPlace) {
         (self.object, KindPlace(self.places))
     }
@@ -229,7 +229,7 @@ pub(crate) type ParsedMessage = Result<Message<Raw>, MessageError>;
 pub(crate) enum ParsedFrame {
     One(ParsedMessage),
     Batch(Vec<ParsedMessage>),
-    /// A limit that the frame exceeds, and what it is about.
+    /// A limit that the frame exceeds, and the head of its message.
     Exceeds(Limit, OversizedHead),
 }
 
@@ -395,7 +395,7 @@ fn deeper_than(text: &[u8], most: usize) -> bool {
     false
 }
 
-/// Wire id of a local request that an id stands for. Local ids are numbers, however the peer spells them.
+/// Wire id of the local request with this id. Local ids are numbers, however the peer spells them.
 pub(crate) fn own_id(id: &RequestId) -> Option<u64> {
     match id {
         RequestId::Integer(value) => value.as_u64(),
@@ -467,7 +467,7 @@ pub(crate) fn result(id: &RequestId, result: impl Open) -> Vec<u8> {
     line(result.size(), &ResultMessage { id, result, extra })
 }
 
-/// An error; without id where the id of what it answers could not be read.
+/// An error; without id if the id of the message that it answers could not be read.
 pub(crate) fn error(id: Option<&RequestId>, error: &PeerError) -> Vec<u8> {
     to_line(&Message::<Raw>::Error(ErrorMessage {
         id: id.cloned().map(Nullable::Value),
@@ -534,7 +534,7 @@ mod tests {
         assert!(matches!(parse(b" {}", &limits), ParsedFrame::One(Err(_))));
     }
 
-    /// The usual spelling is read in a shorter way: it gives what the decoder gives, for every text that is one change away
+    /// The usual spelling is read in a shorter way: it gives the decoder's result, for every text that is one change away
     /// from a message.
     #[test]
     fn usual_messages_are_what_the_decoder_reads() {

@@ -9,7 +9,7 @@ pub(crate) const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
 pub(crate) const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
 pub(crate) const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
 
-/// Member of a result that tells its kind.
+/// Member of a result that names its kind.
 pub(crate) const RESULT_TYPE: &str = "resultType";
 
 /// Returns true if a name can be a key of `_meta` (`basic`, "_meta", "Key name format"): a prefix of labels where there is one, and

@@ -28,7 +28,7 @@ pub enum Outcome {
     Result(RawResult),
     /// With an error.
     Error(PeerError),
-    /// No answer came in time; the peer was told to stop.
+    /// No answer came in time; the peer was asked to stop.
     TimedOut,
     /// The program has cancelled it.
     Cancelled,
@@ -38,12 +38,12 @@ pub enum Outcome {
     Closed,
 }
 
-/// A result as it stands in a message.
+/// A result as raw JSON.
 #[derive(Debug, Clone)]
 pub struct RawResult {
     object: JsonObject,
     retries: u32,
-    /// Place of the member that tells its kind, if it was received.
+    /// Position of the member that names its kind, if the result was received.
     kind: Option<KindPlace>,
 }
 

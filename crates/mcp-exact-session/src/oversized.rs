@@ -1,7 +1,7 @@
-//! Messages above the size limit: which request one is about, as far as its first and last bytes tell.
+//! Messages above the size limit: the request that one is about, if its first and last bytes show it.
 //!
-//! Takes what the framing has kept. Reads members of the outermost object only, and never guesses: an id counts if the message
-//! has it at its beginning or end, as every known peer writes it.
+//! Takes the beginning and the end that the framing has kept. Reads members of the outermost object only, and never guesses:
+//! an id counts if the message has it at its beginning or end, as every known peer writes it.
 
 use std::fmt::{self, Write as _};
 
@@ -40,7 +40,7 @@ impl<'a> Seen<'a> {
     }
 }
 
-/// Reads what the framing has kept of a message.
+/// Reads the parts of a message that the framing has kept.
 pub(crate) fn read(message: &Oversized<'_>, limits: &Limits) -> OversizedHead {
     let mut seen = Seen::default();
     read_head(message.head, &mut seen);

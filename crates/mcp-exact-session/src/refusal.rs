@@ -1,8 +1,8 @@
 //! Reasons for refusing a message: one variant a cause, with the error that answers it, the HTTP status, and the violation
-//! that the local program is told of.
+//! that is reported to the local program.
 //!
-//! This file answers the question "why was this message refused". Texts here are what the peer reads: they say what it can do
-//! and nothing about the inside of the program.
+//! This file answers the question "why was this message refused". The peer reads these texts: they name the remedy and
+//! nothing about the inside of the program.
 
 use mcp_exact_revisions::Side;
 use mcp_exact_wire::{Json, JsonObject, MessageError, RequestId, Revision};
@@ -113,7 +113,7 @@ pub enum Refusal {
     /// Progress that did not increase (`basic/utilities/progress`).
     #[error("progress has to increase")]
     ProgressNotIncreasing,
-    /// The session belongs to another principal. The answer does not tell whether the session exists.
+    /// The session belongs to another principal. The answer does not reveal whether the session exists.
     #[error("no such session")]
     ForeignPrincipal,
     /// The session is over or unknown (`basic/transports`, "Session Management").
@@ -134,7 +134,7 @@ pub enum Refusal {
     /// The server has no stream for this HTTP method here.
     #[error("no stream here; send messages by POST")]
     MethodNotAllowed,
-    /// The client does not accept what the server answers with.
+    /// The client does not accept the content type of the server's answer.
     #[error("the header Accept has to name {0}")]
     NotAcceptable(&'static str),
     /// The body is not declared as JSON.
@@ -188,7 +188,7 @@ impl Refusal {
     }
 
     /// Returns the HTTP status of the answer. Within a session the error of a request is an answer like any other: there 404
-    /// says that the session is over (`basic/transports`, "Session Management").
+    /// means that the session is over (`basic/transports`, "Session Management").
     pub fn status(&self, in_session: bool) -> u16 {
         match self {
             Self::ForeignPrincipal | Self::NoSession | Self::NoEventStream => 404,
@@ -244,7 +244,7 @@ impl Refusal {
         }
     }
 
-    /// Returns what the local program is told of; `None` for what honest peers do, too.
+    /// Returns the violation that is reported to the local program; `None` for messages that honest peers send, too.
     pub(crate) fn violation(&self) -> Option<Violation> {
         Some(match self {
             Self::Malformed(error) => Violation::NoMessage((**error).clone()),
@@ -294,7 +294,7 @@ mod tests {
         Refusal::from(read.expect_err("no message"))
     }
 
-    /// One of each cause. A new variant does not compile until it stands here.
+    /// One of each cause. A new variant does not compile until it is listed here.
     fn causes() -> Vec<Refusal> {
         let text = || "x".to_owned();
         let causes = vec![
@@ -403,8 +403,8 @@ mod tests {
         causes
     }
 
-    /// Code of the error; HTTP status of a request's answer outside of a session and within one, and of a notification; whether
-    /// honest peers cause it when there is much to do; what the program is told.
+    /// Code of the error; HTTP status of a request's answer outside of a session and within one, and of a notification;
+    /// whether honest peers cause it under load; the violation that the program gets.
     const TABLE: &str = "\
 -32700 400 400 202 - -: the text is not UTF-8
 -32700 400 400 202 - -: the text is not JSON: x
@@ -475,7 +475,7 @@ mod tests {
         assert_eq!(table, TABLE);
     }
 
-    /// "-32700 Parse error", "-32600 Invalid Request" (JSON-RPC 2.0, section 5.1): what is wrong decides, not the cause alone.
+    /// "-32700 Parse error", "-32600 Invalid Request" (JSON-RPC 2.0, section 5.1): the defect decides, not the cause alone.
     #[test]
     fn malformed_documents_keep_their_codes() {
         for (text, code) in [("{", code::PARSE_ERROR), ("{}", -32600)] {

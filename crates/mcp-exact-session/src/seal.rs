@@ -1,4 +1,4 @@
-//! States that travel through the client (2026-07-28, `basic/patterns/mrtr`): what is sealed, and how it is opened again.
+//! States that travel through the client (2026-07-28, `basic/patterns/mrtr`): sealing and opening.
 //!
 //! Takes a seal of the program, which holds the key; the endpoint holds none. Gives nothing back that was not sealed for the
 //! same principal and the same request, or that has expired. A state can be used more than once until it expires: a handler

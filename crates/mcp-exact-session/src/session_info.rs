@@ -13,9 +13,9 @@ use crate::error::ConfigError;
 pub struct SessionInfo {
     /// The negotiated revision.
     pub revision: Revision,
-    /// Capabilities that the peer has declared, as far as the revision defines them.
+    /// Capabilities that the peer has declared and the revision defines.
     pub capabilities: JsonObject,
-    /// `Implementation` of the peer, as it says itself: for display and logs only.
+    /// `Implementation` of the peer, as it describes itself: for display and logs only.
     pub info: Option<JsonObject>,
     /// How to use the server, in its own words. A server has none of its client.
     pub instructions: Option<String>,

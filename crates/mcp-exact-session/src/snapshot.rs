@@ -1,4 +1,4 @@
-//! Snapshots: what another process needs to go on with a session of the lifecycle with handshake.
+//! Snapshots: the state from which another process resumes a session of the lifecycle with handshake.
 //!
 //! Plain data with a text form (JSON) and serde. A snapshot holds no messages: what an event log keeps is the transport's.
 
@@ -34,7 +34,7 @@ pub struct Snapshot {
     pub subscriptions: Vec<String>,
     /// Ids of elicitations by URL that are not complete; `None` if they are not known, so that every completion passes.
     pub elicitations: Option<Vec<String>>,
-    /// Last wire id that the session may have used: ids go on after it.
+    /// Last wire id that the session may have used: ids start after it.
     pub last_id: u64,
     /// Last number of a stream that the session may have used.
     pub last_stream: u64,
@@ -60,8 +60,8 @@ pub enum SnapshotDue {
     No,
     /// Requests have begun or ended: a process that resumes from the latest snapshot does not know all that are lost.
     Soon,
-    /// Before anything else is sent: a process that resumes from the latest snapshot would use an id twice, or forget what the
-    /// client was promised.
+    /// Before anything else is sent: a process that resumes from the latest snapshot would use an id twice, or forget an
+    /// agreement with the client.
     Now,
 }
 

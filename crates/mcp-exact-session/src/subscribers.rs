@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::change::Change;
 use crate::filter::Filter;
 
-/// Clients by what they want to know. `K` names a client, or the endpoint that serves it.
+/// Index of clients by the changes that they subscribe to. `K` names a client, or the endpoint that serves it.
 #[derive(Debug, Clone)]
 pub struct Subscribers<K> {
     interests: BTreeMap<K, Filter>,

@@ -163,7 +163,7 @@ macro_rules! revisions {
 
         /// A value of the negotiated revision, one variant a revision.
         ///
-        /// `V` says what it is a value of: [`ClientRequests`](crate::ClientRequests) for requests of a client, and so on.
+        /// `V` names the kind of value: [`ClientRequests`](crate::ClientRequests) for requests of a client, and so on.
         #[derive(Debug, Clone, PartialEq)]
         pub enum Negotiated<V: View> {
             $(
@@ -213,7 +213,7 @@ impl<C> IncomingRequest<C> {
     /// Decodes the request by the types of the revision `R`, which must be the one that it speaks.
     ///
     /// # Errors
-    /// The error to reply with: the parameters do not fit the method, or the revision is another one.
+    /// The error to reply with: the parameters do not fit the method, or the peer speaks another revision.
     pub fn exact<R: RevisionTypes>(
         &self,
     ) -> Result<<R::FromClient as Direction>::Request, PeerError> {

@@ -37,9 +37,9 @@ pub struct Usage {
     pub subscription_bytes: usize,
     /// Cancelled requests of the peer that are remembered.
     pub remembered_ids: usize,
-    /// Elicitations by URL that are not complete, as far as they are remembered.
+    /// Elicitations by URL that are not complete, of those that are remembered.
     pub elicitations: usize,
-    /// Tasks with progress that are not over, as far as they are remembered; zero in a server.
+    /// Tasks with progress that are not over, of those that are remembered; zero in a server.
     pub tasks: usize,
     /// Tools whose header parameters are remembered; zero in a server.
     pub tools: usize,

@@ -1,5 +1,5 @@
-//! A server as a child process, and the machine that talks to it: writes what leaves, waits for what comes, until a request
-//! has ended. The program answers the requests of the server that arrive meanwhile.
+//! A server as a child process, and the endpoint that talks to it: writes its output and waits for input until a request has
+//! ended. The program answers the requests of the server that arrive meanwhile.
 
 use std::io::Write;
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -170,7 +170,7 @@ impl Peer {
         Ok(())
     }
 
-    /// The next event: sends what is to be sent and waits for what comes.
+    /// The next event: sends queued messages and waits for input.
     fn event(&mut self) -> Result<ClientEvent, Failed> {
         loop {
             if let Some(event) = self.client.poll_event() {

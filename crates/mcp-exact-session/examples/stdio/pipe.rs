@@ -1,4 +1,4 @@
-//! Pipes for both examples: reads one in a thread of its own, and takes from a machine what has to be written to another.
+//! Pipes for both examples: reads one in a thread of its own, and copies the output of an endpoint to another pipe.
 
 use std::io::Read;
 use std::sync::mpsc;
@@ -21,7 +21,7 @@ pub fn read(mut from: impl Read + Send + 'static) -> mpsc::Receiver<Vec<u8>> {
     bytes
 }
 
-/// Everything that leaves now, a line each; `poll` is the machine's `poll_transmit`.
+/// All queued messages, a line each; `poll` is the endpoint's `poll_transmit`.
 pub fn lines(mut poll: impl FnMut(&mut Vec<u8>) -> Option<Transmit>) -> Vec<u8> {
     let mut out = Vec::new();
     while let Some(transmit) = poll(&mut out) {

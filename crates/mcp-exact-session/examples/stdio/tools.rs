@@ -15,7 +15,7 @@ use crate::complain;
 const STEPS: u32 = 20;
 const STEP: Duration = Duration::from_millis(50);
 
-/// A call of the slow tool: how far it has come, and when it goes on.
+/// A call of the slow tool: its progress, and the time of its next step.
 pub struct Slow {
     pub key: RequestKey,
     pub next: Instant,

@@ -1,6 +1,6 @@
 //! Calls that the example client makes, and its answers to requests of the server.
 //!
-//! Takes what the server lists; fails where an answer does not show that the step has worked.
+//! Takes the lists of the server; fails if an answer does not show that the step has worked.
 
 use mcp_exact_session::{Json, Outcome, PeerError, RawResult, ServerRequest, code};
 use serde_json::{Map, Value, json};

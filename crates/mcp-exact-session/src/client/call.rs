@@ -29,8 +29,8 @@ use crate::trace_context::TraceContext;
 impl ClientEndpoint {
     /// Sends a request; [`ClientEvent::Completed`] follows, exactly once.
     ///
-    /// Parameters are those of the negotiated revision. The endpoint adds to their `_meta` what the revision and the options
-    /// demand.
+    /// Parameters are those of the negotiated revision. The endpoint adds the members to their `_meta` that the revision and
+    /// the options demand.
     ///
     /// # Errors
     /// [`SendError`]; nothing has left then.
@@ -247,8 +247,8 @@ impl ClientEndpoint {
     /// Sends a notification, such as `notifications/roots/list_changed`.
     ///
     /// # Errors
-    /// [`SendError`] if the revision has no such notification of a client, the endpoint sends it itself, or the client has not
-    /// declared what it needs.
+    /// [`SendError`] if the revision has no such notification of a client, the endpoint sends it itself, or the client has
+    /// not declared the needed capability.
     pub fn notify(&mut self, method: &str, params: Option<JsonObject>) -> Result<Sent, SendError> {
         let session = self.session()?;
         let rules = session.rules(&self.settings);
@@ -294,8 +294,8 @@ impl ClientEndpoint {
     }
 }
 
-/// The message of a request: the program's parameters, and what a retry, the options and the revision add to them. The progress
-/// token of a request is its wire id.
+/// The message of a request: the program's parameters, and the members that a retry, the options and the revision add to
+/// them. The progress token of a request is its wire id.
 fn message_of(id: u64, outbound: &OutboundRequest, session: &NegotiatedSession) -> Vec<u8> {
     let (method, options) = (&outbound.method, &outbound.options);
     let params = outbound.params.as_ref().map(JsonObject::view);

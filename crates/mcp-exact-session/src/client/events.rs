@@ -130,7 +130,7 @@ impl ServerNotification {
 pub enum ClientEvent {
     /// Requests can be sent. Keep the [`CachedNegotiation`] for the next connection.
     ///
-    /// It comes again if the server stops to speak the negotiated revision and another one was negotiated.
+    /// It is repeated if the server stops speaking the negotiated revision and another one was negotiated.
     Negotiated(SessionInfo, CachedNegotiation),
     /// Client and server cannot talk to each other. Nothing more comes.
     Failed(NegotiationError),
@@ -153,7 +153,7 @@ pub enum ClientEvent {
     },
     /// The server requests something; [`ClientEndpoint::answer`](super::ClientEndpoint::answer) answers.
     Request {
-        /// What to answer to.
+        /// Key for the answer.
         key: ServerRequestKey,
         /// The request in the middle of which the server requests it, if that is known.
         during: Option<RequestKey>,
@@ -171,11 +171,11 @@ pub enum ClientEvent {
         /// Parameters of the notification as they came.
         params: JsonObject,
     },
-    /// The server has acknowledged a subscription, with what it honours of the filter (from 2026-07-28 on).
+    /// The server has acknowledged a subscription, with the part of the filter that it honours (from 2026-07-28 on).
     Subscribed(RequestKey, Filter),
     /// Something of the server has changed.
     Changed {
-        /// The subscription that tells it (from 2026-07-28 on), or the request on whose stream it came.
+        /// The subscription that reports it (from 2026-07-28 on), or the request on whose stream it came.
         subscription: Option<RequestKey>,
         /// The change.
         change: Change,

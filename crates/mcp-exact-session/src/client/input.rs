@@ -1,5 +1,5 @@
-//! Input that a server requires in the middle of a request (2026-07-28, `basic/patterns/mrtr`): what is asked for, what was
-//! answered, and the retry.
+//! Input that a server requires in the middle of a request (2026-07-28, `basic/patterns/mrtr`): the input requests, their
+//! responses, and the retry.
 //!
 //! Takes results of type `input_required`; one key spans all tries. Never reads the server's state.
 

@@ -68,13 +68,13 @@ pub struct ClientEndpoint {
     settings: Arc<ClientSettings>,
     core: Core<ClientRole>,
     state: State,
-    /// Session before the latest renegotiation: its subscriptions go on.
+    /// Session before the latest renegotiation: its subscriptions continue.
     previous: Option<Arc<NegotiatedSession>>,
     tasks: Tasks,
     tools: Tools,
     /// True if the URI of POSTs is known: with [`Binding::HttpSse`], nothing is sent before the event `endpoint`.
     endpoint_known: bool,
-    /// True if the session's end is still to be told to the transport.
+    /// True if the transport has not been told of the session's end yet.
     ends_session: bool,
 }
 
@@ -137,7 +137,7 @@ impl ClientEndpoint {
         }
     }
 
-    /// Opens a standalone stream, such as the answer to a GET, for what the server says without being asked.
+    /// Opens a standalone stream, such as the answer to a GET, for messages that the server sends on its own.
     ///
     /// With [`Binding::HttpSse`] it is the stream of events, on which every message of the server comes. Its first event,
     /// `endpoint`, is the transport's: [`endpoint_known`](Self::endpoint_known) lets messages leave.
@@ -165,8 +165,8 @@ impl ClientEndpoint {
         Ok(())
     }
 
-    /// Takes what the framing has kept of a message above [`Limits::message_bytes`](crate::Limits::message_bytes): the request
-    /// that a response answers ends with a local error, a request whose id is within reach is refused.
+    /// Takes the parts of a message above [`Limits::message_bytes`](crate::Limits::message_bytes) that the framing has kept:
+    /// the request that a response answers ends with a local error, a request whose id can be read is refused.
     ///
     /// # Errors
     /// As [`receive`](Self::receive).
@@ -214,7 +214,8 @@ impl ClientEndpoint {
         }
     }
 
-    /// The connection of a stream is lost, and the transport tries to resume it: the requests on it go on waiting.
+    /// Records that the connection of a stream is lost, and that the transport tries to resume it: the requests on it
+    /// continue to wait.
     ///
     /// From 2026-07-28 on a stream cannot be resumed: its requests end with [`Outcome::Lost`].
     pub fn detached(&mut self, stream: StreamId, now: Time) -> Detached {
@@ -231,13 +232,13 @@ impl ClientEndpoint {
         Detached::Kept
     }
 
-    /// A detached stream has another connection; returns false if the stream is gone.
+    /// Records that a detached stream has a new connection; returns false if the stream no longer exists.
     pub fn attached(&mut self, stream: StreamId, now: Time) -> bool {
         self.core.advance(now);
         self.core.streams.attach(stream)
     }
 
-    /// The transport was told that the server has ended the session: HTTP 404, or an event of the transport's own.
+    /// Records that the server has ended the session: by HTTP 404, or by an event of the transport's own.
     pub fn session_ended(&mut self, now: Time) {
         self.core.advance(now);
         self.session_lost();
@@ -255,7 +256,7 @@ impl ClientEndpoint {
 
     /// Takes what leaves next; the bytes of a frame are appended to `out`.
     ///
-    /// Over HTTP a frame on a stream that was not there before is a new POST.
+    /// Over HTTP, a frame on a new stream is a new POST.
     pub fn poll_transmit(&mut self, out: &mut Vec<u8>) -> Option<Transmit> {
         if !self.endpoint_known {
             return None;
@@ -294,7 +295,8 @@ impl ClientEndpoint {
         rule.is_some_and(|rule| rule.repeatable)
     }
 
-    /// Begins a new session in place of one that is over, such as after [`ClientEvent::SessionLost`]. Keys and wire ids go on.
+    /// Begins a new session in place of one that is over, such as after [`ClientEvent::SessionLost`]. Keys and wire ids
+    /// continue.
     pub fn begin_again(&mut self, cached: Option<&CachedNegotiation>, now: Time) {
         self.core.advance(now);
         if !self.is_closed() {
@@ -339,7 +341,7 @@ impl ClientEndpoint {
         }
     }
 
-    /// Returns what was negotiated, once it was.
+    /// Returns the negotiated session, after the negotiation.
     pub fn session_info(&self) -> Option<&SessionInfo> {
         self.state.session().map(|session| &session.info)
     }
@@ -349,7 +351,7 @@ impl ClientEndpoint {
         self.core.pending.last_id()
     }
 
-    /// Returns true once the endpoint takes nothing more; what is queued is still given.
+    /// Returns true once the endpoint takes nothing more; queued messages are still returned.
     pub fn is_closed(&self) -> bool {
         matches!(self.state, State::Ended)
     }
@@ -359,7 +361,7 @@ impl ClientEndpoint {
         &self.settings
     }
 
-    /// Returns what the endpoint holds.
+    /// Returns the resource usage of the endpoint.
     pub fn usage(&self) -> Usage {
         let awaited = self.core.pending.iter().map(OutboundRequest::awaited_input);
         Usage {
@@ -453,7 +455,7 @@ impl ClientEndpoint {
         }
     }
 
-    /// A request of the client has ended, or goes on in another way.
+    /// Handles the end of a request of the client, or its next attempt.
     fn request_ended(&mut self, request: PendingRequest<Purpose>, outcome: Outcome) {
         if request.stream != StreamId::DUPLEX && outcome_ends_stream(&outcome) {
             self.core.streams.remove(request.stream);

@@ -2,7 +2,7 @@
 //! after each answer (`basic/lifecycle`; 2026-07-28: `basic/versioning`, `basic/transports/stdio`, "Backward
 //! Compatibility").
 //!
-//! Takes the ends of the endpoint's own requests; ends in `Operating` or in an error that says what to do. The fallback never
+//! Takes the ends of the endpoint's own requests; ends in `Operating` or in an error with the remedy. The fallback never
 //! depends on one error code.
 
 use std::collections::BTreeSet;
@@ -313,7 +313,8 @@ impl ClientEndpoint {
         self.core.push(frame);
     }
 
-    /// A server that refuses may list what it speaks. One that was silent and now speaks of unsupported versions was slow.
+    /// A server that refuses may list the revisions that it speaks. One that was silent and now speaks of unsupported
+    /// versions was slow.
     fn initialize_refused(&mut self, error: PeerError) {
         let Some(mut progress) = self.state.take_progress() else {
             return;

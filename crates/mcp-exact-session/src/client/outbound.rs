@@ -1,6 +1,6 @@
 //! A request of a client's program from its call to its single end, over all retries.
 //!
-//! One record a request: its phase says whether an answer, input, another revision or a list of tools is awaited.
+//! One record a request: its phase tells whether it waits for an answer, input, another revision or a list of tools.
 
 use mcp_exact_revisions::RevisionSpec;
 use mcp_exact_wire::{Json, JsonObject};
@@ -42,7 +42,7 @@ pub(super) enum Phase {
     Answer,
     /// For the program's responses to input requests.
     Input(AwaitedInput),
-    /// For another revision; the error is what it ends with if it cannot be sent then.
+    /// Waits for another revision; the error is the outcome if the request cannot be sent then.
     Renegotiation(PeerError),
     /// For a list of tools, because its headers were refused.
     Relisting(Relisting),

@@ -1,7 +1,7 @@
 //! Handling of each message of the server.
 //!
-//! Takes dispatched messages; ends requests, delivers requests and notifications of the server, answers what the endpoint
-//! answers itself. The module `rules` decides whether a message is allowed.
+//! Takes dispatched messages; ends requests, delivers requests and notifications of the server, answers some of them itself.
+//! The module `rules` decides whether a message is allowed.
 
 use std::sync::Arc;
 
@@ -205,7 +205,7 @@ impl ClientEndpoint {
         found.map(|request| request.key)
     }
 
-    /// Records what an answer tells of tasks (2025-11-25).
+    /// Records the task information of an answer (2025-11-25).
     fn record_task(&mut self, request: &PendingRequest<Purpose>, outcome: &Outcome) {
         let Purpose::Program(outbound) = &request.purpose else {
             return;
@@ -229,7 +229,7 @@ impl ClientEndpoint {
         }
     }
 
-    /// A request of the program was answered: it ends, or goes on in another way.
+    /// Handles the answer to a request of the program: the request ends, or continues in another way.
     pub(super) fn program_request_ended(
         &mut self,
         key: RequestKey,
@@ -257,7 +257,7 @@ impl ClientEndpoint {
         self.complete(key, outcome);
     }
 
-    /// Uses a result by its kind; `None` if the request goes on.
+    /// Handles a result by its kind; `None` if the request continues.
     fn use_result(
         &mut self,
         key: RequestKey,
@@ -283,7 +283,8 @@ impl ClientEndpoint {
         }
     }
 
-    /// Some errors say what would be right (2026-07-28). Gives the error back if there is nothing to try.
+    /// Retries a request if the error names the correct revision or headers (2026-07-28). Gives the error back if there is
+    /// nothing to try.
     fn try_again(
         &mut self,
         key: RequestKey,

@@ -81,7 +81,7 @@ impl ClientEndpoint {
         session.unwrap_or_else(|| Arc::clone(current))
     }
 
-    /// Another revision is negotiated: what has waited for it is sent, where it may be.
+    /// Sends the requests that waited for another revision, if it allows them.
     pub(super) fn send_deferred(&mut self) {
         let State::Operating(session) = &self.state else {
             return;

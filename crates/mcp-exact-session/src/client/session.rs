@@ -1,4 +1,4 @@
-//! The lifecycle of a client: what is awaited, and what was negotiated.
+//! The lifecycle of a client: its state, and the negotiated session.
 //!
 //! One variant a state. Holds what each request carries from 2026-07-28 on.
 
@@ -132,7 +132,7 @@ impl Sender {
         }
     }
 
-    /// The `_meta` of a request that says no more.
+    /// The `_meta` of a request without further metadata.
     pub(super) fn meta(&self) -> &JsonObject {
         &self.meta
     }

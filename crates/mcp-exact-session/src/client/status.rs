@@ -51,7 +51,7 @@ impl ClientEndpoint {
         http && self.spec().is_some_and(RevisionSpec::has_session_ids)
     }
 
-    /// 401, 403 and 5xx tell nothing about the lifecycle; other errors without a code of its own do.
+    /// 401, 403 and 5xx are no evidence of the lifecycle; other errors without a code of its own are.
     fn probe_refused(
         &mut self,
         spec: &'static RevisionSpec,

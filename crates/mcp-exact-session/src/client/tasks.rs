@@ -1,8 +1,8 @@
 //! Progress of requests that became tasks (2025-11-25, `basic/utilities/tasks`, "Task Progress Notifications"): their tokens
 //! stay in use until the task is over.
 //!
-//! Takes the results and notifications that tell of tasks; remembers a limited number of them, none by an id of more than the
-//! limit. Polls nothing and keeps no state of a task.
+//! Takes the results and notifications with task information; remembers a limited number of tasks, none by an id of more
+//! than the limit. Polls nothing and keeps no state of a task.
 
 use std::collections::VecDeque;
 
@@ -47,7 +47,7 @@ impl Tasks {
         self.open.clear();
     }
 
-    /// Remembers the task that answers a request; does nothing if the result is another one.
+    /// Remembers the task that answers a request; does nothing if the result is no task.
     pub(super) fn created(
         &mut self,
         token: u64,

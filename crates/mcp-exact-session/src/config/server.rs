@@ -39,7 +39,8 @@ pub enum InputMode {
     #[default]
     Managed,
     /// The program gets `requestState` as it came and writes results of type `input_required` itself: for gateways whose
-    /// upstream server has made the state. The endpoint still checks that the client has declared what is asked of it.
+    /// upstream server has made the state. The endpoint still checks that the client has declared the capabilities that the
+    /// input requests need.
     PassThrough,
 }
 
@@ -179,7 +180,7 @@ pub(crate) struct ResultDefaults {
 /// Members of a result that [`ResultDefaults`] sets.
 const MEMBERS: [&str; 4] = [RESULT_TYPE, "ttlMs", "cacheScope", "_meta"];
 
-/// Members of a result of the program, as far as they matter for the method that it answers.
+/// Members of a result of the program that matter for the method that it answers.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ResultMembers<'a> {
     pub(crate) kind: Option<JsonRef<'a>>,

@@ -1,6 +1,6 @@
 //! Batches of 2025-03-26 whose requests are not all answered (`basic`, "Batching"; JSON-RPC 2.0, section 6).
 //!
-//! Takes answers as they come; gives the array of all answers once the last one is there. Counts the bytes that it holds.
+//! Takes answers in any order; returns the array of all answers after the last one. Counts the bytes that it holds.
 
 use std::collections::BTreeMap;
 

@@ -108,7 +108,7 @@ pub(crate) trait Endpoint: Sized {
         }
     }
 
-    /// Ends what a message above a limit was about: refuses its request, fails the request that it answers.
+    /// Handles the head of a message above a limit: refuses its request, fails the request that it answers.
     fn dispatch_oversized(&mut self, at: Arrival, limit: Limit, head: OversizedHead) {
         let refusal = Refusal::Limit(limit);
         match head {
@@ -173,7 +173,7 @@ pub(crate) trait Endpoint: Sized {
     /// Counts a notification.
     ///
     /// # Errors
-    /// [`Refusal::Limit`] if too many came in this second; the program is told once a second.
+    /// [`Refusal::Limit`] if too many came in this second; the program is notified once a second.
     fn count_notification(&mut self) -> Result<(), Refusal> {
         let limits = |core: &Core<Self::Role>| core.limits.notifications_per_second;
         match self.take_rate(|core| {
@@ -361,7 +361,7 @@ pub(crate) trait Endpoint: Sized {
         }
     }
 
-    /// Ends a request of the peer without an answer: what it has queued is withdrawn.
+    /// Ends a request of the peer without an answer: its queued messages are withdrawn.
     fn cancel_in_flight(&mut self, key: RequestKey) -> Option<CancelledRequest<Self::Role>> {
         let core = self.core();
         let request = core.in_flight.take_cancelled(key)?;

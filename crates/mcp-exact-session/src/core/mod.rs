@@ -1,7 +1,7 @@
 //! The core that client and server share: streams, requests both ways, batches, events, rate limits, and dispatch.
 //!
-//! [`Core`] is the state, [`Endpoint`] the flow of messages through it. The roles in `client/` and `server/` add their lifecycle
-//! and what they do with each message; nothing here knows a method or a revision.
+//! [`Core`] is the state, [`Endpoint`] the flow of messages through it. The roles in `client/` and `server/` add their
+//! lifecycle and the handling of each message; nothing here knows a method or a revision.
 
 pub(crate) mod batches;
 mod dispatch;
@@ -63,7 +63,7 @@ pub(crate) struct Core<R: Role> {
 }
 
 impl<R: Role> Core<R> {
-    /// A core whose wire ids go on after `last_id`; `elicitation_bytes` limits the ids of elicitations.
+    /// A core whose wire ids start after `last_id`; `elicitation_bytes` limits the ids of elicitations.
     pub(crate) fn new(
         binding: Binding,
         limits: &Limits,

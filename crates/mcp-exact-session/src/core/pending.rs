@@ -65,7 +65,7 @@ pub(crate) struct PendingRequests<P> {
 }
 
 impl<P> PendingRequests<P> {
-    /// No requests yet; ids go on after `last_id`.
+    /// Returns an empty table; ids start after `last_id`.
     pub(crate) fn after(last_id: u64) -> Self {
         Self {
             last_id,

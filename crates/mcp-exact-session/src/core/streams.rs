@@ -70,9 +70,9 @@ enum Output {
 #[derive(Debug)]
 struct Stream {
     kind: StreamKind,
-    /// True if the connection is lost: the stream may be resumed on another one.
+    /// True if the connection is lost: the stream may be resumed on a new one.
     detached: bool,
-    /// True if nothing more is queued; what is queued is still written.
+    /// True if nothing more is queued; already queued frames are still written.
     finished: bool,
     /// True if it carries a request that belongs to no session.
     stateless: bool,
@@ -152,7 +152,7 @@ impl Streams {
         }
     }
 
-    /// Lets numbers of streams go on after `last_id`.
+    /// Lets the numbers of streams start after `last_id`.
     pub(crate) fn reserve(&mut self, last_id: u64) {
         self.last_id = self.last_id.max(last_id);
     }
@@ -257,7 +257,7 @@ impl Streams {
         }
     }
 
-    /// Drops what is queued on every stream and queues the end of each.
+    /// Drops the queued output of every stream and queues the end of each.
     pub(crate) fn abort(&mut self) {
         let ids: Vec<StreamId> = self.table.iter().map(|(id, _)| id).collect();
         for id in ids {
@@ -272,8 +272,8 @@ impl Streams {
         self.deferred_bytes = 0;
     }
 
-    /// Queues the end of every open stream, behind what waits there. Detached streams are forgotten: the session is over, and
-    /// nobody resumes them.
+    /// Queues the end of every open stream, behind what waits there. Detached streams are forgotten: the session is over,
+    /// and no client resumes them.
     pub(crate) fn close_all(&mut self) {
         let detached = self.table.iter().filter(|(_, stream)| stream.detached);
         let detached: Vec<StreamId> = detached.map(|(id, _)| id).collect();
@@ -284,7 +284,7 @@ impl Streams {
         }
     }
 
-    /// Forgets a stream and what is queued on it: the transport has lost it.
+    /// Forgets a stream and its queued output: the transport has lost it.
     pub(crate) fn remove(&mut self, id: StreamId) {
         self.discard_queue(id);
         self.table.remove(id);
@@ -319,7 +319,7 @@ impl Streams {
         }
     }
 
-    /// Marks the connection of a stream as lost; its output waits for another one.
+    /// Marks the connection of a stream as lost; its output waits for a new one.
     pub(crate) fn detach(&mut self, id: StreamId) {
         if let Some(stream) = self.table.get_mut(id)
             && !stream.detached

@@ -18,7 +18,7 @@ use crate::rules;
 /// Endpoint that an HTTP request belongs to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Posted {
-    /// To an endpoint of its own: it states its revision, or its header says that it should.
+    /// To an endpoint of its own: it states its revision, or its header demands that it does.
     Stateless,
     /// To a new endpoint, whose session it begins.
     Initialize,
@@ -32,9 +32,9 @@ pub enum Posted {
 
 /// Classifies a POST, for a server with this offer.
 ///
-/// Origin and authorization come first and are the transport's. The endpoint checks what is in the body. If neither the header nor
-/// the body's `_meta` names a revision, the POST belongs to a session, or is the start of one; without a session it is
-/// [`Posted::Unnamed`] (2025-03-26 is assumed there: `basic/transports`, "Protocol Version Header").
+/// Origin and authorization come first and are the transport's. The endpoint checks the content of the body. If neither the
+/// header nor the body's `_meta` names a revision, the POST belongs to a session, or is the start of one; without a session
+/// it is [`Posted::Unnamed`] (2025-03-26 is assumed there: `basic/transports`, "Protocol Version Header").
 pub fn classify(http: &HttpRequest, body: &[u8], offer: &Offer) -> Posted {
     let Ok(text) = std::str::from_utf8(body) else {
         return Posted::Refused(Refusal::NotUtf8);
@@ -51,7 +51,7 @@ pub fn classify(http: &HttpRequest, body: &[u8], offer: &Offer) -> Posted {
     belongs(http, head, offer)
 }
 
-/// Body of a POST, read once: says where the POST belongs, and goes to the endpoint by
+/// Body of a POST, read once: decides where the POST belongs, and goes to the endpoint by
 /// [`ServerEndpoint::receive_post`](crate::ServerEndpoint::receive_post).
 #[derive(Debug)]
 pub struct PostBody<'a> {
@@ -113,9 +113,9 @@ fn belongs(http: &HttpRequest, head: Head, offer: &Offer) -> Posted {
 
 /// Classifies a GET: it opens the standalone stream of a session, or belongs nowhere.
 ///
-/// "The server MUST either return `Content-Type: text/event-stream` in response to this HTTP GET, or else return HTTP 405 Method Not
-/// Allowed" (`basic/transports`, "Listening for Messages from the Server"). `streams` says whether this server has such streams.
-/// From 2026-07-28 on there are none.
+/// "The server MUST either return `Content-Type: text/event-stream` in response to this HTTP GET, or else return HTTP 405
+/// Method Not Allowed" (`basic/transports`, "Listening for Messages from the Server"). `streams` is true if this server has
+/// such streams. From 2026-07-28 on there are none.
 pub fn classify_get(http: &HttpRequest, offer: &Offer, streams: bool) -> Posted {
     match streams && has_sessions(http, offer) {
         true => in_session(http, offer),
@@ -123,8 +123,8 @@ pub fn classify_get(http: &HttpRequest, offer: &Offer, streams: bool) -> Posted 
     }
 }
 
-/// Classifies a DELETE: it ends a session, or belongs nowhere (`basic/transports`, "Session Management"). `allowed` says whether
-/// clients may end sessions; "the server MAY respond to this request with HTTP 405".
+/// Classifies a DELETE: it ends a session, or belongs nowhere (`basic/transports`, "Session Management"). `allowed` is true
+/// if clients may end sessions; "the server MAY respond to this request with HTTP 405".
 pub fn classify_delete(http: &HttpRequest, offer: &Offer, allowed: bool) -> Posted {
     match allowed && has_sessions(http, offer) {
         true => in_session(http, offer),

@@ -1,7 +1,7 @@
 //! Capabilities: which one a message needs, whether it was declared, and which ones are declared towards a revision
 //! (`basic/lifecycle`, "Capability Negotiation").
 //!
-//! Takes capability objects as JSON; gives what is missing, with the code of the refusal.
+//! Takes capability objects as JSON; returns the missing capability, with the code of the refusal.
 
 use mcp_exact_revisions::{Lifecycle, RevisionSpec, Side};
 use mcp_exact_wire::{Json, JsonObject};
@@ -205,7 +205,8 @@ mod tests {
         assert_eq!(missing("{}", "{}"), Some("sampling".to_owned()));
     }
 
-    /// A peer may have declared what a newer revision defines; `tasks` and `extensions` are kept as they are the program's.
+    /// A peer may have declared capabilities of a newer revision; `tasks` and `extensions` are kept as they are the
+    /// program's.
     #[test]
     fn undefined_capabilities_are_not_understood() {
         let all = r#"{"elicitation":{},"roots":{},"tasks":{},"completions":{},"extensions":{"x/y":{}},"x":{}}"#;

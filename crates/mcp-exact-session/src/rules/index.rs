@@ -1,6 +1,6 @@
 //! Index of the rule table, made when the crate is compiled: where the row of a method is, and which revisions define it.
 //!
-//! Takes the rows; says nothing that they do not say.
+//! Built from the rows alone.
 
 use mcp_exact_revisions::{RevisionSpec, Side};
 
@@ -65,7 +65,7 @@ pub(super) fn is_defined(number: usize, spec: &RevisionSpec) -> bool {
     DEFINED[number] >> spec.index() & 1 == 1
 }
 
-/// Place of a method: two of its letters tell most methods apart.
+/// Place of a method: two of its letters distinguish most methods.
 const fn hash(method: &str) -> usize {
     let bytes = method.as_bytes();
     if bytes.is_empty() {

@@ -95,7 +95,7 @@ pub(crate) enum Target<'a> {
 pub(crate) struct SentMembers<'a> {
     meta: Option<JsonRef<'a>>,
     pub(crate) task: Option<JsonRef<'a>>,
-    /// True if none of [`PARAMS`] is there.
+    /// True if none of [`PARAMS`] is present.
     pub(crate) is_plain: bool,
 }
 

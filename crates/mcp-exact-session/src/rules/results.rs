@@ -1,4 +1,4 @@
-//! Kinds of results: what `resultType` may say, and towards whom (2026-07-28, `basic`, "Result Types").
+//! Kinds of results: the values of `resultType`, and the peers that may get them (2026-07-28, `basic`, "Result Types").
 //!
 //! Takes results as JSON; gives their kind, or why a result can neither leave nor be used.
 
@@ -21,7 +21,7 @@ pub(crate) const INPUT_REQUIRED: &str = "input_required";
 pub(crate) enum ResultKind {
     /// The final one.
     Complete,
-    /// The server needs input before it goes on.
+    /// The server needs input before it continues.
     InputRequired,
     /// The kind of an extension or of a vendor.
     Extension,

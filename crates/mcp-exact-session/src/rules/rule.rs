@@ -1,4 +1,4 @@
-//! Row of the rule table: what a rule is about, who deals with it, and what it requires.
+//! Row of the rule table: the subject of a rule, its handler, and its requirements.
 
 use mcp_exact_revisions::Side;
 

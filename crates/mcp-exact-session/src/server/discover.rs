@@ -30,7 +30,7 @@ pub(super) struct Admitted {
 }
 
 impl<C: std::fmt::Debug> ServerEndpoint<C> {
-    /// Returns true if a request belongs to no session. A mere `_meta` says nothing: older clients send it, too.
+    /// Returns true if a request belongs to no session. A mere `_meta` proves nothing: older clients send it, too.
     pub(super) fn is_stateless(
         &self,
         call: &Call,
@@ -76,7 +76,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
     }
 
     /// Checks a request, in this order: required metadata, header, revision, method, capabilities, limits, headers. Then
-    /// reads what a repeated request brings.
+    /// reads the input of a repeated request.
     pub(super) fn admit_stateless(
         &self,
         at: Arrival,
@@ -111,7 +111,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         })
     }
 
-    /// Compares the headers that mirror the arguments of a tool, if the program has told which ones do.
+    /// Compares the headers that mirror the arguments of a tool, if the program has named them.
     fn check_tool_headers(
         &self,
         http: &crate::http_request::HttpRequest,

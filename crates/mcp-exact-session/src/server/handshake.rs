@@ -1,7 +1,8 @@
 //! The handshake from the view of a server: `initialize`, then `notifications/initialized` (up to 2025-11-25,
 //! `basic/lifecycle`).
 //!
-//! One struct a state, consumed by its transition. Takes the settings and a call; gives the result and what was negotiated.
+//! One struct a state, consumed by its transition. Takes the settings and a call; returns the result and the negotiated
+//! session.
 
 use std::sync::Arc;
 
@@ -87,7 +88,8 @@ impl State {
         self.session()?.principal.as_ref()
     }
 
-    /// Returns true if a frame of this principal may use the endpoint: a session belongs to whoever has initialized it.
+    /// Returns true if a frame of this principal may use the endpoint: a session belongs to the principal that has
+    /// initialized it.
     pub(super) fn belongs_to(&self, principal: Option<&Principal>) -> bool {
         self.session()
             .is_none_or(|session| session.principal.as_ref() == principal)
@@ -99,7 +101,7 @@ impl State {
 }
 
 impl ExpectInitialize {
-    /// Answers `initialize`: with the revision that was requested, or with another one that this server speaks.
+    /// Answers `initialize`: with the requested revision, or with another one that this server speaks.
     ///
     /// # Errors
     /// The state as it was, and why the request is refused.
@@ -186,8 +188,8 @@ fn choose(settings: &ServerSettings, requested: &str) -> Option<&'static Revisio
     same.or_else(|| offered.next())
 }
 
-/// Refusal of a server that does not speak a revision, or none with a handshake. It lists what the server speaks: the client
-/// may have nothing else to show (2026-07-28, `basic/versioning`).
+/// Refusal of a server that does not speak a revision, or none with a handshake. It lists the revisions that the server
+/// speaks: the client may have nothing else to show (2026-07-28, `basic/versioning`).
 pub(super) fn unsupported(settings: &ServerSettings, requested: &str) -> Refusal {
     Refusal::UnsupportedVersion {
         requested: requested.to_owned(),

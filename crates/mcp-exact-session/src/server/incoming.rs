@@ -62,9 +62,9 @@ pub(crate) struct Origin<C> {
 
 /// Request of the client that waits for [`ServerEndpoint::reply`](super::ServerEndpoint::reply).
 ///
-/// Clones share what they hold.
+/// Clones share their content.
 pub struct IncomingRequest<C> {
-    /// What to reply to.
+    /// Key for the reply.
     pub key: RequestKey,
     /// Number of earlier deliveries of the request, with other input.
     pub retries: u32,
@@ -104,8 +104,9 @@ impl<C> fmt::Debug for IncomingRequest<C> {
 }
 
 impl<C> IncomingRequest<C> {
-    /// Makes a request that no endpoint waits for, from what a program has kept of an earlier one: for work that outlives its
-    /// connection, such as a task that is resumed in another process. Returns `None` if the client's revision is unknown.
+    /// Makes a request that no endpoint waits for, from parts that a program has kept of an earlier one: for work that
+    /// outlives its connection, such as a task that is resumed in another process. Returns `None` if the client's revision
+    /// is unknown.
     ///
     /// Its key belongs to no endpoint: a reply is refused with [`SendError::UnknownRequest`].
     pub fn detached(
@@ -139,7 +140,7 @@ impl<C> IncomingRequest<C> {
         self.client.spec.revision()
     }
 
-    /// Returns what is known of the revision.
+    /// Returns the properties of the revision.
     pub fn spec(&self) -> &'static RevisionSpec {
         self.client.spec
     }
@@ -173,7 +174,7 @@ impl<C> IncomingRequest<C> {
         TraceContext::of_meta(meta?.object()?)
     }
 
-    /// Returns what the client says of itself: in the handshake, or in this request.
+    /// Returns the client's description of itself: from the handshake, or from this request.
     pub fn client(&self) -> &SessionInfo {
         &self.client.info
     }
@@ -183,7 +184,7 @@ impl<C> IncomingRequest<C> {
         self.client.level
     }
 
-    /// Returns what the transport knows of the frame.
+    /// Returns the information of the transport about the frame.
     pub fn context(&self) -> &FrameContext<C> {
         &self.origin.context
     }
@@ -260,7 +261,7 @@ impl<C> ClientNotification<C> {
         self.spec.revision()
     }
 
-    /// Returns what the transport knows of the frame.
+    /// Returns the information of the transport about the frame.
     pub fn context(&self) -> &FrameContext<C> {
         &self.context
     }
@@ -283,7 +284,7 @@ pub enum ServerEvent<C> {
         /// The reason that the client gave.
         reason: Option<String>,
     },
-    /// The client subscribes to changes (from 2026-07-28 on). The endpoint has acknowledged it, and sends what is published.
+    /// The client subscribes to changes (from 2026-07-28 on). The endpoint has acknowledged it, and sends published changes.
     Subscribed {
         /// The request that lasts as long as the subscription.
         key: RequestKey,

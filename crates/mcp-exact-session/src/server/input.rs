@@ -1,7 +1,7 @@
 //! Requests for input in the middle of a request of the client: results of type `input_required` towards 2026-07-28
 //! (`basic/patterns/mrtr`), requests of the server to older clients.
 //!
-//! Takes what the program asks for; delivers the request again with the responses.
+//! Takes the input requests of the program; delivers the request again with the responses.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -83,7 +83,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         Ok(Sent::Queued)
     }
 
-    /// Checks input requests before anything leaves: limits, names, methods, and what the client has declared.
+    /// Checks input requests before anything is sent: limits, names, methods, and the capabilities of the client.
     fn check_input_requests(
         &self,
         client: &ClientContext,
@@ -156,7 +156,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         self.check_input_requests(&role.client, &parsed, state.as_deref(), role.retries)
     }
 
-    /// Answers with a result of type `input_required`: the request ends here, and comes again as another one.
+    /// Answers with a result of type `input_required`: the request ends here, and is repeated as a new one.
     fn reply_input_required(
         &mut self,
         to: RequestKey,

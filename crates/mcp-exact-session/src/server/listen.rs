@@ -53,8 +53,9 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         });
     }
 
-    /// Acknowledges a subscription, if [`ServerConfig::program_acknowledges`](crate::ServerConfig::program_acknowledges) says that the
-    /// program does: changes are sent from now on. Nothing happens if the request is no subscription, or was acknowledged.
+    /// Acknowledges a subscription, if [`ServerConfig::program_acknowledges`](crate::ServerConfig::program_acknowledges)
+    /// leaves that to the program: changes are sent from now on. Nothing happens if the request is no subscription, or was
+    /// acknowledged.
     pub fn acknowledge(&mut self, key: RequestKey) {
         let Some(request) = self.core.in_flight.get_mut(key) else {
             return;
@@ -108,7 +109,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
             .count()
     }
 
-    /// Returns what the client wants to know, in its session and by its subscriptions, for
+    /// Returns the changes that the client subscribes to, in its session and by its subscriptions, for
     /// [`Subscribers`](crate::Subscribers).
     pub fn interests(&self) -> Filter {
         let mut interests = Filter::default();
@@ -134,8 +135,8 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         filters.fold(resources, add)
     }
 
-    /// Checks that a client may subscribe to one thing more, of so many bytes. A subscription that the program has not replied
-    /// to counts with the whole request: its reply is not refused later.
+    /// Checks that a client may have one more subscription, of this size in bytes. A subscription that the program has not
+    /// replied to counts with the whole request: its reply is not refused later.
     pub(super) fn check_subscription(&self, bytes: usize) -> Result<(), Refusal> {
         let waiting = self.core.in_flight.iter().filter_map(|(_, request)| {
             let role = &request.role;

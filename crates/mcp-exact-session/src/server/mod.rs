@@ -63,7 +63,7 @@ pub(crate) struct Incoming<C> {
     awaiting: Option<AwaitedInput>,
     /// Filter of a subscription (from 2026-07-28 on).
     subscription: Option<Filter>,
-    /// True if the subscription was acknowledged: changes are told from then on.
+    /// True if the subscription was acknowledged: changes are sent from then on.
     is_acknowledged: bool,
 }
 
@@ -164,8 +164,8 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
 
     /// Takes one frame: a message, or a batch where the revision has them, without the end of its line.
     ///
-    /// The session goes on whatever the frame holds: the endpoint answers a bad message as the specification demands, and tells
-    /// the program by [`ServerEvent::Violation`].
+    /// The session continues after any frame: the endpoint answers a bad message as the specification demands, and reports
+    /// it to the program by [`ServerEvent::Violation`].
     ///
     /// # Errors
     /// [`ReceiveError`] if nothing can be received any more, not on this stream, or not now.
@@ -203,8 +203,8 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         Ok(())
     }
 
-    /// Takes what the framing has kept of a message above [`Limits::message_bytes`](crate::Limits::message_bytes): a request
-    /// whose id is within reach is refused, and the request that a response answers ends.
+    /// Takes the parts of a message above [`Limits::message_bytes`](crate::Limits::message_bytes) that the framing has kept:
+    /// a request whose id can be read is refused, and the request that a response answers ends.
     ///
     /// # Errors
     /// As [`receive`](Self::receive).
@@ -295,10 +295,10 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         self.end(&Outcome::Lost);
     }
 
-    /// The connection of a stream is lost, and the client may resume it on another one.
+    /// Records that the connection of a stream is lost, and that the client may resume it on a new one.
     ///
-    /// Up to 2025-11-25 "disconnection SHOULD NOT be interpreted as the client cancelling its request": the request goes on, and
-    /// its output waits. From 2026-07-28 on the end of the response stream cancels the request.
+    /// Up to 2025-11-25 "disconnection SHOULD NOT be interpreted as the client cancelling its request": the request
+    /// continues, and its output waits. From 2026-07-28 on the end of the response stream cancels the request.
     pub fn detached(&mut self, stream: StreamId, now: Time) -> Detached {
         self.core.advance(now);
         let stateless = self
@@ -319,7 +319,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         Detached::Kept
     }
 
-    /// A detached stream has another connection; returns false if the stream is gone.
+    /// Records that a detached stream has a new connection; returns false if the stream no longer exists.
     pub fn attached(&mut self, stream: StreamId, now: Time) -> bool {
         self.core.advance(now);
         self.core.streams.attach(stream)
@@ -385,12 +385,12 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         }
     }
 
-    /// Returns what was negotiated in the handshake, once it was.
+    /// Returns the session that the handshake has negotiated, after it.
     pub fn session_info(&self) -> Option<&SessionInfo> {
         self.state.client().map(|client| &client.info)
     }
 
-    /// Returns true once the endpoint takes nothing more; what is queued is still given.
+    /// Returns true once the endpoint takes nothing more; queued messages are still returned.
     pub fn is_closed(&self) -> bool {
         matches!(self.state, State::Closed)
     }
@@ -400,7 +400,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         &self.settings
     }
 
-    /// Returns what the endpoint holds.
+    /// Returns the resource usage of the endpoint.
     pub fn usage(&self) -> Usage {
         let (subscriptions, subscription_bytes) = self.subscription_usage();
         let listening = self.core.in_flight.iter();
@@ -420,7 +420,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         self.core.streams.shrink();
     }
 
-    /// Ends the session from the server: subscriptions end with their results, and what is queued is still sent.
+    /// Ends the session from the server: subscriptions end with their results, and queued messages are still sent.
     pub fn shutdown(&mut self, now: Time) {
         self.core.advance(now);
         if self.is_closed() {
@@ -485,7 +485,8 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         }
     }
 
-    /// A request of the server has ended: the program is told, or the request that needed the input goes on.
+    /// Handles the end of a request of the server: reports it to the program, or continues the request that needed the
+    /// input.
     fn request_ended(&mut self, request: PendingRequest<Purpose>, outcome: Outcome) {
         match request.purpose {
             Purpose::Program { .. } => {

@@ -54,7 +54,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
     /// never outside of one.
     ///
     /// # Errors
-    /// [`SendError`] if the server has not declared `logging`, or no client can be told.
+    /// [`SendError`] if the server has not declared `logging`, or no client can receive it.
     pub fn log(
         &mut self,
         scope: Scope,
@@ -87,8 +87,8 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
     /// Sends a notification.
     ///
     /// # Errors
-    /// [`SendError`] if the revision has no such notification of a server, the server has not declared what it needs, it does
-    /// not belong there, or no client can be told.
+    /// [`SendError`] if the revision has no such notification of a server, the server has not declared the needed
+    /// capability, the notification does not belong there, or no client can receive it.
     pub fn notify(
         &mut self,
         scope: Scope,
@@ -167,7 +167,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         }
     }
 
-    /// Returns true if the session's client may be told of a change.
+    /// Returns true if the session's client may be notified of a change.
     fn may_announce(&self, change: &Change) -> bool {
         let params = change.params();
         let announced = self.state.client().map(|client| {
@@ -192,7 +192,8 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         }
     }
 
-    /// Returns false if nobody wants the notification; refuses parameters that break the rules of the typed function.
+    /// Returns false if no client subscribes to the notification; refuses parameters that break the rules of the typed
+    /// function.
     fn wants(
         &self,
         handler: Handler,
@@ -231,7 +232,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         }
     }
 
-    /// Records what a notification changes.
+    /// Records the effect of a notification.
     fn record_notification(
         &mut self,
         handler: Handler,

@@ -1,7 +1,7 @@
 //! Handling of each message of the client.
 //!
-//! Takes dispatched messages; answers what the endpoint answers itself, delivers the rest. The module `rules` decides
-//! whether a message is allowed.
+//! Takes dispatched messages; answers some of them itself, delivers the rest. The module `rules` decides whether a message
+//! is allowed.
 
 use std::sync::Arc;
 

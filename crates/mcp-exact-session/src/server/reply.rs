@@ -22,7 +22,7 @@ use crate::stream::RequestKey;
 impl<C: std::fmt::Debug> ServerEndpoint<C> {
     /// Replies to a request.
     ///
-    /// [`Sent::Suppressed`] says that the client has cancelled the request, which is a normal race.
+    /// [`Sent::Suppressed`] if the client has cancelled the request, which is a normal race.
     ///
     /// # Errors
     /// [`SendError`]; nothing has left then, and the request still waits.

@@ -1,7 +1,7 @@
 //! Requests of the server outside of a reply, and pings (up to 2025-11-25).
 //!
-//! Takes what the program wants to know; checks that the client may be asked before anything leaves. From 2026-07-28 on a server
-//! sends no requests: [`Reply::InputRequired`](crate::Reply::InputRequired) serves clients of every revision.
+//! Takes the requests of the program; checks that the client supports them before anything is sent. From 2026-07-28 on a
+//! server sends no requests: [`Reply::InputRequired`](crate::Reply::InputRequired) serves clients of every revision.
 
 use mcp_exact_revisions::Side;
 use mcp_exact_wire::{EncodeParams, Json, JsonObject, Request};
@@ -85,7 +85,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         self.request(scope, Q::METHOD, params, options, now)
     }
 
-    /// Asks whether the client is there (up to 2025-11-25).
+    /// Checks that the client is alive (up to 2025-11-25).
     ///
     /// # Errors
     /// As [`request`](Self::request).

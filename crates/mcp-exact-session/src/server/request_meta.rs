@@ -18,7 +18,7 @@ use crate::outcome::{Outcome, RawResult};
 use crate::refusal::Refusal;
 use crate::session_info::SessionInfo;
 
-/// Names of the members of `_meta` that tell who sends a request.
+/// Names of the members of `_meta` that describe the sender of a request.
 const SENDER: [&str; 5] = [
     meta::PROTOCOL_VERSION,
     meta::CLIENT_CAPABILITIES,
@@ -69,7 +69,7 @@ impl<'a> RequestMeta<'a> {
         Some(self.capabilities?.object()?.to_object())
     }
 
-    /// Sender of the request, as it says itself.
+    /// Sender of the request, as it describes itself.
     pub(super) fn client(&self, spec: &'static RevisionSpec) -> Result<ClientContext, Refusal> {
         let object = |name: &str, value: Option<JsonRef<'_>>| match value {
             None => Ok(None),

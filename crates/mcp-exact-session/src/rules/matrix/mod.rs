@@ -27,7 +27,7 @@ pub(super) fn is_present(rule: &Rule) -> bool {
     !left_out.is_some_and(|left_out| std::ptr::eq(left_out, rule))
 }
 
-/// All methods of a kind, whoever sends them, and one that nobody defines.
+/// All methods of a kind, of both roles, and one that no revision defines.
 fn methods(kind: Kind) -> Vec<&'static str> {
     let mut methods = BTreeSet::from(["vendor/unknown"]);
     for spec in mcp_exact_revisions::all() {
@@ -84,7 +84,7 @@ fn matrix() -> Vec<(Place, String)> {
     matrix
 }
 
-/// `A B C D E` stand for the five revisions, oldest first; what all of them do is printed once.
+/// `A B C D E` are the five revisions, oldest first; a result that all of them share is printed once.
 fn text(matrix: &[(Place, String)]) -> String {
     let ids: Vec<&str> = mcp_exact_revisions::all()
         .iter()

@@ -1,4 +1,5 @@
-//! Endpoints of the rule matrix: in every state of the handshake, with all capabilities or none, and what they do in a word.
+//! Endpoints of the rule matrix: in every state of the handshake, with all capabilities or none, and their reactions in a
+//! word.
 
 use mcp_exact_revisions::{Lifecycle, RevisionSpec, Side};
 use mcp_exact_wire::{Json, JsonObject};
