@@ -30,7 +30,8 @@ pub(crate) struct BracketMarks {
 }
 
 /// Returns the mask of the bytes that the backslashes of a block escape; `carry` is true if the block begins with an escaped
-/// byte, and is set for the next block. Runs of backslashes are told apart by whether they begin at an even or an odd place.
+/// byte, and is set for the next block. Runs of backslashes that begin at an even offset and at an odd offset are handled
+/// apart.
 #[inline]
 pub(crate) fn escaped(backslashes: u64, carry: &mut u64) -> u64 {
     const EVEN: u64 = 0x5555_5555_5555_5555;
@@ -153,7 +154,7 @@ mod sse2 {
     }
 }
 
-/// The same without vectors, which also says what the vectors have to give.
+/// The same without vector instructions; the vectors must give equal results.
 #[cfg(any(test, not(target_arch = "x86_64")))]
 mod plain {
     use super::{Block, BracketMarks, TextMarks};
@@ -191,7 +192,7 @@ mod tests {
     use super::*;
     use crate::thinned;
 
-    /// Blocks in which each byte value stands at each place, among others that are special.
+    /// Blocks in which each byte value occurs at each place, among other special bytes.
     fn blocks() -> impl Iterator<Item = Block> {
         let values = (0..=u8::MAX).step_by(thinned(61));
         values.flat_map(|value| {

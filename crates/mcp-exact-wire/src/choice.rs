@@ -1,8 +1,8 @@
 //! Dispatch of unions of objects, by static tables and one function.
 //!
-//! Takes a reader at an object and looks ahead: which member it is is decided by its discriminant and by which members
-//! are there, never by what decodes. Leaves the reader where it was; reads each member at most once, and only as far as it
-//! has to: the object is decoded afterwards, which finds what is not JSON.
+//! Takes a reader at an object and looks ahead: the discriminant and the members that are present decide the variant, never
+//! what decodes. Leaves the reader at its position; reads each member at most once, and only as far as necessary: the object
+//! is decoded afterwards, which finds text that is not JSON.
 
 use std::borrow::Cow;
 
@@ -19,7 +19,7 @@ pub struct Choice {
     pub tag: &'static str,
     /// Members whose presence is asked for by `has`, in the order of its bits.
     pub members: &'static [Probe],
-    /// The first case whose tag and members are there wins.
+    /// The first case whose tag matches and whose members are present wins.
     pub cases: &'static [Case],
     /// Pairs of members, as bits of `members`, that exclude each other.
     pub exclusive: &'static [(u32, u32)],
@@ -30,7 +30,7 @@ pub struct Choice {
 pub struct Probe {
     /// Its name.
     pub name: &'static str,
-    /// The name of a member of its value that has to be there too, or an empty string.
+    /// The name of a member of its value that must be present too, or an empty string.
     pub inner: &'static str,
 }
 
@@ -39,7 +39,7 @@ pub struct Probe {
 pub struct Case {
     /// Value that the discriminant must have.
     pub tag: Tag,
-    /// The members that have to be there, as bits of [`Choice::members`].
+    /// The members that must be present, as bits of [`Choice::members`].
     pub has: u32,
     /// Index of the union's variant.
     pub variant: u8,
@@ -112,8 +112,8 @@ impl<'a> Reader<'a> {
         Ok(found)
     }
 
-    /// The value of a discriminant of the next object, when it is there. The text before the member is not checked to be
-    /// JSON: decoding the object does that.
+    /// Returns the value of a discriminant of the next object, if it is present. The text before the member is not checked
+    /// to be JSON: decoding the object does that.
     pub fn tag(&mut self, name: &'static str) -> Read<Option<Cow<'a, str>>> {
         let (start, depth) = (self.peek_at(), self.depth());
         self.open_object()?;
@@ -132,7 +132,8 @@ impl<'a> Reader<'a> {
         Ok(tag)
     }
 
-    /// The value of a discriminant that no member of a union has, which therefore nobody else checks to be there once.
+    /// Returns the value of a discriminant that no variant of a union has, and checks that it occurs once, as no other code
+    /// does.
     pub(crate) fn only_tag(&mut self, name: &'static str) -> Read<Option<Cow<'a, str>>> {
         let (start, depth) = (self.peek_at(), self.depth());
         self.open_object()?;

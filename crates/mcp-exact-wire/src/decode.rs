@@ -1,8 +1,8 @@
 //! From bytes to the messages of one direction.
 //!
-//! Takes a document and what a result answers; gives requests, notifications, results and errors, or an error that keeps the
-//! id so that it can be answered. The members and the method of a message decide its class, never what decodes. One pass
-//! where `method` comes before `params` and `id` before `result`; a raw scan more otherwise.
+//! Takes a document and the methods of open requests; gives requests, notifications, results and errors, or an error that
+//! keeps the id so that it can be answered. The members and the method of a message decide its class, never what decodes.
+//! One pass where `method` comes before `params` and `id` before `result`; a raw scan more otherwise.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -24,7 +24,7 @@ const ENVELOPE: usize = 96;
 /// Number of messages that a batch may hold. Each bad one costs an error with a pointer, which is many times its size.
 pub const MAX_BATCH: usize = 1000;
 
-/// Decodes what one document holds. `answers` gives the method of the request with an id that this side has sent.
+/// Decodes what one document holds. `answers` returns the method of the local request with an id.
 ///
 /// # Errors
 /// [`MessageError`], with the id whenever it can be read.
@@ -241,7 +241,7 @@ fn finish<D: Direction>(r: &mut Reader<'_>) -> Read<()> {
     r.end()
 }
 
-/// Reads up to the member that tells what a message is. If only members of the envelope precede the method, decoding
+/// Reads up to the member that decides the class of a message. If only members of the envelope precede the method, decoding
 /// continues there; otherwise the message is read again from its beginning.
 fn telling(r: &mut Reader<'_>, known: &Known) -> Read<Telling> {
     let (start, depth) = (r.peek_at(), r.depth());
@@ -336,7 +336,7 @@ fn spelt_envelope_name(r: &mut Reader<'_>) -> Read<EnvelopeName> {
     })
 }
 
-/// Reads the method and says what it calls for. `resume` holds what was read when it was nothing but the envelope.
+/// Reads the method and classifies it. `resume` holds the members that were read, if they belong to the envelope alone.
 fn called(
     r: &mut Reader<'_>,
     known: &Known,
@@ -363,7 +363,7 @@ fn called(
     Ok(telling)
 }
 
-/// Notifications have names of their own, by which most requests are told from them at once.
+/// Notifications have distinct names, so that most requests are recognised at once.
 fn known_method(known: &Known, method: &str) -> Option<Telling> {
     // For a dozen names a walk that compares lengths first costs less than a search.
     let among = |names: &[&str]| names.contains(&method);
@@ -534,7 +534,7 @@ mod tests {
     use super::utf8;
     use crate::thinned;
 
-    /// ASCII takes a shorter way: it has to end where the standard library says that UTF-8 does.
+    /// ASCII takes a shorter way: it must end at the same byte as in the standard library.
     #[test]
     fn bytes_are_text_as_they_are_utf8() {
         for place in (0..100).step_by(thinned(11)) {

@@ -73,7 +73,7 @@ impl<V: DocumentView> Document<V> {
     /// The members that the protocol's schema speaks of, decoded.
     ///
     /// # Errors
-    /// [`DecodeError`] when one of them is not what the schema says; its pointer starts at this document.
+    /// [`DecodeError`] if one of them breaks the schema; its pointer starts at this document.
     pub fn view(&self) -> Result<V, DecodeError> {
         from_str(self.0.text())
     }

@@ -20,8 +20,8 @@ impl Reader<'_> {
         };
     }
 
-    /// Says that what comes next is the rest of the message that began at `start`: its method and what stands before it
-    /// were read already.
+    /// Announces that the rest of the message that began at `start` follows: its method and all text before it were read
+    /// already.
     pub(crate) fn resume_envelope(
         &mut self,
         start: usize,
@@ -61,8 +61,8 @@ impl Reader<'_> {
         Ok(true)
     }
 
-    /// Notes that a message has a method and a result or an error, so that it would be what the order of its members
-    /// says.
+    /// Notes that a message has both a method and a result or an error, so that its class depends on the order of its
+    /// members.
     #[cold]
     pub(crate) fn request_and_response(&mut self, at: usize) -> Failed {
         let words = Detail::Plain("a message with a `method` has neither `result` nor `error`");

@@ -1,7 +1,7 @@
 //! Reasons why a document was not decoded, with their positions.
 //!
-//! A decoder only notes a byte offset; the JSON pointer is worked out from the text when somebody asks for the error,
-//! so that decoding pays nothing for it. Never allocates while a document decodes well.
+//! A decoder only notes a byte offset; the JSON pointer is computed from the text when a caller asks for the error, so that
+//! decoding pays nothing for it. Never allocates while a document decodes well.
 
 use std::fmt;
 
@@ -34,7 +34,7 @@ pub enum DecodeErrorKind {
     Const,
     /// A required member is missing.
     Required,
-    /// A member is there twice in an object of a known type.
+    /// A member occurs twice in an object of a known type.
     Duplicate,
     /// No member of a union fits.
     Union,

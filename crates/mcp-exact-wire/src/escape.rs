@@ -1,6 +1,6 @@
 //! Text to the inside of JSON strings (RFC 8259 section 7).
 //!
-//! Takes text, appends it escaped; long text block by block. Escapes what has to be and nothing else.
+//! Takes text, appends it escaped; long text block by block. Escapes only the characters that JSON requires to be escaped.
 
 use crate::block::{self, BLOCK};
 use crate::scan::plain_end;
@@ -126,7 +126,7 @@ fn blocks(bytes: &[u8], out: &mut Vec<u8>) -> usize {
 /// Bytes that are copied at a time: more than most runs between escaped characters are long.
 const STRIDE: usize = 32;
 
-/// Room for a block: each of its bytes may become six, and what is written at a time is longer than what counts.
+/// Room for a block: each of its bytes may become six, and a vector store is longer than its result.
 const ROOM: usize = LONGEST * BLOCK + 2 * STRIDE;
 
 /// A run between escaped characters is copied by its first [`STRIDE`] bytes, whatever its length: more bytes than needed,
@@ -201,7 +201,7 @@ mod tests {
         out
     }
 
-    /// Every way to escape has to give the same, behind what was there before.
+    /// Every way to escape must give the same text, behind earlier text.
     fn check(bytes: &[u8]) {
         let expected = expected(bytes);
         for way in [without_shuffles as fn(&[u8], &mut _), escape] {

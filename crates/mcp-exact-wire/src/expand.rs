@@ -1,6 +1,6 @@
 //! Escaping with byte shuffles (SSSE3), on processors that have them: no branch depends on where the escapes are.
 //!
-//! Takes text and room for what it becomes; says how much of both is used. Never makes room.
+//! Takes text and an output buffer; returns how much of both is used. Never makes room.
 
 use std::arch::x86_64::{
     __m128i, _mm_adds_epu8, _mm_cmpeq_epi8, _mm_cmpgt_epi8, _mm_loadu_si128, _mm_max_epu8,
@@ -19,7 +19,7 @@ const VECTOR: usize = 16;
 /// Bytes that a vector takes in at a time, because each of them may become two.
 const EIGHT: usize = VECTOR / 2;
 
-/// Room for a block: each of its bytes may become six, and what is written at a time is longer than what counts.
+/// Room for a block: each of its bytes may become six, and a vector store is longer than its result.
 const ROOM: usize = LONGEST * BLOCK + VECTOR;
 
 /// Room for a vector.
@@ -54,8 +54,8 @@ pub(crate) fn is_available() -> bool {
     is_x86_feature_detected!("ssse3") && is_x86_feature_detected!("popcnt")
 }
 
-/// Escapes `bytes` into `room` up to the end, or as far as there is room enough. Returns the number of bytes read, and the
-/// number of bytes written at the start of `room`.
+/// Escapes `bytes` into `room` up to the end, or until the room is used up. Returns the number of bytes read, and the number
+/// of bytes written at the start of `room`.
 #[target_feature(enable = "ssse3,popcnt")]
 pub(crate) fn expand(bytes: &[u8], room: &mut [MaybeUninit<u8>]) -> (usize, usize) {
     let (blocks, end) = bytes.as_chunks::<BLOCK>();
@@ -204,8 +204,7 @@ fn byte(marks: u64, index: usize) -> u8 {
     marks.to_le_bytes()[index % 8]
 }
 
-/// Less than sixteen bytes, and spaces behind them. Not by way of memory: what is written in small pieces cannot be read in
-/// a large one at once.
+/// Less than sixteen bytes, and spaces behind them. Avoids memory: a large load after several small stores has to wait.
 #[inline]
 #[target_feature(enable = "sse2")]
 fn load_few(bytes: &[u8]) -> __m128i {
@@ -256,7 +255,7 @@ mod tests {
     use super::*;
     use crate::thinned;
 
-    /// With any room at all: what was taken is escaped, and only little room is left unused.
+    /// With any size of the room: the text up to the returned position is escaped, and only little room is left unused.
     #[test]
     #[allow(unsafe_code)]
     fn stops_where_room_ends_and_goes_on_from_there() {

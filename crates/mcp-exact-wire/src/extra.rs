@@ -68,7 +68,7 @@ impl<T: Members> Extra<T> {
     }
 
     /// As [`insert`](Self::insert), but a message keeps names of its envelope as decoding does: for conversions, which hand
-    /// over what has arrived.
+    /// over received members.
     ///
     /// # Errors
     /// [`KnownMember::Field`]
@@ -155,8 +155,8 @@ impl<T> Extra<T> {
 }
 
 impl<T: Members> Extra<T> {
-    /// Writes the members into an object that is being written. Members of a message that have names of its envelope are
-    /// left out when the whole message is written, of which its type says what they are.
+    /// Writes the members into an object that is being written. Members of a message with names of its envelope are omitted
+    /// when the whole message is written, as the type writes these itself.
     #[inline]
     pub fn encode(&self, w: &mut Writer<'_>) {
         match &self.0 {

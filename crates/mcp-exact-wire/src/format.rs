@@ -177,8 +177,7 @@ fn is_query_byte(byte: u8) -> bool {
     is_pchar(byte) || matches!(byte, b'/' | b'?')
 }
 
-/// `URI-Template`, RFC 6570 section 2. No `}` can stand inside an expression, so the first one ends
-/// it.
+/// `URI-Template`, RFC 6570 section 2. An expression cannot contain `}`, so the first one ends it.
 fn is_uri_template(text: &str) -> bool {
     let mut rest = text;
     while let Some((literals, after)) = rest.split_once('{') {

@@ -191,7 +191,7 @@ impl JsonObject {
         self.0.parse()
     }
 
-    /// A reader at the start of the object. It does not check again that what it passes over is JSON.
+    /// A reader at the start of the object. It does not check again that skipped values are JSON.
     pub fn reader(&self) -> Reader<'_> {
         Reader::of_checked(self.text())
     }
@@ -221,8 +221,8 @@ impl JsonObject {
         self.view().find(name).map(JsonRef::to_json)
     }
 
-    /// Sets a member: in its place when it is there already, otherwise at the end. Everything else keeps its text. A name
-    /// that is there twice has the value in both places afterwards.
+    /// Sets a member: in its place if it is present already, otherwise at the end. Everything else keeps its text. A name
+    /// that occurs twice has the value in both places afterwards.
     pub fn insert(&mut self, name: &str, value: impl Into<Json>) {
         let value = value.into();
         *self = self.view().with([(name, Some(value.view()))]).into();

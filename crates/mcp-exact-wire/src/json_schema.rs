@@ -1,7 +1,7 @@
 //! `JsonSchema` of schemars 1 for generated types and for the types of this crate. Behind the feature `schemars1`.
 //!
-//! Takes the definitions of a revision's schema, errata applied, as the generator embeds them; gives them to schemars
-//! with each reference to a definition replaced by what schemars says of its type. Nothing is derived from Rust types.
+//! Takes the definitions of a revision's schema, errata applied, as the generator embeds them; gives them to schemars with
+//! each reference to a definition replaced by a reference to its type. Nothing is derived from Rust types.
 
 use std::borrow::Cow;
 use std::sync::OnceLock;
@@ -31,7 +31,8 @@ pub struct JsonSchemas {
 pub struct JsonSchemaType {
     /// The name of the type.
     pub name: &'static str,
-    /// True if the name is an alias of a type that other definitions may share; references to it say what it is in place.
+    /// True if the name is an alias of a type that other definitions may share; references to it are replaced by its
+    /// content.
     pub is_alias: bool,
     /// The schema of the type, or a reference to it.
     pub subschema: fn(&mut SchemaGenerator) -> Schema,
@@ -96,7 +97,7 @@ impl JsonSchemas {
         self.types
     }
 
-    /// The schema of the definition `name`; one that is not there allows everything.
+    /// The schema of the definition `name`; an unknown one allows everything.
     pub fn schema(&self, name: &str, generator: &mut SchemaGenerator) -> Schema {
         self.definition(name, generator).into()
     }
@@ -159,7 +160,7 @@ impl JsonSchemas {
     }
 }
 
-/// For generated code: a type whose schema stands in a table.
+/// For generated code: a type whose schema is in a table.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! json_schema_in {
@@ -254,7 +255,7 @@ impl<T: JsonSchema> JsonSchema for Nullable<T> {
     }
 }
 
-/// The document and its view are one thing in JSON.
+/// The document and its view have the same JSON.
 impl<V: DocumentView + JsonSchema> JsonSchema for Document<V> {
     fn inline_schema() -> bool {
         V::inline_schema()

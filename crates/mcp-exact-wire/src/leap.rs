@@ -33,7 +33,7 @@ pub(crate) fn string_end(bytes: &[u8], at: usize) -> Option<usize> {
     closing_quote(bytes, at, 0)
 }
 
-/// The place after the first quote from `at` on that is not escaped; `carry` says whether the byte at `at` is.
+/// The place after the first quote from `at` on that is not escaped; `carry` is true if the byte at `at` is escaped.
 #[inline]
 fn closing_quote(bytes: &[u8], mut at: usize, mut carry: u64) -> Option<usize> {
     loop {
@@ -135,7 +135,7 @@ mod tests {
         "[[[[1]]]]",
     ];
 
-    /// Values in which quotes, backslashes and brackets stand at every place of a block.
+    /// Values in which quotes, backslashes and brackets occur at every place of a block.
     fn values() -> impl Iterator<Item = String> {
         let lengths = (0..200).step_by(thinned(37));
         lengths.flat_map(move |length| {

@@ -1,10 +1,10 @@
-//! The runtime of the generated Model Context Protocol types: an exact JSON reader and writer, open JSON, numbers that
+//! The runtime of the generated Model Context Protocol types: an exact JSON reader and writer, untyped JSON, numbers that
 //! keep their kind, ids, unknown members and names, union dispatch, and violations of the schema.
 //!
 //! The type crates (`mcp-2024-11-05`, `mcp-2025-03-26`, `mcp-2025-06-18`) re-export what their users need. This crate
 //! knows no list of revisions: a new one never forces a release of it.
 //!
-//! Nothing that arrives is lost: Unknown members, unknown enum values and unknown members of tagged unions survive; open
+//! Nothing that arrives is lost: unknown members, unknown enum values and unknown variants of tagged unions survive; untyped
 //! JSON survives byte for byte; numbers keep value and kind; absent, null, empty object and empty array stay four different
 //! things.
 //!
@@ -139,8 +139,8 @@ pub mod generated {
     };
 }
 
-/// Returns the number of cases that exhaustive unit tests go on by: all of them, or one of `every` under Miri, which is
-/// slower by two orders of magnitude and looks at how memory is used, not at what comes out.
+/// Returns the step between the cases of exhaustive unit tests: all cases run, or one of `every` under Miri, which is slower
+/// by two orders of magnitude and checks the use of memory, not the results.
 #[cfg(test)]
 const fn thinned(every: usize) -> usize {
     if cfg!(miri) { every } else { 1 }

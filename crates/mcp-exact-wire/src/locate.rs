@@ -47,7 +47,7 @@ impl<'a> Path<'a> {
         }
     }
 
-    /// Moves on in the innermost container; says whether a member name comes next.
+    /// Moves on in the innermost container; returns true if a member name comes next.
     fn next_item(&mut self) -> bool {
         match self.innermost() {
             Some(Level::Array(index)) => {
@@ -70,7 +70,7 @@ impl<'a> Path<'a> {
     }
 }
 
-/// The JSON pointer of what is at `offset`.
+/// The JSON pointer of the value at `offset`.
 pub(crate) fn locate(text: &str, offset: usize) -> Pointer {
     let mut pointer = Pointer::default();
     for level in path_to(text, offset).levels {

@@ -1,4 +1,4 @@
-//! A cheap look at a message: what it is, its id, its method and its raw parts, borrowed and without allocation.
+//! A cheap look at a message: its class, its id, its method and its raw parts, borrowed and without allocation.
 //!
 //! For routers and gateways that pass messages on. Checks that the text is JSON and that every reader finds the same envelope
 //! in it, and nothing else of its meaning.
@@ -11,7 +11,7 @@ use crate::object::duplicate_at;
 use crate::reader::{Kind, Reader};
 use crate::view::JsonRef;
 
-/// Class of a message, judged by the members that are present.
+/// Class of a message, decided by the members that are present.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum LookKind {
     /// It has a method and an id.
@@ -26,7 +26,7 @@ pub enum LookKind {
     Other,
 }
 
-/// The parts of a message as they stand in its text.
+/// The parts of a message as borrowed text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Look<'a> {
     /// Class of the message.
@@ -49,8 +49,8 @@ impl<'a> Look<'a> {
     /// Looks at a document, as strictly as decoding reads its envelope.
     ///
     /// # Errors
-    /// [`DecodeError`] when the text is not JSON, when a member of the envelope is there twice, and when a method holds a
-    /// lone surrogate.
+    /// [`DecodeError`] if the text is not JSON, if a member of the envelope occurs twice, and if a method holds a lone
+    /// surrogate.
     pub fn at(text: &'a str) -> Result<Self, DecodeError> {
         let mut r = Reader::new(text);
         let mut look = Self::empty();
@@ -60,8 +60,8 @@ impl<'a> Look<'a> {
         Ok(look)
     }
 
-    /// Looks at a document that does not decode, for the answer that it deserves. An id or a method that is there twice,
-    /// or cannot be decoded, is left out unless all readers find the same one.
+    /// Looks at a document that does not decode, for the answer that it deserves. An id or a method that occurs twice, or
+    /// cannot be decoded, is left out unless all parsers find the same one.
     ///
     /// # Errors
     /// [`DecodeError`] when the text is not JSON.
@@ -173,7 +173,7 @@ impl<'a> Look<'a> {
     }
 }
 
-/// Takes the text of a member that may be there once.
+/// Takes the text of a member that may occur once.
 #[inline]
 fn once<'a>(place: &mut Option<&'a str>, r: &mut Reader<'a>, name_at: usize) -> Read<()> {
     if place.is_some() {

@@ -119,7 +119,7 @@ impl<Q: Decode> Decode for WithId<Q> {
     }
 }
 
-/// For the requests of generated types only: what is written after the id is a request without an envelope of its own.
+/// For the requests of generated types only: the text after the id is a request without an envelope of its own.
 impl<Q: Encode + private::Bare> Encode for WithId<Q> {
     fn encode(&self, w: &mut Writer<'_>) {
         w.envelope(Some(&self.id));
@@ -141,9 +141,9 @@ pub enum Message<D: Direction> {
     Request(D::Request),
     /// A notification.
     Notification(D::Notification),
-    /// The result of a request of the other side.
+    /// The result of a request of the peer.
     Result(ResultMessage<D::Result>),
-    /// The error that answers a request of the other side.
+    /// The error that answers a request of the peer.
     Error(ErrorMessage),
 }
 
@@ -325,7 +325,7 @@ pub enum MessageErrorKind {
     InvalidNotification,
     /// A response that does not fit the request that it answers: never answered.
     InvalidResponse,
-    /// A response to a request that nobody sent: never answered.
+    /// A response to a request that was never sent: never answered.
     UnknownResponse,
 }
 
@@ -359,7 +359,7 @@ impl MessageError {
         &self.error
     }
 
-    /// The code of the error that answers it (JSON-RPC 2.0, section 5.1); `None` for what is never answered.
+    /// The code of the error that answers it (JSON-RPC 2.0, section 5.1); `None` for messages that are never answered.
     pub fn code(&self) -> Option<i64> {
         match self.kind {
             MessageErrorKind::Parse => Some(-32700),

@@ -206,7 +206,8 @@ impl ObjectReader {
         }
     }
 
-    /// An object that began at `start`, whose members in the bits of `seen` were read; the name of another one is next.
+    /// Returns an object that began at `start`, whose members in the bits of `seen` were read; the name of another member is
+    /// next.
     pub(crate) fn continued(shape: &'static Shape, start: usize, seen: u64) -> Self {
         Self {
             shape,
@@ -335,7 +336,8 @@ impl ObjectReader {
     }
 }
 
-/// Returns true if a name whose first eight bytes are those of `name` goes on at `at` as `name` does, and ends there.
+/// Returns true if the name at `at`, whose first eight bytes are those of `name`, also has the rest of `name` and ends
+/// there.
 #[inline]
 fn goes_on(bytes: &[u8], at: usize, name: &[u8]) -> bool {
     let end = at + name.len() - 8;
@@ -367,7 +369,7 @@ fn check_unknown(
     }
 }
 
-/// A name that is there twice, found by one sort.
+/// Returns a name that occurs twice, found by one sort.
 pub(crate) fn duplicate_name<'n>(names: impl ExactSizeIterator<Item = &'n str>) -> Option<&'n str> {
     if names.len() < 2 {
         return None;

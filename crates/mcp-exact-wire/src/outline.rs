@@ -1,4 +1,4 @@
-//! Outline of a message: what it is, its envelope, and where some members of its parameters or its result are.
+//! Outline of a message: its class, its envelope, and the positions of some members of its parameters or its result.
 //!
 //! Takes a message in the spelling that nearly every peer uses and walks through it once. Gives nothing for every other text,
 //! good or bad: what that is, [`decode_message`](crate::decode_message) says. Decides nothing.

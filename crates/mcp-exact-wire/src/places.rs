@@ -1,7 +1,7 @@
 //! Places of members in untyped JSON, found in the same pass that checks it.
 //!
-//! Takes a reader at an object and the names of some members; gives the object and where their values are, so that nobody walks
-//! through it again. Decides nothing.
+//! Takes a reader at an object and the names of some members; gives the object and the positions of their values, so that no
+//! second walk is needed. Decides nothing.
 
 use crate::JsonObject;
 use crate::error::Read;
@@ -33,7 +33,7 @@ impl<const N: usize> Places<N> {
 
 impl JsonObject {
     /// Decodes an object and finds members on the way, as [`ObjectRef::find_each`](crate::ObjectRef::find_each) finds them
-    /// afterwards: of a name that is there twice the last value counts. No two names are the same.
+    /// afterwards: if a name occurs twice, the last value counts. No two names are the same.
     ///
     /// # Errors
     /// As the decoder of [`JsonObject`].

@@ -47,7 +47,7 @@ impl Pointer {
         self.push_escape(c.encode_utf8(&mut [0; 4]));
     }
 
-    /// Appends text that stands for one character, whole or not at all.
+    /// Appends the escape sequence of one character, whole or not at all.
     fn push_escape(&mut self, text: &str) {
         if self.is_cut {
             return;

@@ -116,7 +116,7 @@ impl<'a> Reader<'a> {
         fault.into_error(self.text)
     }
 
-    /// The kind of the next value, judged by its first character.
+    /// The kind of the next value, by its first character.
     #[inline]
     pub fn kind(&mut self) -> Read<Kind> {
         match self.peek() {
@@ -172,7 +172,7 @@ impl<'a> Reader<'a> {
         self.constant_spelt(at, expected)
     }
 
-    /// The same for a string that is written with escape sequences, or is another one.
+    /// The same for a string that is written with escape sequences, or has another value.
     #[cold]
     fn constant_spelt(&mut self, at: usize, expected: &'static str) -> Read<()> {
         if *self.str()? == *expected {
@@ -338,7 +338,7 @@ impl<'a> Reader<'a> {
         Ok(true)
     }
 
-    /// After an item: whether another one follows; otherwise the array is closed.
+    /// After an item: returns true if another item follows; otherwise the array is closed.
     pub fn next_item(&mut self) -> Read<bool> {
         match self.peek() {
             Some(b',') => {
@@ -415,7 +415,7 @@ impl<'a> Reader<'a> {
         self.at
     }
 
-    /// A string without escape sequences; `None` for another one, and then nothing is taken.
+    /// Returns a string without escape sequences; `None` for any other string, and then nothing is taken.
     #[inline]
     pub(crate) fn unescaped(&mut self) -> Read<Option<&'a str>> {
         self.plain_string().map(Result::ok)
@@ -529,7 +529,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The fault that a step noted, forgotten where reading can go on after the value: the text is JSON, and not too deep.
+    /// Returns and clears the fault of a step if reading can continue after the value: the text is JSON, and not too deep.
     pub(crate) fn forgive(&mut self) -> Read<Box<Fault>> {
         let is_final =
             |fault: &Fault| matches!(fault.kind, DecodeErrorKind::Syntax | DecodeErrorKind::Depth);

@@ -1,7 +1,7 @@
 //! Scanning of JSON text: where a string, a number or a whole value ends.
 //!
-//! Takes bytes and a position, gives the position after what was scanned or the offset of the first byte that is not
-//! JSON. Never allocates for values nested less than 64 deep, never recurses, never decodes.
+//! Takes bytes and a position, gives the position after the scanned value or the offset of the first byte that is not JSON.
+//! Never allocates for values nested less than 64 deep, never recurses, never decodes.
 
 use crate::block;
 
@@ -215,7 +215,7 @@ static IS_LETTER: [bool; 256] = {
     is
 };
 
-/// Scans one escape sequence that starts at `at`. Surrogates are not paired up here: open JSON keeps them as they are.
+/// Scans one escape sequence that starts at `at`. Surrogates are not paired up here: untyped JSON keeps them unchanged.
 fn escape_end(bytes: &[u8], at: usize) -> Result<usize, NotJson> {
     match bytes.get(at + 1) {
         Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => Ok(at + 2),
@@ -301,7 +301,7 @@ impl Nesting {
         self.deepest = self.deepest.max(self.depth);
     }
 
-    /// Closes the innermost container and says whether the one around it is an object; `None` at the outside.
+    /// Closes the innermost container and returns true if the one around it is an object; `None` at the outside.
     #[inline]
     fn close(&mut self) -> Option<bool> {
         self.depth -= 1;
@@ -414,7 +414,7 @@ impl Strings {
     }
 }
 
-/// The bytes of the block at `at` that may end a string; what is behind the text does.
+/// The bytes of the block at `at` that may end a string; bytes behind the text do.
 #[inline]
 fn special_at(bytes: &[u8], at: usize) -> u64 {
     let rest = bytes.get(at..).unwrap_or_default();
@@ -554,7 +554,7 @@ mod tests {
         }
     }
 
-    /// Whole blocks find what a walk finds, wherever sequences, ends and errors are.
+    /// Whole blocks find the same end as a walk, wherever sequences, ends and errors are.
     #[test]
     fn strings_end_where_a_walk_ends() {
         let pieces = [

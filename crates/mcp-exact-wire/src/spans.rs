@@ -1,7 +1,7 @@
 //! Reading by tables instead of types: objects whose members are given out with their place in the text.
 //!
 //! For the interpreter of conversions, which must find exactly the errors that decoding finds. The same reader, the same
-//! lookup and the same checks; nothing is kept but the names of unknown members, which must not be there twice.
+//! lookup and the same checks; nothing is kept but the names of unknown members, which must not occur twice.
 
 use std::borrow::Cow;
 
@@ -111,7 +111,7 @@ pub struct Mark {
     depth: u32,
 }
 
-/// A member of open JSON. Outside semantic versioning.
+/// A member of untyped JSON. Outside semantic versioning.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct OpenMember<'a> {
@@ -196,7 +196,7 @@ impl<'a> Reader<'a> {
         self.rewind(mark.at, mark.depth);
     }
 
-    /// Goes back after reading that failed: what was wrong, in words.
+    /// Goes back after a failed read; returns the description of the failure.
     ///
     /// # Errors
     /// When the text is not JSON, or nested too deep.
@@ -219,7 +219,7 @@ impl<'a> Reader<'a> {
         self.skip()
     }
 
-    /// The next member of open JSON; `None` after the last one.
+    /// The next member of untyped JSON; `None` after the last one.
     ///
     /// # Errors
     /// When the text is not JSON.

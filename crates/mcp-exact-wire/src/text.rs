@@ -52,7 +52,7 @@ fn append_any(bytes: &[u8], out: &mut Vec<u8>) {
     out.push(b'"');
 }
 
-/// Appends less than eight bytes, each as what stands for it.
+/// Appends less than eight bytes, each escaped if necessary.
 fn append_each(bytes: &[u8], out: &mut Vec<u8>) {
     const ROOM: usize = 1 + 8 * LONGEST + 1;
     let before = out.len();

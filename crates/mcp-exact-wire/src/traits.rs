@@ -66,7 +66,7 @@ pub fn encode_into<T: Encode + ?Sized>(value: &T, out: &mut Vec<u8>) {
 
 /// Encodes a value as one line without its end, for transports that frame messages by lines.
 ///
-/// A raw CR or LF can only stand between the tokens of open JSON, as white space; each leaves as a space, so that
+/// A raw CR or LF can only occur between the tokens of untyped JSON, as white space; each is written as a space, so that
 /// nothing can smuggle a second message into a line.
 pub fn to_line<T: Encode + ?Sized>(value: &T) -> Vec<u8> {
     let mut out = Vec::with_capacity(256);
@@ -172,8 +172,8 @@ impl<T: Encode + ?Sized> Encode for &T {
 
 /// The identifier of a revision of the specification, such as `2025-06-18`.
 ///
-/// An identifier and not a list: nothing here changes when a revision comes out. There is no order, because an
-/// identifier that is not known is neither older nor newer than another one.
+/// An identifier and not a list: nothing here changes when a revision comes out. There is no order, because an unknown
+/// identifier is neither older nor newer than others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Revision(&'static str);
 
@@ -217,7 +217,7 @@ pub trait Notification {
     type Params;
 }
 
-/// Parameters as they stand in a message: a value, or nothing for an `Option` that is `None`.
+/// Parameters of a message: a value, or nothing for an `Option` that is `None`.
 pub trait EncodeParams {
     /// The parameters as text.
     fn encode_params(&self) -> Option<String>;
@@ -291,7 +291,7 @@ pub trait RevisionTypes: private::Generated + Copy + 'static {
     type ServerResult: Decode + Encode;
 }
 
-/// The type of what a revision does not have; it has no values.
+/// The type of parts that a revision does not have; it has no values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Never {}
 

@@ -11,11 +11,11 @@ use crate::scan::plain_end;
 pub(crate) enum BadEscape {
     /// JSON has none like that.
     NotJson,
-    /// A surrogate stands alone.
+    /// A lone surrogate.
     Surrogate,
 }
 
-/// Byte that a letter after a backslash stands for; zero if it stands for several bytes or for nothing.
+/// Byte that a letter after a backslash denotes; zero if it denotes several bytes or nothing.
 const MEANINGS: [u8; 256] = {
     let mut meanings = [0; 256];
     let known = b"\"\"\\\\//b\x08f\x0cn\nr\rt\t";
@@ -27,7 +27,7 @@ const MEANINGS: [u8; 256] = {
     meanings
 };
 
-/// The character that the escape sequence at `at` stands for, and the position after it.
+/// The character of the escape sequence at `at`, and the position after it.
 #[inline]
 fn escape(bytes: &[u8], at: usize) -> Result<(char, usize), BadEscape> {
     let Some(&letter) = bytes.get(at + 1) else {
@@ -50,7 +50,7 @@ const SHORT: usize = 2 * BLOCK;
 const MARGIN: usize = 2 * BLOCK;
 
 /// The text of a string that ends with its closing quote, whose first escape sequence is at `plain`. `further` begins as
-/// `bytes` does and may be longer: what stands behind a string lets its end be read in whole blocks.
+/// `bytes` does and may be longer: text behind a string lets its end be read in whole blocks.
 ///
 /// At most a quarter of the text's length stays unused in the allocation.
 pub(crate) fn unescape(bytes: &[u8], plain: usize, further: &[u8]) -> Result<String, BadEscape> {
@@ -210,7 +210,7 @@ pub(crate) fn unescape_lossy(inside: &str) -> String {
 mod tests {
     use crate::{from_str, thinned, to_string};
 
-    /// Strings come back from what is written of them, wherever escape sequences and block borders fall.
+    /// Strings survive writing and reading, wherever escape sequences and block borders fall.
     #[test]
     fn strings_come_back_at_every_length() {
         for among in ["x", "\n", "é", "\"\\", "\u{1}", "😀"] {

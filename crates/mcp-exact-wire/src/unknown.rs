@@ -1,7 +1,7 @@
 //! Values that a newer peer may send and this revision does not define: enum values and variants of tagged unions.
 //!
-//! Only decoders and `From<&str>` make these, and each belongs to the type that did not know it, so that they never stand
-//! for a value that their type knows.
+//! Only decoders and `From<&str>` make these, and each belongs to the type that did not know it, so that they never hold a
+//! value that their type knows.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -16,7 +16,7 @@ use crate::unescape::unescape_lossy;
 use crate::view::{JsonRef, ObjectRef};
 use crate::writer::Writer;
 
-/// Members of a message that say what it is (JSON-RPC 2.0, sections 4 and 5).
+/// Members of a message that decide its class (JSON-RPC 2.0, sections 4 and 5).
 pub(crate) const ENVELOPE: [&str; 6] = ["jsonrpc", "id", "method", "params", "result", "error"];
 
 /// A value that the string enum `E` does not define in its revision.
@@ -217,8 +217,8 @@ struct MessageMembers {
 }
 
 impl MessageMembers {
-    /// Reads a message to its end. Two readers have to find the same message in it, so that no member of its envelope is
-    /// there twice. `checks` says that the reader notes the envelope.
+    /// Reads a message to its end. Two parsers must find the same message in it, so that no member of its envelope may occur
+    /// twice. `checks` is true if the reader notes the envelope.
     fn read(&mut self, r: &mut Reader<'_>, tag: &str, checks: bool) -> Read<()> {
         r.open_object()?;
         let mut first = true;

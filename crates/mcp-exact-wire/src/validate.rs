@@ -166,9 +166,9 @@ impl<'a> Path<'a> {
     }
 }
 
-/// A type that can say how a value deviates from the schema of its revision.
+/// A type that reports how a value deviates from the schema of its revision.
 pub trait Validate {
-    /// Reports the deviations of a value that stands at `path`.
+    /// Reports the deviations of a value at `path`.
     fn check(&self, path: &Path<'_>, to: &mut Violations);
 
     /// All deviations from the schema that decoding tolerates.

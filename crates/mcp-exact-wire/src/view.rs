@@ -1,7 +1,7 @@
 //! Open JSON that is borrowed: one value, one object, and an object with other members in it.
 //!
-//! Takes text that was checked when it came in, so that only the ends of names and values are looked for. Gives parts of it
-//! without copies; never builds what is merely written.
+//! Takes text that was checked when it came in, so that only the ends of names and values are looked for. Returns parts
+//! without copies; never builds a tree.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -153,8 +153,8 @@ impl<'a> ObjectRef<'a> {
         }
     }
 
-    /// The same for members that are known not to be there, such as by [`find_each`](Self::find_each): they are not looked
-    /// for. One that is there after all is there twice afterwards.
+    /// The same for members that are known to be absent, such as by [`find_each`](Self::find_each): they are not looked for.
+    /// A member that is present after all occurs twice afterwards.
     pub fn with_new<const N: usize>(
         self,
         set: [(&'a str, Option<JsonRef<'a>>); N],
@@ -284,7 +284,7 @@ struct Members<'a> {
     at: usize,
 }
 
-/// A member: its name, and where its value stands.
+/// A member: its name, and the position of its value.
 struct Member<'a> {
     name: Cow<'a, str>,
     value: Range<usize>,

@@ -56,7 +56,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Passes on what is left and gives the first error of the sink.
+    /// Passes on the rest and returns the first error of the sink.
     pub(crate) fn finish(mut self) -> io::Result<()> {
         self.pass_on(0);
         self.sink.map_or(Ok(()), |sink| sink.result)
