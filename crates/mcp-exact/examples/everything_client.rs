@@ -1,8 +1,8 @@
 //! A client that the official conformance suite starts for each of its client scenarios (`cargo xtask conformance client`).
 //!
-//! `everything_client URL` connects with the revision in `MCP_CONFORMANCE_PROTOCOL_VERSION`, and does what the scenario in
-//! `MCP_CONFORMANCE_SCENARIO` expects of a client, with the data in `MCP_CONFORMANCE_CONTEXT`. Without a scenario it uses
-//! everything that the server offers. A failed call ends the program with an error.
+//! `everything_client URL` connects with the revision in `MCP_CONFORMANCE_PROTOCOL_VERSION`, and takes the steps that the
+//! scenario in `MCP_CONFORMANCE_SCENARIO` expects of a client, with the data in `MCP_CONFORMANCE_CONTEXT`. Without a
+//! scenario it uses everything that the server offers. A failed call ends the program with an error.
 
 use std::env;
 
@@ -262,7 +262,7 @@ async fn echo_schema(client: &Client) -> Result {
     Ok(())
 }
 
-/// Uses tools, resources and prompts, as far as the server declares them.
+/// Uses the tools, resources and prompts that the server declares.
 async fn use_everything(client: &Client) -> Result {
     let capabilities = client.capabilities();
     if capabilities.get("tools").is_some() {

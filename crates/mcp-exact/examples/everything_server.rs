@@ -49,7 +49,7 @@ struct Consent {
     confirm: bool,
 }
 
-/// Form that asks what a prompt is about.
+/// Form that asks for the topic of a prompt.
 #[derive(Deserialize, JsonSchema)]
 struct Topic {
     context: String,
@@ -135,7 +135,7 @@ enum Legacy {
     Opt3,
 }
 
-/// The running server, for tools that change what it offers.
+/// The running server, for tools that change its tools and prompts.
 type Running = Arc<OnceLock<Server>>;
 
 /// Returns the server once it runs.
@@ -272,7 +272,7 @@ impl Everything {
         format!("Region: {region}")
     }
 
-    /// Adds a tool, or removes it when it is there.
+    /// Adds a tool, or removes it if it exists.
     #[tool]
     async fn test_trigger_tool_change(State(server): State<Running>) -> Result<&'static str> {
         let tools = running(&server)?.tools();
@@ -286,7 +286,7 @@ impl Everything {
         Ok("Added a tool.")
     }
 
-    /// Adds a prompt, or removes it when it is there.
+    /// Adds a prompt, or removes it if it exists.
     #[tool]
     async fn test_trigger_prompt_change(State(server): State<Running>) -> Result<&'static str> {
         let prompts = running(&server)?.prompts();
@@ -383,7 +383,7 @@ impl Everything {
         Ok(format!("Roots: {}", uris.join(", ")))
     }
 
-    /// Asks for a confirmation; what has happened before travels in the sealed state.
+    /// Asks for a confirmation; the results of earlier steps travel in the sealed state.
     #[tool]
     async fn test_input_required_result_request_state(cx: &Cx) -> Result<String> {
         let answer = cx.elicit::<Confirm>("Please confirm").key("confirm");
@@ -391,7 +391,7 @@ impl Everything {
         Ok(format!("state-ok, confirmed: {sure}"))
     }
 
-    /// Asks three things at once.
+    /// Sends three requests at once.
     #[tool]
     async fn test_input_required_result_multiple_inputs(cx: &Cx) -> Result<String> {
         let greeting = Sample::new("Generate a greeting", 50);
@@ -449,7 +449,7 @@ impl Everything {
         Ok(parts.into_iter().flatten().collect::<Vec<_>>().join(", "))
     }
 
-    /// Asks the user what the prompt is about.
+    /// Asks the user for the topic of the prompt.
     #[prompt]
     async fn test_input_required_result_prompt(cx: &Cx) -> Result<PromptResult> {
         let answer = cx
@@ -493,7 +493,7 @@ impl Everything {
         Err(PeerError::internal("the job broke down, as it always does"))
     }
 
-    /// Asks for a confirmation before it goes on.
+    /// Asks for a confirmation before it continues.
     #[tool(task)]
     async fn confirm_delete(filename: String, cx: &Cx) -> Result<String> {
         let answer = cx.elicit::<Consent>(format!("Delete {filename}?")).await?;
@@ -503,7 +503,7 @@ impl Everything {
         })
     }
 
-    /// Asks two things at once.
+    /// Sends two requests at once.
     #[tool(task)]
     async fn multi_input(cx: &Cx) -> Result<String> {
         let (name, sure) = tokio::join!(
@@ -517,7 +517,7 @@ impl Everything {
         ))
     }
 
-    /// Asks for a name, then goes on as a task.
+    /// Asks for a name, then continues as a task.
     #[tool(task_required)]
     async fn test_tool_with_task(cx: &Cx) -> Result<String> {
         let answer = cx

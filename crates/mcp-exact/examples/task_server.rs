@@ -1,4 +1,4 @@
-//! A server whose tools are tasks that survive a restart: results, answers and what was done are kept in a folder.
+//! A server whose tools are tasks that survive a restart: results, answers and finished steps are kept in a folder.
 //!
 //! `task_server FOLDER [PORT]` listens on 127.0.0.1 and prints its URL on standard error.
 
@@ -23,7 +23,8 @@ struct Printer {
 
 #[server(name = "printer", version = "1.0.0")]
 impl Printer {
-    /// Prints pages, and asks after each one whether to go on. No page is printed twice, also when the server is restarted.
+    /// Prints pages, and asks after each one whether to continue. No page is printed twice, also when the server is
+    /// restarted.
     #[tool(task)]
     async fn print(&self, pages: u32, cx: &Cx) -> Result<String> {
         let mut printed = 0;

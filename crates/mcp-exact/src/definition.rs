@@ -1,4 +1,4 @@
-//! Definitions: what a server advertises of its tools, resources, resource templates and prompts.
+//! Definitions: the descriptions of tools, resources, resource templates and prompts that a server advertises.
 //!
 //! Each definition is built in the shape of the home revision; [`Advertised`] keeps its form for every other revision.
 
@@ -232,14 +232,14 @@ impl Tool {
         self.hint("idempotentHint", hint)
     }
 
-    /// Says that the tool deals with the world outside of the server (annotation `openWorldHint`).
+    /// Declares that the tool reaches entities outside of the server (annotation `openWorldHint`).
     #[must_use]
     pub fn open_world(self, hint: bool) -> Self {
         self.hint("openWorldHint", hint)
     }
 
-    /// Lets the handler run on when its request is cancelled, so that it can clean up: [`Cx::cancelled`](crate::Cx::cancelled)
-    /// tells it. Without this, its future is dropped.
+    /// Lets the handler run on after its request is cancelled, so that it can clean up:
+    /// [`Cx::cancelled`](crate::Cx::cancelled) completes then. Without this, its future is dropped.
     #[must_use]
     pub fn cooperative(mut self) -> Self {
         self.cooperative = true;
@@ -255,8 +255,9 @@ impl Tool {
         self
     }
 
-    /// Refuses calls of clients that cannot have tasks, for tools that nobody can wait for: with error -32021 from 2026-07-28
-    /// on, with -32601 before. The handler is the one that makes the task, unless [`task`](Self::task) is set too.
+    /// Refuses calls of clients without support for tasks, for tools that run too long for a call: with error -32021 from
+    /// 2026-07-28 on, with -32601 before. The handler is the one that makes the task, unless [`task`](Self::task) is set
+    /// too.
     #[must_use]
     pub fn task_required(mut self) -> Self {
         self.task_required = true;
@@ -394,7 +395,7 @@ impl Resource {
 
 /// Definition of a family of resources (section `server/resources`, "Resource Templates").
 ///
-/// The template is one of RFC 6570; [`UriTemplate`](crate::UriTemplate) says which ones can be matched.
+/// The template is one of RFC 6570; [`UriTemplate`](crate::UriTemplate) lists the ones that can be matched.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ResourceTemplate {
     common: Common,

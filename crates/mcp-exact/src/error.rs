@@ -275,7 +275,7 @@ pub enum Problem {
         /// The argument.
         argument: String,
     },
-    /// A kind of thing was added at run time that the server has not declared at the start.
+    /// A definition was added at run time whose capability the server has not declared at the start.
     #[error(
         "the server has not declared the capability `{capability}`; register one {capability} entry at the start or call `.declare_{capability}()`"
     )]

@@ -1,6 +1,6 @@
-//! Extractors: what the arguments of handlers can be.
+//! Extractors: the possible arguments of handlers.
 //!
-//! Each extractor takes itself from a call, and says when the server is built what it needs.
+//! Each extractor takes itself from a call, and states its needs when the server is built.
 
 use std::any::{Any, TypeId, type_name};
 use std::collections::HashMap;
@@ -135,7 +135,7 @@ pub trait FromCall: Sized {
     /// The error that ends the call; the handler does not run.
     fn from_call(call: &Call) -> Result<Self, Error>;
 
-    /// Says what the argument needs.
+    /// States the needs of the argument.
     fn describe(signature: &mut Signature) {
         let _ = signature;
     }
@@ -197,7 +197,7 @@ fn reason(error: &serde_json::Error) -> String {
 }
 
 /// A state of the server, which [`state`](crate::ServerBuilder::state) has given it. States are cloned for each call: use
-/// `Arc` for what is not cheap to clone.
+/// `Arc` for values that are expensive to clone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct State<S>(pub S);
 
@@ -282,7 +282,7 @@ impl FromCall for Revision {
 pub struct Headers(pub Vec<(String, String)>);
 
 impl Headers {
-    /// Returns the value of a header, by its name in any case; the first one when it is there more than once.
+    /// Returns the value of a header, by its name in any case; the first one if it occurs several times.
     pub fn get(&self, name: &str) -> Option<&str> {
         let mut all = self.0.iter();
         let found = all.find(|(known, _)| known.eq_ignore_ascii_case(name));

@@ -27,7 +27,7 @@ pub trait Handler<A, O>: Clone + Send + Sync + 'static {
     /// Calls the handler.
     fn call(&self, call: Call) -> Pin<Box<dyn Future<Output = Result<O, Error>> + Send>>;
 
-    /// Returns what the handler needs and gives.
+    /// Returns the needs and the result type of the handler.
     fn signature() -> Signature;
 }
 

@@ -100,7 +100,7 @@ pub const fn check_argument<T: Argument>() {}
 
 /// Runs work that blocks on tokio's threads for it, and returns its result.
 ///
-/// The work runs on when its request is cancelled: [`Cx::is_cancelled`](crate::Cx::is_cancelled) tells it.
+/// The work runs on after its request is cancelled: [`Cx::is_cancelled`](crate::Cx::is_cancelled) returns true then.
 ///
 /// # Errors
 /// When the work panics.

@@ -1,6 +1,6 @@
 //! Layers of `tower` around the handlers of tools: limits of time, of rate and of concurrency, and the program's own.
 //!
-//! Takes a layer; gives the handler that it makes of another one. Erases the type of the layered service.
+//! Takes a layer; wraps a handler with it. Erases the type of the layered service.
 
 use std::future::poll_fn;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,7 +14,7 @@ use crate::extract::Call;
 use crate::handler::{BoxFuture, Erased};
 use crate::reply::ToolResult;
 
-/// Handler of a tool as a `tower` service: what a layer of [`ServerBuilder::layer`](crate::ServerBuilder::layer) wraps.
+/// Handler of a tool as a `tower` service, which a layer of [`ServerBuilder::layer`](crate::ServerBuilder::layer) wraps.
 #[derive(Clone)]
 pub struct ToolService {
     handler: Erased<ToolResult>,

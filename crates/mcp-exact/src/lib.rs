@@ -33,7 +33,7 @@
 //!
 //! - [`Cx`]: progress, log messages, cancellation, and questions to the user in the middle of a call.
 //! - [`ServerBuilder`]: a server of closures, and everything that can be set.
-//! - [`Connect`]: what a client can set before it connects, and what it answers to its server.
+//! - [`Connect`]: the settings of a client before it connects, and its answers to requests of the server.
 //! - [`Tasks`]: tools that take long. [`testing`]: tests with a client of every revision, and recordings.
 //! - [An example of each feature](https://github.com/mcp-exact/mcp-exact/blob/main/docs/book/src/features.md) of the protocol, for
 //!   servers and clients.
@@ -42,9 +42,9 @@
 //!
 //! A handler is an async function. Its arguments are extractors ([`FromCall`]): [`Input`] for the arguments of the call,
 //! [`State`] for states of the server, [`Cx`] for progress, logs, cancellation and questions, and [`Principal`],
-//! [`Headers`], [`Meta`] for the request. It returns a `String`, [`Json`], [`ToolResult`], [`PromptResult`],
-//! [`Contents`], or a `Result` of one of these with any error ([`Error`] says what the client then receives, and
-//! [`Error::msg`] makes one of a text). A tool may return a number as well.
+//! [`Headers`], [`Meta`] for the request. It returns a `String`, [`Json`], [`ToolResult`], [`PromptResult`], [`Contents`],
+//! or a `Result` of one of these with any error ([`Error`] documents the error that the client receives, and [`Error::msg`]
+//! makes one of a text). A tool may return a number as well.
 //!
 //! # Revisions
 //!
@@ -55,7 +55,7 @@
 //! # Logs
 //!
 //! `RUST_LOG=mcp_exact=debug` (with a subscriber of `tracing`) shows the conversation: each request and how it ended.
-//! Arguments and results are shown at `trace` alone: they may hold what nobody should read.
+//! Arguments and results are shown at `trace` alone: they may hold secrets.
 //!
 //! # Features
 //!

@@ -81,8 +81,8 @@ pub(crate) fn tasks_extension() -> session::Extension {
     }
 }
 
-/// Returns the milliseconds since the Unix epoch, by a clock that never goes back: the deadline that one process has recorded
-/// is read by another one.
+/// Returns the milliseconds since the Unix epoch, by a clock that never goes back: a deadline that one process has recorded
+/// is read by a later one.
 pub(crate) fn now_millis() -> u64 {
     static ORIGIN: OnceLock<(Instant, Duration)> = OnceLock::new();
     let (start, epoch) = ORIGIN.get_or_init(|| {
@@ -92,13 +92,13 @@ pub(crate) fn now_millis() -> u64 {
     u64::try_from((*epoch + start.elapsed()).as_millis()).unwrap_or(u64::MAX)
 }
 
-/// A request that has come in, with what is known of its sender.
+/// A received request, with its sender.
 pub struct Request {
     incoming: session::IncomingRequest<RequestContext>,
 }
 
 impl Request {
-    /// Makes the request of a task that is resumed: nobody waits for its reply. Returns `None` if the revision is unknown.
+    /// Makes the request of a resumed task: its reply is not awaited. Returns `None` if the revision is unknown.
     pub(crate) fn detached(
         method: &str,
         params: JsonObject,
@@ -163,14 +163,14 @@ impl Request {
         self.context().headers()
     }
 
-    /// Returns what the token of the request says, once it was verified.
+    /// Returns the claims of the request's token, once it was verified.
     #[cfg(feature = "oauth-server")]
     pub(crate) fn access(&self) -> Option<&mcp_exact_auth::server::Access> {
         let http = self.incoming.context().cx.http.as_ref()?;
         http.extensions.get()
     }
 
-    /// Returns what the transport knows of the request.
+    /// Returns the information of the transport about the request.
     pub(crate) fn context(&self) -> &RequestContext {
         &self.incoming.context().cx
     }
@@ -261,7 +261,7 @@ impl Settings {
 /// Sending half of a request's connection to its client.
 #[derive(Debug, Clone)]
 pub(crate) struct Link {
-    /// `None` for a request whose connection is gone: nothing can be sent.
+    /// `None` for a request whose connection is closed: nothing can be sent.
     handle: Option<ServerHandle>,
     key: RequestKey,
     /// The latest progress, once the client has read too slowly to be sent each one.
@@ -277,7 +277,7 @@ impl Link {
         }
     }
 
-    /// Makes the link of a request whose connection is gone.
+    /// Makes the link of a request whose connection is closed.
     pub(crate) fn detached(request: &Request) -> Self {
         Self {
             handle: None,
@@ -477,7 +477,7 @@ impl Listeners {
         locked(&self.all).len()
     }
 
-    /// Tells the subscribers of a task about it, as far as it is theirs. `of` is one subscription alone.
+    /// Notifies the subscribers of a task, if they are its owner. `of` is one subscription alone.
     pub(crate) fn publish_task(
         &self,
         id: &str,

@@ -1,6 +1,7 @@
 //! Events of `tracing` as log messages for the client (`server/utilities/logging`).
 //!
-//! Takes the events of a handler's own task; gives messages about its request. The level of the client decides what is sent.
+//! Takes the events of a handler's own task; gives messages about its request. The level of the client decides which events
+//! are sent.
 
 use std::cell::Cell;
 use std::fmt;
@@ -22,9 +23,8 @@ tokio::task_local! {
 /// Layer that sends the events of handlers to the clients of their requests, as [`Cx::log`](crate::Cx::log) would: with their
 /// level, their target as the logger, their message and fields.
 ///
-/// Events outside of handlers, in tasks that handlers spawn, and of this library itself are not sent, nor are those that come while
-/// a message is made of another one: the layer does not feed itself. Add it where the
-/// program sets up `tracing`:
+/// Events outside of handlers, in tasks that handlers spawn, and of this library itself are not sent, nor are events that
+/// occur while a message is made of an event: the layer does not feed itself. Add it where the program sets up `tracing`:
 ///
 /// ```
 /// use mcp_exact::ClientLogs;

@@ -2,7 +2,8 @@
 
 use crate::error::Result;
 
-/// Returns `Ok` of a handler that is a closure or an async block: says that its error is [`Error`](crate::Error), so that `?` takes any.
+/// Returns `Ok` of a handler that is a closure or an async block: fixes the error type to [`Error`](crate::Error), so that
+/// `?` takes any error.
 ///
 /// ```
 /// use mcp_exact::{Cx, Server};

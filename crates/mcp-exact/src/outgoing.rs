@@ -14,7 +14,7 @@ use crate::link::{Json, JsonObject, PeerError, Revision};
 /// The revision in which results, definitions and questions are built.
 const HOME: KnownRevision = KnownRevision::V2026_07_28;
 
-/// Object that is converted: what it is and who sends it.
+/// Kind of the converted object, and its sender.
 enum Payload {
     /// Result of a client's request, from the server.
     Result,

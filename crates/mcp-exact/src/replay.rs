@@ -1,7 +1,7 @@
 //! The record of one request across its rounds: questions with their answers, and results of `once`.
 //!
 //! Pure state without IO. From 2026-07-28 on a question ends the request and the handler runs again with the answers; the
-//! record says which questions were asked before, notices a handler that asks others, and is sealed into `requestState`.
+//! record lists the earlier questions, detects a handler that asks different ones, and is sealed into `requestState`.
 
 use std::collections::BTreeMap;
 use std::task::Waker;
@@ -59,7 +59,7 @@ struct Question {
     asked: bool,
     /// True if this run has taken the answer, or no longer wants it.
     settled: bool,
-    /// What to ask; known once this run has asked it.
+    /// Input request of the question; known once this run has asked it.
     ask: Option<InputRequest>,
     /// True if a caller waits for the answer.
     wanted: bool,
@@ -256,20 +256,20 @@ impl Run {
         answer
     }
 
-    /// Notes that nobody waits for the answer any more.
+    /// Notes that the answer is no longer awaited.
     pub(crate) fn release(&mut self, id: QuestionId) {
         let question = &mut self.questions[id.0];
         question.wanted = false;
         question.settled = true;
     }
 
-    /// Returns whether the handler repeats what it has done in an earlier round: some recorded answer was not taken yet.
+    /// Returns whether the handler repeats the steps of an earlier run: some recorded answer was not taken yet.
     pub(crate) fn is_replaying(&self) -> bool {
         let mut answered = self.questions.iter().filter(|question| question.old);
         answered.any(|question| !question.settled)
     }
 
-    /// Returns the questions that end the request now; `None` while nobody waits for an answer, or some `once` runs.
+    /// Returns the questions that end the request now; `None` while no answer is awaited, or some `once` runs.
     ///
     /// # Errors
     /// [`ReplayError::Diverged`] when the handler asks something new and has not repeated all it had asked before.
@@ -302,7 +302,7 @@ impl Run {
         }))
     }
 
-    /// Returns what another run of the handler needs to get as far as this one.
+    /// Returns the record from which a later run of the handler reaches the same point.
     pub(crate) fn record(&self) -> Record {
         let kept = self.questions.iter().filter(|question| {
             question.old || question.wanted || question.recorded.answer.is_some()

@@ -1,4 +1,4 @@
-//! Results of handlers: what they may return, and what becomes of it in the home revision.
+//! Results of handlers: the types that they may return, and their conversion to the home revision.
 //!
 //! Takes strings, blocks, structured values and errors; gives result objects. Knows nothing of the negotiated revision.
 
@@ -326,7 +326,7 @@ impl Contents {
         Self::new().with(Data::Blob(bytes.into()))
     }
 
-    /// Adds a text. [`uri`](Self::uri) and so on are about what was added last.
+    /// Adds a text. [`uri`](Self::uri) and so on refer to the item that was added last.
     #[must_use]
     pub fn and_text(self, text: impl Into<String>) -> Self {
         self.with(Data::Text(text.into()))
@@ -480,7 +480,7 @@ impl IntoReply<Completions> for Vec<String> {
     }
 }
 
-/// Result of a vendor's method as it stands in the message.
+/// Result of a vendor's method, sent unchanged.
 impl IntoReply<Self> for JsonObject {
     fn into_reply(self) -> Result<Self, Error> {
         Ok(self)

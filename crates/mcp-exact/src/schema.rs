@@ -202,7 +202,7 @@ mod tests {
     #[derive(JsonSchema)]
     #[allow(dead_code, reason = "the schema is all that is used")]
     struct Query {
-        /// What to look for.
+        /// Text to look for.
         text: String,
         limit: Option<u32>,
         exact: bool,

@@ -18,8 +18,8 @@ const NONCE: usize = 24;
 ///
 /// To rotate keys, put the new one in front and keep the old one for as long as states are valid
 /// ([`ServerBuilder::state_lifetime`](crate::ServerBuilder::state_lifetime)). Replicas that are not restarted at the same
-/// moment need one more step before: give the new key to all of them as an older one, so that each opens what the first one
-/// seals with it.
+/// moment need one more step before: give the new key to all of them as an older one, so that each opens states that the
+/// first one seals with it.
 #[derive(Clone)]
 pub struct KeyRing {
     keys: Vec<XChaCha20Poly1305>,

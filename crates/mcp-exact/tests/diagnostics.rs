@@ -1,4 +1,4 @@
-//! Errors that the compiler shows to authors of servers: each names what is wrong and the remedy.
+//! Errors that the compiler shows to authors of servers: each names the problem and the remedy.
 #![cfg(feature = "macros")]
 
 /// The texts hold for one toolchain: other versions of the compiler word their own part of them in other ways.

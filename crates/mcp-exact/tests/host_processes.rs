@@ -1,4 +1,4 @@
-//! Hosts of servers that are processes: this program is also the servers, started with the name of what it does.
+//! Hosts of servers that are processes: this program is also the servers, started with the name of its role.
 //!
 //! One that never answers, one that crashes in the middle of a call and one whose calls never end disturb no other.
 

@@ -1,4 +1,4 @@
-//! Servers by attribute macros: what they register, and that names of the program do not disturb them.
+//! Servers by attribute macros: their registrations, and names of the program that must not collide.
 #![cfg(feature = "macros")]
 
 mod common;
@@ -375,7 +375,7 @@ mod hygiene {
             (builder + this + arguments + r#type).to_string()
         }
 
-        /// Adds what stands in types of the program.
+        /// Adds numbers in types of the program.
         #[::mcp_exact::tool(read_only, title = "Sum")]
         async fn sum(
             self: ::std::sync::Arc<Self>,

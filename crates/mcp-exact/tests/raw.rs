@@ -1,4 +1,4 @@
-//! Servers whose requests are answered by one handler, alone and beside what is registered.
+//! Servers whose requests are answered by one handler, alone and beside registered definitions.
 
 mod common;
 
@@ -77,7 +77,7 @@ async fn registered_tools_come_first() {
     .await;
 }
 
-/// A handler of a method of the specification comes before what is registered.
+/// A handler of a method of the specification comes before registered definitions.
 #[tokio::test]
 async fn methods_come_before_tools() {
     let server = Server::builder("test", "1.0.0")

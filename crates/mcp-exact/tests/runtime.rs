@@ -1,4 +1,4 @@
-//! Changes while the server runs, and what a caller may see.
+//! Changes while the server runs, and the visibility of definitions.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -189,7 +189,7 @@ async fn futures_poll<F: Future + Unpin>(future: &mut F) -> bool {
     .await
 }
 
-/// Thousands of calls leave nothing behind, and a connection that closes ends what it began.
+/// Thousands of calls leave nothing behind, and a connection that closes ends its calls.
 #[tokio::test]
 async fn closed_connections_end_their_calls() {
     let server = Server::builder("test", "1")
@@ -216,7 +216,7 @@ async fn closed_connections_end_their_calls() {
     .await;
 }
 
-/// Layers of `tower` wrap the handlers of tools that are there, and of those that are inserted.
+/// Layers of `tower` wrap the handlers of existing tools, and of those that are inserted later.
 #[tokio::test]
 async fn layers_wrap_tools() {
     let server = Server::builder("test", "1")
@@ -329,7 +329,7 @@ async fn threads_report_progress() {
     assert_eq!(*seen.lock().expect("a lock"), [1.0, 2.0, 3.0]);
 }
 
-/// A client is not talked down below its minimum, and says what to do.
+/// A client does not go below its minimum revision, and its error names the remedy.
 #[tokio::test]
 async fn clients_keep_to_their_minimum_revision() {
     let all: Vec<_> = revisions().collect();

@@ -33,7 +33,7 @@ struct Path {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 struct Review {
-    /// What to review.
+    /// Subject of the review.
     code: String,
     strict: Option<bool>,
 }

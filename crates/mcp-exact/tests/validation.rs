@@ -67,8 +67,8 @@ fn invalid_schemas_are_refused() {
     );
 }
 
-/// "Clients SHOULD validate structured results against this schema" (`server/tools`, "Output Schema"): a client that was told to
-/// refuses a result that leaves it, of a server that does not check.
+/// "Clients SHOULD validate structured results against this schema" (`server/tools`, "Output Schema"): a client with
+/// validation refuses a result that violates it, from a server that does not check.
 #[tokio::test]
 async fn clients_check_results() {
     let schema = r#"{"type":"object","properties":{"sum":{"type":"integer"}},"required":["sum"]}"#;

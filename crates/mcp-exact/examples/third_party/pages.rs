@@ -51,7 +51,7 @@ enum Visit {
     },
 }
 
-/// Reason why a page refuses a request. Nothing of it tells about another user.
+/// Reason why a page refuses a request. It contains no information about another user.
 enum PageError {
     Gone,
     Stranger,
@@ -116,7 +116,7 @@ impl Pages {
         self.table().credentials.get(user).cloned()
     }
 
-    /// Returns the URL of a page for one user. It says nothing about the user, and opens nothing by itself.
+    /// Returns the URL of a page for one user. It contains no information about the user, and gives no access by itself.
     pub fn invite(&self, user: &User) -> mcp_exact::Result<String> {
         let id = random()?;
         let invitation = (user.clone(), Instant::now());
@@ -157,7 +157,7 @@ impl Pages {
         Ok((headers, Redirect::to(url.as_str())).into_response())
     }
 
-    /// Takes the visit of a browser: it is over, whatever comes of it.
+    /// Takes the visit of a browser: the visit ends, whether or not it succeeds.
     fn take(&self, headers: &HeaderMap) -> Result<Visit, PageError> {
         let cookies = headers.get_all("cookie").iter();
         let cookies = cookies.filter_map(|cookies| cookies.to_str().ok());

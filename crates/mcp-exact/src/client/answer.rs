@@ -78,7 +78,7 @@ impl Form {
         FormAnswer { result }
     }
 
-    /// Answers that the user has said no.
+    /// Answers that the user has declined.
     pub fn decline(&self) -> FormAnswer {
         FormAnswer {
             result: JsonObject::from_iter([("action", Json::string("decline"))]),

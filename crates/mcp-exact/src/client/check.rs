@@ -28,7 +28,7 @@ impl OutputChecks {
         *self.known() = None;
     }
 
-    /// Checks the result of a tool. Results without structured content are left to whoever reads them.
+    /// Checks the result of a tool. Results without structured content are not checked.
     pub(super) async fn check(
         &self,
         client: &Client,
@@ -62,7 +62,7 @@ impl OutputChecks {
     }
 }
 
-/// Returns the validators of all tools; one whose schema cannot be used checks nothing, and is told to `tracing`.
+/// Returns the validators of all tools; one whose schema cannot be used checks nothing, and is reported to `tracing`.
 async fn validators(client: &Client) -> Result<HashMap<String, Validator>, ClientError> {
     let mut validators = HashMap::new();
     for tool in client.tools().all().await? {

@@ -1,4 +1,4 @@
-//! The builder of clients: who the client is, what it speaks, and how it answers questions.
+//! The builder of clients: its identity, its revisions, and its answers to requests of the server.
 //!
 //! Capabilities are derived from the handlers that are given.
 
@@ -161,7 +161,7 @@ impl Connect {
         self
     }
 
-    /// Sets what the client says of itself: a name for programs and a version.
+    /// Sets the client's identity: a name for programs and a version.
     pub fn identity(mut self, name: impl Into<String>, version: impl Into<String>) -> Self {
         self.settings.set_identity(Identity::new(name, version));
         self
@@ -207,8 +207,8 @@ impl Connect {
     }
 
     /// Lets the server answer calls with tasks (extension `io.modelcontextprotocol/tasks`, from 2026-07-28 on).
-    /// [`Client::call`] and [`Client::call_tool`] then wait for the result of the task, answer what it asks, and cancel it
-    /// when they are dropped. [`Client::request`] gives the task itself, and takes its methods, such as `tasks/get`.
+    /// [`Client::call`] and [`Client::call_tool`] then wait for the result of the task, answer its input requests, and
+    /// cancel it if they are dropped. [`Client::request`] gives the task itself, and takes its methods, such as `tasks/get`.
     pub fn tasks(mut self) -> Self {
         self.settings.add_tasks();
         self

@@ -174,7 +174,7 @@ impl ClientLink {
         &self.authorization
     }
 
-    /// Returns what is negotiated now: a session over HTTP may have been followed by another one.
+    /// Returns the current session: over HTTP, a new session may have replaced the first one.
     pub(super) fn session(&self) -> SessionInfo {
         self.handle
             .session_info()
@@ -331,7 +331,7 @@ impl ClientError {
 struct Events {
     handlers: Handlers,
     answering: Mutex<HashMap<ServerRequestKey, AbortHandle>>,
-    /// Subscriptions that the server has acknowledged and nobody has noticed yet.
+    /// Subscriptions that the server has acknowledged, before the program has seen it.
     subscribed: Mutex<HashSet<RequestKey>>,
     changed: Notify,
     is_closed: AtomicBool,

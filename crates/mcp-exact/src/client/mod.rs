@@ -107,7 +107,7 @@ pub enum ClientError {
     /// The result does not have the expected form.
     #[error("the result cannot be read: {0}")]
     Result(String),
-    /// The server did not answer in time, and was told to stop.
+    /// The server did not answer in time, and was asked to stop.
     #[error("the server did not answer in time; allow more by `idle_timeout` or `timeout`")]
     TimedOut,
     /// The connection ended before the answer came. The server may have done the work.
@@ -171,7 +171,7 @@ impl Client {
         Connect::http(Ok(endpoint))
     }
 
-    /// Returns what was found out about the server, for [`Connect::cached`] the next time.
+    /// Returns the result of the negotiation, for [`Connect::cached`] the next time.
     pub fn negotiation(&self) -> CachedNegotiation {
         self.0.negotiation()
     }
@@ -186,7 +186,7 @@ impl Client {
         self.0.session().capabilities
     }
 
-    /// Returns what the server says of itself: `name`, `version` and so on.
+    /// Returns the server's description of itself: `name`, `version` and so on.
     pub fn server_info(&self) -> Option<JsonObject> {
         self.0.session().info
     }
@@ -333,8 +333,8 @@ impl Client {
         Request::new(self, method, params)
     }
 
-    /// Subscribes to changes of resources, in whichever way the negotiated revision has for it: the handler of
-    /// [`Connect::on_change`] is told of them until the subscription is dropped.
+    /// Subscribes to changes of resources, by the method of the negotiated revision: the handler of [`Connect::on_change`]
+    /// is called for them until the subscription is dropped.
     ///
     /// # Errors
     /// [`ClientError`] when the server refuses; nothing is subscribed to then.
@@ -359,7 +359,7 @@ impl Client {
         self.0.shut_down();
     }
 
-    /// Checks the structured result of a tool, when the client was told to.
+    /// Checks the structured result of a tool, if the client is configured to.
     #[cfg_attr(
         not(feature = "validation"),
         allow(

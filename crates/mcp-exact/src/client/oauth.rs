@@ -26,7 +26,7 @@ impl Authorization {
         error
     }
 
-    /// Waits while the user signs in; returns false if nobody does.
+    /// Waits while the user signs in; returns false if no sign-in is running.
     #[cfg(feature = "oauth-client")]
     pub(super) async fn settled(&self) -> bool {
         match &self.client {

@@ -18,7 +18,7 @@ impl ToolOutput {
         Self(result)
     }
 
-    /// Returns whether the tool says that it failed.
+    /// Returns whether the tool reports a failure.
     pub fn is_error(&self) -> bool {
         self.0
             .view()
@@ -52,7 +52,7 @@ impl ToolOutput {
     /// Decodes the structured content, or the text where there is none: as JSON, and when it is none, as a string.
     ///
     /// # Errors
-    /// [`ClientError::Tool`] when the tool says that it failed, [`ClientError::Result`] when the result is no `R`.
+    /// [`ClientError::Tool`] if the tool reports a failure, [`ClientError::Result`] if the result is no `R`.
     pub fn decode<R: DeserializeOwned>(self) -> Result<R, ClientError> {
         if self.is_error() {
             return Err(ClientError::Tool(Box::new(self)));

@@ -1,6 +1,6 @@
 //! Subscriptions to changes (`server/resources`, "Subscriptions"; 2026-07-28, `basic/patterns/subscriptions`).
 //!
-//! Up to 2025-11-25 one request subscribes and another one ends it; from 2026-07-28 on one request lasts as long as the
+//! Up to 2025-11-25 one request subscribes and a second one ends it; from 2026-07-28 on one request lasts as long as the
 //! subscription.
 
 use std::fmt;

@@ -1,7 +1,7 @@
 //! Calls that the server answers with a task (extension `io.modelcontextprotocol/tasks`, from 2026-07-28 on).
 //!
-//! Asks for the status as often as the server suggests, answers what the task asks, and gives the result that the call would
-//! have had. A task whose call is dropped is cancelled.
+//! Asks for the status as often as the server suggests, answers the input requests of the task, and returns the result that
+//! the call would have had. A task whose call is dropped is cancelled.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::link::{ErrorObject, Json, JsonObject, PeerError};
 /// Shortest and longest time between two requests for the status, whatever the server suggests.
 const INTERVALS: (Duration, Duration) = (Duration::from_millis(10), Duration::from_secs(60));
 
-/// Cancels a task that nobody waits for any more.
+/// Cancels a task whose caller no longer waits.
 struct CancelOnDrop {
     client: Client,
     id: Option<String>,
@@ -98,7 +98,8 @@ impl Client {
         }
     }
 
-    /// Answers what a task asks, each question once ("Clients SHOULD deduplicate `inputRequests` keys across consecutive polls").
+    /// Answers the input requests of a task, each once ("Clients SHOULD deduplicate `inputRequests` keys across consecutive
+    /// polls").
     async fn answer_task(
         &self,
         id: &str,

@@ -19,7 +19,7 @@ pub struct Visit {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
 #[non_exhaustive]
 pub enum UrlWarning {
-    /// The page is not on the machine of the user, and others can read and change what is sent.
+    /// The page is on another machine than the user's, and others can read and change the traffic.
     #[error("the page is not encrypted")]
     NotEncrypted,
     /// The host has letters beyond ASCII, which may look like others.
@@ -53,7 +53,7 @@ impl Visit {
     /// page to every reader, so the host that is shown is the one that is opened.
     ///
     /// # Errors
-    /// The URL is another one.
+    /// The URL is not absolute, or of another scheme.
     pub fn new(url: impl Into<String>) -> Result<Self, BadUrl> {
         let url = url.into();
         let scheme = url.find("://").ok_or(BadUrl::Scheme)?;
@@ -107,7 +107,7 @@ impl Visit {
         &self.url[self.host.clone()]
     }
 
-    /// Returns what the user should be warned of.
+    /// Returns the warnings for the user.
     pub fn warnings(&self) -> Vec<UrlWarning> {
         let host = self.host().to_ascii_lowercase();
         let last = host.trim_end_matches('.').rsplit('.').next().unwrap_or("");

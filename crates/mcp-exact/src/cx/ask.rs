@@ -39,7 +39,7 @@ impl AskError {
         &self.kind
     }
 
-    /// Returns the capability that the client would have to declare, when that is what is missing.
+    /// Returns the capability that the client does not declare, if that is the reason.
     pub(crate) fn missing_capability(&self) -> Option<&'static str> {
         match &self.kind {
             AskErrorKind::Unsupported { capability, .. } => Some(capability),
@@ -115,7 +115,7 @@ pub(super) struct Question {
 }
 
 impl Question {
-    /// `capability` is what the client has to have declared.
+    /// `capability` is the one that the client must have declared.
     pub(super) fn new(
         cx: &Cx,
         method: &'static str,

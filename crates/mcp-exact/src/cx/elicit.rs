@@ -22,7 +22,7 @@ const METHOD: &str = "elicitation/create";
 pub enum Elicited<T> {
     /// The user has submitted the form, or agreed to visit the page.
     Accepted(T),
-    /// The user has said no.
+    /// The user has declined.
     Declined,
     /// The user has closed the dialogue without an answer.
     Cancelled,
@@ -67,9 +67,9 @@ impl Cx {
 
     /// Asks the user to visit a page, such as for a payment or a login (revisions from 2025-11-25 on).
     ///
-    /// The answer says whether the user has agreed, not that the page was dealt with. The URL may reach other people: it must
-    /// hold nothing about the user and open nothing by itself, and the page has to find out who visits it ("Safe URL Handling",
-    /// "Phishing"). The example `third_party` obtains a credential in this way.
+    /// The answer states whether the user has agreed, not that the user has finished on the page. The URL may reach other
+    /// people: it must hold nothing about the user and open nothing by itself, and the page has to find out who visits it
+    /// ("Safe URL Handling", "Phishing"). The example `third_party` obtains a credential in this way.
     pub fn elicit_url(&self, message: impl AsRef<str>, url: impl AsRef<str>) -> ElicitUrl {
         let url = url.as_ref();
         let params = Visit::new(url).map_err(AskErrorKind::Url).map(|_| {

@@ -1,6 +1,7 @@
 //! Forms: the subset of JSON Schema that clients can show (`client/elicitation`, "Requested Schema").
 //!
-//! Takes the schema that schemars derives from a type; gives a flat form of primitive fields, or says which field is none.
+//! Takes the schema that schemars derives from a type; returns a flat form of primitive fields, or the field that is no
+//! primitive.
 
 use schemars::JsonSchema;
 use serde_json::{Map, Value, json};
@@ -55,7 +56,7 @@ fn form(schema: &Value) -> Result<Map<String, Value>, FormError> {
     Ok(form)
 }
 
-/// Returns one field; what it is instead when it is no primitive.
+/// Returns one field; if it is no primitive, its actual kind.
 fn field(property: &Value) -> Result<Map<String, Value>, String> {
     let Some(property) = property.as_object() else {
         return Err("of any type".to_owned());

@@ -1,4 +1,4 @@
-//! `Cx`: what a handler can do besides returning a result.
+//! `Cx`: the functions of a handler besides returning a result.
 //!
 //! Progress, logs, cancellation, questions to the client, and effects that are not repeated. One source serves both
 //! lifecycles; the rules for handlers that ask are in the documentation of [`Cx`].
@@ -73,9 +73,9 @@ amounts!(u8 u16 u32 u64 usize i8 i16 i32 i64 isize f32 f64);
 /// Handlers that ask therefore follow these rules:
 ///
 /// 1. *Ask the same questions in the same words.* A question is recognised by its method and parameters; equal questions are
-///    told apart by their order. A handler that asks something new and has not repeated what it asked before ends with an
-///    error that names both questions. Take values that change, such as the time, random numbers or rows of a database,
-///    through [`once`](Self::once).
+///   distinguished by their order. A handler that asks a new question and has not repeated its earlier ones ends with an
+///   error that names both questions. Take values that change, such as the time, random numbers or rows of a database,
+///   through [`once`](Self::once).
 /// 2. *Put effects into [`once`](Self::once)* when they come before or between questions. Everything after the last question
 ///    runs once anyway.
 /// 3. *Questions may be concurrent.* Those that wait at the same time (`tokio::join!`) are asked together. A question counts
@@ -87,20 +87,20 @@ amounts!(u8 u16 u32 u64 usize i8 i16 i32 i64 isize f32 f64);
 ///    the timer does not fire. The limit of the question itself, such as [`Elicit::timeout`], works everywhere.
 /// 6. *Progress and logs are not repeated.* Until the handler has taken every recorded answer, [`progress`](Self::progress)
 ///    and [`log`](Self::log) send nothing.
-/// 7. *What was decided earlier may be decided anew.* The handler may return early in a later run, without repeating its
-///    questions, for example because the file is gone.
+/// 7. *A later run may decide differently.* The handler may return early in a later run, without repeating its questions,
+///   for example because a file was deleted.
 /// 8. *A handler that panics* ends its request with an internal error, in whichever run; the server lives on. An effect of
 ///    [`once`](Self::once) that panics is tried again by the next request.
 ///
 /// The answers and the results of `once` travel through the client in `requestState`, encrypted and authenticated
 /// ([`KeyRing`](crate::KeyRing)), bound to the principal, the request and the version of the handler, and expire
-/// ([`ServerBuilder::state_lifetime`](crate::ServerBuilder::state_lifetime)). Anonymous callers cannot be told apart: whoever
-/// has the state of one of them can go on with its request. A state is at most 64 KiB
+/// ([`ServerBuilder::state_lifetime`](crate::ServerBuilder::state_lifetime)). Anonymous callers cannot be distinguished:
+/// anyone who has the state of one of them can continue its request. A state is at most 64 KiB
 /// ([`Limits::state_bytes`](crate::Limits)); larger answers end the request with an error. A client can send the same state
 /// twice: what must happen exactly once, whatever the client does, needs a store of the program.
 ///
-/// Only tools, prompts and resources can ask. A client that has not declared what a question needs, or speaks a revision
-/// without it, makes the question fail with [`AskErrorKind::Unsupported`].
+/// Only tools, prompts and resources can ask. If the client has not declared the capability of a question, or speaks a
+/// revision without it, the question fails with [`AskErrorKind::Unsupported`].
 #[derive(Clone)]
 pub struct Cx(Arc<Inner>);
 
@@ -127,7 +127,7 @@ enum TaskState {
     /// The handler waits until the call is a task.
     Wanted(Waker),
     Refused(TaskError),
-    /// It is one; gone when the task has ended.
+    /// It is a task; the reference is empty once the task has ended.
     Task(Weak<LiveTask>),
 }
 
@@ -260,7 +260,7 @@ impl Cx {
         self.0.request.lifecycle()
     }
 
-    /// Returns what the client says of itself, for display and logs only: `name`, `version` and so on.
+    /// Returns the client's description of itself, for display and logs only: `name`, `version` and so on.
     pub fn client_info(&self) -> Option<&JsonObject> {
         self.0.request.client_info()
     }
@@ -280,7 +280,7 @@ impl Cx {
         self.0.request.principal()
     }
 
-    /// Returns what the access token of the request says; `None` without a resource server. The token itself is for no
+    /// Returns the claims of the request's access token; `None` without a resource server. The token itself is for no
     /// handler to see.
     #[cfg(feature = "oauth-server")]
     pub fn access(&self) -> Option<&mcp_exact_auth::server::Access> {
@@ -292,7 +292,7 @@ impl Cx {
         self.0.request.header(name)
     }
 
-    /// Returns what the transport knows of the request: the address of the client, the parts of the HTTP request.
+    /// Returns the information of the transport about the request: the address of the client, the parts of the HTTP request.
     pub fn transport(&self) -> &mcp_exact_transport::RequestContext {
         self.0.request.context()
     }
@@ -438,19 +438,19 @@ impl Cx {
         }
     }
 
-    /// Answers the call with a task (extension `io.modelcontextprotocol/tasks`), and goes on as this task: the client fetches
-    /// the result later. Returns whether the call is a task now.
+    /// Answers the call with a task (extension `io.modelcontextprotocol/tasks`), and continues as this task: the client
+    /// fetches the result later. Returns whether the call is a task now.
     ///
-    /// Returns `false` at once, and the call goes on as an ordinary one, when the client has not declared the extension,
-    /// speaks a revision without it, or called something else than a tool. Requests to the client before this method end the
-    /// request as usual; later ones are sent by the task. With [`Tool::task`](crate::Tool::task) calls are tasks from their
-    /// beginning on.
+    /// Returns `false` at once, and the call continues as an ordinary one, if the client has not declared the extension,
+    /// speaks a revision without it, or did not call a tool. Requests to the client before this method end the request as
+    /// usual; later ones are sent by the task. With [`Tool::task`](crate::Tool::task) calls are tasks from their beginning
+    /// on.
     ///
     /// A server that is started again with the same store runs the handlers of unfinished tasks again, by the rules for
     /// questions above: recorded answers and results of [`once`](Self::once) are taken, everything else is repeated.
     ///
     /// # Errors
-    /// [`TaskError`]; the call goes on as an ordinary one.
+    /// [`TaskError`]; the call continues as an ordinary one.
     pub async fn become_task(&self) -> Result<bool, TaskError> {
         std::future::poll_fn(|context| {
             let mut state = self.task_state();

@@ -1,6 +1,6 @@
 //! Effects that a handler does not repeat when it runs again.
 //!
-//! Results are recorded in the state of the request. Not a store: see [`Cx::once`] for what is promised.
+//! Results are recorded in the state of the request. Not a store: [`Cx::once`] describes the guarantee.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;

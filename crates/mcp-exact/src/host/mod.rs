@@ -121,9 +121,9 @@ pub struct HostTool {
 impl HostTool {
     /// Returns the name by which [`Host::call`] finds the tool: those of server and tool, joined by two underscores.
     ///
-    /// In the name of the server, `_` stands for what is no letter of ASCII, digit or hyphen, for several underscores, and for
-    /// none at the end; a number tells servers apart that would have the same name then. No two tools of different servers
-    /// have the same name, and names stay the same whichever servers are connected.
+    /// In the name of the server, `_` replaces every other character than ASCII letters, digits and hyphens; several
+    /// underscores become one, none is at the end, and a number distinguishes servers whose names would be equal. No two
+    /// tools of different servers have the same name, and names stay the same whichever servers are connected.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -324,9 +324,9 @@ impl HostBuilder {
         self
     }
 
-    /// Adds the servers of a configuration file in the usual form: an object `mcpServers` (or `servers`) whose entries have a
-    /// `command` with `args`, `env` and `cwd`, or a `url` with `headers`. `${NAME}` and `${NAME:-default}` stand for variables
-    /// of the environment. Entries with `disabled` are left out.
+    /// Adds the servers of a configuration file in the usual form: an object `mcpServers` (or `servers`) whose entries have
+    /// a `command` with `args`, `env` and `cwd`, or a `url` with `headers`. `${NAME}` and `${NAME:-default}` are replaced by
+    /// variables of the environment. Entries with `disabled` are left out.
     ///
     /// An entry that cannot be used is a [failure](Host::failures) of its server alone.
     ///

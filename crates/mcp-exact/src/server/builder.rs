@@ -234,8 +234,8 @@ impl ServerBuilder {
         self
     }
 
-    /// Sets what a caller may see and use: lists leave out what it may not see, and calls of it are answered as if it did not
-    /// exist. Results of lists are then never marked as shared between callers.
+    /// Sets the definitions that a caller may see and use: lists leave out hidden ones, and calls of them are answered as if
+    /// they did not exist. Results of lists are then never marked as shared between callers.
     pub fn visible(
         mut self,
         rule: impl Fn(Caller<'_>, Listed<'_>) -> bool + Send + Sync + 'static,
@@ -267,7 +267,7 @@ impl ServerBuilder {
         self
     }
 
-    /// Sets a member of what the server says of itself, such as `websiteUrl` or `description` (from 2025-11-25 on).
+    /// Sets a member of the server's description of itself, such as `websiteUrl` or `description` (from 2025-11-25 on).
     pub fn identity(mut self, name: &str, value: impl Into<Json>) -> Self {
         self.config.identity.more.insert(name, value);
         self
@@ -306,7 +306,8 @@ impl ServerBuilder {
         self
     }
 
-    /// Sets how long clients may keep results that do not say so themselves (from 2026-07-28 on); not at all without it.
+    /// Sets the time for which clients may cache results that state none (from 2026-07-28 on); without it, they are not
+    /// cached.
     pub fn cache(mut self, hint: CacheHint) -> Self {
         self.config.cache = hint;
         self
@@ -331,8 +332,8 @@ impl ServerBuilder {
         self
     }
 
-    /// Runs a function when the server has ended to serve, after the last reply. Functions run in the reverse order; an error is
-    /// told to `tracing`, and the others run nevertheless.
+    /// Runs a function when the server has ended to serve, after the last reply. Functions run in the reverse order; an
+    /// error is reported to `tracing`, and the others run nevertheless.
     pub fn on_shutdown<F, Fut>(mut self, hook: F) -> Self
     where
         F: Fn(Server) -> Fut + Send + Sync + 'static,
@@ -342,9 +343,9 @@ impl ServerBuilder {
         self
     }
 
-    /// Answers every request that nothing registered answers: of methods without entries, and of tools, resources and
-    /// prompts that are not there. The handler takes the request by [`Cx::request_as`](crate::Cx::request_as) in the exact
-    /// types of a revision, or untyped as [`RawRequest`](crate::RawRequest); its result is one of the revision that
+    /// Answers every request that no registered handler answers: of methods without entries, and of unknown tools, resources
+    /// and prompts. The handler takes the request by [`Cx::request_as`](crate::Cx::request_as) in the exact types of a
+    /// revision, or untyped as [`RawRequest`](crate::RawRequest); its result is one of the revision that
     /// [`Cx::revision`](crate::Cx::revision) says, which [`Cx::result_as`](crate::Cx::result_as) makes of exact types.
     /// [`capability`](Self::capability) declares its capabilities.
     pub fn raw<A: 'static, H: Handler<A, JsonObject>>(self, handler: H) -> Self {
@@ -353,8 +354,8 @@ impl ServerBuilder {
         })
     }
 
-    /// Declares a capability that does not follow from what is registered, for [`raw`](Self::raw) and for extensions, as the
-    /// newest revision spells it.
+    /// Declares a capability that does not follow from the registered definitions, for [`raw`](Self::raw) and for
+    /// extensions, as the newest revision spells it.
     pub fn capability(mut self, name: &str, value: impl Into<Json>) -> Self {
         self.more_capabilities.insert(name, value);
         self
@@ -478,7 +479,7 @@ impl ServerBuilder {
         })))
     }
 
-    /// Derives the capabilities from what is registered.
+    /// Derives the capabilities from the registered definitions.
     fn capabilities(&self, catalogue: &Catalogue) -> JsonObject {
         let has_resources = !catalogue.resources.is_empty() || !catalogue.templates.is_empty();
         let registered = [

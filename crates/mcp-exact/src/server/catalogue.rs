@@ -119,8 +119,8 @@ impl Catalogue {
         Ok(())
     }
 
-    /// Returns the handler of the program for a method, when nothing that is registered answers the request. `name` is what a
-    /// call names: a tool, a prompt or a URI.
+    /// Returns the handler of the program for a method, when nothing that is registered answers the request. `name` is the
+    /// name in a call: of a tool or a prompt, or a URI.
     pub(super) fn own_method(&self, method: &str, name: Option<&str>) -> Option<&Arc<MethodEntry>> {
         let mut methods = self.methods.iter();
         let listed = methods.find(|entry| entry.method == method);
@@ -247,7 +247,7 @@ impl Catalogue {
     }
 }
 
-/// Checks what a handler takes: at most one `Input`, and states that are there.
+/// Checks the arguments of a handler: at most one `Input`, and only states that were added.
 pub(super) fn check_signature(
     kind: &'static str,
     name: &str,

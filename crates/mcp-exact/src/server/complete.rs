@@ -1,4 +1,4 @@
-//! Completion of arguments (`server/utilities/completion`): what a handler of completions is given.
+//! Completion of arguments (`server/utilities/completion`): the input of a completion handler.
 //!
 //! Takes the params of `completion/complete`; gives the partial value and the arguments that are known already.
 

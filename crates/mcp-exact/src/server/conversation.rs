@@ -1,13 +1,13 @@
 //! The conversation with clients, readable in a log: a line for each request and one for its answer.
 //!
-//! At the level `debug` lines name what is asked and how it ends; arguments and results are shown at `trace` alone.
+//! At the level `debug` lines name the requests and their outcomes; arguments and results are shown at `trace` alone.
 
 use std::time::Instant;
 
 use super::dispatch::named;
 use crate::link::{JsonObject, Reply, Request};
 
-/// One request, while it is answered. Does nothing while nobody reads the log.
+/// One request, while it is answered. Does nothing if the log is disabled.
 pub(super) struct Conversation(Option<(String, Instant)>);
 
 impl Conversation {

@@ -34,7 +34,7 @@ pub(super) struct Serving {
 }
 
 impl Server {
-    /// Returns whether the handler of a request is told of a cancellation instead of being dropped.
+    /// Returns whether the handler of a request is informed of a cancellation instead of being dropped.
     pub(crate) fn is_cooperative(&self, request: &Request) -> bool {
         if request.method() != "tools/call" {
             return false;
@@ -143,7 +143,7 @@ impl Server {
         page(member, forms, request.params(), self.0.page_size)
     }
 
-    /// A client may subscribe to what it can read.
+    /// A client may subscribe to the resources that it can read.
     fn subscribe(&self, serving: &Serving) -> Result<JsonObject, PeerError> {
         let uri = member(serving.request.params(), "uri")?;
         let request = &serving.request;
@@ -390,7 +390,7 @@ fn finish<O>(
     }
 }
 
-/// Returns what a handler has given in the end, or the error that its failure deserves.
+/// Returns the reply of a handler, or the error for its failure.
 pub(super) fn ended<O>(end: End<O>, cx: &Cx) -> Result<Result<O, Error>, PeerError> {
     match end {
         End::Finished(result) => Ok(result),
@@ -517,7 +517,7 @@ fn prompt_arguments(
     }
 }
 
-/// Returns the name or URI of what a request is about.
+/// Returns the name or URI in the params of a request.
 pub(super) fn named(request: &Request) -> Option<String> {
     let params = request.params()?;
     text(params, "name").or_else(|| text(params, "uri"))

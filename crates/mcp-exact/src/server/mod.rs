@@ -1,4 +1,4 @@
-//! Servers: what is registered, and how requests are answered from it.
+//! Servers: the registered definitions, and the answers to requests.
 //!
 //! A [`Server`] is cheap to clone; all clones and all connections share one catalogue.
 

@@ -1,4 +1,4 @@
-//! Tasks: calls of tools that become tasks, their methods, and what is done with them after a restart.
+//! Tasks: calls of tools that become tasks, their methods, and their resumption after a restart.
 //!
 //! Takes a running handler and gives the result that creates its task; answers `tasks/get`, `tasks/update` and
 //! `tasks/cancel` of the extension `io.modelcontextprotocol/tasks`.
@@ -49,7 +49,7 @@ impl Server {
         Ok(resumed)
     }
 
-    /// Makes a task of a call whose handler runs, and goes on with it.
+    /// Makes a task of a call whose handler runs, and continues with it.
     ///
     /// # Errors
     /// The reason for which there is no task; the handler continues as part of its request.
@@ -132,7 +132,7 @@ impl Server {
         }
     }
 
-    /// Saves what a task says now, and tells its subscribers.
+    /// Saves the current state of a task, and notifies its subscribers.
     async fn tell(&self, live: &Arc<LiveTask>) {
         if let Err(error) = live.save().await {
             tracing::error!(%error, task = live.id(), "the state of a task was not saved");
@@ -140,7 +140,7 @@ impl Server {
         self.publish_task(live);
     }
 
-    /// Tells the subscribers of a task what it says now.
+    /// Notifies the subscribers of a task of its current state.
     fn publish_task(&self, live: &LiveTask) {
         let Some(registry) = &self.0.tasks else {
             return;
@@ -151,7 +151,7 @@ impl Server {
         listeners.publish_task(live.id(), principal, &task, None);
     }
 
-    /// Tells a new subscription of the tasks that it names: what has happened until now is not announced again.
+    /// Sends a new subscription the state of the tasks that it names: earlier changes are not announced again.
     pub(crate) async fn tell_of_tasks(
         &self,
         ids: Vec<String>,
@@ -233,7 +233,7 @@ impl Server {
         }
     }
 
-    /// Runs the handler of an unfinished task again, with what the record knows.
+    /// Runs the handler of an unfinished task again, with the answers in the record.
     async fn resume(&self, registry: &Registry, record: TaskRecord) -> Known {
         // Another request may have resumed it, or it has ended since the record was read.
         if let Some(live) = registry.get(record.id()) {

@@ -22,7 +22,7 @@ impl<'r> Caller<'r> {
         self.0.principal()
     }
 
-    /// Returns what the access token of the request says; `None` without a resource server.
+    /// Returns the claims of the request's access token; `None` without a resource server.
     #[cfg(feature = "oauth-server")]
     pub fn access(&self) -> Option<&'r mcp_exact_auth::server::Access> {
         self.0.access()
@@ -41,7 +41,7 @@ impl<'r> Caller<'r> {
         self.0.header(name)
     }
 
-    /// Returns what the client says of itself; not authenticated.
+    /// Returns the client's description of itself; not authenticated.
     pub fn client_info(&self) -> Option<&'r JsonObject> {
         self.0.client_info()
     }

@@ -13,7 +13,7 @@ use super::{TaskRecord, TaskStore, TaskStoreError};
 
 type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, TaskStoreError>> + Send + 'a>>;
 
-/// Store of tasks in a folder, for servers on one machine. On Unix nobody but the owner can read what it writes.
+/// Store of tasks in a folder, for servers on one machine. On Unix only the owner can read its files.
 #[derive(Debug, Clone)]
 pub struct DirectoryTaskStore {
     folder: Arc<Path>,
@@ -21,7 +21,7 @@ pub struct DirectoryTaskStore {
 }
 
 impl DirectoryTaskStore {
-    /// Opens the store, and creates the folder when it is not there. Removes the files of tasks that have expired.
+    /// Opens the store, and creates the folder if it does not exist. Removes the files of tasks that have expired.
     ///
     /// # Errors
     /// The error of the file system.
@@ -125,7 +125,7 @@ impl DirectoryTaskStore {
     }
 }
 
-/// Reads a record; `None` when there is no file, or one that holds no record, which is told to `tracing`.
+/// Reads a record; `None` if there is no file, or one that holds no record, which is reported to `tracing`.
 fn read(path: &Path) -> io::Result<Option<TaskRecord>> {
     let text = match fs::read(path) {
         Ok(text) => text,

@@ -59,8 +59,8 @@ impl LiveTask {
 
     /// Saves the record with the answers and the results of `once` that the handler has by now.
     ///
-    /// It is saved in a task of its own: a handler that waits for this method is not polled while the task is told of something
-    /// else, and must not hold what that waits for.
+    /// It is saved in a task of its own: a handler that waits for this method is not polled meanwhile, and must not hold a
+    /// lock that the saving waits for.
     pub(crate) async fn save(self: &Arc<Self>) -> Result<(), TaskStoreError> {
         let task = Arc::clone(self);
         let saved = tokio::spawn(async move {
@@ -72,7 +72,7 @@ impl LiveTask {
         saved.unwrap_or_else(|error| Err(TaskStoreError::Unavailable(error.into())))
     }
 
-    /// Returns the record with what the handler has by now.
+    /// Returns the record with the current answers and results of the handler.
     fn with_run(&self) -> TaskRecord {
         let recorded = self.cx.run().record();
         let mut state = self.state();
@@ -82,7 +82,7 @@ impl LiveTask {
         state.record.clone()
     }
 
-    /// Sets what the handler waits for; returns whether that is something else than before.
+    /// Sets the input requests that the handler waits for; returns whether they have changed.
     pub(crate) fn set_asks(&self, asks: Vec<(String, InputRequest)>) -> bool {
         let mut state = self.state();
         let names = |asks: &[(String, InputRequest)]| -> Vec<String> {
@@ -97,7 +97,7 @@ impl LiveTask {
         !self.state().asks.is_empty()
     }
 
-    /// Sets what the handler says about its progress.
+    /// Sets the progress message of the handler.
     pub(crate) fn set_message(&self, message: String) {
         self.state().record.set_message(Some(message));
     }

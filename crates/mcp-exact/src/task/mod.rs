@@ -168,7 +168,7 @@ impl Registry {
         self.live().get(id).cloned()
     }
 
-    /// Adds a task; returns the one that is there already under the same id instead.
+    /// Adds a task; if the id is in use, returns the task that has it.
     pub(crate) fn insert(&self, task: Arc<LiveTask>) -> Result<(), Arc<LiveTask>> {
         match self.live().entry(task.id().to_owned()) {
             std::collections::hash_map::Entry::Occupied(known) => Err(Arc::clone(known.get())),

@@ -1,4 +1,4 @@
-//! The record of a task: what a store keeps, from its creation to the end of its lifetime.
+//! The record of a task, which a store keeps from its creation to the end of its lifetime.
 //!
 //! Plain data with a serialised form. Holds what runs the handler again in another process: the call and its recorded answers.
 
@@ -55,7 +55,7 @@ impl Origin {
         }
     }
 
-    /// Returns what the client had said of itself; `None` when its revision is unknown to this build.
+    /// Returns the client's description of itself; `None` if its revision is unknown to this build.
     pub(crate) fn session_info(&self) -> Option<SessionInfo> {
         Some(SessionInfo {
             revision: crate::link::revisions().find(|one| one.as_str() == self.revision)?,
@@ -156,7 +156,8 @@ impl TaskRecord {
         self.updated = now_millis().max(self.updated);
     }
 
-    /// Returns the members of `Task` and of the shape that belongs to the status. `asks` is what the task waits for.
+    /// Returns the members of `Task` and of the shape that belongs to the status. `asks` are the input requests that the
+    /// task waits for.
     pub(crate) fn task(&self, poll_interval: Duration, asks: Option<JsonObject>) -> JsonObject {
         let status = match (&self.end, &asks) {
             (Some(TaskEnd::Completed(_)), _) => "completed",
@@ -180,7 +181,8 @@ impl TaskRecord {
         task
     }
 
-    /// Returns what `tasks/get` and `notifications/tasks` tell: the task with its result, its error or what it waits for.
+    /// Returns the content of `tasks/get` and `notifications/tasks`: the task with its result, its error or its input
+    /// requests.
     pub(crate) fn detailed(&self, poll_interval: Duration, asks: Option<JsonObject>) -> JsonObject {
         let mut task = self.task(poll_interval, asks.clone());
         match (&self.end, asks) {

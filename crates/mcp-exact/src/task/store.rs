@@ -1,6 +1,6 @@
 //! Storage of tasks, and the store in memory.
 //!
-//! Takes records; gives them by id. Knows nothing of what they mean.
+//! Takes records; gives them by id. Knows nothing of their meaning.
 
 use std::collections::HashMap;
 use std::future::ready;
@@ -26,9 +26,9 @@ pub enum TaskStoreError {
 
 /// Keeps the records of tasks.
 ///
-/// A record is saved before the client hears of what it says: a store returns when the record is as durable as it promises to
-/// be. Records that have [expired](TaskRecord::is_expired) may be dropped at any time. One process at a time runs the tasks of
-/// a store; others may read it.
+/// A record is saved before the client is informed of its content: a store returns once the record is as durable as it
+/// promises. Records that have [expired](TaskRecord::is_expired) may be dropped at any time. One process at a time runs the
+/// tasks of a store; others may read it.
 pub trait TaskStore: Send + Sync + 'static {
     /// Saves a record, in place of the one with the same id.
     fn save(

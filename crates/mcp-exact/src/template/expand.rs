@@ -1,6 +1,6 @@
 //! Expansion of URI templates (RFC 6570, section 3).
 //!
-//! Takes values by name; gives the URI. Never fails: what has no value is left out.
+//! Takes values by name; gives the URI. Never fails: undefined variables are left out.
 
 use std::fmt::Write as _;
 
@@ -154,8 +154,8 @@ fn join(items: impl Iterator<Item = String>, separator: char) -> String {
     items.join(separator.encode_utf8(&mut [0; 4]))
 }
 
-/// Percent-encodes what is not unreserved, and with `reserved` what is neither reserved nor percent-encoded already
-/// (RFC 6570, section 3.2.1).
+/// Percent-encodes characters that are not unreserved; with `reserved`, those that are neither reserved nor percent-encoded
+/// already (RFC 6570, section 3.2.1).
 fn encode(text: &str, reserved: bool, out: &mut String) {
     let bytes = text.as_bytes();
     for (at, byte) in bytes.iter().enumerate() {

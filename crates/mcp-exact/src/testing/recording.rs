@@ -1,4 +1,4 @@
-//! Recordings of sessions: what a client and a server have sent, and the same client again against a newer server.
+//! Recordings of sessions: the messages of a client and a server, and the same client again against a newer server.
 //!
 //! A recording is lines of JSON, so that it can be kept beside the tests and reviewed as a change.
 
@@ -76,7 +76,7 @@ impl Recorder {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns what was sent until now.
+    /// Returns the messages so far.
     pub fn recording(&self) -> Recording {
         Recording {
             messages: self.messages().clone(),
@@ -84,7 +84,7 @@ impl Recorder {
         }
     }
 
-    /// Copies lines from one side to the other one, and notes them.
+    /// Copies lines from one peer to the other, and records them.
     async fn copy(
         self,
         from: impl AsyncRead + Unpin,
@@ -188,8 +188,8 @@ impl Recording {
         self
     }
 
-    /// Sends what the client has sent to a server, and compares what it answers with the recording. Messages of the server that
-    /// follow each other may come in another order.
+    /// Sends the recorded messages of the client to a server, and compares its answers with the recording. Messages of the
+    /// server that follow each other may come in another order.
     ///
     /// # Errors
     /// [`Mismatch`] with the first message that differs.

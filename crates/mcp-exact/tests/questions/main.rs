@@ -250,7 +250,7 @@ async fn prompts_and_resources_can_ask() {
     .await;
 }
 
-/// The limit of a question works in both lifecycles, and is told apart from an error.
+/// The timeout of a question works in both lifecycles, and is distinguished from an error.
 #[tokio::test]
 async fn questions_time_out() {
     let server = builder()
@@ -308,7 +308,7 @@ async fn handler_limits_pause_for_questions() {
     .await;
 }
 
-/// A client that drops its call cancels the handler; a cooperative one is told and cleans up.
+/// A client that drops its call cancels the handler; a cooperative one is informed and cleans up.
 #[tokio::test]
 async fn cancellation_reaches_handlers() {
     let (dropped, cleaned) = (Count::default(), Count::default());

@@ -1,4 +1,5 @@
-//! Handlers that run again for each retry of the client (2026-07-28, `basic/patterns/mrtr`): what is repeated, and what is not.
+//! Handlers that run again for each retry of the client (2026-07-28, `basic/patterns/mrtr`): repeated steps, and steps that
+//! run once.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -180,7 +181,7 @@ async fn progress_and_logs_are_not_repeated() {
     }
 }
 
-/// A handler that asks something else when it runs again is told so, by the names of both questions.
+/// A handler that asks a different question when it runs again gets an error with the names of both questions.
 #[tokio::test]
 async fn divergence_is_an_error() {
     let runs = Count::default();
@@ -209,7 +210,7 @@ async fn divergence_is_an_error() {
     assert_eq!(runs.get(), 2);
 }
 
-/// Returning early in a later run is no divergence: the world may have changed.
+/// Returning early in a later run is no divergence: the state outside the handler may have changed.
 #[tokio::test]
 async fn early_results_are_no_divergence() {
     let runs = Count::default();

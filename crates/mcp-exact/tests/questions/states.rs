@@ -1,5 +1,5 @@
-//! The state of a request that asks (2026-07-28, `basic/patterns/mrtr`): who can open it, how large it may be, and how a request ends
-//! that cannot go on with it.
+//! The state of a request that asks (2026-07-28, `basic/patterns/mrtr`): the principals that can open it, its maximum size,
+//! and the end of a request that cannot continue with it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -184,8 +184,8 @@ fn answered(result: &JsonObject) -> (JsonObject, String) {
     (object(&answers), state.text().to_owned())
 }
 
-/// A state belongs to the principal that was asked: nobody else goes on with it, with or without a name. Anonymous callers
-/// cannot be told apart, so that each of them may go on with the state of another one who has it.
+/// A state belongs to the principal that was asked: no other one continues it, with or without a name. Anonymous callers
+/// cannot be distinguished, so that each of them may continue with the state of any other one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn states_belong_to_their_principal() {
     let listener = HttpListener::bind("127.0.0.1:0").await.expect("a port");

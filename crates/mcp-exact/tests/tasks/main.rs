@@ -38,7 +38,7 @@ fn builder() -> ServerBuilder {
     Server::builder("test", "1.0.0").tasks(Tasks::new().poll_interval(Duration::from_millis(10)))
 }
 
-/// A client that can have tasks and says yes.
+/// A client that supports tasks and accepts elicitations.
 fn connect(connect: Connect) -> Connect {
     connect
         .tasks()
@@ -173,7 +173,7 @@ async fn results_stand_in_the_task() {
     );
 }
 
-/// Progress is what the task says of itself: "`notifications/progress` […] MUST NOT be sent" (section "Task Status
+/// Progress becomes the status message of the task: "`notifications/progress` […] MUST NOT be sent" (section "Task Status
 /// Notifications").
 #[tokio::test]
 async fn progress_becomes_the_status_message() {
@@ -349,8 +349,8 @@ async fn undeclared_tasks_are_refused() {
     }
 }
 
-/// A handler decides by itself; what it asks before is asked by its request ("SHOULD resolve all MRTR exchanges synchronously",
-/// section "Task Creation").
+/// A handler decides by itself; its earlier questions are asked by its request ("SHOULD resolve all MRTR exchanges
+/// synchronously", section "Task Creation").
 #[tokio::test]
 async fn handlers_become_tasks() {
     let server = builder()
@@ -465,8 +465,8 @@ async fn tasks_belong_to_their_principal() {
     serving.abort();
 }
 
-/// A client that subscribes to its task is told of each change, and of what the task says at that moment (section "Task Status
-/// Notifications").
+/// A client that subscribes to its task is notified of each change, with the state of the task at that moment (section "Task
+/// Status Notifications").
 #[tokio::test]
 async fn subscribers_are_told() {
     let server = builder()

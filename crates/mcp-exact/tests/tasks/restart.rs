@@ -1,4 +1,4 @@
-//! Tasks that outlive their server: they are kept in a folder, and another process goes on with them.
+//! Tasks that outlive their server: they are kept in a folder, and a later process continues them.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
@@ -72,8 +72,8 @@ fn example(name: &str) -> PathBuf {
         .join(format!("{name}{}", std::env::consts::EXE_SUFFIX))
 }
 
-/// A server that was killed goes on with its tasks: answers and results of `once` are kept, nothing is done twice, and results of
-/// tasks that have ended can still be fetched.
+/// A server that was killed continues its tasks: answers and results of `once` are kept, no effect is repeated, and results
+/// of tasks that have ended can still be fetched.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn tasks_survive_a_restart() {
     let folder = Folder::new("restart");
@@ -140,7 +140,8 @@ async fn asks(client: &Client, task: &JsonObject, before: &[String]) -> String {
     }
 }
 
-/// A task whose tool is gone, or whose handler has another version, fails with a reason instead of running something else.
+/// A task whose tool no longer exists, or whose handler has another version, fails with a reason instead of running other
+/// code.
 #[tokio::test]
 async fn changed_handlers_are_not_resumed() {
     let folder = Folder::new("version");
@@ -178,7 +179,7 @@ async fn changed_handlers_are_not_resumed() {
     assert!(open.is_empty(), "{open:?}");
 }
 
-/// Nobody but the owner reads what the tasks hold.
+/// Only the owner can read the files of the tasks.
 #[cfg(unix)]
 #[tokio::test]
 async fn records_are_private() -> Result {
