@@ -106,7 +106,7 @@ pub enum Answer<T> {
     Found(T),
     /// There is no document at this URL.
     Absent,
-    /// The document may exist and could not be had: the status says that the server has a problem.
+    /// The document may exist but could not be fetched: the status reports a problem of the server.
     Unavailable,
 }
 

@@ -1,5 +1,5 @@
-//! Connections to servers that somebody else names: TLS with the roots of the system, and no connection to an address that is
-//! not allowed, whatever a name resolves to.
+//! Connections to servers that a peer names: TLS with the roots of the system, and no connection to an address that is not
+//! allowed, whatever a name resolves to.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::pin::Pin;

@@ -22,8 +22,8 @@ pub type AgentFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, String>> + S
 
 /// Brings the user to the authorization server and back.
 pub trait UserAgent: Send + Sync + 'static {
-    /// Prepares to take the redirect of one authorization. `preferred` is the redirect URI that the client is registered with:
-    /// another one needs a new registration.
+    /// Prepares to take the redirect of one authorization. `preferred` is the redirect URI that the client is registered
+    /// with: a different one needs a new registration.
     fn begin<'a>(&'a self, preferred: Option<&'a str>) -> AgentFuture<'a, Box<dyn Redirect>>;
 }
 
@@ -220,7 +220,7 @@ pub fn open_browser(url: &Url) -> Result<(), String> {
 
 type Show = Arc<dyn Fn(&Url) -> AgentFuture<'static, String> + Send + Sync>;
 
-/// A user without a browser on this machine: the URL is shown, and the user pastes the URL that the browser ends at.
+/// A user without a browser on this machine: the URL is shown, and the user pastes the URL at which the browser ends.
 #[derive(Clone)]
 pub struct Headless {
     redirect_uri: String,

@@ -25,7 +25,7 @@ pub(crate) struct Demand {
 }
 
 impl Demand {
-    /// Reads the challenges of a response. Bearer and DPoP count, wherever they stand; others are somebody else's.
+    /// Reads the challenges of a response. Bearer and DPoP count, in any position; other schemes are ignored.
     pub(crate) fn of(challenges: &[Challenge]) -> Self {
         let of_scheme = |scheme| challenges.iter().find(|challenge| challenge.is(scheme));
         let (bearer, dpop) = (of_scheme("Bearer"), of_scheme("DPoP"));

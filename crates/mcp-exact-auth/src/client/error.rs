@@ -87,7 +87,7 @@ pub enum OAuthError {
         /// Issuer in the document.
         found: String,
     },
-    /// The authorization server does not say that it supports PKCE with S256.
+    /// The authorization server does not declare PKCE with S256.
     #[error(
         "the authorization server `{issuer}` does not list S256 in `code_challenge_methods_supported`; if it is known to support PKCE (Entra ID and Cognito leave the list out), call `assume_pkce(\"{issuer}\")`"
     )]
@@ -242,7 +242,7 @@ fn other_issuer(configured: &Option<String>) -> String {
     })
 }
 
-/// What to do about errors that are known from providers.
+/// Remedies for known errors of providers.
 fn hint(error: &str) -> &'static str {
     match error {
         "invalid_target" => {

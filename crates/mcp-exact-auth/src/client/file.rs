@@ -61,7 +61,7 @@ fn read(path: &Path) -> Result<Option<Secret>, String> {
     }
 }
 
-/// Writes beside the file and renames: whoever reads finds the old value or the new one.
+/// Writes beside the file and renames: readers find the old value or the new one.
 fn write(folder: &Path, path: &Path, value: &Secret) -> Result<(), String> {
     create_folder(folder)?;
     let random = random().map_err(|error| error.to_string())?;

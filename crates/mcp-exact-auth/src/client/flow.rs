@@ -1,4 +1,4 @@
-//! The way from a refused request to a token: discovery, refresh, the grants, and what is kept.
+//! The way from a refused request to a token: discovery, refresh, the grants, and storage.
 //!
 //! One task at a time works for a credential, in one process at a time; the others wait and take its token.
 
@@ -339,7 +339,7 @@ impl Flow {
         self.authorize(&found, asked).await
     }
 
-    /// Returns the token in use if it is another one than `used`.
+    /// Returns the token in use if it is not `used`.
     fn other_than(&self, used: Option<&Arc<Token>>) -> Option<Arc<Token>> {
         let current = self.current()?;
         let is_other = used.is_none_or(|used| !Arc::ptr_eq(used, &current));
@@ -638,7 +638,7 @@ impl Flow {
     }
 }
 
-/// Runs to the end even if the request that needs it is given up: what the user has typed is not lost.
+/// Runs to the end even if the request that needs it is given up: input of the user is not lost.
 async fn in_task<T: Send + 'static>(
     work: impl Future<Output = Result<T, OAuthError>> + Send + 'static,
 ) -> Result<T, OAuthError> {

@@ -194,7 +194,7 @@ impl OAuth {
     }
 
     /// A workload with an identity of its platform: grant `jwt-bearer` with the platform's token
-    /// (`io.modelcontextprotocol/auth/wif`). The token's audience has to be what the authorization server expects.
+    /// (`io.modelcontextprotocol/auth/wif`). The token's audience has to be the one that the authorization server expects.
     pub fn workload<F, Fut>(token: F) -> Self
     where
         F: Fn() -> Fut + Send + Sync + 'static,

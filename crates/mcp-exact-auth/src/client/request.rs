@@ -38,7 +38,7 @@ pub(crate) struct Pending {
     expires: SystemTime,
 }
 
-/// The code of an answer that was checked, and what the token request repeats.
+/// The code of a checked answer, and the parameters that the token request repeats.
 #[derive(Debug)]
 pub(crate) struct Grant {
     pub(crate) code: Secret,

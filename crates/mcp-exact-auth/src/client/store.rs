@@ -34,7 +34,7 @@ pub trait TokenStore: Send + Sync + 'static {
     /// Removes a value, if there is one.
     fn remove<'a>(&'a self, key: &'a str) -> StoreFuture<'a, ()>;
 
-    /// Waits until nobody else holds the lock of the key, and takes it.
+    /// Waits until the lock of the key is free, and takes it.
     fn lock<'a>(&'a self, key: &'a str) -> StoreFuture<'a, StoreLock>;
 }
 
@@ -91,7 +91,7 @@ pub(crate) struct StoredToken {
     /// Private key of DPoP proofs: PKCS #8 in base64.
     #[serde(default, serialize_with = "expose_option")]
     pub(crate) dpop_key: Option<Secret>,
-    /// Seconds since 1970; absent when the server has not said.
+    /// Seconds since 1970; absent if the server has not stated them.
     #[serde(default)]
     pub(crate) expires_at: Option<u64>,
     /// Scopes that were granted.

@@ -1,4 +1,4 @@
-//! The token endpoint (RFC 6749, section 3.2): how clients authenticate, and what its answers mean.
+//! The token endpoint (RFC 6749, section 3.2): authentication of clients, and the meaning of its answers.
 //!
 //! No IO: gives forms and headers, takes bodies.
 

@@ -63,7 +63,7 @@ impl AccessBuilder {
         self
     }
 
-    /// Returns what the token says.
+    /// Returns the claims of the token.
     ///
     /// # Errors
     /// It names neither a subject nor a client: all such tokens would be one principal.
@@ -78,8 +78,8 @@ impl AccessBuilder {
 const NOBODY: &str = "the token names neither a subject nor a client";
 
 impl Access {
-    /// Begins what a [`TokenVerifier`](super::TokenVerifier) of the program has found out of a token. It has checked that the token is
-    /// genuine, is for this server, and has not ended.
+    /// Begins the claims that a [`TokenVerifier`](super::TokenVerifier) of the program has found in a token. It has checked
+    /// that the token is genuine, is for this server, and has not ended.
     pub fn builder(issuer: impl Into<String>, expires: SystemTime) -> AccessBuilder {
         AccessBuilder(Inner {
             issuer: issuer.into(),
@@ -285,11 +285,11 @@ struct Confirmation {
     certificate: Option<serde::de::IgnoredAny>,
 }
 
-/// Seconds of the latest time that is told apart: the end of the year 9999.
+/// Latest representable time, in seconds: the end of the year 9999.
 const LATEST: f64 = 253_402_300_799.0;
 
-/// Checks claims. `is_introspected` is true for the answer of an introspection endpoint, which has to say `active` and may leave
-/// the issuer out (RFC 7662, section 2.2).
+/// Checks claims. `is_introspected` is true for the answer of an introspection endpoint, which has to contain `active` and
+/// may leave the issuer out (RFC 7662, section 2.2).
 pub(super) fn check(
     claims: Vec<u8>,
     rules: &Rules,

@@ -41,8 +41,8 @@ pub enum Binding {
 )]
 pub struct InvalidResource(String);
 
-/// OAuth resource server: accepts requests with a valid access token, and answers others with a challenge that says where to
-/// obtain one.
+/// OAuth resource server: accepts requests with a valid access token, and answers others with a challenge that names the
+/// place to obtain one.
 ///
 /// Without [`Access`], handlers do not run. Give it to the options of the HTTP server:
 ///

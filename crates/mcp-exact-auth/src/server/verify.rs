@@ -45,7 +45,7 @@ pub type VerifyFuture<'a> = Pin<Box<dyn Future<Output = Result<Access, TokenErro
 /// # fn look_up(_: &str) -> Option<String> { None }
 /// ```
 pub trait TokenVerifier: Send + Sync + 'static {
-    /// Returns what a token says, or why it does not count.
+    /// Returns the claims of a token, or the reason why it is invalid.
     fn verify<'a>(&'a self, token: &'a str) -> VerifyFuture<'a>;
 }
 
@@ -171,8 +171,8 @@ impl Jwks {
         check(claims, &self.rules, false, SystemTime::now())
     }
 
-    /// Fetches the keys unless somebody has done so since `before` was read, or a moment ago. Gives the old ones where new ones
-    /// cannot be had.
+    /// Fetches the keys unless another task has done so since `before` was read, or a moment ago. Gives the old ones where
+    /// new ones cannot be had.
     async fn fetch(&self, before: Option<Arc<Kept>>) -> Result<Arc<Kept>, TokenError> {
         let mut asked = self.asked.lock().await;
         let now = self.kept();

@@ -1,5 +1,5 @@
-//! The authorization code grant for programs that take the redirect themselves: web pages of a server, at which its users sign in or
-//! allow it to use a service of somebody else.
+//! The authorization code grant for programs that take the redirect themselves: web pages of a server, at which its users
+//! sign in or allow it to use a third-party service.
 
 use std::fmt;
 use std::sync::Arc;
