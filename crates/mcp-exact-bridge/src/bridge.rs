@@ -33,7 +33,7 @@ pub struct Options {
     pub upstream_offer: Offer,
     /// Policy for messages that the other revision cannot express without a loss.
     pub losses: LossPolicy,
-    /// Is told of every loss, unless `losses` accepts them.
+    /// Function that is called for every loss, unless `losses` accepts them.
     pub on_loss: Option<LossHook>,
     /// Time that the server may take for an answer. The client's own timeout counts before.
     pub request_timeout: RequestTimeout,
@@ -119,7 +119,7 @@ struct State {
 }
 
 impl Bridge {
-    /// Connects to the server once, to see what it is and offers, and makes the bridge.
+    /// Connects to the server once, to learn its identity and capabilities, and makes the bridge.
     ///
     /// # Errors
     /// [`BridgeError::Upstream`] if the server cannot be reached, or no revision is left that both speak.
@@ -146,7 +146,7 @@ impl Bridge {
         })))
     }
 
-    /// Returns what is known of the server.
+    /// Returns the session information of the server.
     pub fn server(&self) -> &SessionInfo {
         &self.0.server
     }

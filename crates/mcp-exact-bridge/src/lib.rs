@@ -1,8 +1,8 @@
 //! Gateway of the Model Context Protocol: clients of any revision use servers of any other one, over any transport.
 //!
-//! A [`Bridge`] stands in front of one server. To its clients it looks as the server does, in every revision and both
-//! lifecycles: what client and server cannot say to each other directly is converted, and what a conversion loses is reported.
-//! Between equal revisions messages pass as they came.
+//! A [`Bridge`] is a gateway in front of one server. To its clients it looks like the server, in every revision and both
+//! lifecycles: messages that client and server cannot exchange directly are converted, and losses of a conversion are
+//! reported. Between equal revisions messages pass as they came.
 //!
 //! ```no_run
 //! # #[cfg(all(feature = "process", feature = "stdio"))]

@@ -8,7 +8,7 @@ use mcp_exact_session::{
 };
 use mcp_exact_transport::{ProgressCallback, RequestContext, ServerHandle};
 
-/// Returns what a request of 2026-07-28 says of its client (`basic`, "Per-Request Protocol Fields").
+/// Returns the members by which a request of 2026-07-28 states its client (`basic`, "Per-Request Protocol Fields").
 pub(crate) fn client_meta(client: &SessionInfo) -> JsonObject {
     let mut meta = JsonObject::new();
     let capabilities = client.capabilities.clone();
@@ -99,7 +99,8 @@ pub(crate) fn input_required(result: &RawResult) -> Option<InputRequired> {
 }
 
 impl InputRequired {
-    /// Returns what the client's endpoint keeps until the answers are there: the server's state, and what was asked.
+    /// Returns the state that the client's endpoint keeps until the answers have arrived: the server's state, and the
+    /// questions.
     pub(crate) fn session_state(&self) -> String {
         let methods = self
             .asks

@@ -59,7 +59,7 @@ impl Session {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Connects to the server as soon as the client is ready, so that it gets what the server says without being asked.
+    /// Connects to the server as soon as the client is ready, so that it gets the messages that the server sends on its own.
     pub(crate) fn prepare(self: &Arc<Self>, shared: &Arc<Shared>) {
         let (session, shared) = (Arc::clone(self), Arc::clone(shared));
         tokio::spawn(async move {
@@ -249,7 +249,7 @@ impl Session {
         }
     }
 
-    /// Asks the client what the server asks, and brings the answer back.
+    /// Passes a request of the server to the client, and brings the answer back.
     async fn ask(self: Arc<Self>, connection: Arc<Connection>, question: Question) {
         let answer = self.answer_of(&connection, &question).await;
         self.lock().questions.remove(&question.key);

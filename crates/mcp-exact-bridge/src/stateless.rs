@@ -1,9 +1,9 @@
-//! Clients without sessions (from 2026-07-28 on): each request stands for itself, and connections to the server are shared by the
-//! requests of one principal.
+//! Clients without sessions (from 2026-07-28 on): each request is independent, and connections to the server are shared by
+//! the requests of one principal.
 //!
 //! A server of an older revision asks by requests, on which its call waits. The call then ends with a result of type
 //! `input_required`, and is kept here until the client repeats it with the answer. A connection whose client can be asked
-//! serves one call at a time: on standard streams nothing says which call a question belongs to.
+//! serves one call at a time: on standard streams a question does not name its call.
 
 mod receivers;
 mod waiting;
@@ -506,7 +506,7 @@ impl Stateless {
         });
     }
 
-    /// Takes a connection that nobody uses alone, the latest used one first, or opens one.
+    /// Takes an unused connection for exclusive use, the latest used one first, or opens one.
     async fn lease(&self, shared: &Shared, owner: Owner) -> Result<Lease, PeerError> {
         let idle = loop {
             let mut state = locked(&self.state);
@@ -566,7 +566,7 @@ impl Lease {
 }
 
 impl Drop for Lease {
-    /// Gives the connection back, unless it is lost. It is closed when nobody has used it for some time.
+    /// Gives the connection back, unless it is lost. It is closed when it was not used for some time.
     fn drop(&mut self) {
         let Some((connection, permit)) = self.held.take() else {
             return;

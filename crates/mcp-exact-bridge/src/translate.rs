@@ -1,6 +1,6 @@
-//! Params, results, errors and questions in the revision of the other side.
+//! Params, results, errors and questions in the revision of the peer on the other side of the bridge.
 //!
-//! Takes what one side has sent and gives what the other one is sent. Losses of a conversion are reported or refused, as the
+//! Takes a message of one peer and returns the message for the other. Losses of a conversion are reported or refused, as the
 //! [`LossPolicy`] says. Equal revisions pass as they came, except for the members that each side writes itself.
 
 use std::fmt;
@@ -34,7 +34,7 @@ const OPTIONAL_META: [&str; 3] = [OWN_META[0], OWN_META[2], OWN_META[4]];
 /// Members of params that a retry brings (2026-07-28, `basic/patterns/mrtr`).
 const INPUT: [&str; 2] = ["inputResponses", "requestState"];
 
-/// Something that a conversion could not say in the other revision.
+/// Loss of a conversion to the other revision.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct LossReport<'a> {
@@ -48,7 +48,7 @@ pub struct LossReport<'a> {
     pub loss: &'a Loss,
 }
 
-/// Function of the program that is told of every loss. It is called while a message is relayed and must not block.
+/// Function of the program that is called for every loss. It is called while a message is relayed and must not block.
 #[derive(Clone)]
 pub struct LossHook(Arc<dyn Fn(&LossReport<'_>) + Send + Sync>);
 
@@ -73,7 +73,7 @@ pub(crate) struct Losses {
 }
 
 impl Losses {
-    /// Losses of what the bridge itself has to know, which no message carries.
+    /// Ignores losses in values that the bridge itself reads, and that no message carries.
     pub(crate) fn ignored() -> Self {
         Self {
             policy: LossPolicy::Accept,
@@ -100,9 +100,9 @@ impl Way {
         }
     }
 
-    /// Converts the params of a client's request, without what the other side adds itself.
+    /// Converts the params of a client's request, without the members that the endpoint of the other side adds itself.
     ///
-    /// `client_meta` is what a request of 2026-07-28 says of its client.
+    /// `client_meta` are the members by which a request of 2026-07-28 states its client.
     pub(crate) fn params(
         &self,
         method: &str,

@@ -1,6 +1,6 @@
-//! Connections to the upstream server: how they are made, and who gets what the server says outside of its answers.
+//! Connections to the upstream server: how they are made, and the receivers of the server's messages outside of its answers.
 //!
-//! Knows nothing of revisions but what was negotiated.
+//! Knows nothing of revisions but the negotiated ones.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -99,12 +99,12 @@ struct Routes {
 struct Routed {
     connection: std::sync::Weak<Connection>,
     receiver: Option<Arc<dyn Receiver>>,
-    /// Questions that nobody was there to take wait for their connection.
+    /// Questions that arrived before a receiver was set wait here.
     early: Vec<Question>,
 }
 
 impl Connection {
-    /// Connects on behalf of a client. `receiver` gets what the server says; it can be set later.
+    /// Connects on behalf of a client. `receiver` gets the messages of the server; it can be set later.
     pub(crate) async fn open(
         upstream: &dyn Upstream,
         options: &Options,
@@ -155,7 +155,7 @@ impl Connection {
         self.routes.is_lost.store(true, Ordering::Release);
     }
 
-    /// Sets who gets what the server says from now on.
+    /// Sets the receiver of the server's messages from now on.
     pub(crate) fn set_receiver(&self, receiver: Option<Arc<dyn Receiver>>) {
         self.routes.lock().receiver = receiver;
     }
@@ -350,7 +350,7 @@ impl Calls {
     }
 
     /// Returns the client's request that a message of the server belongs to: the one it names, or the only one there is. On
-    /// standard streams nothing says which one it is.
+    /// standard streams the message does not name the request.
     pub(crate) fn about(&self, upstream: Option<RequestKey>) -> Option<RequestKey> {
         let calls = self.lock();
         match upstream {

@@ -23,7 +23,7 @@ pub(super) struct WaitingCall {
     pub(super) asked: Vec<Question>,
     pub(super) owner: Option<String>,
     pub(super) method: String,
-    /// Params of the call without what a retry changes.
+    /// Params of the call without the members that a retry changes.
     pub(super) params: serde_json::Value,
 }
 
@@ -90,7 +90,7 @@ impl Stateless {
     }
 }
 
-/// Returns a state that nobody can guess.
+/// Returns an unguessable state.
 fn random_state() -> Result<String, PeerError> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes)
@@ -98,7 +98,7 @@ fn random_state() -> Result<String, PeerError> {
     Ok(format!("{STATE_PREFIX}{:032x}", u128::from_be_bytes(bytes)))
 }
 
-/// Returns the params of a call without what a retry changes, as a value: a retry may spell them in another way.
+/// Returns the params of a call without the members that a retry changes, as a value: a retry may spell them in another way.
 pub(super) fn bound_params(request: &IncomingRequest<RequestContext>) -> serde_json::Value {
     let text = request.params().map_or("{}", JsonObject::text);
     let mut params: serde_json::Value = serde_json::from_str(text).unwrap_or_default();

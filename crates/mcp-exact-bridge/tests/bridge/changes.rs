@@ -18,7 +18,7 @@ async fn listening(
     (client.await.expect("a client"), changes)
 }
 
-/// Announces a change until the client is told: its way to the server is opened beside its first steps.
+/// Announces a change until the client is notified: its stream to the server is opened beside its first steps.
 async fn is_told(
     changes: &mut UnboundedReceiver<ClientChange>,
     wanted: &ClientChange,

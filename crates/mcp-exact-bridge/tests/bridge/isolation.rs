@@ -1,4 +1,4 @@
-//! Nothing of one client reaches another one.
+//! No data of one client reaches another one.
 
 use std::sync::Arc;
 
@@ -134,7 +134,7 @@ async fn waiting_call_is_continued_by_its_own_client_alone() {
     }
 }
 
-/// A call that nobody continues ends, and its connection is free again.
+/// A call that the client does not continue ends, and its connection is free again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn waiting_call_expires() {
     use mcp_exact_bridge::{Bridge, Options};

@@ -8,8 +8,8 @@ use mcp_exact_bridge::{Bridge, Options};
 use crate::common::{Add, InMemory, Sum, bridge, client_of, server};
 use crate::matrix::wait_until;
 
-/// A server that dies in the middle of a call: the call ends with an error that says so. Clients without sessions go on with
-/// another connection; a session has lost its state, and its calls say that.
+/// A server that dies in the middle of a call: the call ends with an error that says so. Clients without sessions continue
+/// with a new connection; a session has lost its state, and its calls end with an error that says so.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn lost_server_ends_its_calls() {
     for of_server in revisions() {
@@ -76,7 +76,7 @@ async fn clients_that_leave_leave_nothing() {
     }
 }
 
-/// A server that cannot be started is told when the bridge is made.
+/// A server that cannot be started is reported when the bridge is made.
 #[tokio::test]
 async fn missing_server_is_told() {
     let command = mcp_exact::transport::ServerCommand::new("no-such-server-anywhere");
