@@ -1,6 +1,7 @@
 //! Test suites that every implementation of `EventLog`, `SessionStore` and `ChangeBus` has to pass.
 //!
-//! Each function takes a new, empty implementation and panics with what it violates. They need no particular runtime.
+//! Each function takes a new, empty implementation and panics with the rule that it violates. They need no particular
+//! runtime.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;

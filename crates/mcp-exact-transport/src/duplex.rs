@@ -72,8 +72,8 @@ impl<E: Endpoint> Signal<E> for Wake {
     }
 }
 
-/// Serves one client over a transport until its input ends, the connection breaks, or `shutdown` completes. Replies that are
-/// not ready then are waited for as `options` say.
+/// Serves one client over a transport until its input ends, the connection breaks, or `shutdown` completes. `options` set
+/// how long it waits for replies that are not ready then.
 ///
 /// # Errors
 /// [`ServeError`].
@@ -105,7 +105,7 @@ pub async fn serve(
 }
 
 /// Connects a client over a transport. The driver runs as a task of the current tokio runtime until the handle is
-/// [closed](ClientHandle::close) or the connection ends. `prior` is what was found out about the server before.
+/// [closed](ClientHandle::close) or the connection ends. `prior` is the result of an earlier negotiation with the server.
 /// [`ClientHandle::ready`] returns an error if client and server share no revision.
 pub fn connect(
     settings: Arc<ClientSettings>,
@@ -161,7 +161,7 @@ pub(crate) struct Driver<E: Endpoint, T> {
     options: ConnectionOptions,
     /// Until when replies are waited for, once the input has ended or a shutdown was asked for.
     until: Option<Instant>,
-    /// When the peer was heard of last, or needs not have been.
+    /// Time of the last message of the peer, or of the last moment at which it was not expected to send one.
     last_heard: Instant,
     /// True if it was sent a ping since then.
     is_pinged: bool,
@@ -364,7 +364,7 @@ impl<E: Endpoint, T: Transport> Driver<E, T> {
         Ok(())
     }
 
-    /// Ends the session from this side. Its last messages are still written.
+    /// Ends the session from the local side. Its last messages are still written.
     fn shut_down(&mut self) {
         self.shared.call(|state, now| state.endpoint.shutdown(now));
         self.is_draining = true;
@@ -381,7 +381,7 @@ impl<E: Endpoint, T: Transport> Driver<E, T> {
 }
 
 impl<E: Endpoint, T> Drop for Driver<E, T> {
-    /// A driver that is dropped leaves nobody waiting.
+    /// A dropped driver completes all waiting futures.
     fn drop(&mut self) {
         if !std::mem::replace(&mut self.has_ended, true) {
             let (stream, how) = (StreamId::DUPLEX, Closed::Lost);

@@ -30,7 +30,7 @@ pub struct LogStream {
 pub struct EventId {
     /// Number of the stream.
     pub stream: u64,
-    /// Number of the event in its stream; events begin at 1, and 0 stands before the first one.
+    /// Number of the event in its stream; events begin at 1, and 0 is the position before the first one.
     pub sequence: u64,
 }
 
@@ -65,7 +65,7 @@ impl FromStr for EventId {
 /// An event of a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogEvent {
-    /// Number in its stream, from 1 on. It increases; a stream that another process goes on with skips numbers.
+    /// Number in its stream, from 1 on. It increases; a stream that another process continues skips numbers.
     pub sequence: u64,
     /// The message.
     pub data: Bytes,
@@ -154,7 +154,7 @@ pub struct MemoryEventLog {
 #[derive(Debug, Default)]
 struct State {
     sessions: HashMap<Arc<str>, BTreeMap<u64, Stream>>,
-    /// Streams of the events in the order of their arrival; may name events that are gone.
+    /// Streams of the events in the order of their arrival; may name events that were removed.
     order: VecDeque<(LogStream, u64)>,
     events: usize,
     bytes: usize,

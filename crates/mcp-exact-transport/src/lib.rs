@@ -37,20 +37,20 @@
 //!
 //! # Client
 //!
-//! Connecting gives a [`ClientHandle`] at once and a task that drives the connection. [`ClientHandle::ready`] waits until a revision
-//! is negotiated; [`ClientHandle::request`] sends a request, whose future gives its outcome and cancels it when it is dropped.
-//! A [`ClientHandler`] is called with what the server asks and tells.
+//! Connecting gives a [`ClientHandle`] at once and a task that drives the connection. [`ClientHandle::ready`] waits until a
+//! revision is negotiated; [`ClientHandle::request`] sends a request, whose future gives its outcome and cancels it when it
+//! is dropped. A [`ClientHandler`] receives the requests and notifications of the server.
 //!
 //! # Safety by default
 //!
-//! - HTTP: `Host` and `Origin` have to be loopback names unless the options say otherwise; ids of sessions are 128 random bits; a
-//!   session belongs to the principal that began it; messages, headers, connections, sessions, queues and the event log are limited;
-//!   clients that send or read too slowly are cut off.
+//! - HTTP: `Host` and `Origin` must be loopback names unless the options allow others; ids of sessions are 128 random bits;
+//!   a session belongs to the principal that began it; messages, headers, connections, sessions, queues and the event log
+//!   are limited; clients that send or read too slowly are cut off.
 //! - TLS: with the feature `tls`, by rustls, for the listener and for the client. Without it, a proxy in front of the server speaks
 //!   it, and clients connect to plain HTTP alone.
-//! - Standard streams: nothing but messages can be written to standard output once the transport has them; what the program prints
-//!   goes to standard error.
-//! - Peers that are gone without a word: comments and TCP's own timers on HTTP, [`ConnectionOptions::ping`] elsewhere.
+//! - Standard streams: only messages can be written to standard output once the transport has it; output that the program
+//!   prints goes to standard error.
+//! - Peers that disappear without closing: comments and TCP's own timers on HTTP, [`ConnectionOptions::ping`] elsewhere.
 //! - Child processes: a process group or job that does not outlive its driver.
 #![cfg_attr(
     not(all(

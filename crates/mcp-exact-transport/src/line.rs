@@ -8,7 +8,7 @@ use memchr::memchr;
 
 use crate::transport::Received;
 
-/// Splits bytes into lines. Keeps at most one line and what was read behind it; skips what exceeds the limit.
+/// Splits bytes into lines. Keeps at most one line and the bytes that were read behind it; skips lines above the limit.
 #[derive(Debug)]
 pub(crate) struct Lines {
     buffer: Vec<u8>,

@@ -1,6 +1,6 @@
 //! A pair of connected transports in memory, for tests and for programs that host their own server.
 //!
-//! Messages pass through two bounded pipes, whole and without framing; a side that does not read holds the other one back.
+//! Messages pass through two bounded pipes, whole and without framing; a peer that does not read stops the other one.
 
 use std::io;
 use std::ops::Range;
@@ -140,7 +140,7 @@ impl MemoryTransport {
     }
 }
 
-/// Returns a message, or what is kept of one above the limit.
+/// Returns a message, or the beginning and end of one above the limit.
 fn bounded(message: &[u8], limit: usize) -> Received<'_> {
     if message.len() <= limit {
         return Received::Frame(message);

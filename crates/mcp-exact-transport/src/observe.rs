@@ -2,7 +2,7 @@
 //!
 //! Messages, arguments, headers and queries are never part of it.
 
-/// Returns true if somebody wants to know about the current request.
+/// Returns true if the current request is observed.
 #[cfg(feature = "http-server")]
 pub(crate) fn is_observed() -> bool {
     #[cfg(feature = "tracing")]
@@ -11,8 +11,8 @@ pub(crate) fn is_observed() -> bool {
     false
 }
 
-/// Adds to the span of a request which revision it speaks, as far as that is known, and the number of its session in this process:
-/// ids of sessions are secrets.
+/// Adds to the span of a request its revision, if it is known, and the number of its session in this process: ids of
+/// sessions are secrets.
 #[cfg(feature = "http-server")]
 pub(crate) fn request_of(revision: Option<&str>, session: Option<u64>) {
     #[cfg(feature = "tracing")]
@@ -90,7 +90,7 @@ pub(crate) fn session_ended(session: u64) {
     let _ = session;
 }
 
-/// Notes that a store outside of the process failed, where the transport goes on without it.
+/// Logs that a store outside of the process failed, if the transport continues without it.
 #[cfg(feature = "http-server")]
 pub(crate) fn store_failed(what: &'static str, error: &dyn std::fmt::Display) {
     #[cfg(feature = "tracing")]
@@ -99,7 +99,7 @@ pub(crate) fn store_failed(what: &'static str, error: &dyn std::fmt::Display) {
     let _ = (what, error);
 }
 
-/// Notes that a message of the change bus was dropped: the process is too slow for what it is told.
+/// Logs that a message of the change bus was dropped: the process is too slow for the messages.
 #[cfg(feature = "http-server")]
 pub(crate) fn bus_overflowed() {
     #[cfg(feature = "tracing")]

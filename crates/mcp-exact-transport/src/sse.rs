@@ -1,7 +1,7 @@
 //! Framing of server-sent events (WHATWG HTML, section 9.2), without IO.
 //!
-//! The encoder appends events to a buffer; the decoder takes bytes as they arrive and gives whole events. The decoder keeps at
-//! most one event and what was pushed behind it, and bounds the size of an event.
+//! The encoder appends events to a buffer; the decoder takes bytes as they arrive and gives whole events. The decoder keeps
+//! at most one event and the bytes that were pushed behind it, and bounds the size of an event.
 
 use mcp_exact_session::frame::KEPT;
 use memchr::memchr2;
@@ -67,7 +67,7 @@ fn encode_field(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
 /// An event as it arrived.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
-    /// Type of the event; `message` unless the stream names another one.
+    /// Type of the event; `message` if the stream names none.
     pub event: String,
     /// Data of the event, its lines joined by LF. Not checked to be UTF-8.
     pub data: Vec<u8>,
@@ -199,7 +199,7 @@ impl Decoder {
         true
     }
 
-    /// Bounds a line whose end has not arrived: what is too long is dropped, its beginning is kept if it is data.
+    /// Bounds a line whose end has not arrived: a line above the limit is dropped, its beginning is kept if it is data.
     fn keep_unfinished(&mut self) {
         self.scanned = self.buffer.len();
         if !self.skip_line && self.scanned - self.start > self.limit.saturating_add(16) {

@@ -131,11 +131,11 @@ impl SessionStore for MemorySessionStore {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BusMessage {
-    /// A list or a resource has changed: every process tells its clients.
+    /// A list or a resource has changed: every process notifies its clients.
     Changed {
         /// Change that happened.
         change: Change,
-        /// Number of the service that has published the change, and has told its own clients.
+        /// Number of the service that has published the change, and has notified its own clients.
         origin: u64,
     },
     /// A message of a client reached another process than the one that waits for it: an answer to a request of the server, or

@@ -19,8 +19,8 @@ pub enum Received<'a> {
 
 /// Carries the messages of one connection in both directions, in order.
 pub trait Transport: Send + 'static {
-    /// Receives what has arrived and hands each message to `sink`, until nothing is left or `sink` returns false. Messages
-    /// that were not handed over are kept for the next call.
+    /// Receives the messages that have arrived and hands each to `sink`, until none is left or `sink` returns false.
+    /// Messages that were not handed over are kept for the next call.
     ///
     /// Returns `Ready(true)` after at least one message, `Ready(false)` at the end of input.
     ///

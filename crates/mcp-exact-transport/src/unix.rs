@@ -76,7 +76,7 @@ impl UnixServer {
         self
     }
 
-    /// Serves clients until `shutdown` completes, and then answers what is in flight.
+    /// Serves clients until `shutdown` completes, and then answers requests in flight.
     ///
     /// # Errors
     /// The listener failed.
@@ -125,7 +125,7 @@ impl UnixServer {
 /// Connects a client to a server on a Unix socket.
 ///
 /// # Errors
-/// [`ConnectError`] if nobody listens there.
+/// [`ConnectError`] if no server listens there.
 pub async fn connect_unix(
     path: impl AsRef<Path>,
     settings: Arc<ClientSettings>,

@@ -81,7 +81,7 @@ impl Handler {
     }
 }
 
-/// Reports progress twenty times, writes a log message, and replies. Errors say that the session is over.
+/// Reports progress twenty times, writes a log message, and replies. Errors mean that the session is over.
 async fn slow(server: ServerHandle, key: RequestKey) {
     for step in 1..=STEPS {
         tokio::time::sleep(STEP).await;

@@ -22,7 +22,7 @@ const WORD: &str = "hello";
 const ROOT: &str = "file:///tmp/example";
 const SAMPLED: &str = "a sampled message";
 
-/// A client that is connected, and what the server asks it.
+/// A connected client, and the requests that the server sends to it.
 pub struct Session {
     pub client: ClientHandle,
     asked: Arc<Mutex<Vec<String>>>,

@@ -23,7 +23,7 @@ use super::{
 /// The driver calls it in the order of the events and waits until it returns: it must not block. A handler that takes longer
 /// starts a task or a thread and answers later through a clone of the handle. Closures of the same shape implement it.
 ///
-/// Every [`ClientEvent::Request`] has to be answered. The endpoint only asks what the configuration declares.
+/// Every [`ClientEvent::Request`] has to be answered. The endpoint only sends requests that the configuration declares.
 pub trait ClientHandler: Send + Sync + 'static {
     /// Handles one event.
     fn handle(&self, client: &ClientHandle, event: ClientEvent);
@@ -84,7 +84,7 @@ impl ClientConnection {
         self.wake();
     }
 
-    /// Forgets what was negotiated: another session begins.
+    /// Forgets the negotiated session: a new one begins.
     pub(crate) fn restart(&mut self) {
         self.negotiated = None;
         self.failed = None;
@@ -92,7 +92,7 @@ impl ClientConnection {
         self.has_lost_session = false;
     }
 
-    /// Returns what was found out about the server.
+    /// Returns the result of the negotiation.
     pub(crate) fn verdict(&self) -> Option<CachedNegotiation> {
         self.negotiated.as_ref().map(|(_, verdict)| *verdict)
     }
@@ -252,8 +252,8 @@ impl ClientHandle {
         }
     }
 
-    /// Waits until a revision is negotiated, and returns what was negotiated and what is worth keeping for the next connection
-    /// to the same server. After the loss of a session that another one follows, waits for that one.
+    /// Waits until a revision is negotiated; returns the session and the negotiation result to keep for the next connection
+    /// to the same server. If a new session follows a lost one, waits for the new one.
     ///
     /// # Errors
     /// [`ConnectError`] if the client cannot talk to the server, or the connection has ended.
@@ -373,7 +373,7 @@ impl ClientHandle {
             .call(|state, _| state.endpoint.notify(method, params))
     }
 
-    /// Returns what was negotiated, once it was.
+    /// Returns the negotiated session, after the negotiation.
     pub fn session_info(&self) -> Option<SessionInfo> {
         self.shared.lock().endpoint.session_info().cloned()
     }

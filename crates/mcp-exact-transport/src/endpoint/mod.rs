@@ -70,11 +70,11 @@ pub(crate) trait Endpoint: Send + Sized + 'static {
     fn poll_timeout(&self) -> Option<Time>;
     fn handle_timeout(&mut self, now: Time);
     fn shutdown(&mut self, now: Time);
-    /// Sends a ping whose answer nobody awaits. Returns false if there is nobody to ask, or the revision has no pings.
+    /// Sends a ping whose answer is not awaited. Returns false if no peer is connected, or the revision has no pings.
     fn ping(&mut self, timeout: Duration, now: Time) -> bool;
     /// Takes the event apart if it belongs to a request of this endpoint.
     fn sort(event: Self::Event) -> Sorted<Self::Event>;
-    /// Returns true if the session of the endpoint was lost, and another one may follow.
+    /// Returns true if the session of the endpoint was lost, and a new one may follow.
     fn has_lost_session(_: &Self::Role) -> bool {
         false
     }
@@ -93,14 +93,14 @@ fn within(timeout: Duration) -> RequestTimeout {
     }
 }
 
-/// An event, or what it says of a request of the endpoint.
+/// An event, or its effect on a request of the endpoint.
 pub(crate) enum Sorted<E> {
     Done(RequestKey, Outcome),
     Progress(RequestKey, Progress),
     Other(E),
 }
 
-/// Tells the driver of an endpoint what has changed.
+/// Notifies the driver of an endpoint of changes.
 pub(crate) trait Signal<E: Endpoint>: Send + Sync {
     /// There may be output. `deadline` is when the endpoint wants to be called next.
     fn changed(&self, shared: &Arc<Shared<E>>, deadline: Option<Time>);
@@ -144,7 +144,7 @@ impl<E: Endpoint> State<E> {
         self.endpoint.settle(&mut self.role, now);
     }
 
-    /// Returns what is to be handed on next. Outcomes of requests that somebody awaits go there at once.
+    /// Returns the next work to hand on. Outcomes of awaited requests go to their waiters at once.
     fn next(&mut self) -> Option<Next<E::Event>> {
         loop {
             match E::sort(self.endpoint.poll_event()?) {
@@ -254,7 +254,8 @@ impl<E: Endpoint> Shared<E> {
         self.signal.changed(self, deadline);
     }
 
-    /// Gives a message to the endpoint and its events to the handler; the driver, which calls this, is not told of output.
+    /// Passes a message to the endpoint and its events to the handler; the driver, which calls this, is not notified of
+    /// output.
     pub(crate) fn receive(
         self: &Arc<Self>,
         on: StreamId,

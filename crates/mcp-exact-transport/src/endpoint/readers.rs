@@ -1,8 +1,7 @@
 //! Connections that wait for the output of a server's streams.
 //!
-//! The endpoint queues what is sent on each stream; this says who is woken when there is something, and ends streams whose
-//! readers are too slow, so that these cost nobody else anything. Beside them stands what else the HTTP server knows of an
-//! endpoint.
+//! The endpoint queues the frames of each stream; this module wakes their readers, and ends streams whose readers are too
+//! slow, so that these delay no other stream. It also holds the other state that the HTTP server keeps for an endpoint.
 
 use std::task::Waker;
 

@@ -1,4 +1,4 @@
-//! The server's endpoint: handle, handler, and what is known of a request beside its message.
+//! The server's endpoint: handle, handler, and information about a request beside its message.
 //!
 //! A handle is cheap to clone and can be used from any thread. Calls the session API and adds the current time.
 
@@ -191,7 +191,8 @@ impl ServerHandle {
         Arc::ptr_eq(&self.shared, &other.shared)
     }
 
-    /// Returns a number that no other endpoint has as long as a handle of this one exists: to find what a program keeps for it.
+    /// Returns a number that no other endpoint has as long as a handle of this one exists: a key for state that a program
+    /// keeps for it.
     pub fn number(&self) -> usize {
         Arc::as_ptr(&self.shared).addr()
     }
@@ -304,7 +305,8 @@ impl ServerHandle {
             .call(|state, _| state.endpoint.end_subscription(key));
     }
 
-    /// Returns what was negotiated with the client of a session; `None` before, and where every request says it.
+    /// Returns the session that was negotiated with the client; `None` before, and in revisions where every request states
+    /// it.
     pub fn session_info(&self) -> Option<SessionInfo> {
         self.shared.lock().endpoint.session_info().cloned()
     }
@@ -314,7 +316,7 @@ impl ServerHandle {
         self.shared.lock().endpoint.usage()
     }
 
-    /// Ends the session: requests of this side end, subscriptions are ended, and the transport closes.
+    /// Ends the session: requests of the local peer end, subscriptions are ended, and the transport closes.
     pub fn close(&self) {
         self.shared.call(|state, now| state.endpoint.shutdown(now));
     }

@@ -218,8 +218,8 @@ struct Process {
     stderr: Stderr,
 }
 
-/// Serves the connection until it ends. After the exit of the process, what it has written last is still read: a process that
-/// it has started may hold its streams open.
+/// Serves the connection until it ends. After the exit of the process, its last output is still read: a process that it has
+/// started may hold its streams open.
 async fn serve_until_exit<T: Transport>(
     driver: &mut Driver<ClientEndpoint, T>,
     group: &mut Group,
@@ -278,7 +278,7 @@ impl Supervisor {
         }
     }
 
-    /// The process cannot be started again: whoever waits learns why.
+    /// Records that the process cannot be started again, and reports the reason to all waiters.
     fn give_up(&self, error: ConnectError) {
         self.shared.call(|state, now| {
             state.role.fail(error);

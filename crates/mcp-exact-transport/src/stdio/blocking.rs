@@ -24,7 +24,8 @@ const READ: usize = 64 << 10;
 /// Serves the client on the standard streams until the end of input, and then waits up to two seconds for the replies of other
 /// threads. Needs no runtime: the handler runs on the calling thread and may block it.
 ///
-/// From then on, what the program prints to standard output goes to standard error, and reading standard input finds its end.
+/// From then on, output that the program prints to standard output goes to standard error, and reading standard input finds
+/// its end.
 ///
 /// # Errors
 /// The streams were taken before, or reading or writing failed.
@@ -94,7 +95,7 @@ fn read_all(
     }
 }
 
-/// Writes what the endpoint sends, from whichever thread.
+/// Writes the output of the endpoint, from any thread.
 struct Writer {
     me: Weak<Self>,
     output: Mutex<Output>,
@@ -177,7 +178,7 @@ impl Writer {
         lock(&self.output).error.take().map_or(Ok(()), Err)
     }
 
-    /// Calls the endpoint at its deadlines, until it is told to stop.
+    /// Calls the endpoint at its deadlines, until it is stopped.
     fn run_timer(&self) {
         let mut timer = lock(&self.timer);
         while !timer.is_stopped {

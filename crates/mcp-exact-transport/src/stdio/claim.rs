@@ -1,7 +1,7 @@
 //! Takes the standard streams of the process for the protocol, so that nothing else can read or write them by accident.
 //!
-//! Afterwards reading standard input finds its end, and what is printed to standard output goes to standard error: "The server
-//! MUST NOT write anything to its `stdout` that is not a valid MCP message" (`basic/transports/stdio`).
+//! Afterwards reading standard input finds its end, and output that is printed to standard output goes to standard error:
+//! "The server MUST NOT write anything to its `stdout` that is not a valid MCP message" (`basic/transports/stdio`).
 
 use std::fs::File;
 use std::io;

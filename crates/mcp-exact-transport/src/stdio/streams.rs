@@ -23,8 +23,8 @@ use crate::line::LineTransport;
 /// Transport over the standard streams.
 pub type StdioTransport = LineTransport<StdioInput, StdioOutput>;
 
-/// Takes the standard streams for the protocol. From then on, what the program prints to standard output goes to standard
-/// error, and reading standard input finds its end.
+/// Takes the standard streams for the protocol. From then on, output that the program prints to standard output goes to
+/// standard error, and reading standard input finds its end.
 ///
 /// Must be called within a tokio runtime.
 ///
@@ -182,7 +182,7 @@ impl AsyncWrite for StdioOutput {
     }
 }
 
-/// Reads a descriptor in a thread. The thread ends with the input, or after the next read once nobody wants it.
+/// Reads a descriptor in a thread. The thread ends with the input, or after the next read once the reader is dropped.
 #[derive(Debug)]
 struct ThreadReader {
     chunks: mpsc::Receiver<io::Result<Vec<u8>>>,
@@ -275,8 +275,8 @@ mod unix {
         Some(FileType::from_raw_mode(stat.st_mode))
     }
 
-    /// A socket has its flags in common with its copies in other descriptors. Standard error stays as it is: whoever prints
-    /// there expects to be able to wait.
+    /// A socket has its flags in common with its copies in other descriptors. Standard error stays blocking: code that
+    /// prints there expects to be able to wait.
     fn socket(file: File) -> Result<UnixStream, File> {
         let is_unix = socket_domain(&file).is_ok_and(|domain| domain == AddressFamily::UNIX);
         let same = |other: &rustix::fs::Stat, own: &rustix::fs::Stat| {

@@ -30,7 +30,7 @@ pub(super) struct Connection {
     pub(super) headers: HeaderMap,
     pub(super) message_bytes: usize,
     session_id: Mutex<Option<HeaderValue>>,
-    /// Last error of a connection, for whoever asks why it has ended.
+    /// Last error of a connection, to explain its end.
     last_error: Mutex<Option<String>>,
 }
 

@@ -1,5 +1,5 @@
-//! HTTP+SSE of 2024-11-05 (`basic/transports`, "HTTP with SSE"): every message of the server comes on one event stream, whose
-//! first event says where messages are posted to.
+//! HTTP+SSE of 2024-11-05 (`basic/transports`, "HTTP with SSE"): every message of the server comes on one event stream,
+//! whose first event names the URL for POSTs.
 //!
 //! The session ends with the event stream.
 

@@ -113,7 +113,7 @@ impl HttpEndpoint {
         self
     }
 
-    /// Sets how long the client waits before it resumes a stream, where the server does not say so. It waits longer each time
+    /// Sets the time that the client waits before it resumes a stream, if the server states none. It waits longer each time
     /// that this fails.
     #[must_use]
     pub fn retry(mut self, retry: Duration) -> Self {
@@ -121,7 +121,7 @@ impl HttpEndpoint {
         self
     }
 
-    /// Sets whether the client opens a stream for what the server sends without being asked (2025-03-26 to 2025-11-25).
+    /// Sets whether the client opens a stream for messages that the server sends on its own (2025-03-26 to 2025-11-25).
     #[must_use]
     pub fn opens_stream(mut self, opens_stream: bool) -> Self {
         self.opens_stream = opens_stream;
@@ -129,9 +129,9 @@ impl HttpEndpoint {
     }
 
     /// Connects a client. The driver runs as a task of the current tokio runtime until the handle is
-    /// [closed](ClientHandle::close), which ends the session on the server too. A session that the server has ended is followed
-    /// by a new one: what was in flight ends with [`Outcome::Lost`](mcp_exact_session::Outcome::Lost), except lists and reads,
-    /// which are sent again.
+    /// [closed](ClientHandle::close), which ends the session on the server too. A session that the server has ended is
+    /// followed by a new one: requests in flight end with [`Outcome::Lost`](mcp_exact_session::Outcome::Lost), except lists
+    /// and reads, which are sent again.
     ///
     /// [`ClientHandle::ready`] returns an error if the server cannot be reached.
     pub fn connect(
@@ -299,7 +299,7 @@ impl Driver {
         });
     }
 
-    /// Takes what the endpoint sends next, with the message.
+    /// Takes the next output of the endpoint, with the message.
     fn take_output(&self) -> Option<(Transmit, Bytes)> {
         let mut message = Vec::new();
         let mut state = self.connection.shared.lock();

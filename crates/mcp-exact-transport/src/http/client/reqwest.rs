@@ -12,8 +12,8 @@ use super::{HttpClient, HttpClientError, HttpFuture};
 pub struct ReqwestClient(reqwest::Client);
 
 impl ReqwestClient {
-    /// Builds a client. It follows no redirects whatever the builder says: the transport follows those within the origin of the
-    /// server, and no header reaches another one.
+    /// Builds a client. It never follows redirects, whatever the builder is set to: the transport follows those within the
+    /// origin of the server, and no header reaches another origin.
     ///
     /// # Errors
     /// As [`reqwest::ClientBuilder::build`].

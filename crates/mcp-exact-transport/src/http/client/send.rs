@@ -31,7 +31,7 @@ pub type HttpFuture<'a> =
 /// Sends HTTP requests. Dropping the future or the body of the response cancels the request. It must not follow redirects: the
 /// transport follows those within its origin.
 ///
-/// A client that wraps another one can add credentials and answer a status 401.
+/// A client that wraps an inner one can add credentials and answer a status 401.
 pub trait HttpClient: Send + Sync + 'static {
     /// Sends a request.
     fn send(&self, request: Request<Bytes>) -> HttpFuture<'_>;
@@ -90,7 +90,7 @@ fn connector(connect_timeout: Duration) -> HttpConnector {
     connector
 }
 
-/// Adds TLS to a connector; plain HTTP stays possible, such as to the own machine.
+/// Adds TLS to a connector; plain HTTP stays possible, such as to the local machine.
 #[cfg(feature = "tls")]
 fn secure(connector: HttpConnector, config: rustls::ClientConfig) -> Connector {
     let builder = hyper_rustls::HttpsConnectorBuilder::new().with_tls_config(config);

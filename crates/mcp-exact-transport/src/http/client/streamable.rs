@@ -63,7 +63,7 @@ pub(super) async fn run(driver: &Driver) -> Ended {
     }
 }
 
-/// Sends what the endpoint has to send: a POST for each message, which ends when the endpoint closes its stream.
+/// Sends the output of the endpoint: a POST for each message, which ends when the endpoint closes its stream.
 async fn send_all(
     driver: &Driver,
     tasks: &mut JoinSet<()>,

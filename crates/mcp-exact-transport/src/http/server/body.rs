@@ -1,8 +1,8 @@
 //! Bodies that are event streams: the messages of one stream of an endpoint, recorded in the event log where the stream is
 //! resumable.
 //!
-//! A message is recorded before it is sent, so that nothing is lost between two connections, and a snapshot of the session that
-//! is due is saved before that. When the connection of a resumable stream ends, a task goes on recording.
+//! A message is recorded before it is sent, so that nothing is lost between two connections, and a snapshot of the session
+//! that is due is saved before that. When the connection of a resumable stream ends, a task continues recording.
 
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
@@ -27,7 +27,7 @@ const BURST: usize = 64 << 10;
 /// Next output of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Next {
-    /// A message. `last` says whether the stream ends with it.
+    /// A message. `last` is true if the stream ends with it.
     Frame { last: bool },
     /// An HTTP status without a body.
     Status,
@@ -58,7 +58,7 @@ pub(super) struct Attachment {
     resumable: Option<Resumable>,
     /// True if there is nothing to release: the stream is over, or another holder has it.
     is_released: bool,
-    /// True if it belongs to the task that goes on recording. It does not start another one.
+    /// True if it belongs to the task that continues recording. It does not start a second one.
     is_archive: bool,
 }
 
@@ -84,7 +84,7 @@ impl Attachment {
         }
     }
 
-    /// Takes a stream of a session over: whoever held it before lets go. It is recorded from now on if there is a log.
+    /// Takes a stream of a session over: the previous holder releases it. It is recorded from now on if there is a log.
     pub(super) fn take_over(&mut self, inner: &Arc<Inner>, session: &Arc<Session>) {
         let turn = session.attach(self.stream);
         self.shared.lock().role.wake(self.stream);
@@ -201,7 +201,7 @@ impl Attachment {
         Some(EventId { stream, sequence })
     }
 
-    /// Returns the id that stands before the first event of the stream.
+    /// Returns the id of the position before the first event of the stream.
     pub(super) fn first_event_id(&self) -> Option<EventId> {
         self.event_id(0)
     }
@@ -350,7 +350,7 @@ impl EventStream {
         }
     }
 
-    /// Adds what is sent first.
+    /// Adds bytes that are sent first.
     pub(super) fn prelude(&mut self) -> &mut Vec<u8> {
         &mut self.out
     }
@@ -462,7 +462,7 @@ impl EventStream {
     }
 }
 
-/// Reads what a client has missed of a stream.
+/// Reads the events that a client has missed of a stream.
 pub(super) async fn missed(
     log: &dyn EventLog,
     key: &LogStream,

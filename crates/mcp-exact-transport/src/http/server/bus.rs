@@ -1,5 +1,4 @@
-//! Sessions that several processes serve: what a process tells the others over the change bus, and what it does with what they
-//! tell.
+//! Sessions that several processes serve: the messages of a process on the change bus, and its reactions to those of others.
 //!
 //! A change goes to the clients of all processes. A response, cancellation or progress of a client may reach another process
 //! than the one that waits for it, and is passed on. The end of a session ends it everywhere.
@@ -18,7 +17,7 @@ use crate::observe;
 use crate::store::{BusMessage, BusSubscription, ChangeBus};
 use crate::transport::Received;
 
-/// Tells the other services on a change bus of changes that the clients of this one are told of by other means.
+/// Publishes changes to the other services on a change bus, if the clients of this one are notified of them by other means.
 #[derive(Clone)]
 pub struct Announcer {
     pub(super) bus: Arc<dyn ChangeBus>,

@@ -91,7 +91,7 @@ fn name_of(host: &str) -> Option<&str> {
     (port.is_empty() || port.strip_prefix(':').is_some_and(is_port)).then_some(name)
 }
 
-/// Checks the media types of a POST: what it is, and what the client takes for an answer.
+/// Checks the media types of a POST: that of its body, and those that the client accepts.
 pub(super) fn check_post_types(headers: &HeaderMap) -> Result<(), Refusal> {
     if !has_media_type(headers, JSON) {
         let words = "the body has to be `application/json`";

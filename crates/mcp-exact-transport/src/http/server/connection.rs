@@ -102,7 +102,7 @@ impl Connections {
         self.tls = Some(Arc::new(config).into());
     }
 
-    /// Serves one connection until it ends. A connection that breaks concerns nobody else.
+    /// Serves one connection until it ends. A connection that breaks affects no other one.
     pub(super) async fn serve(
         &self,
         stream: TcpStream,
@@ -171,8 +171,8 @@ impl Connections {
     }
 }
 
-/// Lets the system end the connection of a client that is gone without a word. The comments that keep event streams alive are sent
-/// in vain then.
+/// Lets the system end the connection of a client that has disappeared without closing it. The comments that keep event
+/// streams alive are sent in vain then.
 fn find_dead_peer(stream: &TcpStream) {
     #[cfg(target_os = "linux")]
     {

@@ -1,4 +1,4 @@
-//! Endpoints of the HTTP server: what they tell the service, and their timers.
+//! Endpoints of the HTTP server: their calls of the service, and their timers.
 //!
 //! A timer runs as a task only while an endpoint has a deadline, which is while a request of the server waits.
 

@@ -92,7 +92,7 @@ fn standalone(inner: &Arc<Inner>, session: &Arc<Session>) -> Result<EventStream,
     Ok(stream)
 }
 
-/// Resumes a stream behind an event: first what the log has, then what comes.
+/// Resumes a stream behind an event: first the events of the log, then new ones.
 async fn resumed(
     inner: &Arc<Inner>,
     session: &Arc<Session>,

@@ -103,7 +103,7 @@ impl HttpListener {
     /// Returns the address that is bound.
     ///
     /// # Errors
-    /// The system does not say.
+    /// The system does not report the address.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         self.listener.local_addr()
     }

@@ -51,7 +51,7 @@ impl Counters {
         self.sent_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
-    /// Returns what was counted, without what the sessions hold.
+    /// Returns the counters, without the usage of the sessions.
     pub(super) fn counted(&self) -> HttpMetrics {
         let value = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         HttpMetrics {

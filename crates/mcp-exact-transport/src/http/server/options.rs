@@ -23,10 +23,10 @@ pub type AuthFuture<'a> =
 
 /// Authenticates the requests of clients. Is asked for every request, after the checks of `Host` and `Origin`.
 pub trait Authenticate: Send + Sync + 'static {
-    /// Returns who sends the request, or how it is refused. `None` is nobody in particular.
+    /// Returns the principal that sends the request, or the refusal. `None` is an anonymous principal.
     ///
-    /// Handlers see the request as this leaves it: remove credentials that they must not pass on, and add what they may know to
-    /// its extensions. A [`TokenExpiry`] among them ends the event streams of the request.
+    /// Handlers see the request as this function leaves it: remove credentials that they must not pass on, and add
+    /// information for them to its extensions. A [`TokenExpiry`] among them ends the event streams of the request.
     fn authenticate<'a>(&'a self, request: &'a mut Parts) -> AuthFuture<'a>;
 
     /// Checks that an authenticated request may use the scopes of its operation, as
@@ -65,7 +65,7 @@ pub struct AuthError {
     pub status: StatusCode,
     /// Value of `WWW-Authenticate`: the scheme and, from 2025-06-18 on, where the metadata of the resource is.
     pub challenge: Option<HeaderValue>,
-    /// Value of `DPoP-Nonce`: what a proof of possession has to hold (RFC 9449, section 9).
+    /// Value of `DPoP-Nonce`, which a proof of possession has to hold (RFC 9449, section 9).
     pub dpop_nonce: Option<HeaderValue>,
 }
 

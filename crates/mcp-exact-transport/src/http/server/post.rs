@@ -181,7 +181,8 @@ async fn stateless(
     responded.map(|response| until_expiry(response, parts, shared))
 }
 
-/// Ends the subscription of a request when its credentials end. Its client is told so, and may subscribe again; calls are answered.
+/// Ends the subscription of a request when its credentials end. Its client is notified, and may subscribe again; calls are
+/// answered.
 fn until_expiry(
     mut response: Response<ResponseBody>,
     request: &Parts,

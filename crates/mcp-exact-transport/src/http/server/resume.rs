@@ -1,6 +1,7 @@
 //! Sessions of this process, and those that another process has begun and a session store keeps.
 //!
-//! A resumed session goes on with what was negotiated. Its ids continue far behind those of the other process.
+//! A resumed session continues with its negotiated revision and capabilities. Its ids continue far behind those of the other
+//! process.
 
 use std::sync::Arc;
 
@@ -14,7 +15,7 @@ use crate::endpoint::resume_server;
 use crate::observe;
 use crate::store::{SessionRecord, SessionStore};
 
-/// Finds the session of an id; status 404 if there is none, if it has ended, or if it is somebody else's.
+/// Finds the session of an id; status 404 if there is none, if it has ended, or if it belongs to another principal.
 pub(super) async fn find(
     inner: &Arc<Inner>,
     id: &str,
@@ -60,7 +61,7 @@ fn unknown() -> Refusal {
     refuse(StatusCode::NOT_FOUND, words)
 }
 
-/// Loads the record of a session; status 404 if there is none, or if it is somebody else's.
+/// Loads the record of a session; status 404 if there is none, or if it belongs to another principal.
 pub(super) async fn load(
     inner: &Inner,
     id: &str,
@@ -79,7 +80,7 @@ pub(super) async fn load(
     }
 }
 
-/// Chooses where the ids of a resumed session go on, among a million places that are far from each other. Every parser of JSON
+/// Chooses the first id of a resumed session, among a million places that are far from each other. Every parser of JSON
 /// reads such numbers exactly.
 fn random_epoch() -> Result<u64, getrandom::Error> {
     let mut bytes = [0; 4];

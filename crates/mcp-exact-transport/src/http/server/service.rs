@@ -1,6 +1,6 @@
 //! The service: takes HTTP requests, gives responses. Works under any server of `tower` services.
 //!
-//! Order of its checks: `Host` and `Origin`, path, method, authentication, media types, size, then what the endpoint decides.
+//! Order of its checks: `Host` and `Origin`, path, method, authentication, media types, size, then those of the endpoint.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -101,7 +101,7 @@ impl HttpService {
         self.inner.sessions.len()
     }
 
-    /// Returns what the service has done and what it holds. Adds up over all sessions.
+    /// Returns the activity of the service and its resource usage. Adds up over all sessions.
     pub fn metrics(&self) -> HttpMetrics {
         let sessions = self.inner.sessions.all();
         let mut metrics = self.inner.counters.counted();
@@ -165,8 +165,8 @@ impl HttpService {
         self.inner.options.session_store.is_some()
     }
 
-    /// Ends all sessions of this process. A session store keeps their records, so that another process resumes them; without one,
-    /// what the event log has of them is removed.
+    /// Ends all sessions of this process. A session store keeps their records, so that another process resumes them; without
+    /// a store, their events are removed from the event log.
     pub fn end_sessions(&self) {
         let runtime = tokio::runtime::Handle::try_current().ok();
         let runtime = runtime.filter(|_| !self.outlives_process());
@@ -345,7 +345,7 @@ impl Inner {
             .map_err(not_authorized)
     }
 
-    /// Checks that the sender of a message may use what it needs.
+    /// Checks that the sender of a message has the scopes that it needs.
     pub(super) fn authorize(&self, parts: &Parts, message: &[u8]) -> Result<(), Refusal> {
         let (Some(authenticate), Some(required)) =
             (&self.options.authenticate, &self.options.required_scopes)
@@ -416,7 +416,7 @@ impl Inner {
         listeners.values().filter_map(Weak::upgrade).collect()
     }
 
-    /// Adds a session, or says that there are too many.
+    /// Adds a session; fails if there are too many.
     pub(super) fn add_session(self: &Arc<Self>, session: &Arc<Session>) -> Result<(), Refusal> {
         if !self.sessions.insert(session, self.options.sessions) {
             session.end();
@@ -429,7 +429,7 @@ impl Inner {
         Ok(())
     }
 
-    /// Ends a session everywhere and forgets what is kept of it.
+    /// Ends a session everywhere and removes its state.
     pub(super) async fn end_session(&self, session: &Session) {
         session.forget_all();
         // What cannot be removed goes by the limits of the log.

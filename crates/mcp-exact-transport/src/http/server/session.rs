@@ -22,7 +22,7 @@ const SETTLE: Duration = Duration::from_millis(5);
 /// A session.
 pub(super) struct Session {
     id: Arc<str>,
-    /// Number among the sessions of this process, for whoever observes it.
+    /// Number among the sessions of this process, for observers.
     number: u64,
     shared: Arc<Shared<ServerEndpoint>>,
     principal: Option<Principal>,
@@ -80,7 +80,7 @@ impl Session {
         &self.id
     }
 
-    /// Tells whoever observes it that the current request belongs to the session.
+    /// Notifies observers that the current request belongs to the session.
     pub(super) fn observe_request(&self) {
         if observe::is_observed() {
             let state = self.shared.lock();
@@ -178,7 +178,7 @@ impl Session {
         InUse(Arc::clone(self))
     }
 
-    /// Returns true if nobody has used the session for this long, or its program has closed it.
+    /// Returns true if the session was not used for this long, or its program has closed it.
     fn is_idle(&self, for_long: Duration, now: Instant) -> bool {
         let is_closed = self.shared.lock().endpoint.is_closed();
         let state = self.lock();
@@ -209,13 +209,13 @@ impl Session {
             .all(|stream| state.standalone == Some(*stream) || !shared.endpoint.has_stream(*stream))
     }
 
-    /// Ends the session for good: what is still being recorded is removed too.
+    /// Ends the session for good: streams that are still being recorded are removed too.
     pub(super) fn forget_all(&self) {
         self.lock().is_forgotten = true;
         self.end();
     }
 
-    /// Returns true if what is kept of the session is removed.
+    /// Returns true if the state of the session is removed.
     pub(super) fn is_forgotten(&self) -> bool {
         self.lock().is_forgotten
     }
@@ -274,15 +274,15 @@ impl Sessions {
         self.lock().len()
     }
 
-    /// Returns the session of this id, if it belongs to the principal. The session of somebody else is as unknown as one that
-    /// does not exist.
+    /// Returns the session of this id, if it belongs to the principal. A session of another principal is as unknown as one
+    /// that does not exist.
     pub(super) fn find(&self, id: &str, principal: Option<&Principal>) -> Option<Arc<Session>> {
         let all = self.lock();
         let session = all.get(id)?;
         (session.principal() == principal).then(|| Arc::clone(session))
     }
 
-    /// Returns the session of this id, whoever it belongs to.
+    /// Returns the session of this id, of any principal.
     pub(super) fn get(&self, id: &str) -> Option<Arc<Session>> {
         self.lock().get(id).cloned()
     }
@@ -306,7 +306,7 @@ impl Sessions {
         self.lock().remove(id)
     }
 
-    /// Removes the sessions that nobody has used for this long.
+    /// Removes the sessions that were not used for this long.
     pub(super) fn take_idle(&self, for_long: Duration) -> Vec<Arc<Session>> {
         let now = Instant::now();
         let mut all = self.lock();
@@ -355,7 +355,7 @@ pub(super) fn new_id(
     }
 }
 
-/// Returns true if the id was made for the principal, as far as that can be said without looking for its session.
+/// Returns true if the id was made for the principal, as far as the id alone shows it.
 pub(super) fn is_id_of(seal: Option<&dyn Seal>, id: &str, principal: Option<&Principal>) -> bool {
     seal.is_none_or(|seal| seal.open(id, &seal_context(principal)).is_some())
 }
