@@ -53,7 +53,7 @@ impl Visit {
     /// page to every reader, so the host that is shown is the one that is opened.
     ///
     /// # Errors
-    /// The URL is not absolute, or of another scheme.
+    /// The URL breaks one of these rules.
     pub fn new(url: impl Into<String>) -> Result<Self, BadUrl> {
         let url = url.into();
         let scheme = url.find("://").ok_or(BadUrl::Scheme)?;
