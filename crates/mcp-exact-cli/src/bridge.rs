@@ -1,6 +1,7 @@
-//! `mcp-exact bridge`: stands in front of a server, so that clients of any revision can use it, on standard streams or over HTTP.
+//! `mcp-exact bridge`: a gateway in front of a server, so that clients of any revision can use it, on standard streams or
+//! over HTTP.
 //!
-//! Losses of conversions go to standard error. `--explain` says in advance what clients of each revision get.
+//! Losses of conversions go to standard error. `--explain` lists in advance what clients of each revision get.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -155,7 +156,7 @@ fn options(arguments: &Arguments) -> anyhow::Result<Options> {
     Ok(options)
 }
 
-/// Most kinds of losses that are told while clients are served.
+/// Maximum number of kinds of losses that are reported while clients are served.
 const MOST_TOLD: usize = 1000;
 
 /// Kind of a loss: the same member of all tools is one.
@@ -186,7 +187,7 @@ impl Lost {
 /// Losses of one revision, and the tools, prompts or resources that they concern.
 type AllLost = Arc<Mutex<BTreeMap<Lost, BTreeSet<String>>>>;
 
-/// Lists everything that the server offers as a client of each revision, and says what is lost on the way.
+/// Lists all tools, prompts and resources of the server as a client of each revision, with the losses.
 async fn explain(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let lost = AllLost::default();
     let mut options = options(arguments)?;
@@ -222,7 +223,7 @@ async fn explain(arguments: &Arguments) -> anyhow::Result<Outcome> {
     Ok(outcome)
 }
 
-/// Lists what a client of a revision is offered.
+/// Lists the tools, prompts and resources for a client of a revision.
 async fn offers(bridge: &Bridge, revision: Revision) -> anyhow::Result<String> {
     let (local, remote) = memory_pair(256 << 10, 4 << 20);
     let (settings, handler) = bridge.endpoint();

@@ -1,7 +1,7 @@
 //! `mcp-exact check`: a verdict for each file, for people or as JSON.
 //!
-//! Verdicts go to standard output; with `--print` alone they make room there for what the types encode and go to
-//! standard error. A file that cannot be read does not keep the others from being checked.
+//! Verdicts go to standard output; with `--print` they go to standard error, and the encoded values go to standard output. A
+//! file that cannot be read does not keep the others from being checked.
 
 mod log;
 

@@ -38,7 +38,7 @@ pub struct Options {
 pub struct Conversation {
     registry: Registry,
     options: Options,
-    /// The revision that all messages are of, if the program was told.
+    /// The revision of all messages, if the program was given one.
     pinned: Option<&'static str>,
     negotiated: Option<&'static str>,
     has_initialized: bool,
@@ -112,7 +112,7 @@ impl Breach {
 }
 
 impl Direction {
-    /// Returns the other side.
+    /// Returns the peer of a direction.
     pub fn peer(self) -> Self {
         match self {
             Self::Client => Self::Server,
@@ -256,7 +256,7 @@ impl Conversation {
         }
     }
 
-    /// Returns the revision of a request that waits: what a server sends says nothing of its revision.
+    /// Returns the revision of an open request: the messages of a server do not state theirs.
     fn asked(&self) -> Option<&'static str> {
         self.pending.values().find_map(|pending| pending.revision)
     }
@@ -399,7 +399,7 @@ impl Conversation {
         }
     }
 
-    /// Checks what a server may ask, and when.
+    /// Checks that a server may send a request, and may send it now.
     fn server_request(&self, spec: Option<&RevisionSpec>, method: &str) -> Option<Breach> {
         let spec = spec?;
         if spec.lifecycle() == Lifecycle::Discover {

@@ -162,7 +162,7 @@ fn convert_file(arguments: &Arguments, job: &Job<'_>, file: &Path) -> io::Result
     Ok(outcome)
 }
 
-/// Standard error first, so that nobody who reads both takes a document for a faithful one.
+/// Prints to standard error first, so that a reader of both streams does not take a document for a faithful one.
 fn print_answer(name: &str, answer: &Answer) -> io::Result<()> {
     let mut text = String::new();
     let losses = answer.losses.iter().map(Loss::to_string);

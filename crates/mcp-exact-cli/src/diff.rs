@@ -1,7 +1,6 @@
 //! `mcp-exact diff`: what changed between two revisions, or one page over several of them.
 //!
-//! Takes what the revisions say from the data that is compiled in, and lets the model crate compare and render it. Reads
-//! no schema.
+//! Takes the representations that are compiled in, and lets the model crate compare and render them. Reads no schema.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};

@@ -1,7 +1,8 @@
 //! Inspects JSON values as a definition: every deviation from the schema, and every member that it does not define.
 //!
-//! A decoder stops at the first error. An inspection goes on behind it, for people who want to repair a document. It agrees
-//! with the decoder about which variant of a union a value is. Formats of strings are checked by a function of the caller.
+//! A decoder stops at the first error. An inspection continues behind it, for people who want to repair a document. It
+//! agrees with the decoder about which variant of a union a value is. Formats of strings are checked by a function of the
+//! caller.
 
 mod dispatch;
 

@@ -1,7 +1,7 @@
 //! `mcp-exact check --jsonl`: one answer for each line of standard input, so that one process serves a whole test run.
 //!
 //! The reading of lines serves other commands too. Answers come in the order of the lines and leave at the latest when the
-//! next line is waited for. A line that is not a question gets an error with its number, and the rest goes on.
+//! next line is waited for. A line that is no question gets an error with its number, and the next line is read.
 
 use std::borrow::Cow;
 use std::io::{self, BufRead, BufReader, BufWriter, Write};
@@ -146,7 +146,7 @@ fn judge(registry: &Registry, line: &[u8]) -> Result<Verdict, String> {
     }
 }
 
-/// A line as the object that it has to be; `shape` says which to people.
+/// Parses a line as the object that it has to be; `shape` describes the object in errors.
 pub fn question<'a, T: Deserialize<'a>>(line: &'a [u8], shape: &str) -> Result<T, String> {
     let line = utf8(line)?;
     let wrong = |what: &str| format!("not an object {shape}: {what}");

@@ -1,7 +1,7 @@
 //! The program `mcp-exact`: reads the arguments, runs the command, turns its outcome into an exit code.
 //!
-//! 0 everything is valid, 1 something is not, 2 the program could not do what it was asked to do. A reader that goes
-//! away ends the program quietly.
+//! 0 everything is valid, 1 a document is invalid, 2 the program could not run the command. A reader that goes away ends the
+//! program quietly.
 
 #[cfg(feature = "bridge")]
 mod bridge;
@@ -162,7 +162,7 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
         .any(|cause| cause.kind() == ErrorKind::BrokenPipe)
 }
 
-/// Tells what went wrong. Nobody is left to tell when standard error is gone too.
+/// Tells what went wrong. Failures to write to standard error are ignored.
 fn report(words: &str) {
     let _ = writeln!(io::stderr(), "error: {words}");
 }

@@ -264,8 +264,8 @@ const ALL_FORMS: [(Direction, Form); 4] = [
     (Direction::Server, Form::Notification),
 ];
 
-/// The message as the union of what is sent in this direction. The members of the envelope are in the way of no
-/// definition: older revisions leave them open, newer ones repeat them.
+/// The message as the union of all messages of this direction. The members of the envelope are in the way of no definition:
+/// older revisions leave them open, newer ones repeat them.
 fn typed(
     checker: Checker<'_>,
     direction: Direction,

@@ -60,7 +60,7 @@ impl Painter {
     }
 }
 
-/// Returns text of a peer without control characters, which could change what a terminal shows.
+/// Returns text of a peer without control characters, which could change the terminal.
 pub fn plain(text: &str) -> String {
     let shown = |letter: char| match letter {
         '\n' | '\t' => letter,

@@ -225,7 +225,7 @@ impl Watcher {
     }
 }
 
-/// Returns a message as `--trace` prints it: direction, revision, what it is, its text, and what is wrong in it.
+/// Returns a message as `--trace` prints it: direction, revision, class, its text, and its defects.
 pub fn trace(observed: &Observed, text: &str, painter: Painter) -> String {
     let revision = observed.revision.unwrap_or("-");
     let mut lines = format!(

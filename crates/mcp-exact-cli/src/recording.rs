@@ -1,7 +1,7 @@
 //! Recordings of conversations: one message a line, with who has sent it.
 //!
-//! A line is `{"from": "client" | "server", "message": …}`, with `"text"` instead of `message` for what is not JSON. Lines that
-//! are messages themselves are read too: who has sent them is worked out from their methods.
+//! A line is `{"from": "client" | "server", "message": …}`, with `"text"` instead of `message` for text that is not JSON.
+//! Lines that are messages themselves are read too: who has sent them is worked out from their methods.
 
 use std::borrow::Cow;
 use std::io::{self, Write};

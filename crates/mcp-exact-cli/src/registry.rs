@@ -1,4 +1,4 @@
-//! Finds revisions and definitions by name, and says what there is when a name is unknown.
+//! Finds revisions and definitions by name, and lists the known ones if a name is unknown.
 //!
 //! Takes the table of `revisions.rs`, gives references into it. Knows no revision by itself.
 
@@ -41,7 +41,7 @@ pub struct Registry {
     by_id: HashMap<&'static str, Entry>,
 }
 
-/// A name that is not there.
+/// An unknown name.
 #[derive(Debug, Clone)]
 pub struct Unknown {
     /// Description of the problem, with the nearest names.

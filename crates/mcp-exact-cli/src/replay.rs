@@ -1,4 +1,4 @@
-//! `mcp-exact replay`: plays what the client said in a recording to a server, and compares what the server answers.
+//! `mcp-exact replay`: sends the client's messages of a recording to a server, and compares the answers.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -170,7 +170,7 @@ impl Player<'_> {
         Ok(())
     }
 
-    /// Receives until `found` finds what is waited for.
+    /// Receives messages until `found` returns a value.
     fn wait<T>(&mut self, found: impl Fn(&mut Self) -> Option<T>) -> anyhow::Result<T> {
         let until = Instant::now() + self.limit;
         loop {

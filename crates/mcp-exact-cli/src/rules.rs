@@ -1,7 +1,7 @@
 //! Rules of the specification that can be checked by looking at messages, each with the sentence that states it.
 //!
-//! Ids are those of `docs/requirements.toml`, which has no rows for SHOULD. Sentences are quotations; `[…]` stands for what
-//! is left out.
+//! Ids are those of `docs/requirements.toml`, which has no rows for SHOULD. Sentences are quotations; `[…]` marks an
+//! omission.
 
 use mcp_exact_revisions::{Lifecycle, RevisionSpec};
 

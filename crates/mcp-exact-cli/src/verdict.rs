@@ -1,6 +1,6 @@
 //! Verdict of a check on one document, in one form for definitions and messages.
 //!
-//! Takes what the wire crate finds, and where a document does not decode, what the model finds behind the first error;
+//! Takes the findings of the wire crate, and if a document does not decode, the model's findings behind the first error;
 //! prints nothing.
 
 use mcp_exact_wire::{DecodeError, Definition, Format, Json, MAX_LISTED, Violation, Violations};
@@ -35,13 +35,13 @@ pub enum Scope {
     Message,
     /// The envelope of a message, because it is not one.
     Envelope,
-    /// The envelope of a message, because nobody said who sends it.
+    /// The envelope of a message, because its sender is unknown.
     NoDirection,
     /// The envelope of a message, because only the request that it answers gives a result its type.
     Response,
 }
 
-/// One thing that is wrong.
+/// A defect of a document.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {
     /// Place of the violation, as a JSON pointer.
@@ -94,7 +94,7 @@ impl<'a> Checker<'a> {
         verdict
     }
 
-    /// Checks a document as the definition of this name, which need not have a type: one that the schema writes down inside
+    /// Checks a document as the definition of this name, which need not have a type: one that the schema defines inside
     /// another one, such as a union of results.
     pub fn name(self, name: &str, bytes: &[u8]) -> Verdict {
         if let Some(definition) = self.entry.find(name) {
@@ -154,7 +154,7 @@ impl Verdict {
         self.count == 0
     }
 
-    /// Takes over what was found in the part at `pointer`.
+    /// Takes over the findings of the part at `pointer`.
     pub fn add_part(&mut self, pointer: &str, part: Self) {
         self.count += part.count;
         let room = MAX_LISTED.saturating_sub(self.findings.len());
@@ -230,7 +230,7 @@ fn unknown(inspection: &Inspection) -> Vec<Finding> {
 }
 
 impl Scope {
-    /// Returns a short stable name of what was checked.
+    /// Returns a short stable name of the scope.
     pub fn name(self) -> &'static str {
         match self {
             Self::Definition => "definition",

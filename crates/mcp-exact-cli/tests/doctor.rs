@@ -1,4 +1,4 @@
-//! `mcp-exact doctor` finds what is planted: this program is also the faulty server, started with the name of its fault.
+//! `mcp-exact doctor` finds planted faults: this program is also the faulty server, started with the name of its fault.
 //!
 //! Each fault is found under the id of its rule, and the server without a fault is clean, on standard streams and over HTTP.
 
@@ -172,7 +172,7 @@ fn planted(transport: &str, fault: &str, rule: &str, revision: &str) -> Result<(
     }
 }
 
-/// Lets the doctor examine the faulty server; returns its exit code and what it prints.
+/// Lets the doctor examine the faulty server; returns its exit code and its output.
 fn examine(transport: &str, fault: &str, further: &[&str]) -> (i32, serde_json::Value) {
     let this = std::env::current_exe().expect("this program has a path");
     let mut doctor = Command::new(env!("CARGO_BIN_EXE_mcp-exact"));

@@ -1,4 +1,4 @@
-//! `mcp-exact check --log`: recordings of conversations, each message with what was said before it.
+//! `mcp-exact check --log`: recordings of conversations, each message checked in the context of earlier ones.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -123,7 +123,7 @@ fn check_file(
     })
 }
 
-/// Returns a message and what is wrong in it in words, a line for each breach.
+/// Returns a message and its defects in words, a line for each breach.
 pub fn worded(observed: &Observed, painter: Painter) -> String {
     let label = format!(
         "{} {}",

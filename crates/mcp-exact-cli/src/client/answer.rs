@@ -1,6 +1,6 @@
-//! Answers to what a server asks: forms field by field, pages to visit, messages of a model.
+//! Answers to requests of a server: forms field by field, pages to visit, messages of a model.
 //!
-//! Answers come from the arguments of the command, or from the terminal. Without either, the server is told no.
+//! Answers come from the arguments of the command, or from the terminal. Without either, the request is declined.
 
 use std::collections::HashMap;
 use std::io::{self, BufRead, IsTerminal, Write};

@@ -125,7 +125,7 @@ fn print(result: &Value) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns a content block in words: its text, or what it is.
+/// Returns a content block in words: its text, or its kind.
 pub fn block_words(block: &Value, painter: Painter) -> String {
     let word = |name: &str| plain(block[name].as_str().unwrap_or_default());
     let faint = |words: String| painter.paint(Style::Faint, &words);

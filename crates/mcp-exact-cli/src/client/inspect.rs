@@ -1,4 +1,4 @@
-//! `mcp-exact inspect`: what a server is and offers, as tables or as JSON.
+//! `mcp-exact inspect`: the identity, tools, resources and prompts of a server, as tables or as JSON.
 
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -32,7 +32,7 @@ pub struct Arguments {
     server: Vec<OsString>,
 }
 
-/// Prints what the server is and offers.
+/// Prints the identity, tools, resources and prompts of the server.
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     block_on(async {
         let connect = arguments.settings.connect(&arguments.server)?;
@@ -171,7 +171,7 @@ impl Offer {
     }
 }
 
-/// Lists what a server has declared. A list that it declares and does not have is an empty one.
+/// Returns a list that the server has declared. A list that it declares and does not have is an empty one.
 async fn all(is_declared: bool, list: List) -> anyhow::Result<Vec<Definition>> {
     const METHOD_NOT_FOUND: i64 = -32601;
     if !is_declared {

@@ -1,4 +1,4 @@
-//! `mcp-exact listen`: prints what a server announces: changes of its lists and resources, and log messages.
+//! `mcp-exact listen`: prints the notifications of a server: changes of its lists and resources, and log messages.
 
 use std::ffi::OsString;
 use std::time::Duration;

@@ -235,7 +235,7 @@ fn assignment(text: &str) -> anyhow::Result<(&str, &str)> {
     }
 }
 
-/// Turns an error of the client into one that says what can be done.
+/// Adds the remedy to an error of the client.
 pub fn explained(error: ClientError) -> anyhow::Error {
     match &error {
         ClientError::Lost => {

@@ -1,4 +1,5 @@
-//! The sender of a message in a recording that does not say it: by its method, and by the request that it answers or is about.
+//! The sender of a message in a recording that does not state it: by its method, and by the request that it answers or is
+//! about.
 
 use std::collections::HashSet;
 

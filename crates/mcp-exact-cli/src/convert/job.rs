@@ -1,7 +1,7 @@
-//! One conversion: what is asked for, whether that makes sense, and what becomes of a document.
+//! One conversion: its arguments, their check, and the converted document.
 //!
 //! Takes the wishes of a command line or of a line of JSON, gives answers in one form for both; prints nothing. Text that
-//! could pass untouched is checked as well, so that what comes out is never something else than what went in was said to be.
+//! could pass untouched is checked as well, so that the output is always a valid document of the target.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -132,7 +132,7 @@ pub struct Problem {
 pub struct Remarks {
     /// Losses of the conversion.
     pub losses: Vec<Loss>,
-    /// A method that nobody knows.
+    /// Note about an unknown method.
     pub note: Option<String>,
 }
 

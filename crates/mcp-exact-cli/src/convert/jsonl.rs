@@ -1,8 +1,8 @@
 //! `mcp-exact convert --jsonl`: one conversion for each line of standard input, so that one process serves a whole test
 //! run in any language.
 //!
-//! Every answer has the same three members, and a note when neither revision knows the method. A line that is not a question gets an error with its number, and the rest
-//! goes on.
+//! Every answer has the same three members, and a note when neither revision knows the method. A line that is no question
+//! gets an error with its number, and the next line is read.
 
 use std::borrow::Cow;
 

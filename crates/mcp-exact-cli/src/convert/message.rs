@@ -127,7 +127,7 @@ impl Envelope<'_> {
         }
     }
 
-    /// A response of which nobody said what it answers: only an error that is the same for every method is converted.
+    /// A response without a known request: only an error that is the same for every method is converted.
     fn unanswered<'t>(
         &self,
         kind: Kind,
@@ -163,7 +163,7 @@ impl Envelope<'_> {
 }
 
 impl Remarks {
-    /// Takes over what was said about the part at `place`.
+    /// Takes over the losses and notes of the part at `place`.
     fn add(&mut self, part: Self, place: &str) {
         let losses = part.losses.into_iter().map(|mut loss| {
             loss.pointer.insert_str(0, place);

@@ -1,4 +1,4 @@
-//! Finds the revisions and types that can be converted by their names, and says what there is when a name is unknown.
+//! Finds the revisions and types that can be converted by their names, and lists the known ones if a name is unknown.
 //!
 //! Takes the tables of the conversions: a revision that this program cannot check by itself may still be on the way.
 

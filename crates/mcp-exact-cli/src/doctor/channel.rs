@@ -46,7 +46,7 @@ impl Channel {
         matches!(self, Self::Process(_))
     }
 
-    /// Sends a message; `revision` is for the headers of HTTP. Returns false if the server has gone.
+    /// Sends a message; `revision` is for the headers of HTTP. Returns false if the server has disconnected.
     #[cfg_attr(
         not(feature = "http"),
         expect(unused_variables, reason = "a process needs the message alone")

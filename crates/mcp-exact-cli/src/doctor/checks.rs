@@ -21,7 +21,7 @@ const SILENCE: Duration = Duration::from_millis(150);
 const METHOD_NOT_FOUND: i64 = -32601;
 const INVALID_PARAMS: i64 = -32602;
 
-/// Call of a tool that the doctor was told to make.
+/// Call of a tool that the user asks the doctor to make.
 #[derive(Debug, Clone)]
 pub struct ToolCall {
     /// The name of the tool.
@@ -86,7 +86,7 @@ fn ping(session: &mut Session<'_>) {
     }
 }
 
-/// Asks for what the server cannot know, and tells it what it can ignore.
+/// Sends requests that the server cannot know, and notifications that it can ignore.
 fn basics(session: &mut Session<'_>) {
     match session.request("mcp-exact/no-such-method", json!({})) {
         Answer::Error(METHOD_NOT_FOUND, _) | Answer::End | Answer::Status(_) => {}
@@ -241,7 +241,7 @@ fn tools(session: &mut Session<'_>, tools: &[Value], calls: &[ToolCall]) {
     }
 }
 
-/// Returns true if a tool only reads and needs no arguments: it is called without being told to.
+/// Returns true if a tool only reads and needs no arguments: it is called without the user's request.
 fn is_harmless(tool: &Value) -> bool {
     let required = tool["inputSchema"]["required"].as_array();
     tool["annotations"]["readOnlyHint"] == true && required.is_none_or(Vec::is_empty)

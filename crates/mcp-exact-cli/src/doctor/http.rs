@@ -272,7 +272,7 @@ fn named(message: &Value) -> Option<String> {
     name.as_str().map(str::to_owned)
 }
 
-/// Returns the headers that repeat what the body says; other revisions ignore them.
+/// Returns the headers that repeat members of the body; other revisions ignore them.
 fn mirrored<'m>(message: &'m Value, named: Option<&'m str>) -> Vec<(&'static str, &'m str)> {
     let mut headers = Vec::new();
     headers.extend(

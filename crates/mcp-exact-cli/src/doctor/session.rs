@@ -221,7 +221,7 @@ impl<'r> Session<'r> {
         self.channel.send(message, revision, self.limit)
     }
 
-    /// Looks at what the server says on its own for a while.
+    /// Checks the messages that the server sends on its own for a while.
     pub fn listen(&mut self, limit: Duration) {
         let until = Instant::now() + limit;
         while self
@@ -230,7 +230,7 @@ impl<'r> Session<'r> {
         {}
     }
 
-    /// Waits for a message, checks it, and answers what the server asks.
+    /// Waits for a message, checks it, and answers requests of the server.
     pub fn receive(&mut self, limit: Duration) -> Result<Value, Answer> {
         let until = Instant::now() + limit;
         loop {

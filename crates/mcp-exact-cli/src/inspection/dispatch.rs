@@ -52,7 +52,7 @@ pub enum Selected<'d, 'v> {
     Wrong(&'static str, String),
     /// The discriminant of this name is no string.
     WrongTag(&'d str),
-    /// The first item of an array, which decides, does not say what it is.
+    /// The first item of an array, which decides, does not name its variant.
     InItem(Box<Selected<'d, 'v>>),
     /// The value is none of the variants.
     None,

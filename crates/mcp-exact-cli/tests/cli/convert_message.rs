@@ -1,4 +1,4 @@
-//! `mcp-exact convert` with whole messages: envelopes, responses, batches, and what is no message.
+//! `mcp-exact convert` with whole messages: envelopes, responses, batches, and text that is no message.
 //!
 //! Each test starts its own process and gives it one document.
 

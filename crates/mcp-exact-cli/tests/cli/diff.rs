@@ -1,4 +1,4 @@
-//! `mcp-exact diff`: every form of output, and what it says of revisions that it does not know.
+//! `mcp-exact diff`: every form of output, and errors about unknown revisions.
 //!
 //! The meaning of a difference is tested in the model crate and in `tests/diff`.
 

@@ -1,6 +1,6 @@
 //! Runs the real program: exit codes, every form of output, and lines of JSON in bulk.
 //!
-//! Each test starts its own process and looks only at what it prints and how it ends.
+//! Each test starts its own process and checks only its output and its exit code.
 
 #[cfg(feature = "bridge")]
 mod bridge;

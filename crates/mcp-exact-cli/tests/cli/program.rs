@@ -1,4 +1,4 @@
-//! Starts the program and collects what it says.
+//! Starts the program and collects its output.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};

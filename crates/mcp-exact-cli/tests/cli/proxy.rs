@@ -1,5 +1,5 @@
-//! `mcp-exact proxy` and `replay`, with the program itself as the server: `check --jsonl` answers lines, `proxy` does not care
-//! what they say.
+//! `mcp-exact proxy` and `replay`, with the program itself as the server: `check --jsonl` answers lines, `proxy` passes any
+//! lines.
 
 use std::fs;
 use std::path::Path;

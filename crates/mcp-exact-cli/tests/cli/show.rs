@@ -1,4 +1,4 @@
-//! `mcp-exact show`, `completions` and `man`: what they print, and names that do not exist.
+//! `mcp-exact show`, `completions` and `man`: their output, and names that do not exist.
 
 use std::fs;
 use std::path::Path;

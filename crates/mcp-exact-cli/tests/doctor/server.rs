@@ -92,7 +92,7 @@ impl Server<'_> {
         answers
     }
 
-    /// Sends what a faulty server sends in the middle of a request of the handshake revisions.
+    /// Returns the messages of a faulty server in the middle of a request of the handshake revisions.
     fn before_handshake(&self) -> Vec<Value> {
         match self.fault {
             "undeclared-logs" => vec![log()],
