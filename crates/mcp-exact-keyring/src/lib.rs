@@ -158,7 +158,7 @@ impl Inner {
         Ok(Some(value))
     }
 
-    /// Writes the parts first: whoever reads finds the old value or the new one.
+    /// Writes the parts first: readers find the old value or the new one.
     fn write(&self, key: &str, value: &Secret) -> Result<(), String> {
         let before = self.head(key)?;
         let head = Head::new(value.expose())?;
@@ -186,7 +186,7 @@ impl Inner {
     }
 }
 
-/// Says what is wrong. Errors of encoding hold the secret, which is not shown.
+/// Describes the error. Errors of encoding hold the secret, which is not shown.
 fn words(error: &Error) -> String {
     match error {
         Error::BadEncoding(_) | Error::BadDataFormat(..) => {
