@@ -315,7 +315,7 @@ fn resource(method: &Method, krate: &Path) -> (Ident, TokenStream) {
     }
 }
 
-/// Returns the method of the builder, and what is completed.
+/// Returns the method of the builder, and the completed argument.
 fn completion(method: &Method) -> (Ident, TokenStream) {
     let options = &method.options;
     let argument = options.text("argument");

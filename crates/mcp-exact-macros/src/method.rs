@@ -1,6 +1,6 @@
 //! One method of the impl block: its receiver, its parameters, and which of them are arguments.
 //!
-//! Takes the method as it was written; takes away what only the macro understands, and says what cannot be registered.
+//! Takes the method as it was written; removes attributes of the macro, and reports methods that cannot be registered.
 
 use proc_macro2::Span;
 use quote::ToTokens as _;
