@@ -1,7 +1,7 @@
 //! Differences between two revisions, with their consequences for a program.
 //!
-//! Takes two representations; gives plain, sorted data for renderers and tools. Only what the schemas say counts: nothing
-//! is known here about any particular revision.
+//! Takes two representations; gives plain, sorted data for renderers and tools. Only the schemas count: no revision has
+//! special rules here.
 
 mod change;
 mod compare;

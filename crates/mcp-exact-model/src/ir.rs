@@ -1,4 +1,4 @@
-//! The intermediate representation: what the revisions say, in the project's own terms.
+//! The intermediate representation: revisions as plain data, in the project's own terms.
 //!
 //! Plain data, serialisable. It does not know how a programming language expresses a type: the generator keeps names of
 //! fields and variants, pointers and the dispatch of unions beside it. Everything is sorted by name, so that equal schemas
@@ -22,7 +22,7 @@ pub struct Ir {
 pub struct Definition {
     /// The name of the type, which is the specification's where it has one.
     pub name: String,
-    /// True if the schema defines it by that name; otherwise it stands anonymously at `pointers`.
+    /// True if the schema defines it by that name; otherwise it is anonymous, at `pointers`.
     pub official: bool,
     /// JSON pointers of the definition in the schema.
     pub pointers: Vec<String>,
@@ -122,7 +122,7 @@ pub enum Type {
 }
 
 impl Shape {
-    /// Returns the types of members, variants, or of what it is another name for.
+    /// Returns the types of members or variants, or the target of an alias.
     pub fn types(&self) -> Vec<&Type> {
         match self {
             Self::Struct(members) | Self::Document(members) => members

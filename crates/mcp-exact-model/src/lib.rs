@@ -3,9 +3,9 @@
 //! [`Ir`] is one revision: its definitions, its methods and their directions, free of any programming language. The
 //! generator of the type crates makes it from an official schema; with `serde` it can be written down and read back.
 //!
-//! [`diff`] compares two of them. Its [`Diff`] lists methods and definitions that were added, removed, renamed or
-//! changed, and says of each change what it [means](Meaning) for a program. [`render`] turns it into text for a
-//! terminal, Markdown, JSON, or one HTML page over all revisions.
+//! [`diff`] compares two of them. Its [`Diff`] lists methods and definitions that were added, removed, renamed or changed,
+//! and the [consequence](Meaning) of each change for a program. [`render`] turns it into text for a terminal, Markdown,
+//! JSON, or one HTML page over all revisions.
 //!
 //! This crate reads no files and knows no list of revisions. Equal input gives equal output, byte for byte.
 //!

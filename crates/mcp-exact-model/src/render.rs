@@ -1,7 +1,7 @@
 //! Differences for readers: text for a terminal, Markdown for a changelog, JSON for tools, one HTML page for everybody.
 //!
-//! Takes what [`diff`](crate::diff()) found; gives text. Nothing is decided here but how it looks: changes that are equal
-//! in many types are put together, and several new members of one union stand on one line.
+//! Takes what [`diff`](crate::diff()) found; gives text. Only the form is decided here: changes that are equal in many types
+//! are combined, and several new variants of one union are one line.
 
 #[cfg(feature = "html")]
 mod html;
@@ -31,12 +31,12 @@ pub fn type_words(ir: &Ir, value: &Type) -> String {
     crate::wording::type_text(ir, value)
 }
 
-/// Returns what a member holds in a few words.
+/// Returns a short description of a member's value.
 pub fn member_words(ir: &Ir, value: &MemberValue) -> String {
     crate::wording::member_text(ir, value)
 }
 
-/// Returns what a definition is in a few words.
+/// Returns a short description of a definition.
 pub fn outline_words(ir: &Ir, definition: &Definition) -> String {
     crate::wording::outline(ir, definition)
 }

@@ -30,13 +30,13 @@ pub struct Diff {
 pub enum Status {
     /// It is new.
     Added,
-    /// It is gone.
+    /// It was removed.
     Removed,
     /// It has another name now.
     Renamed,
-    /// It stood without a name before and has one now.
+    /// It was anonymous before and has a name now.
     Named,
-    /// It had a name before and stands without one now.
+    /// It had a name before and is anonymous now.
     Unnamed,
     /// It says something else.
     Changed,
@@ -47,8 +47,8 @@ pub enum Status {
 /// One rule decides: take all values that are right under the older revision and all that are right under the newer one,
 /// members that neither knows left aside.
 ///
-/// - An older value that is wrong under the newer revision, or loses what it said there, makes a change *breaking to
-///   write*: who sends has to change what is sent. The same values are what a newer reader meets at an older peer.
+/// - An older value that is wrong under the newer revision, or loses its meaning there, makes a change *breaking to write*:
+///   senders have to change their messages. The same values reach a newer reader from an older peer.
 /// - A newer value that is wrong under the older revision makes it *breaking to read*: who reads with the older types,
 ///   closed ones above all, meets what these do not know.
 ///
@@ -79,7 +79,7 @@ pub enum Status {
 pub enum Meaning {
     /// The same values are right as before.
     Neutral,
-    /// Something can be said that could not be said before, and nobody stumbles over it.
+    /// The newer revision allows more than the older one, and breaks no reader or writer.
     Additive,
     /// Breaking to read.
     BreaksReading,
@@ -135,7 +135,7 @@ pub enum Directions {
     ServerToClient,
     /// Both sides send it.
     BothWays,
-    /// Nobody sends it as a message of its own: it stands inside another one.
+    /// It is no message of its own: it is embedded in another one.
     Embedded,
 }
 
@@ -162,9 +162,9 @@ pub struct MethodDiff {
     pub status: Status,
     /// Consequence of an added or removed method; of a changed one, all its changes and those of `through` together.
     pub meaning: Meaning,
-    /// Sender of the method, in the newer revision where it is there.
+    /// Sender of the method, in the newer revision if it is defined there.
     pub directions: Directions,
-    /// Changes of the method itself. Empty when only what it carries changed.
+    /// Changes of the method itself. Empty if only its types have changed.
     pub changes: Vec<MethodChange>,
     /// The definitions of its message, parameters and result that changed: entries of [`Diff::definitions`].
     pub through: Vec<String>,
@@ -196,7 +196,7 @@ pub enum MethodChangeKind {
         /// True if it is a request now.
         now: bool,
     },
-    /// Its parameters have to be there now.
+    /// Its parameters are required now.
     ParamsRequired,
     /// Its parameters can be left out now.
     ParamsOptional,
@@ -212,12 +212,12 @@ pub enum MethodChangeKind {
 /// A definition that differs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DefinitionDiff {
-    /// Its name in the newer revision, or in the older one where it is gone.
+    /// Its name in the newer revision, or in the older one if it was removed.
     pub name: String,
     /// Fate of the definition.
     pub status: Status,
-    /// The name it had, when it was renamed; the place where it stood, when it had none; the place where it stands now,
-    /// when it has none any more.
+    /// The old name of a renamed definition; the old place of one that was anonymous; the new place of one that has become
+    /// anonymous.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<String>,
     /// Short description of the definition, if it was added or removed.
@@ -240,15 +240,15 @@ pub struct Change {
     pub kind: ChangeKind,
     /// Its consequence.
     pub meaning: Meaning,
-    /// The other places where the same anonymous type stands, each the name of a definition and a path.
+    /// The other places of the same anonymous type, each the name of a definition and a path.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub also: Vec<String>,
 }
 
 /// Change inside a definition.
 ///
-/// An object that has `method` gives up its changes of `jsonrpc` and `id` to [`Note::Envelope`], and whether `params` has
-/// to be there to [`MethodChangeKind`].
+/// An object with `method` reports its changes of `jsonrpc` and `id` as [`Note::Envelope`], and whether `params` is required
+/// as [`MethodChangeKind`].
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum ChangeKind {
@@ -259,14 +259,14 @@ pub enum ChangeKind {
         /// True if it is required.
         required: bool,
     },
-    /// A member is gone.
+    /// A member was removed.
     MemberRemoved {
         /// Its type.
         value: String,
         /// True if it was required.
         required: bool,
     },
-    /// A member has to be there now.
+    /// A member is required now.
     MemberRequired,
     /// A member can be left out now.
     MemberOptional,
@@ -334,11 +334,11 @@ pub enum Note {
         /// The definitions.
         definitions: Vec<String>,
     },
-    /// A name now means something else; what it meant has another name.
+    /// A name has a new meaning; its old meaning has another name.
     NameReused {
         /// The name.
         name: String,
-        /// The new name of what it meant.
+        /// The new name of its old meaning.
         before: String,
     },
 }
@@ -359,7 +359,7 @@ pub struct Rewording {
 /// Counts of changes.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Summary {
-    /// Methods by what became of them. Methods of which only what they carry changed are not counted.
+    /// Methods by what became of them. Methods of which only the types changed are not counted.
     pub methods: BTreeMap<Status, usize>,
     /// Definitions by what became of them.
     pub definitions: BTreeMap<Status, usize>,

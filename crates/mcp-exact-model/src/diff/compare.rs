@@ -1,7 +1,7 @@
 //! Compares one definition of the older revision with one of the newer revision.
 //!
-//! Takes a pair; gives the changes inside it, and the pairs of anonymous types that stand at the same place in both, which
-//! are compared in turn.
+//! Takes a pair; returns the changes inside it, and the pairs of anonymous types at the same place in both, which are
+//! compared in turn.
 
 use super::change::{ChangeKind, Meaning};
 use super::context::{
@@ -13,7 +13,7 @@ use crate::ir::{Definition, Ir, Member, MemberValue, Shape, Type};
 use crate::wording::{below, bounds_text, length_text, member_text, outline, type_text};
 
 impl<'i> Context<'i> {
-    /// Compares a pair. `depth` is how deep the meaning of a type that is another one now may be looked for.
+    /// Compares a pair. `depth` limits the search for the consequence of a replaced type.
     pub fn compare(&self, pair: Pair<'i>, depth: usize) -> Found<'i> {
         let mut found = Found::default();
         let (Some(before), Some(after)) = (self.a.get(pair.0), self.b.get(pair.1)) else {
@@ -308,7 +308,7 @@ impl<'i> Context<'i> {
         }
     }
 
-    /// The older type, said with the newer names.
+    /// The older type, spelt with the newer names.
     fn key(&self, value: &Type) -> String {
         match value {
             Type::Ref { name, .. } => match self.pairs.newer(name) {

@@ -7,7 +7,7 @@ use crate::ir::{Definition, Ir, Member, Shape, Type};
 /// A definition of the older revision and one of the newer, by name.
 pub type Pair<'i> = (&'i str, &'i str);
 
-/// Both revisions and what is known of their definitions.
+/// Both revisions, with indexes of their definitions.
 pub struct Context<'i> {
     pub a: &'i Ir,
     pub b: &'i Ir,
@@ -89,7 +89,7 @@ pub fn definition<'i>(ir: &'i Ir, value: &Type) -> Option<&'i Definition> {
     }
 }
 
-/// A type without the other names that it has, and without a detour over a definition that says "any JSON".
+/// Resolves the aliases of a type, including a definition of any JSON.
 pub fn resolve<'i>(ir: &'i Ir, value: &'i Type) -> &'i Type {
     let mut value = value;
     for _ in 0..32 {

@@ -1,7 +1,7 @@
 //! Consequences of a changed type: wider, narrower, or something else.
 //!
-//! Takes two types; gives the meaning by the rule of [`Meaning`]. Types that are paired are the same here: what changed
-//! inside them is told where they are defined.
+//! Takes two types; gives the meaning by the rule of [`Meaning`]. Types that are paired count as equal here: changes inside
+//! them are reported at their definitions.
 
 use super::change::Meaning;
 use super::context::{Context, added_meaning, definition, members, named, resolve};
@@ -140,7 +140,7 @@ enum Kind<'t> {
 }
 
 enum Object<'t> {
-    /// Nothing is said about its members.
+    /// Its members are unconstrained.
     Open,
     /// A definition with members, by name.
     Members(&'t str),

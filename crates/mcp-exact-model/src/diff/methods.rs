@@ -1,7 +1,7 @@
 //! Differences of the methods.
 //!
-//! Takes both revisions and what is known about their definitions; gives the methods that differ. Changes of the parameters
-//! and results of a method are listed with their definitions, which the entry of the method names.
+//! Takes both revisions and the indexes of their definitions; returns the methods that differ. Changes of the parameters and
+//! results of a method are listed with their definitions, which the entry of the method names.
 
 use std::collections::BTreeMap;
 
@@ -24,8 +24,8 @@ pub struct Merged<'i> {
     carries: Vec<&'i str>,
 }
 
-/// The methods of a revision. One that stands in several definitions is one method: a union of a single message is written
-/// as that message.
+/// The methods of a revision. A method that occurs in several definitions is one method: a union of a single message is
+/// written as that message.
 pub fn merged(ir: &Ir) -> BTreeMap<&str, Merged<'_>> {
     let mut entries: BTreeMap<&str, Vec<&Method>> = BTreeMap::new();
     for method in &ir.methods {
@@ -55,8 +55,8 @@ fn merge<'i>(methods: &[&'i Method]) -> Merged<'i> {
     }
 }
 
-/// Returns the definitions that can be the result. The union of several has a name in the type crates alone, so its variants stand
-/// for it.
+/// Returns the definitions that can be the result. The union of several has a name in the type crates alone, so its variants
+/// are listed instead.
 fn results<'i>(methods: &[&'i Method]) -> Vec<&'i str> {
     let Some(method) = methods.iter().find(|method| method.result.is_some()) else {
         return Vec::new();

@@ -1,8 +1,8 @@
 //! Pairs of definitions of an older and a newer revision.
 //!
-//! Takes both revisions; gives pairs of official names. The same name is the same definition, unless its content moved to
-//! a similar name; otherwise a definition was renamed when its content, or its discriminant, is found under a similar
-//! name. Anonymous definitions are paired later, by the places where they stand.
+//! Takes both revisions; gives pairs of official names. The same name is the same definition, unless its content moved to a
+//! similar name; otherwise a definition was renamed when its content, or its discriminant, is found under a similar name.
+//! Anonymous definitions are paired later, by their places.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -99,7 +99,7 @@ fn became_union(before: &Definition, after: &Definition) -> bool {
     matches!(before.shape, Shape::Struct(_)) && matches!(after.shape, Shape::Union(_))
 }
 
-/// Returns true if some definition refers to `name` in both revisions: then the name still means what it meant.
+/// Returns true if some definition refers to `name` in both revisions: then the name has kept its meaning.
 fn still_used(a: &Ir, b: &Ir, name: &str) -> bool {
     let users = users(b, name);
     self::users(a, name).iter().any(|user| users.contains(user))
@@ -145,7 +145,7 @@ fn likeness(before: &Definition, after: &Definition) -> Option<usize> {
     (content >= enough).then_some(names + content)
 }
 
-/// The constants by which values of an object are told from others; those of the envelope tell nothing.
+/// The constants that distinguish the values of an object; those of the envelope do not.
 fn discriminants(members: &[Member]) -> Vec<(&str, &MemberValue)> {
     let constant = members
         .iter()

@@ -1,4 +1,4 @@
-//! Small revisions made by hand: each kind of change, where it is told, and what it means.
+//! Small revisions made by hand: each kind of change, its place in the report, and its consequence.
 
 mod definitions;
 
@@ -25,7 +25,7 @@ fn define(name: &str, shape: Shape) -> Definition {
     }
 }
 
-/// A definition that stands in the schema without a name.
+/// A definition that is anonymous in the schema.
 fn lifted(name: &str, shape: Shape) -> Definition {
     Definition {
         official: false,

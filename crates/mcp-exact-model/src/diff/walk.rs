@@ -1,7 +1,7 @@
 //! From two revisions to the list of their differences.
 //!
-//! Takes both; compares every definition with the one that it was, follows anonymous types to the places where they
-//! stand, and tells each change once, under a name that the specification knows.
+//! Takes both; compares every definition with its counterpart, follows anonymous types to their places, and reports each
+//! change once, under a name that the specification knows.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -49,7 +49,7 @@ struct Walk<'i> {
     context: Context<'i>,
     /// Differences of each pair.
     found: BTreeMap<Pair<'i>, Found<'i>>,
-    /// Newer definitions with a name that stood without one before, or the other way round: the pair, and where it stood.
+    /// Newer definitions that have become named or anonymous: the pair, and the place.
     named: BTreeMap<Pair<'i>, (Status, String)>,
     /// Position at which each anonymous pair was reported: the entry and the range of its changes.
     told: BTreeMap<Pair<'i>, Vec<(usize, usize)>>,
@@ -58,7 +58,7 @@ struct Walk<'i> {
 }
 
 impl<'i> Walk<'i> {
-    /// Compares all pairs: official ones first, then what stands in them.
+    /// Compares all pairs: official ones first, then the anonymous ones inside them.
     fn explore(&mut self) {
         let mut waiting: Vec<Pair<'i>> = self.context.pairs.iter().collect();
         while let Some(pair) = waiting.pop() {
@@ -178,7 +178,7 @@ impl<'i> Walk<'i> {
         above.pop();
     }
 
-    /// Notes at changes that were told before that they happen here too.
+    /// Adds this place to changes that were reported before.
     fn tell_again(&mut self, index: usize, prefix: &str, pair: Pair<'i>) {
         let place = place(&self.definitions[index].name, prefix);
         for (entry, at) in &self.told[&pair] {

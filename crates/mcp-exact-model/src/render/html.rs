@@ -1,7 +1,8 @@
-//! One static HTML page over several revisions: what a program has to do to go from one to another, then what came when.
+//! One static HTML page over several revisions: the tasks on the way from one to another, then the history of all
+//! definitions.
 //!
-//! Takes revisions in their order; gives a page that loads nothing. Templates are in `html/`; here is what they are filled
-//! with. Without scripts all details are open.
+//! Takes revisions in their order; gives a page that loads nothing. Templates are in `html/`; this module fills them.
+//! Without scripts all details are open.
 
 mod advice;
 mod options;

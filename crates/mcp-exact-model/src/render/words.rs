@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::diff::{Change, ChangeKind, DefinitionDiff, Diff, Meaning, MethodDiff, Note, Status};
 use crate::diff::{MethodChange, MethodChangeKind};
 
-/// In how many types a change has to be before it is told once for all of them.
+/// Number of types from which on an equal change is reported once for all of them.
 const MANY: usize = 4;
 
 /// First character of a line.
@@ -103,7 +103,7 @@ impl Line {
     }
 }
 
-/// The changes as lines: what is added to or taken from one union or enum, with one meaning, is one line.
+/// The changes as lines: additions to one union or enum with one consequence are one line, removals likewise.
 pub(super) fn lines<'c>(changes: impl IntoIterator<Item = &'c Change>) -> Vec<Line> {
     let mut lines: Vec<Line> = Vec::new();
     for line in changes.into_iter().map(Line::new) {
@@ -137,7 +137,7 @@ pub(super) fn repeated(diff: &Diff) -> Vec<(Line, Vec<&str>)> {
     found.into_iter().collect()
 }
 
-/// The lines of a definition without those that are told for many types at once.
+/// The lines of a definition without those that are reported for many types at once.
 pub(super) fn own_lines(definition: &DefinitionDiff, repeated: &[(Line, Vec<&str>)]) -> Vec<Line> {
     let told = |change: &&Change| {
         let line = Line::new(change);
@@ -152,7 +152,7 @@ pub(super) fn of_status(diff: &Diff, status: Status) -> Vec<&DefinitionDiff> {
     definitions.filter(|d| d.status == status).collect()
 }
 
-/// The numbers of a difference as lines: a label and what it counts.
+/// The numbers of a difference as lines: a label and its count.
 pub(super) fn totals(diff: &Diff) -> Vec<(&'static str, String)> {
     let summary = diff.summary();
     let statuses = |counts: &BTreeMap<Status, usize>| {
@@ -205,7 +205,7 @@ pub(super) fn status_heading(status: Status) -> &'static str {
     }
 }
 
-/// The order in which the definitions are told.
+/// The order of the definitions in a report.
 pub(super) const ORDER: [Status; 6] = [
     Status::Changed,
     Status::Added,

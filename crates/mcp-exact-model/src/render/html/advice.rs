@@ -1,7 +1,7 @@
 //! Tasks of an author of a server or a client who goes from one revision to another.
 //!
 //! A change concerns who sends the value and who receives it: that follows from the methods that carry it. The advice is
-//! derived from the schemas alone; what a type means is in the changelogs.
+//! derived from the schemas alone; the changelogs describe the behaviour.
 
 use std::collections::BTreeSet;
 
@@ -165,7 +165,7 @@ fn changes(diff: &Diff, values: &Values<'_>, is_wanted: impl Fn(Meaning) -> bool
     items
 }
 
-/// Lists methods that came or went, as this side sees them.
+/// Lists added or removed methods from the view of one role.
 fn methods(diff: &Diff, is_server: bool, status: Status) -> Vec<Item> {
     let found = diff.methods.iter().filter(|method| method.status == status);
     found
