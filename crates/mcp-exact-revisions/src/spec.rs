@@ -16,8 +16,8 @@ pub enum Lifecycle {
     /// A handshake with `initialize` begins a session, and the revision belongs to the session (`basic/lifecycle`,
     /// "Initialization").
     Initialize,
-    /// Every request states its revision in `_meta`, there is no session, and `server/discover` lists what a server
-    /// supports (`basic/versioning`, "Protocol Version Negotiation").
+    /// Every request states its revision in `_meta`, there is no session, and `server/discover` lists the supported
+    /// revisions (`basic/versioning`, "Protocol Version Negotiation").
     Discover,
 }
 
@@ -40,7 +40,7 @@ pub enum Side {
 }
 
 impl Side {
-    /// Returns the receiver of what this side sends.
+    /// Returns the receiver of this role's messages.
     pub const fn peer(self) -> Self {
         match self {
             Self::Client => Self::Server,
@@ -83,8 +83,8 @@ impl Methods {
 
 /// Properties of a revision beside its types.
 ///
-/// There is one value a revision, in a static table. Two are equal if they are the same revision, and a revision is less
-/// than another one if it precedes it in [`all`](crate::all).
+/// There is one value a revision, in a static table. Two values are equal if they are the same revision, and a revision is
+/// less than another if it precedes it in [`all`](crate::all).
 pub struct RevisionSpec {
     pub(crate) revision: Revision,
     pub(crate) index: usize,
