@@ -11,7 +11,7 @@ pub struct Error {
     pub pointer: String,
     /// Description of the problem.
     pub problem: String,
-    /// What to do about it.
+    /// The remedy.
     pub remedy: String,
 }
 

@@ -63,7 +63,7 @@ pub struct Lowered {
 }
 
 impl Lowered {
-    /// The official schema with its errata applied: what the generated types are held against. That of an extension has
+    /// The official schema with its errata applied, which the generated types are tested against. That of an extension has
     /// the definitions of its revision that it refers to.
     pub fn corrected(&self) -> Value {
         match self.base {
@@ -170,7 +170,7 @@ pub fn corrected_extension(
     input::read_extension(extension, bytes, tables).map(|schema| schema.root)
 }
 
-/// The official schema of one revision with its errata applied, whatever the passes say of it.
+/// The official schema of one revision with its errata applied, even if a pass refuses it.
 ///
 /// # Errors
 /// When the file is not the one that is listed, or an erratum does not fit.

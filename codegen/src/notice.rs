@@ -1,10 +1,10 @@
-//! Notices: what a schema says and the generated types do not, or say in a way that a person should look at.
+//! Notices: rules of a schema that the generated types do not express, or express in a way that a person should review.
 //!
 //! A notice never stops the generator. `schema add` prints them; a schema that needs more than a notice is refused.
 
 use std::fmt;
 
-/// One thing to look at.
+/// A notice.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Notice {
     /// JSON pointer into the schema.
@@ -24,7 +24,7 @@ impl fmt::Display for Notice {
 pub struct Notices(Vec<Notice>);
 
 impl Notices {
-    /// Adds a notice, unless the same is there already.
+    /// Adds a notice, unless it exists already.
     pub fn add(&mut self, pointer: &str, words: impl Into<String>) {
         let notice = Notice {
             pointer: pointer.to_owned(),

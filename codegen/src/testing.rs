@@ -22,7 +22,7 @@ pub fn schema(definitions: Value) -> Schema {
     }
 }
 
-/// A schema after normalising and lifting, and what was lifted.
+/// A schema after normalising and lifting, with the lifted definitions.
 pub fn lifted(definitions: Value, names: &[Name]) -> Result<(Schema, Vec<Lifted>)> {
     let mut schema = schema(definitions);
     crate::passes::normalise::normalise(&mut schema, &mut Notices::default())?;

@@ -1,6 +1,6 @@
-//! The page of the documentation that says, type by type and step by step, what is lossless, lossy or refused.
+//! The page of the documentation that lists, type by type and step by step, lossless and lossy conversions and refusals.
 //!
-//! Takes what the steps noted while they were written, so that the page cannot say something else than the code does.
+//! Takes the notes of the steps, so that the page always agrees with the code.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;

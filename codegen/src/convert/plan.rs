@@ -157,7 +157,7 @@ impl<'i> Plan<'i> {
         }
     }
 
-    /// The official definitions that mean the same thing.
+    /// The official definitions with the same meaning.
     pub fn official_pairs(&self) -> impl Iterator<Item = (&'i str, &'i str)> + '_ {
         self.forward.iter().map(|(older, newer)| (*older, *newer))
     }
@@ -174,7 +174,7 @@ impl<'i> Plan<'i> {
         }
     }
 
-    /// Returns true if two definitions mean the same thing.
+    /// Returns true if two definitions have the same meaning.
     pub fn is_counterpart(&self, older: &str, newer: &str) -> bool {
         match self.forward.get(older) {
             Some(found) => *found == newer,
@@ -236,7 +236,7 @@ impl<'i> Plan<'i> {
         }
     }
 
-    /// The members of two unions that mean the same thing.
+    /// The variants of two unions with the same meaning.
     pub fn variants<'u>(&self, old: &'u Union, new: &'u Union) -> Vec<(&'u Variant, &'u Variant)> {
         let mut taken = BTreeSet::new();
         let mut pairs = Vec::new();
@@ -348,7 +348,7 @@ impl<'i> Plan<'i> {
     }
 }
 
-/// Returns true if two objects have what the other one needs.
+/// Returns true if each of two objects has the members that the other one requires.
 fn is_alike(a: &Definition, b: &Definition) -> bool {
     let (Shape::Struct(a), Shape::Struct(b)) = (&a.shape, &b.shape) else {
         return false;

@@ -115,7 +115,7 @@ pub struct Gone {
 /// Kind of removal.
 #[derive(Debug, Clone)]
 pub enum GoneKind {
-    /// The message is refused, unless the value says what absence says.
+    /// The message is refused, unless the value means the same as its absence.
     Refuse {
         reason: String,
         absence: Option<String>,
@@ -131,7 +131,7 @@ pub enum GoneKind {
     Constant { with_id: bool, envelope: bool },
     /// It is dropped, or kept when the caller wants newer members.
     Newer { reason: String },
-    /// The same, unless its value says what absence says.
+    /// The same, unless its value means the same as its absence.
     Default {
         since: String,
         /// Reason for dropping any other value.

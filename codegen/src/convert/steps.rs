@@ -42,13 +42,13 @@ pub struct Effect {
 /// Kind of effect on a part of a definition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum EffectKind {
-    /// It says the same in another way, or stays as an unknown member.
+    /// It is expressed in another way, or stays as an unknown member.
     Rewritten,
     /// It is filled in.
     Defaulted,
     /// It is left out.
     Dropped,
-    /// Something else stands for it.
+    /// Another value replaces it.
     Replaced,
     /// It is left out when it does not fit.
     Checked,
@@ -115,7 +115,7 @@ impl<'i> Step<'_, 'i> {
         })
     }
 
-    /// The members that the source does not define and that somebody chose to refuse or to drop.
+    /// The members that the source does not define and that are refused or dropped by choice.
     fn strays(&self, source: &Definition) -> Vec<(String, GoneKind)> {
         let entries = self.table.strays(self.ids(), &source.name);
         let strays = entries.filter_map(|entry| {

@@ -32,7 +32,7 @@ pub struct Entry {
     pub from: String,
     /// The revision to which it converts, a neighbour.
     pub to: String,
-    /// The definition of the source revision; `*` stands for each one that has the member.
+    /// The definition of the source revision; `*` matches each one that has the member.
     pub definition: String,
     /// The member of a union.
     pub variant: Option<String>,
@@ -42,7 +42,7 @@ pub struct Entry {
     pub when: Option<String>,
     /// True if the member is one that the source revision does not define.
     pub stray: bool,
-    /// The value of a refused or dropped member that says what absence says.
+    /// The value of a refused or dropped member that means the same as its absence.
     pub absence: Option<String>,
     /// Chosen conversion.
     pub action: Action,
@@ -65,13 +65,13 @@ pub enum Action {
     /// Value that the newer revision requires and that the older one expresses by absence; on the way back, such a value is
     /// omitted. Reported as `defaulted`.
     Default(String),
-    /// As `default`, where the specification says that absence means this value. Reported as `rewritten`.
+    /// As `default`, if the specification assigns this value to absence. Reported as `rewritten`.
     Means(String),
     /// The session knows it; without a session it is this value.
     Session(String),
 }
 
-/// An entry as it stands in the file.
+/// An entry as written in the file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Written {

@@ -1,4 +1,4 @@
-//! The roots of the tables: which definitions and methods a revision has, and what they are in its neighbours.
+//! The roots of the tables: the definitions and methods of a revision, and their counterparts in its neighbours.
 //!
 //! Takes all released revisions and the plans between neighbours; gives text. The crate documents the meaning of each row.
 

@@ -11,7 +11,7 @@ use crate::ir::{Definition, Member, Shape};
 
 /// Changes that the steps of a path make to values of one definition.
 pub struct Watch {
-    /// Members of objects that are changed when they are there, whatever they hold; members of documents with a rule.
+    /// Members of objects that are changed if they are present, whatever their values; members of documents with a rule.
     names: BTreeSet<String>,
     /// For each variant of a union, the variant that it has become, while it stays when its value does.
     variants: Vec<Option<usize>>,
@@ -56,7 +56,7 @@ impl Watch {
         format!("watch({known:#x}, &{names:?})")
     }
 
-    /// Adds what the rest of a path changes in a definition that has been called `name` so far.
+    /// Adds the changes that the rest of a path makes to a definition that was called `name` so far.
     fn follow(
         &mut self,
         steps: &[[Step<'_, '_>; 2]],

@@ -39,10 +39,10 @@ const FIRST: &[&str] = &[
 /// JSON names of members that come last, in this order: how long a value holds, for whom, and metadata.
 const LAST: &[&str] = &["ttl", "ttlMs", "cacheScope", "_meta"];
 
-/// Strings that `new` fills in, because one value is meant unless another one is set.
+/// Strings that `new` fills in, as the default unless another one is set.
 const FILLED: &[(&str, &str)] = &[("resultType", "complete")];
 
-/// Returns the place of a member among the parameters of `new`. Members of neither table stand between the two, by name.
+/// Returns the place of a member among the parameters of `new`. Members of neither table come between the two, by name.
 fn precedence(json: &str) -> (usize, &str) {
     let first = FIRST.iter().position(|name| *name == json);
     let last = LAST.iter().position(|name| *name == json);

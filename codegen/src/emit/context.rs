@@ -11,7 +11,7 @@ use crate::ir::{Definition, Member, MemberValue, RustIr, Type};
 /// Generated files by path from the root of the workspace.
 pub type Files = BTreeMap<String, String>;
 
-/// The revision that an extension stands on.
+/// The revision that an extension extends.
 #[derive(Clone, Copy)]
 pub struct Base<'b> {
     /// Its identifier.

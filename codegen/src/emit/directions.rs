@@ -136,7 +136,7 @@ impl Calls<'_> {
     }
 }
 
-/// The requests or notifications that a definition stands for; `None` when one of them has no method.
+/// The requests or notifications of a definition; `None` if one of them has no method.
 fn calls<'i>(ir: &'i RustIr, name: &'i str) -> Option<Calls<'i>> {
     let method_of = |definition: &str| {
         let mut methods = ir.methods.iter();
@@ -299,7 +299,7 @@ fn decode_as(variant: &str) -> TokenStream {
     quote!(Decode::decode(r).map(Self::#variant))
 }
 
-/// The union of what a request can be answered with.
+/// The union of the possible answers to a request.
 fn outcomes<'i>(ir: &'i RustIr, method: &Method) -> Option<&'i Union> {
     if method.outcomes.is_empty() {
         return None;
@@ -307,7 +307,7 @@ fn outcomes<'i>(ir: &'i RustIr, method: &Method) -> Option<&'i Union> {
     ir.unions.get(method.result.as_deref()?)
 }
 
-/// Decodes one of several results: told apart as in the union of the outcomes, kept in the union of all results.
+/// Decodes one of several results: selected as in the union of the outcomes, stored in the union of all results.
 fn one_of(ir: &Ir, results: &Union, method: &Method, outcomes: &Union) -> TokenStream {
     let name = method.result.as_deref().unwrap_or_default();
     let Some(objects) = &outcomes.dispatch.objects else {
@@ -334,7 +334,7 @@ fn one_of(ir: &Ir, results: &Union, method: &Method, outcomes: &Union) -> TokenS
     })
 }
 
-/// The variant that holds a definition, or what the definition is another name for.
+/// The variant that holds a definition, or the target of its alias.
 fn variant_of<'i>(ir: &'i Ir, union: &'i Union, name: &'i str) -> Option<&'i str> {
     let holds = |value: &Type| matches!(value, Type::Ref { name: found, .. } if found == name);
     let found = union.variants.iter().find(|variant| holds(&variant.value));

@@ -29,7 +29,7 @@ pub fn emit(cx: &Context<'_>, definition: &Definition, values: &[String]) -> Par
             Unrecognized(UnknownName<Self>),
         }
         impl #name {
-            /// The value as it stands in JSON.
+            /// The value in JSON.
             #[inline]
             pub fn as_str(&self) -> &str {
                 match self {
@@ -74,7 +74,7 @@ pub fn emit(cx: &Context<'_>, definition: &Definition, values: &[String]) -> Par
     Parts { definition, codec }
 }
 
-/// An optional constant: an enum of one value, because whether it is there matters.
+/// An optional constant: an enum of one value, because its presence matters.
 pub fn emit_constant(cx: &Context<'_>, definition: &Definition, value: &str) -> Parts {
     let name = ident(&definition.name);
     let docs = docs::definition(cx.ir, definition);

@@ -1,7 +1,6 @@
 //! The emitters: from the representation of one revision to the files of its crate.
 //!
-//! Functions that no type parameter makes lazy are `#[inline]`, so that a crate compiles what it uses of a revision, and
-//! nothing is compiled for a revision that is only there.
+//! Functions without type parameters are `#[inline]`, so that a program compiles only the parts of a revision that it uses.
 
 mod alias;
 mod constructors;

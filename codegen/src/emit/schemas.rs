@@ -11,8 +11,8 @@ use crate::input::lists::Revision;
 use crate::input::schema::Schema;
 use crate::ir::{Ir, Shape, Type};
 
-/// The module and its data. Official definitions stand there as they are in the corrected schema, others as they were
-/// lifted out of it.
+/// The module and its data. Official definitions are copied from the corrected schema, others from the place where they were
+/// lifted.
 ///
 /// # Errors
 /// When this writes something that is not Rust.

@@ -85,7 +85,7 @@ pub fn emit_document(cx: &Context<'_>, definition: &Definition, members: &[Membe
     Parts { definition, codec }
 }
 
-/// The document that holds only the constants that have to be there.
+/// The document that holds only the required constants.
 fn smallest(members: &[Member]) -> String {
     let constants = members
         .iter()
@@ -182,7 +182,7 @@ fn decode(name: &Ident, members: &[Member]) -> TokenStream {
     }
 }
 
-/// The variable that holds a member until all are there: named as the field, but for names that `decode` needs itself.
+/// The variable that holds a member until all are read: named as the field, except for names that `decode` needs itself.
 fn local(member: &Member) -> Ident {
     match field(member).as_str() {
         taken @ ("object" | "r" | "read") => ident(&format!("{taken}_")),
@@ -213,7 +213,7 @@ fn step(member: &Member) -> TokenStream {
     }
 }
 
-/// Constants first, then what has to be there, then the rest: as much text as possible in one piece.
+/// Constants first, then required members, then the rest: as much text as possible in one piece.
 fn encode(members: &[Member]) -> TokenStream {
     let mut steps = Vec::new();
     let mut text = "{".to_owned();

@@ -1,4 +1,4 @@
-//! Topics: which file of a crate a definition stands in, and which heading of its front page names it.
+//! Topics: the file of a crate that holds a definition, and the heading of its front page that names it.
 //!
 //! Schemas have no groups. A table of ours names the topics and the definitions of each by their words; a definition that no
 //! row fits goes to the topic of its method, or to the one topic whose definitions use it, or to `common`.
@@ -87,7 +87,7 @@ const TABLE: &[(&str, &[Word])] = &[
     ("progress", &[Has("Progress"), Has("Cancelled")]),
 ];
 
-/// Topics of methods by the first part of the name, as far as they are not called by it.
+/// Topics of methods by the first part of the name, unless they have that name.
 const METHODS: &[(&str, &str)] = &[
     ("elicitation", "elicitation"),
     ("initialize", "lifecycle"),

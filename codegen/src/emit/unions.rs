@@ -154,7 +154,7 @@ pub fn role(ir: &Ir, name: &str, tag: &str) -> Role {
     }
 }
 
-/// `From` for each member whose type stands there once, and for `&str` where there is a string.
+/// `From` for each variant whose type occurs there once, and for `&str` if there is a string.
 fn conversions(ir: &Ir, definition: &Definition, union: &Union) -> TokenStream {
     let name = ident(&definition.name);
     let text = |value: &Type| rust_type(value).to_string();
@@ -248,7 +248,7 @@ fn decode(definition: &Definition, union: &Union) -> TokenStream {
     }
 }
 
-/// Strings of which some have known values: the variants of these, and another one for all others.
+/// Strings of which some have known values: the variants of these, and one more for all others.
 fn known_strings(union: &Union) -> TokenStream {
     let dispatch = &union.dispatch;
     let sets = dispatch
@@ -327,7 +327,7 @@ fn object_cases(definition: &Definition, union: &Union, objects: &ObjectDispatch
     }
 }
 
-/// The static table by which objects are told apart.
+/// The static dispatch table of objects.
 pub fn table(table: &str, union: &str, objects: &ObjectDispatch) -> TokenStream {
     let table = ident(table);
     let tag = objects.tag.as_deref().unwrap_or_default();

@@ -1,7 +1,7 @@
 //! Corrections of the official schemas, as data with proof.
 //!
-//! Takes `schema/errata.toml` and a schema; gives the corrected schema. An erratum that does not find what it expects, or
-//! changes nothing, is an error: the official file has moved on, and a person has to look.
+//! Takes `schema/errata.toml` and a schema; gives the corrected schema. An erratum that does not find its expected text, or
+//! changes nothing, is an error: the official file has changed, and a person has to review it.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -100,7 +100,7 @@ fn places(erratum: &Erratum) -> impl Iterator<Item = &String> {
     erratum.pointer.iter().chain(&erratum.pointers)
 }
 
-/// Returns true if a place is another one or inside it.
+/// Returns true if a place is equal to another one or inside it.
 fn is_below(pointer: &str, above: &str) -> bool {
     let rest = pointer.strip_prefix(above);
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))

@@ -1,4 +1,5 @@
-//! The keywords of JSON Schema that the generator knows, in one table: what each of them speaks of, and where it may stand.
+//! The keywords of JSON Schema that the generator knows, in one table: the subject of each, and the places where it may
+//! occur.
 //!
 //! To support another keyword, add its row here, its data to the representation, and read it in `passes/lower.rs`; an emitter
 //! writes it, and `validate()` checks it.
@@ -79,7 +80,7 @@ impl Construct {
         }
     }
 
-    /// Returns the keywords that may stand in it beside annotations. `x-document` is a mark of the pass `lift`.
+    /// Returns the keywords that may occur in it beside annotations. `x-document` is a mark of the pass `lift`.
     pub fn allowed_keywords(self) -> &'static [&'static str] {
         match self {
             Self::Constant => &["const", "type"],
@@ -112,12 +113,12 @@ pub fn is_annotation(key: &str) -> bool {
     subject(key) == Some(Reader)
 }
 
-/// Returns true if the generated types do not check what a keyword demands.
+/// Returns true if the generated types do not check a keyword.
 pub fn is_unchecked(key: &str) -> bool {
     matches!(subject(key), Some(Unchecked(_)))
 }
 
-/// Returns true if a keyword may stand beside the type `one`, once the passes over schemas have run.
+/// Returns true if a keyword may occur beside the type `one`, once the passes over schemas have run.
 pub fn speaks_of(key: &str, one: &str) -> bool {
     match subject(key) {
         Some(Of(types)) => types.contains(&one),

@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 use crate::error::{Error, Result};
 
-/// One entry of `schema/revisions.toml`, as far as the generator needs it.
+/// The fields of an entry of `schema/revisions.toml` that the generator needs.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Revision {
     /// The identifier, such as `2025-06-18`.

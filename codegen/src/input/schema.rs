@@ -1,6 +1,6 @@
 //! From the bytes of a schema file to a checked JSON document with sorted members.
 //!
-//! Takes bytes and the list entry of the revision; gives the document, or says why the bytes are no schema of the
+//! Takes bytes and the list entry of the revision; returns the document, or the reason why the bytes are no schema of the
 //! protocol. Never repairs anything.
 
 use serde_json::Value;
@@ -129,7 +129,7 @@ fn check_dialect(schema: &Schema) -> Result<()> {
     })
 }
 
-/// A schema of something else would generate types that nobody wants.
+/// A schema of another protocol would generate useless types.
 fn check_protocol(schema: &Schema) -> Result<()> {
     for name in ["JSONRPCMessage", "ClientRequest", "ServerResult"] {
         if schema.root[schema.definitions].get(name).is_none() {

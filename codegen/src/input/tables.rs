@@ -1,7 +1,7 @@
 //! Checks of the tables beside the schemas that need all revisions at once.
 //!
-//! Takes the tables and the identifiers of what is listed; gives an error for an entry that can never apply. One revision
-//! is generated at a time, so that nothing else would notice it.
+//! Takes the tables and the listed identifiers; returns an error for an entry that can never apply. One revision is
+//! generated at a time, so that nothing else would notice it.
 
 use crate::error::{Error, Result};
 use crate::input::{Tables, errata, names};
@@ -9,7 +9,7 @@ use crate::input::{Tables, errata, names};
 /// Checks that every revision that the tables name is listed.
 ///
 /// # Errors
-/// At the first entry that names another one, with the file and the entry.
+/// At the first entry with an unlisted identifier, with the file and the entry.
 pub fn check_tables(tables: Tables<'_>, listed: &[&str]) -> Result<()> {
     let check = |file: &str, entry: String, revisions: &[String]| {
         let unknown = revisions.iter().find(|id| !listed.contains(&id.as_str()));

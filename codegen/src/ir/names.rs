@@ -1,7 +1,6 @@
 //! Rust names of types, variants, fields, crates and markers.
 //!
-//! The specification's names stay as they are; what it leaves anonymous is named after where it stands. Never invents
-//! numbered names.
+//! The specification's names are kept; anonymous types are named after their places. Never invents numbered names.
 
 use heck::{ToSnakeCase, ToUpperCamelCase};
 
@@ -203,7 +202,7 @@ pub fn static_name(id: &str) -> String {
     format!("V{}", plain.to_ascii_uppercase())
 }
 
-/// The name of a crate as it stands in paths.
+/// The name of a crate in paths.
 pub fn library(id: &str) -> String {
     format!(
         "mcp_{}",

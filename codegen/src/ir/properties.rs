@@ -180,7 +180,7 @@ pub const PROPERTIES: &[Property] = &[
         "2026-07-28/server/resources#Error Handling", Value::Code(-32002), Value::Code(-32602)),
 ];
 
-/// Returns true if several messages may stand in one array.
+/// Returns true if one array may hold several messages.
 pub fn has_batches(ir: &Ir) -> bool {
     ir.get("JSONRPCBatchRequest").is_some()
 }

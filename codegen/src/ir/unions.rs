@@ -74,7 +74,7 @@ impl Dispatch {
 pub struct ObjectDispatch {
     /// The discriminant.
     pub tag: Option<String>,
-    /// Members whose presence decides, with a member of their value that has to be there too.
+    /// Members whose presence decides, with a member of their value that must be present too.
     pub probes: Vec<(String, Option<String>)>,
     /// Cases that tell the variants apart, in the order in which decoding tries them; the first that fits wins.
     pub cases: Vec<Case>,
@@ -87,7 +87,7 @@ pub struct ObjectDispatch {
 pub struct Case {
     /// Value that the discriminant must have.
     pub tag: Tag,
-    /// Indices of probes that have to be there.
+    /// Indices of probes that must be present.
     pub has: Vec<usize>,
     /// The variant.
     pub variant: usize,

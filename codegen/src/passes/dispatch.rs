@@ -1,8 +1,8 @@
-//! Plans how the members of each union are told apart, so that decoding never guesses.
+//! Plans the dispatch among the variants of each union, so that decoding never guesses.
 //!
-//! Takes a representation; gives each union with the names of its variants and its dispatch. First the kind of JSON value, then a
-//! required constant, then required members, then members that only one knows: most specific first, schema order among
-//! equals. A member of the union that another one shadows, because that one takes all its values, is noted.
+//! Takes a representation; gives each union with the names of its variants and its dispatch. First the kind of JSON value,
+//! then a required constant, then required members, then members that only one knows: most specific first, schema order
+//! among equals. A variant that another one shadows, because that one accepts all its values, gets a notice.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,7 +18,7 @@ use crate::notice::Notices;
 /// Plans every union.
 ///
 /// # Errors
-/// When two members cannot be told apart by anything.
+/// If two variants cannot be distinguished.
 pub fn plan(schema: &Schema, ir: &Ir, notices: &mut Notices) -> Result<BTreeMap<String, Union>> {
     let mut unions = BTreeMap::new();
     for definition in &ir.definitions {
@@ -214,7 +214,7 @@ impl<'i> Planner<'i> {
         Ok(Some(widest.0))
     }
 
-    /// Every member has to be what some value is decoded as, or another one takes all its values.
+    /// Every variant must be the decoded form of some value, or another one accepts all its values.
     fn check_reached(
         &self,
         union: &Union,
@@ -367,7 +367,7 @@ impl<'i> Planner<'i> {
         )
     }
 
-    /// Arrays whose items are objects: told apart by the first one, which its own union judges later.
+    /// Arrays whose items are objects: selected by the first one, which its own union checks later.
     fn items(&self, arrays: &[(usize, &'i Type)]) -> Result<ObjectDispatch> {
         let mut objects = Vec::new();
         for (index, items) in arrays {
@@ -481,7 +481,7 @@ impl<'i> Planner<'i> {
         tags
     }
 
-    /// The members of a group with the same discriminant, most specific first, with what has to be there.
+    /// The variants of a group with the same discriminant, most specific first, with their required members.
     fn order(&self, group: &[(usize, &'i [Member])]) -> Vec<(usize, Vec<Probe>)> {
         if let [(variant, _)] = group {
             return vec![(*variant, Vec::new())];

@@ -1,7 +1,8 @@
 //! Extensions of the protocol: which of the types are those of the revision.
 //!
-//! Takes the representation of both schemas as one, and that of the revision; leaves what the extension defines and needs,
-//! and gives the types that are the revision's own. Equal structure decides that, all the way down, and never a list.
+//! Takes the representation of both schemas as one, and that of the revision; keeps the definitions of the extension and
+//! those that it needs, and returns the types that are the revision's own. Equal structure decides that, all the way down,
+//! and never a list.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +13,7 @@ use crate::input::names::Name;
 use crate::input::schema::Schema;
 use crate::ir::{Definition, Ir, Member, RustIr, Shape};
 
-/// Names of what is anonymous in the revision: it is called as it is there.
+/// Names of anonymous definitions of the revision, which keep their names from there.
 pub fn inherited_names(joined: &Joined, core: &Ir) -> Vec<Name> {
     let owner = |pointer: &str| pointer.split('/').nth(2).unwrap_or_default().to_owned();
     let anonymous = core.definitions.iter().filter(|d| !d.official);

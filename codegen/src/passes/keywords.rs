@@ -1,7 +1,7 @@
 //! Walks a schema and refuses every keyword and shape that the generator does not understand.
 //!
-//! Takes a corrected schema; gives an error with the pointer, or notices of what the generated types will not check.
-//! Keywords that pass are handled by a later pass or are annotations.
+//! Takes a corrected schema; returns an error with the pointer, or notices about keywords that the generated types will not
+//! check. Keywords that pass are handled by a later pass or are annotations.
 
 use std::collections::BTreeSet;
 
@@ -185,7 +185,7 @@ impl<'s> Walk<'s, '_> {
         Ok(())
     }
 
-    /// Follows what a definition is instead of what it holds: references, and members of unions and intersections.
+    /// Follows references, and the members of unions and intersections, but not the parts of a value.
     fn ends(&mut self, name: &'s str, path: &mut Vec<&'s str>) -> Result<()> {
         if self.ends.contains(name) {
             return Ok(());

@@ -1,8 +1,8 @@
 //! Gives every anonymous object, union and enum a name and a definition of its own.
 //!
 //! Takes a normalised schema and the table of names; gives one in which every member is a scalar, a reference, an open
-//! value, or an array or map of such. Anonymous schemas that are equal share one name: the one that the table says, or the
-//! shortest of the places where they stand.
+//! value, or an array or map of such. Anonymous schemas that are equal share one name: the one from the table, or the
+//! shortest of their places.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,10 +24,10 @@ pub struct Lifted {
     pub pointers: Vec<String>,
 }
 
-/// Lifts what is anonymous; gives what was lifted.
+/// Lifts anonymous schemas; returns the lifted ones.
 ///
 /// # Errors
-/// When two different things would have the same name, or a name cannot be a Rust type.
+/// If two different definitions would have the same name, or a name cannot be a Rust type.
 pub fn lift(schema: &mut Schema, names: &[Name], notices: &mut Notices) -> Result<Vec<Lifted>> {
     let mut pass = Pass::new(schema);
     let mut scratch = schema.root[schema.definitions].clone();
@@ -62,7 +62,7 @@ struct Group {
 struct Pass {
     /// Prefix of a `$ref`.
     prefix: String,
-    /// Definitions of the schema by what they say.
+    /// Definitions of the schema by their content.
     official: BTreeMap<String, String>,
     groups: BTreeMap<String, Group>,
     replacing: bool,
@@ -74,7 +74,7 @@ struct Pass {
 struct Place {
     name: String,
     pointer: String,
-    /// True if this is a member that has to be there: a constant is then a part of its object.
+    /// True if this is a required member: a constant is then a part of its object.
     required: bool,
 }
 

@@ -94,7 +94,7 @@ impl Pass<'_, '_> {
         self.value(at, pointer).map(Shape::Alias)
     }
 
-    /// Refuses keywords beside those that say all of a construct.
+    /// Refuses keywords beside those that describe a construct completely.
     fn only(&self, at: &Value, pointer: &str, construct: Construct) -> Result<()> {
         self.reject_others(at, pointer, construct.name(), construct.allowed_keywords())
     }
@@ -125,7 +125,7 @@ impl Pass<'_, '_> {
         self.reject_others(at, pointer, what, &known)
     }
 
-    /// A constant that is no part of an object: whether it is there says something.
+    /// A constant that is no part of an object: its presence has a meaning.
     fn constant(&self, value: &Value, at: &Value, pointer: &str) -> Result<Shape> {
         self.only(at, pointer, Construct::Constant)?;
         match value.as_str() {
@@ -376,7 +376,7 @@ impl Pass<'_, '_> {
     }
 }
 
-/// Returns true if every value of the type `b` is one of `a`, as far as types of one name are concerned.
+/// Returns true if every scalar value of the type `b` is one of `a`.
 fn takes_scalars(a: &Type, b: &Type) -> bool {
     match (a, b) {
         (Type::String(a), Type::String(b)) => a.takes_all() || a == b,
@@ -404,7 +404,7 @@ fn is_of_type(at: &Value, types: &[&str]) -> bool {
 /// The types that a value can have besides null.
 const TYPES: &[&str] = &["array", "boolean", "integer", "number", "object", "string"];
 
-/// A schema of several types, as far as it speaks of one of them.
+/// Returns the part of a schema of several types that constrains one of them.
 fn with_type(member: &Value, one: &Value) -> Value {
     let mut member = member.clone();
     if let (Some(one), Some(member)) = (one.as_str(), member.as_object_mut()) {

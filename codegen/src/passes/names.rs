@@ -1,4 +1,4 @@
-//! Checks that what a schema defines can have the Rust names that `ir/names.rs` gives.
+//! Checks that the definitions of a schema can have the Rust names that `ir/names.rs` returns.
 
 use std::collections::BTreeMap;
 

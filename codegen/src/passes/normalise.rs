@@ -1,4 +1,4 @@
-//! One form for everything that the dialects can say in several ways.
+//! One form for every construct that the dialects can spell in several ways.
 //!
 //! Takes a checked schema; gives one without `allOf`, without unions of one member, with `anyOf` for `oneOf`, and with
 //! open objects spelt in one way. Instances that were valid stay valid, and no others become so.
@@ -135,8 +135,8 @@ impl Pass<'_, '_> {
         Ok(Value::Object(in_one(object)))
     }
 
-    /// Turns patterns of member names into the type of all members where nothing else may be there, and into an open
-    /// object otherwise.
+    /// Turns patterns of member names into the type of all members if no other member is allowed, and into an open object
+    /// otherwise.
     fn map_patterns(&mut self, object: &mut Map<String, Value>, pointer: &str) {
         let Some(Value::Object(patterns)) = object.remove("patternProperties") else {
             return;
@@ -221,7 +221,7 @@ impl Pass<'_, '_> {
         Ok(merged)
     }
 
-    /// A union in an `allOf` is a union whose members say all the rest as well.
+    /// Distributes an `allOf` over a union in it: each variant gets all other constraints.
     fn distribute(
         &mut self,
         mut union: Map<String, Value>,
@@ -304,7 +304,7 @@ impl Pass<'_, '_> {
         Err(self.schema.error(pointer, problem, remedy))
     }
 
-    /// An object schema that says what both say.
+    /// Merges two object schemas into one with the constraints of both.
     fn merge(
         &self,
         mut a: Map<String, Value>,
@@ -385,7 +385,7 @@ impl Pass<'_, '_> {
     }
 }
 
-/// A union that is one value with a few words more: constants are an enum, a type and null are a type or null.
+/// Simplifies a union that is one value in disguise: constants become an enum, a type and null become a nullable type.
 fn in_one(mut object: Map<String, Value>) -> Map<String, Value> {
     let Some(Value::Array(any)) = object.get("anyOf") else {
         return object;

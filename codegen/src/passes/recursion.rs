@@ -1,4 +1,4 @@
-//! Types that contain themselves: refuses those that Rust cannot express, and says which members are behind a pointer.
+//! Types that contain themselves: refuses those that Rust cannot express, and chooses the members that are behind a pointer.
 //!
 //! Takes a representation; gives the members of objects that close a cycle of types. Variants of unions never have a
 //! pointer: it would be in the way of those who match.
@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::input::schema::Schema;
 use crate::ir::{Definition, Ir, Member, MemberValue, Shape, Type};
 
-/// Refuses names that stand for themselves, lists and maps of themselves included.
+/// Refuses aliases of themselves, lists and maps of themselves included.
 ///
 /// # Errors
 /// At the first such name.

@@ -1,8 +1,8 @@
 //! Holds the representation against typify's model of the same schema: two readers of one document have to agree.
 //!
-//! Takes the lifted schema and the representation; refuses to go on where typify models another kind, other members, values
-//! or types, or another number of variants than the representation has. [`EXCEPTIONS`] lists where it may. Nothing else
-//! comes from typify.
+//! Takes the lifted schema and the representation; refuses if typify models another kind, other members, values or types, or
+//! another number of variants than the representation has. [`EXCEPTIONS`] lists where it may. Nothing else comes from
+//! typify.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -187,7 +187,7 @@ fn enumeration(names: Vec<String>) -> String {
     format!("the values {}", names.join(" | "))
 }
 
-/// The type of a member; null and absence are one thing to typify.
+/// The type of a member; null and absence are equal to typify.
 fn lowered_member(member: &Member) -> String {
     match &member.value {
         MemberValue::Type(ir::Type::Nullable(inner)) if !member.required => lowered_type(inner),
@@ -215,7 +215,7 @@ fn lowered_type(value: &ir::Type) -> String {
 /// typify's model of a schema, in the words of this file.
 struct Model<'s> {
     space: &'s TypeSpace,
-    /// The names that typify gives to the definitions. It names what has no name in the schema as well.
+    /// The names that typify gives to the definitions. It names anonymous schemas as well.
     names: BTreeSet<String>,
 }
 

@@ -2,7 +2,7 @@
 //! file of compact JSON.
 //!
 //! Takes a representation and its schema; gives the file that `mcp-exact-cli` is compiled with. Drafts have none, because
-//! what is published uses released revisions only.
+//! published crates use released revisions only.
 
 use std::collections::BTreeMap;
 

@@ -11,14 +11,14 @@ use crate::input::lists::Revision;
 use crate::ir::names::{library, marker_name, static_name};
 use crate::ir::{Ir, Shape};
 
-/// A revision and what it says.
+/// A revision and its representation.
 #[derive(Debug, Clone, Copy)]
 pub struct Wired<'r> {
     /// The entry of the list.
     pub revision: &'r Revision,
     /// Its representation.
     pub ir: &'r Ir,
-    /// The revision that it stands on, when it is an extension and no revision.
+    /// The revision that it extends, if it is an extension.
     pub extends: Option<&'r str>,
 }
 

@@ -1,4 +1,4 @@
-//! Errata that do not fit: each stops the run, so that none goes on after upstream has moved.
+//! Errata that do not fit: each stops the run, so that none is ignored after upstream has changed.
 
 use codegen::Tables;
 use expect_test::{Expect, expect};

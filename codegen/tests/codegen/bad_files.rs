@@ -1,4 +1,4 @@
-//! Files that are no schema of the protocol: each is refused in words that say what to do.
+//! Files that are no schema of the protocol: each is refused with an error that names the remedy.
 
 use codegen::{Revision, generate};
 use expect_test::expect;

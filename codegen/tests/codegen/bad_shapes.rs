@@ -1,4 +1,4 @@
-//! Keywords and shapes that have no exact type: each is refused with the place where it stands.
+//! Keywords and shapes that have no exact type: each is refused with its place.
 
 use expect_test::expect;
 use serde_json::{Map, Value, json};

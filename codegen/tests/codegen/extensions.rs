@@ -1,4 +1,4 @@
-//! Extensions: what is equal is the revision's, what is not is their own, and what cannot be is refused.
+//! Extensions: equal definitions are the revision's, different ones are their own, and impossible ones are refused.
 
 use codegen::{Extension, Listed, Lowered, emit, lower, lower_extension, sha256};
 use expect_test::{Expect, expect};

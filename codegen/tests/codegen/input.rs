@@ -1,5 +1,5 @@
-//! Makes input for the generator: small schemas of the protocol, with errata and names where a test wants them.
-//! Gives what the generator says of them.
+//! Makes input for the generator: small schemas of the protocol, with errata and names where a test wants them. Returns the
+//! generator's errors about them.
 
 use codegen::{Files, Revision, Tables, generate, sha256};
 use expect_test::Expect;

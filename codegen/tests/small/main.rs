@@ -1,5 +1,5 @@
-//! The crate in `tests/golden`, compiled and used: what was generated for each shape decodes, encodes and validates.
-//! Expectations about text are exact, byte for byte.
+//! The crate in `tests/golden`, compiled and used: the code of each shape decodes, encodes and validates. Expectations about
+//! text are exact, byte for byte.
 
 #[allow(clippy::all, dead_code, missing_docs, unexpected_cfgs, unused_imports)]
 #[path = "../golden/src/lib.rs"]

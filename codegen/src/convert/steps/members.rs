@@ -234,7 +234,7 @@ impl Members<'_, '_, '_> {
         Does::NewRequired(fill)
     }
 
-    /// The value that somebody chose for a member that the source does not say.
+    /// The chosen value for a member that the source does not have.
     fn filled(&self, after: &Member) -> Option<Fill> {
         let step = self.step;
         let entry = step

@@ -1,4 +1,4 @@
-//! Rules between objects: what is done with each member is in `members.rs`.
+//! Rules between objects; `members.rs` has the rules of each member.
 
 use super::Step;
 use super::members::Members;

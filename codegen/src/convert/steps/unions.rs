@@ -1,6 +1,6 @@
 //! Rules between unions, and between a union and one of its variants.
 //!
-//! Variants are paired by what they mean; those without a counterpart are converted as somebody chose, or refused.
+//! Variants are paired by their meaning; those without a counterpart are converted by choice, or refused.
 
 use super::{EffectKind, Step, reference};
 use crate::convert::rules::{Arm, Body, Op, Unrecognized};

@@ -1,4 +1,4 @@
-//! A value of one type as a value of another one: what a step does with members, items and entries.
+//! Conversion of a value between two types: the operations of a step on members, items and entries.
 
 use super::Step;
 use crate::convert::plan::{Resolved, narrower, resolve};

@@ -84,7 +84,7 @@ fn union(names: &[&str]) -> Value {
     json!({ "anyOf": names.iter().map(|name| reference(name)).collect::<Vec<_>>() })
 }
 
-/// An object with members of strings, or of what stands there; those whose names end in `?` may be absent.
+/// An object with members of strings, or of the given schemas; those whose names end in `?` may be absent.
 fn object(members: &[(&str, Value)]) -> Value {
     let name = |name: &str| name.trim_end_matches('?').to_owned();
     let properties: serde_json::Map<String, Value> = members

@@ -45,7 +45,7 @@ pub fn pull_out(object: Map<String, Value>) -> Map<String, Value> {
     rest
 }
 
-/// Takes null out of the members of a union, unless nothing else is there.
+/// Removes null from the members of a union, unless it is the only one.
 fn without_null_members(members: &mut Vec<Value>) -> bool {
     let is_null = |member: &Value| {
         let keys = member
@@ -70,7 +70,7 @@ fn without_null_members(members: &mut Vec<Value>) -> bool {
     had_null
 }
 
-/// Takes null out of a list of types or an enum; `false` when it is not there, or nothing else is.
+/// Removes null from a list of types or an enum; returns `false` if it is absent, or the only one.
 fn without_null(object: &mut Map<String, Value>) -> bool {
     let mut had_null = false;
     if let Some(Value::Array(types)) = object.get_mut("type") {

@@ -1,4 +1,4 @@
-//! The table of revisions from small representations: order, lifecycle, methods, and what is refused.
+//! The table of revisions from small representations: order, lifecycle, methods, and refusals.
 
 use expect_test::{Expect, expect};
 
