@@ -19,7 +19,7 @@ pub enum Bench {
     Convert,
     /// Servers of an echo tool.
     Serve,
-    /// A call through both machines of a session.
+    /// A call through both endpoints of a session.
     Session,
 }
 

@@ -198,7 +198,7 @@ impl Schemas {
         .collect()
     }
 
-    /// The revision that an extension of this name stands on.
+    /// The revision that an extension of this name extends.
     fn base_of(&self, id: &str) -> Option<&str> {
         let listed = self.extensions.iter().find(|l| l.revision.id == id);
         listed.map(|listed| listed.extends.as_str())
@@ -207,7 +207,7 @@ impl Schemas {
     /// Checks that the tables name listed revisions only.
     ///
     /// # Errors
-    /// At the first entry that names another one.
+    /// At the first entry with an unlisted identifier.
     pub fn check_tables(&self) -> anyhow::Result<()> {
         let extensions = self.extensions.iter().map(|listed| &listed.revision);
         let listed = self.revisions.iter().chain(extensions);
@@ -215,7 +215,7 @@ impl Schemas {
         Ok(codegen::check_tables(self.tables(), &listed)?)
     }
 
-    /// The index of the revision that an extension stands on.
+    /// The index of the revision that an extension extends.
     fn base_index(&self, listed: &Listed) -> anyhow::Result<usize> {
         let base = self.revisions.iter().position(|r| r.id == listed.extends);
         base.with_context(|| {

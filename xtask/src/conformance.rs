@@ -170,7 +170,7 @@ pub fn run(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
     table.conclude(suite.results())
 }
 
-/// Runs scenarios against another library, and records what they find.
+/// Runs scenarios against another library, and records their results.
 fn record(
     suite: &Suite,
     (name, url, client): (&str, &str, &Path),

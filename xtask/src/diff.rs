@@ -1,7 +1,6 @@
 //! `cargo xtask diff`: what changed between two revisions, or one page over all of them.
 //!
-//! Reads the schema folders, lets the generator represent the revisions, and prints or writes what the model crate makes
-//! of them.
+//! Reads the schema folders, lets the generator represent the revisions, and prints or writes the output of the model crate.
 
 use std::fs;
 use std::io::{IsTerminal, Write};

@@ -1,5 +1,5 @@
-//! Builds examples of a package and says where their programs are.
-//! Cargo itself names the files, so that a target folder set elsewhere is found.
+//! Builds examples of a package and returns the paths of their programs. Cargo itself names the files, so that a target
+//! folder set elsewhere is found.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -36,7 +36,7 @@ pub fn build<const N: usize>(
     Ok(programs)
 }
 
-/// Returns the program that cargo says it built for an example.
+/// Returns the program that cargo has built for an example, according to its messages.
 fn executable(messages: &str, package: &str, example: &str) -> anyhow::Result<PathBuf> {
     messages
         .lines()

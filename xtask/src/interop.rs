@@ -1,7 +1,7 @@
 //! `cargo xtask interop`: our examples against the official SDKs, over stdio, Streamable HTTP and HTTP+SSE, in both directions.
 //!
-//! Takes what `tests/interop/peers.toml` lists, installs it into an ignored folder, starts the programs, and prints a table
-//! of what was negotiated and what failed. The programs decide which steps a client takes.
+//! Takes the peers in `tests/interop/peers.toml`, installs them into an ignored folder, starts the programs, and prints a
+//! table of negotiated revisions and failures. The programs decide which steps a client takes.
 
 pub(crate) mod install;
 mod outcome;

@@ -1,5 +1,5 @@
-//! `cargo xtask miri`: the unit tests of the modules of `mcp-exact-wire` that hold unsafe code, and of what they work
-//! with, under Miri.
+//! `cargo xtask miri`: the unit tests of the modules of `mcp-exact-wire` that hold unsafe code, and of the modules that they
+//! use, under Miri.
 //!
 //! Takes the nightly toolchain with its components `miri` and `rust-src`. Runs the tests twice: as on an x86-64 processor
 //! with byte shuffles, and as on a big-endian one for which neither this project nor memchr has vector code.
@@ -19,7 +19,7 @@ const MODULES: &[&str] = &[
     "unescape::",
 ];
 
-/// One run: the target that is interpreted, and what its processor can do beside what all of them can.
+/// One run: the interpreted target, and the features of its processor beyond the common ones.
 struct Run {
     target: &'static str,
     features: &'static str,

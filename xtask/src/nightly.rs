@@ -1,8 +1,8 @@
 //! `cargo xtask nightly`: what takes too long for every change: the property tests with many seeds, mutation testing of the
 //! session's rules and refusals, Miri, the getting started of the README, and random traffic with faults over all transports.
 //!
-//! Takes the parts to run and a shard; installs cargo-mutants into `target/` if it is not there. Writes the count of mutants to
-//! `docs/mutants.md` when all of them were tested.
+//! Takes the parts to run and a shard; installs cargo-mutants into `target/` if it is missing. Writes the count of mutants
+//! to `docs/mutants.md` when all of them were tested.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};

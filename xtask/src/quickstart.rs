@@ -1,7 +1,7 @@
-//! `cargo xtask quickstart`: runs what the README tells a new user to do, word by word, in an empty folder.
+//! `cargo xtask quickstart`: runs the steps that the README tells a new user to take, word by word, in an empty folder.
 //!
-//! Takes the blocks between the marks `<!-- quickstart -->` and `<!-- quickstart: end -->`: commands, files, and what has to be
-//! printed. `git clone` takes this checkout instead of the published repository; nothing else is changed.
+//! Takes the blocks between the marks `<!-- quickstart -->` and `<!-- quickstart: end -->`: commands, files, and expected
+//! output. `git clone` takes this checkout instead of the published repository; nothing else is changed.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -103,7 +103,7 @@ fn execute(root: &Path, node: &Path, folder: &Path, blocks: &[Block]) -> anyhow:
     check(blocks, &printed)
 }
 
-/// Returns where cargo, rustup and npm keep what they have, whose places follow from the home folder otherwise.
+/// Returns the folders of cargo, rustup and npm, which otherwise follow from the home folder.
 fn homes() -> Vec<(&'static str, PathBuf)> {
     let Some(home) = std::env::home_dir() else {
         return Vec::new();
@@ -121,7 +121,7 @@ fn homes() -> Vec<(&'static str, PathBuf)> {
         .collect()
 }
 
-/// Returns the script that does what the blocks say.
+/// Returns the script that runs the blocks.
 fn script(blocks: &[Block]) -> String {
     let mut script =
         "set -euo pipefail\ntrap 'kill $(jobs -p) 2>/dev/null || true' EXIT\n".to_owned();

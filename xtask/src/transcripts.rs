@@ -1,7 +1,7 @@
-//! Runs the commands in the documentation again, and writes down what they print.
+//! Runs the commands in the documentation again, and writes down their output.
 //!
 //! Blocks of `docs/cli.md` that are fenced as `console` hold commands after `$ `, each with its output. The server that they
-//! talk to is pinned in `docs/transcripts/`; the files that they read are there too.
+//! talk to is pinned in `docs/transcripts/`; the files that they read are in the same folder.
 
 use std::fs;
 use std::path::Path;
@@ -89,7 +89,7 @@ fn build(root: &Path) -> anyhow::Result<()> {
     }
 }
 
-/// Returns what a command prints, on both streams.
+/// Returns the output of a command, on both streams.
 fn output(root: &Path, folder: &Path, command: &str) -> anyhow::Result<String> {
     let before = std::env::var("PATH").unwrap_or_default();
     let program = root.join("target/debug");
@@ -114,7 +114,7 @@ fn output(root: &Path, folder: &Path, command: &str) -> anyhow::Result<String> {
     Ok(lines)
 }
 
-/// Returns the page with the text below each command replaced by what the command prints now.
+/// Returns the page with the text below each command replaced by its current output.
 fn rewritten(
     page: &str,
     mut output: impl FnMut(&str) -> anyhow::Result<String>,

@@ -73,7 +73,7 @@ fn add_to(
     add::add(tree.path(), &arguments).map_err(|error| format!("{error:#}"))
 }
 
-/// Adds the bytes, and holds the error against what it has to say.
+/// Adds the bytes, and checks that the error has the words.
 fn check(bytes: &[u8], words: &[&str]) {
     let tree = tree();
     let before = snapshot(&tree);

@@ -9,7 +9,7 @@ use anyhow::{Context, bail};
 
 use crate::interop::install::quietly;
 
-/// The files that say what is installed.
+/// The files that pin the installed packages.
 const PINS: [&str; 2] = ["package.json", "package-lock.json"];
 /// Copy of the pins that were installed; written last.
 const STAMP: &str = "installed.txt";

@@ -11,7 +11,7 @@ use super::requirements::Requirement;
 use super::suite::Verdict;
 use super::{REVISIONS, Side};
 
-/// One scenario at one revision, with what it has found.
+/// One scenario at one revision, with its result.
 pub(super) struct Row {
     requirement: Requirement,
     verdict: Verdict,
@@ -28,7 +28,7 @@ impl Row {
         }
     }
 
-    /// Returns whether the verdict differs from what is expected.
+    /// Returns whether the verdict differs from the expected one.
     fn is_surprise(&self) -> bool {
         self.verdict.is_pass() == self.expected.is_some()
     }

@@ -1,7 +1,7 @@
 //! Runs one scenario of the suite and reads its verdict; starts the server that scenarios talk to.
 //!
 //! Verdicts come from `checks.json`: the exit code of the suite is 0 for some failures. Each scenario runs alone, because on
-//! few cores the time limits of scenarios that run at once say nothing.
+//! few cores the time limits of scenarios that run at once mean nothing.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write};

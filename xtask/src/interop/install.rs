@@ -1,5 +1,5 @@
-//! Installs a peer into a folder of its own, from pins alone, and says how its programs are started.
-//! Takes `pins/` and the programs; a folder whose pins have not changed is left as it is. Needs python3 with pip, or npm.
+//! Installs a peer into a folder of its own, from pins alone, and returns the commands that start its programs. Takes
+//! `pins/` and the programs; a folder whose pins have not changed is left as it is. Needs python3 with pip, or npm.
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 
 use super::peers::{Language, Mode, Peer, Transport};
 
-/// Holds the hash of what was installed; written last.
+/// Holds the hash of the installed packages; written last.
 const STAMP: &str = "installed.sha256";
 
 /// A peer that can be started.
@@ -91,7 +91,7 @@ pub(super) fn install(
     })
 }
 
-/// The files that say what is installed.
+/// The files that pin the installed packages.
 fn pins(source: &Path, peer: &Peer) -> Vec<PathBuf> {
     let pins = source.join("pins");
     match peer.language {
@@ -157,7 +157,7 @@ fn install_typescript(folder: &Path, pins: &[PathBuf]) -> anyhow::Result<()> {
     )
 }
 
-/// Runs a command; what it prints is shown only when it fails.
+/// Runs a command; its output is shown only if it fails.
 pub(crate) fn quietly(command: &mut Command) -> anyhow::Result<()> {
     let program = command.get_program().to_string_lossy().into_owned();
     let output = command
@@ -174,7 +174,7 @@ pub(crate) fn quietly(command: &mut Command) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Node looks for packages above the file that imports them: programs have to lie beside what is installed.
+/// Node looks for packages above the file that imports them: programs have to be beside the installed packages.
 fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
     if to.exists() {
         fs::remove_dir_all(to).with_context(|| format!("cannot remove {}", to.display()))?;

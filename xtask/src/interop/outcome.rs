@@ -13,8 +13,8 @@ pub(super) enum Demand {
     Session(Session),
     /// The two have no revision in common: the client says so and leaves. 101 would be a panic, a signal a crash.
     Refusal,
-    /// A server that is started again answers requests of the session before with this status, which does not say that the
-    /// session has ended (`basic/transports`, "Session Management", demands 404): our client says what it received.
+    /// A restarted server answers requests of the earlier session with this status, which does not mean that the session has
+    /// ended (`basic/transports`, "Session Management", demands 404): our client reports the status that it received.
     LostSession(u16),
 }
 
@@ -90,7 +90,7 @@ impl Demand {
         Self::Refusal
     }
 
-    /// Of our client with a server that is started again and does not say that the session has ended.
+    /// Outcome of our client with a restarted server that does not report the end of the session.
     pub(super) fn lost_session(status: u16) -> Self {
         Self::LostSession(status)
     }
@@ -128,7 +128,7 @@ pub(super) struct Outcome {
     pub(super) revision: Option<String>,
     steps: Vec<Step>,
     text: String,
-    /// True if the program said by its exit code that something failed.
+    /// True if the exit code of the program is a failure.
     failed: bool,
     /// Reason why a session is a failure regardless of its output.
     end: Option<String>,

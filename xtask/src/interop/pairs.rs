@@ -218,7 +218,7 @@ fn with_our_server(
     pairs
 }
 
-/// The command of a peer's client: over stdio it takes the server's command, else it is told the transport.
+/// The command of a peer's client: over stdio it takes the server's command, else the transport.
 fn of_peer(
     mut command: Vec<OsString>,
     transport: Transport,

@@ -1,5 +1,5 @@
-//! `tests/interop/peers.toml` as data: the peers, their programs, and which revision a pair of programs negotiates.
-//! Reads that one file; never looks at what is installed.
+//! `tests/interop/peers.toml` as data: the peers, their programs, and which revision a pair of programs negotiates. Reads
+//! that one file; never looks at the installed packages.
 
 use std::fs;
 use std::path::Path;
@@ -23,7 +23,7 @@ pub(super) struct Peers {
     peers: Vec<Peer>,
 }
 
-/// Our two examples: what they speak, and the modes in which they are started.
+/// Our two examples: their revisions, and the modes in which they are started.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Ours {

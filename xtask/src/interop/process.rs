@@ -1,5 +1,5 @@
-//! Runs a program to its end or to a deadline, with what it prints in two files.
-//! At the deadline it is killed with all its descendants, which matters because clients start servers.
+//! Runs a program to its end or to a deadline, with its output in two files. At the deadline it is killed with all its
+//! descendants, which matters because clients start servers.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -28,7 +28,7 @@ pub(crate) fn run(command: &mut Command, deadline: Duration, log: &Path) -> anyh
     run_watched(command, deadline, log, |_| Ok(()))
 }
 
-/// Runs a program, and shows what it has printed so far every now and then.
+/// Runs a program, and calls `watch` with its output so far at intervals.
 pub(super) fn run_watched(
     command: &mut Command,
     deadline: Duration,
@@ -137,8 +137,8 @@ impl Drop for Listening {
     }
 }
 
-/// Kills a process and its descendants. A signal to the group would not do: some SDKs start servers in a session of
-/// their own. All are stopped before one is killed, so that none starts another that nobody knows of.
+/// Kills a process and its descendants. A signal to the group would not do: some SDKs start servers in a session of their
+/// own. All are stopped before one is killed, so that none starts another one meanwhile.
 fn kill(id: u32) -> anyhow::Result<()> {
     let mut known = Vec::new();
     loop {
@@ -231,7 +231,7 @@ mod tests {
         assert!(ended.expect("it ran").status.is_none());
     }
 
-    /// The pipe closes when the last process that holds it is gone: nobody has to wait for a moment that is long enough.
+    /// The pipe closes when the last process that holds it has ended: the test needs no waiting time.
     #[test]
     #[cfg(target_os = "linux")]
     fn a_kill_reaches_the_descendants() {

@@ -96,7 +96,7 @@ impl Shared {
     }
 }
 
-/// Moves bytes until the end, or until `passes` says that what has just come is the last.
+/// Moves bytes until the end, or until `passes` returns false for the latest ones.
 fn move_bytes(mut from: TcpStream, mut to: TcpStream, mut passes: impl FnMut(&[u8]) -> bool) {
     let mut buffer = [0; 16 << 10];
     while let Ok(count @ 1..) = from.read(&mut buffer) {

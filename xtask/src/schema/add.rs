@@ -1,6 +1,6 @@
 //! `cargo xtask schema add` and `remove`: a revision joins the workspace, or leaves it, in one step.
 //!
-//! Takes a schema file; writes its entry, its crate and every generated region, then builds and tests what it wrote. When
+//! Takes a schema file; writes its entry, its crate and every generated region, then builds and tests the result. When
 //! anything fails, every file is as it was. Looks into the schema through the generator only.
 
 use std::fs;
@@ -58,7 +58,7 @@ pub enum Status {
 /// Adds a revision.
 ///
 /// # Errors
-/// When the file is no schema that the generator understands, or what it makes does not build or pass its tests.
+/// If the file is no schema that the generator understands, or the generated code does not build or pass its tests.
 pub fn add(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
     if let Some(extends) = &arguments.extends {
         return extension::add(root, arguments, extends);
@@ -160,7 +160,7 @@ pub fn add(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
 /// Takes a revision out again.
 ///
 /// # Errors
-/// When there is no such revision, or what is left cannot be generated.
+/// If there is no such revision, or the remaining ones cannot be generated.
 pub fn remove(root: &Path, id: &str) -> anyhow::Result<()> {
     let mut found = LISTS.iter().filter_map(|path| {
         let list = fs::read_to_string(root.join(path)).ok()?;
@@ -238,7 +238,7 @@ pub fn today() -> String {
     revisions_toml::day(now.map_or(0, |since| since.as_secs()))
 }
 
-/// Writes what the generator writes for the list as it is now; gives the lines of the crate of `id`.
+/// Writes the generator's output for the current list; returns the lines of the crate of `id`.
 pub fn write_generated(root: &Path, rollback: &mut Rollback, id: &str) -> anyhow::Result<usize> {
     let schemas = Schemas::read(&root.join("schema"))?;
     let files = generate(root, &schemas)?;
@@ -255,7 +255,7 @@ pub fn write_generated(root: &Path, rollback: &mut Rollback, id: &str) -> anyhow
     Ok(lines)
 }
 
-/// Builds and tests what was written.
+/// Builds and tests the written files.
 pub fn prove(root: &Path, id: &str, tests: &[&str]) -> anyhow::Result<()> {
     let package = format!("mcp-{id}");
     cargo(
@@ -293,7 +293,7 @@ fn rustfmt(root: &Path, file: &str) -> anyhow::Result<()> {
         .current_dir(root))
 }
 
-/// Runs a command; what it prints is shown only when it fails.
+/// Runs a command; its output is shown only if it fails.
 fn run(command: &mut Command) -> anyhow::Result<()> {
     let program = command.get_program().to_string_lossy().into_owned();
     let output = command
@@ -312,7 +312,7 @@ fn run(command: &mut Command) -> anyhow::Result<()> {
     )
 }
 
-/// A revision that is in the list, with what is known of it.
+/// A revision of the list, with its facts.
 struct Listed<'s> {
     revision: &'s Revision,
     facts: &'s RevisionFacts,

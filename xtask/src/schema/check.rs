@@ -65,7 +65,7 @@ fn is_of_extension(place: &str) -> bool {
     place.starts_with("ext-") && place.contains('=')
 }
 
-/// Compares; an error lists what is to be done.
+/// Compares; an error lists the remedies.
 ///
 /// # Errors
 /// When something is new or amended, or there is no such repository.

@@ -1,6 +1,6 @@
 //! `cargo xtask schema add --extends`: an extension joins the workspace in one step.
 //!
-//! Takes a schema file; writes its entry, its crate and every generated region, then builds and tests what it wrote. When
+//! Takes a schema file; writes its entry, its crate and every generated region, then builds and tests the result. When
 //! anything fails, every file is as it was.
 
 use std::fs;
@@ -21,7 +21,7 @@ const LIST: &str = "schema/extensions.toml";
 /// Adds an extension to the revision `extends`.
 ///
 /// # Errors
-/// When the file is no schema that the generator understands, or what it makes does not build or pass its tests.
+/// If the file is no schema that the generator understands, or the generated code does not build or pass its tests.
 pub fn add(root: &Path, arguments: &Arguments, extends: &str) -> anyhow::Result<()> {
     let id = arguments.revision.as_str();
     check_id(id)?;

@@ -66,7 +66,7 @@ pub fn fetch(directory: &Path, wanted: &[String]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Checks every file under `directory` offline; all that is wrong is told at once.
+/// Checks every file under `directory` offline; one error lists all problems.
 pub fn verify(directory: &Path) -> anyhow::Result<()> {
     let index = load(directory)?;
     let found = directories(directory)?;
@@ -160,7 +160,7 @@ fn select<'index>(
         .collect())
 }
 
-/// Writes the bytes when they are the pinned ones; says what happened.
+/// Writes the bytes if they are the pinned ones; returns the outcome.
 fn store(directory: &Path, revision: &Revision, bytes: &[u8]) -> anyhow::Result<&'static str> {
     let found = sha256(bytes);
     ensure!(

@@ -1,6 +1,6 @@
 //! Brings a schema file from where it is offered: a file, a clone of the official repository, or an address.
 //!
-//! Gives bytes and what is known of their origin. Never writes, and never trusts that the bytes are a schema.
+//! Returns bytes and their origin. Never writes, and never trusts that the bytes are a schema.
 
 use std::ffi::OsStr;
 use std::fs::File;

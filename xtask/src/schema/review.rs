@@ -36,7 +36,7 @@ pub fn summary(ir: &Ir, lines: usize) -> String {
     )
 }
 
-/// One line for each thing to look at.
+/// One line for each point to review.
 pub fn review(ir: &RustIr, previous: Option<&RustIr>) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(previous) = previous {
@@ -92,7 +92,7 @@ fn changes(previous: &Ir, ir: &Ir) -> Vec<String> {
     lines
 }
 
-/// A union that is told apart by which members are there, or in which some members look alike.
+/// A union that is dispatched by the presence of members, or in which some variants look alike.
 fn union(name: &str, union: &Union) -> Option<String> {
     let plans = [&union.dispatch.objects, &union.dispatch.items];
     let plans: Vec<&ObjectDispatch> = plans.into_iter().flatten().collect();

@@ -125,7 +125,7 @@ fn source_line(source: &Source) -> String {
     )
 }
 
-/// The list with an entry more: releases stand oldest first, drafts last.
+/// The list with a new entry: releases first, oldest first, then drafts.
 pub fn with(list: &str, entry: &Entry<'_>) -> String {
     let text = entry.text();
     match entries(list).get(place(list, entry.id, entry.draft)) {
@@ -134,7 +134,7 @@ pub fn with(list: &str, entry: &Entry<'_>) -> String {
     }
 }
 
-/// The number of entries that stand before a new one.
+/// The number of entries before a new one.
 pub fn place(list: &str, id: &str, draft: bool) -> usize {
     let entries = entries(list);
     let later = |(start, end): &(usize, usize)| {

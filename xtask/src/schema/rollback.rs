@@ -1,6 +1,6 @@
 //! Remembers files before they change, and puts them back unless the change is kept.
 //!
-//! Works byte for byte: files that were not there are removed again, and so are the directories that were made for them.
+//! Works byte for byte: new files are removed again, and so are the folders that were made for them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -29,7 +29,7 @@ impl Rollback {
     /// Remembers a file as it is now; a later call for the same file changes nothing.
     ///
     /// # Errors
-    /// When the file is there and cannot be read.
+    /// If the file exists and cannot be read.
     pub fn remember(&mut self, path: &str) -> anyhow::Result<()> {
         let file = self.root.join(path);
         if self.files.iter().any(|(known, _)| *known == file) {
@@ -85,7 +85,7 @@ impl Rollback {
         fs::remove_dir(&folder).with_context(|| format!("cannot remove {path}"))
     }
 
-    /// Removes a file, after remembering it; one that is not there is no error.
+    /// Removes a file, after remembering it; a missing one is no error.
     ///
     /// # Errors
     /// When it cannot be read or removed.

