@@ -1,4 +1,4 @@
-//! A client endpoint and a server endpoint without anything around them: the call that every API stands on.
+//! A client endpoint and a server endpoint without anything around them: the call below every API.
 
 use anyhow::Context as _;
 use mcp_exact_session::*;

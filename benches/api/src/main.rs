@@ -1,4 +1,4 @@
-//! A server of one tool through the macro API: over stdio next to the driver of `mcp-exact-transport` that it stands on, and in
+//! A server of one tool through the macro API: over stdio next to the driver of `mcp-exact-transport` below it, and in
 //! memory next to a client endpoint and a server endpoint alone.
 //!
 //! Both take turns in one run; the smallest time of a round counts. `api-bench server NAME` is one of the servers. Prints a table,

@@ -56,7 +56,7 @@ pub trait Contestant {
     fn encodes(&self) -> bool;
     /// Decodes and drops the value.
     fn decode(&self, entry: &Entry);
-    /// Decodes once, and checks that the value is what the entry says.
+    /// Decodes once, and checks the value against the entry.
     ///
     /// # Errors
     /// The reason for which the library cannot take part with this entry.

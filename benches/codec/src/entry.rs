@@ -1,4 +1,4 @@
-//! One message of the corpus: its bytes and what a decoder may know before it reads them.
+//! One message of the corpus: its bytes and the facts that a decoder may know before it reads them.
 
 /// Sender of the message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -7,7 +7,7 @@ pub enum Side {
     Server,
 }
 
-/// In which order the members of objects stand, and whether there is white space.
+/// Order of the members of objects, and presence of white space.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Layout {
     /// As most libraries write it: `jsonrpc`, `id`, `method`, `params`; `type` first in content blocks.
@@ -41,7 +41,7 @@ pub struct Entry {
     pub layout: Layout,
     /// True if it is a batch of revision 2025-03-26; everything else is one message of 2025-06-18.
     pub batch: bool,
-    /// True if open JSON or long strings make up most of it.
+    /// True if untyped JSON or long strings make up most of it.
     pub bulky: bool,
     pub bytes: Vec<u8>,
 }

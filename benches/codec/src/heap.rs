@@ -1,5 +1,5 @@
-//! Counts what is allocated between two points: how often, how many bytes, and the most that was held at once.
-//! A relaxed flag switches it on; while it is off it costs one load an allocation.
+//! Counts the allocations between two points: their number, their bytes, and the peak. A relaxed flag switches it on; while
+//! it is off it costs one load an allocation.
 
 // An allocator cannot be written otherwise.
 #![allow(unsafe_code)]

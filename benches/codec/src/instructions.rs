@@ -1,6 +1,6 @@
-//! Counts instructions with callgrind, message by message: exact enough to compare a change with what was before it.
-//! Starts valgrind on this program, once with few and once with more repetitions; the difference is the work itself.
-//! Takes no time and asserts no number.
+//! Counts instructions with callgrind, message by message: exact enough to compare a change with the state before it. Starts
+//! valgrind on this program, once with few and once with more repetitions; the difference is the work itself. Takes no time
+//! and asserts no number.
 
 use std::fmt::Write as _;
 use std::process::Command;
@@ -48,7 +48,7 @@ struct Row {
 /// Counts and gives the table.
 ///
 /// # Errors
-/// When valgrind is not there or fails.
+/// If valgrind is missing or fails.
 pub fn table(only: &[String]) -> Result<String, String> {
     let chosen = |entry: &Entry| {
         if only.is_empty() {

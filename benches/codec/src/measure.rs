@@ -1,5 +1,5 @@
-//! Measures every library on every message: CPU time of decoding (drop included) and encoding, and what decoding
-//! allocates. The libraries take turns sample by sample, so that whatever else the machine does meets them alike.
+//! Measures every library on every message: CPU time of decoding (drop included) and encoding, and what decoding allocates.
+//! The libraries take turns sample by sample, so that other load of the machine affects them alike.
 
 use std::hint::black_box;
 use std::time::Duration;
@@ -22,7 +22,7 @@ pub struct Effort {
 /// Nanoseconds for one message.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Time {
-    /// The least disturbed sample; what the tables show.
+    /// The least disturbed sample, which the tables show.
     pub min: f64,
     pub median: f64,
 }
@@ -103,7 +103,7 @@ fn is_equal(prepared: &dyn Prepared, entry: &Entry) -> bool {
     parse(&out) == parse(&entry.bytes)
 }
 
-/// Samples the works in turn, beginning with another one in each round.
+/// Samples the works in turn, with a different first one in each round.
 fn alternate<'a>(
     count: usize,
     effort: Effort,

@@ -1,5 +1,5 @@
 //! Speed of the crate of each revision, on the messages of the corpus that it can decode. Each revision is compared with
-//! `serde_json::Value` on the same messages; what it cannot decode is counted.
+//! `serde_json::Value` on the same messages; messages that it cannot decode are counted.
 
 use std::fmt::Write as _;
 

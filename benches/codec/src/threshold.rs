@@ -1,11 +1,11 @@
-//! Demands on the codec, and its results in a run. Only printed: a number of a busy machine fails nothing.
+//! Demands on the codec, and its results in a run. Only printed: a figure from a busy machine fails nothing.
 
 use std::fmt::Write as _;
 
 use crate::compare::{Extreme, Operation, Run};
 use crate::corpus::{MANY_TOOLS, tools};
 
-/// One demand and what was measured.
+/// One demand and its measurement.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Verdict {
     pub demand: String,
@@ -35,7 +35,7 @@ pub fn text(verdicts: &[Verdict]) -> String {
     out
 }
 
-/// A verdict in words: whether it holds, the demand, what was measured, and more about it.
+/// A verdict in words: whether it holds, the demand, the measurement, and more about it.
 pub fn cells(verdict: &Verdict) -> [String; 4] {
     let word = match (verdict.measured, verdict.ok) {
         (None, _) => "n/a",

@@ -2,8 +2,8 @@
 //! request by the types of another revision next to those of its own.
 //!
 //! Each line is measured by interleaved rounds in one run; the smallest CPU time of a round counts. Prints a table, and
-//! writes it to a page with `--markdown`; the ratios are what the project demands of itself. `--linear [WORD]` measures long
-//! inputs instead, those whose kind has the word.
+//! writes it to a page with `--markdown`; the ratios are the project's own demands. `--linear [WORD]` measures long inputs
+//! instead, those whose kind has the word.
 
 mod home;
 mod linear;

@@ -14,7 +14,7 @@ use cpu_time::ProcessTime;
 /// Number of measurements of each of two things; the least disturbed one counts.
 pub const ROUNDS: usize = 40;
 
-/// The smallest CPU times of a call of two things that take turns. Each closure does `calls` calls.
+/// The smallest CPU times of a call, for two functions that take turns. Each closure does `calls` calls.
 pub fn take_turns(
     calls: u32,
     mut base: impl FnMut(u32) -> Duration,
@@ -63,7 +63,7 @@ impl Row {
         }
     }
 
-    /// Verdict, what, cost, base, its cost, ratio, demand.
+    /// Verdict, name, cost, base, its cost, ratio, demand.
     fn cells(&self) -> [String; 7] {
         let demanded = self.demanded.map(|demanded| format!("<= {demanded:.2}"));
         [

@@ -1,4 +1,4 @@
-//! The machine that a benchmark runs on, as it stands beside its numbers: processor, cores, system. Never a name of the host.
+//! The machine that a benchmark runs on, for the recorded page: processor, cores, system. Never a name of the host.
 
 /// Returns the name of the processor and the number of its cores.
 pub fn name() -> String {

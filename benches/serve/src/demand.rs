@@ -1,9 +1,9 @@
-//! Demands on the transports, and their results in a run. Only printed: a number of a busy machine fails nothing.
+//! Demands on the transports, and their results in a run. Only printed: a figure from a busy machine fails nothing.
 
 use crate::run::{Measure, Run};
 use crate::stats::{Estimate, median, ratio};
 
-/// One demand and what was measured.
+/// One demand and its measurement.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Verdict {
     pub demand: &'static str,

@@ -1,5 +1,5 @@
-//! Counts the instructions of an HTTP server for one call with callgrind: exact enough to compare a change with what was before it, on
-//! a busy machine too. Each server runs twice, with few and with many calls; the difference is the calls.
+//! Counts the instructions of an HTTP server for one call with callgrind: exact enough to compare a change with the state
+//! before it, on a busy machine too. Each server runs twice, with few and with many calls; the difference is the calls.
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,4 @@
-//! Clients that are as cheap as a client can be, so that what is measured is the server.
+//! Clients that cost as little as possible, so that the server is measured.
 
 pub mod http;
 pub mod stdio;

@@ -1,7 +1,7 @@
 //! Servers of an echo tool, side by side in one run: hand-written floors, the drivers of `mcp-exact-transport`, and rmcp.
 //!
 //! `serve-bench [--quick|--short] [--only stdio|http|idle|clients|start] [--instructions] [--markdown FILE] [--json FILE]
-//! [--svg FILE]` measures; `serve-bench server NAME` is one of the servers. Prints what was demanded; fails only when an answer is
+//! [--svg FILE]` measures; `serve-bench server NAME` is one of the servers. Prints the demands; fails only if an answer is
 //! wrong.
 #![allow(clippy::print_stdout)]
 

@@ -1,4 +1,4 @@
-//! A server as a child process, and what the system says of it: CPU time, resident memory.
+//! A server as a child process, with its CPU time and resident memory from the system.
 //!
 //! Reads `/proc` and binds processes to cores, so this benchmark runs on Linux.
 

@@ -1,7 +1,7 @@
 //! One run: which servers are measured, how often, and the samples.
 //!
-//! The servers of a measure stay alive together and take turns in every round, so that a busy moment of the machine disturbs
-//! all of them alike, and ratios are taken within a round.
+//! The servers of a measurement stay alive together and take turns in every round, so that a busy moment of the machine
+//! disturbs all of them alike, and ratios are taken within a round.
 
 use std::time::Duration;
 
@@ -167,7 +167,7 @@ const STDIO: [&str; 6] = [
     "rmcp-pipes",
 ];
 
-/// Names in the report, the server that answers, and how it is called.
+/// Names in the report, the server that answers, and the style of the calls.
 pub const HTTP: [(&str, &str, Style); 5] = [
     ("http-hyper", "http-hyper", Style::Session),
     ("http-ours", "http-ours", Style::Session),

@@ -1,12 +1,12 @@
-//! JSON whose members have an order: what the messages of the corpus are built from and written with.
-//! Takes nothing from the libraries that are measured but serde_json's escaping.
+//! JSON whose members have an order, for building and writing the messages of the corpus. Takes nothing from the libraries
+//! that are measured but serde_json's escaping.
 
 use crate::entry::Layout;
 
 /// A JSON value.
 #[derive(Debug, Clone)]
 pub enum Node {
-    /// Anything that is no container, as it stands in the text.
+    /// Any value that is no container, as text.
     Plain(String),
     Array(Vec<Node>),
     Object(Vec<(String, Node)>),

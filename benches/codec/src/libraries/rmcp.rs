@@ -1,4 +1,4 @@
-//! rmcp, the official SDK: one set of types for all revisions, results told apart by what fits. It has no batches.
+//! rmcp, the official SDK: one set of types for all revisions; the first result type that fits is taken. It has no batches.
 //! Decodes as its transports do: `serde_json::from_slice` into the messages of one direction.
 
 use rmcp::model::{ClientJsonRpcMessage, JsonRpcMessage, ServerJsonRpcMessage};

@@ -1,4 +1,5 @@
-//! rust-mcp-schema: types of one revision at a time, results told apart by what fits, anything else as a custom value.
+//! rust-mcp-schema: types of one revision at a time; the first result type that fits is taken, any other value becomes a
+//! custom one.
 
 use rust_mcp_schema::mcp_2025_06_18::schema_utils::{
     ClientMessage, ClientMessages, NotificationFromClient, NotificationFromServer,

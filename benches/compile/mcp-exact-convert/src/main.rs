@@ -1,5 +1,5 @@
 //! Reads a request of a client from standard input and prints its method and its params, converted between the revisions
-//! that the arguments name: what the conversions between all revisions cost on top of their types.
+//! that the arguments name: shows the cost of the conversions between all revisions on top of their types.
 
 use std::io::Read;
 

@@ -5,7 +5,8 @@ use std::io::Read;
 
 type Failure = Box<dyn std::error::Error>;
 
-/// Decodes by the crate of a revision, and finds the method in what it encodes: the unions differ from revision to revision.
+/// Decodes by the crate of a revision, and finds the method in the encoded message: the unions differ from revision to
+/// revision.
 macro_rules! revisions {
     ($($id:literal $library:ident)*) => {
         fn method(revision: &str, bytes: &[u8]) -> Result<String, Failure> {

@@ -1,5 +1,5 @@
-//! Measures what it costs to build "parse a message, print its method" on each library: CPU time of a clean build (dev
-//! and release), dependencies, size of the stripped program. Takes `--json FILE` and `--only NAME`; asserts no number.
+//! Measures the cost of building "parse a message, print its method" on each library: CPU time of a clean build (dev and
+//! release), dependencies, size of the stripped program. Takes `--json FILE` and `--only NAME`; asserts no number.
 
 mod build;
 mod table;
@@ -21,7 +21,8 @@ usage: compile-bench [--only NAME] [--json FILE] [--markdown FILE]
 /// Number of builds of a program that a demand depends on.
 const DEMANDED: u32 = 3;
 
-/// The programs in `compile/`: those that parse a message, and the servers of notes. And how often each one is built; the first one is what the others are compared with.
+/// The programs in `compile/`: those that parse a message, and the servers of notes. And the number of builds of each one;
+/// the first one is the base of the comparison.
 const LIBRARIES: &[(&str, u32)] = &[
     ("serde-json", DEMANDED),
     ("mcp-2025-06-18", DEMANDED),

@@ -37,7 +37,7 @@ pub fn text(costs: &[Cost]) -> String {
     out
 }
 
-/// One demand: in words, what was measured beside its limit, and whether it holds; `None` when a library was left out.
+/// One demand: in words, the measurement beside its limit, and whether it holds; `None` if a library was left out.
 #[derive(Debug, PartialEq)]
 pub struct Verdict {
     pub demand: &'static str,
@@ -61,7 +61,7 @@ impl Verdict {
     }
 }
 
-/// Returns the demands on builds with the type crates, with their results. Only printed: a number of a busy machine fails
+/// Returns the demands on builds with the type crates, with their results. Only printed: a figure from a busy machine fails
 /// nothing.
 pub fn verdicts(costs: &[Cost]) -> Vec<Verdict> {
     let cost = |library: &str| costs.iter().find(|cost| cost.library == library);

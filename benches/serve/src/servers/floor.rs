@@ -1,4 +1,4 @@
-//! Hand-written floors: what the system's pipes cost when nothing is parsed.
+//! Hand-written floors: the cost of the system's pipes if nothing is parsed.
 //!
 //! They look for the id and the text where the client of this benchmark puts them, and understand nothing else.
 

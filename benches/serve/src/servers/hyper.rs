@@ -17,8 +17,8 @@ use crate::load::http::{ANSWER, SESSION};
 /// Placeholder of a session id, with the length of ours.
 const ID: &str = "00000000000000000000000000000000";
 
-/// Reads every body and answers with the bytes that the tool `echo` answers. A request without a session gets an id, so that its
-/// client sends what it sends to ours from then on.
+/// Reads every body and answers with the bytes that the tool `echo` answers. A request without a session gets an id, so that
+/// its client sends the same headers as to our server from then on.
 pub async fn echo() -> anyhow::Result<()> {
     serve(|request: Request<Incoming>| async move {
         let has_session = request.headers().contains_key(SESSION);
