@@ -1,4 +1,4 @@
-//! An authorization server with a resource beside it. It obeys the specification unless [`Knobs`] say otherwise.
+//! An authorization server with a resource beside it. It obeys the specification unless [`Knobs`] change that.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -121,7 +121,7 @@ impl Authority {
         }
     }
 
-    /// Changes what the servers do.
+    /// Changes the behaviour of the servers.
     pub fn turn(&self, change: impl FnOnce(&mut Knobs)) {
         change(&mut locked(&self.knobs));
     }

@@ -1,4 +1,4 @@
-//! An HTTP server on 127.0.0.1 that records what it is asked.
+//! An HTTP server on 127.0.0.1 that records its requests.
 
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex, PoisonError};

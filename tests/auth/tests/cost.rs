@@ -75,7 +75,7 @@ fn allocations(keys: usize) -> (usize, usize) {
     })
 }
 
-/// One test alone: another one at the same time would be counted too.
+/// One test alone: a second one at the same time would be counted too.
 #[test]
 fn allocations_do_not_grow_with_the_keys() {
     let (one, full) = (allocations(1), allocations(64));

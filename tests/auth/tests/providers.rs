@@ -188,7 +188,7 @@ fn origin(endpoint: &str) -> &str {
     endpoint.strip_suffix("/mcp").expect("it ends so")
 }
 
-/// Runs a client of an SDK; returns what it prints.
+/// Runs a client of an SDK; returns its output.
 async fn output(program: &str, arguments: &[&str]) -> String {
     let output = command(program, arguments).output().await;
     let output = output.expect("it starts");

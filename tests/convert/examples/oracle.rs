@@ -1,4 +1,4 @@
-//! Records seeded conversions as lines of JSON, and compares a recording with what the conversions do now.
+//! Records seeded conversions as lines of JSON, and compares a recording with the current conversions.
 //!
 //! `oracle record [SEED] > FILE` writes one line a conversion: texts that are valid, valid in the other revision, broken by one
 //! rule, or hostile, for all ordered pairs of revisions, all definitions and all methods. `oracle check FILE...` converts
@@ -262,7 +262,7 @@ fn methods(from: &Revision, to: &Revision, rng: &mut Rng, out: &mut impl Write) 
     Ok(())
 }
 
-/// Texts of what a method carries, taken from instances of the definitions that look like it.
+/// Parts of a method's messages, taken from instances of the definitions of the same shape.
 fn message_texts(from: &Revision, method: &str, kind: &str, rng: &mut Rng) -> Vec<Option<String>> {
     let mut texts = vec![None, Some("{}".to_owned()), Some(" [] ".to_owned())];
     let camel: String = method
@@ -418,7 +418,7 @@ fn is_documented(case: &Case<'_>) -> bool {
     case.name == "ClientNotification" && case.to.as_str() == "2026-07-28"
 }
 
-/// The same outcome in other words, which say since then what a peer sees of it.
+/// The same outcome in other words, which describe the effect on a peer since then.
 const OTHER_WORDS: &str = "other words";
 
 /// Returns the difference between two outcomes; outputs are compared as JSON, losses in any order.
@@ -468,8 +468,8 @@ fn difference(before: &Value, after: &Value, input: Option<&str>) -> Option<&'st
     }
 }
 
-/// JSON without white space, its members sorted, its strings unescaped, its numbers as they are written. Members may be
-/// there twice, as they may in open JSON.
+/// JSON without white space, its members sorted, its strings unescaped, its numbers as they are written. Members may occur
+/// twice, as they may in untyped JSON.
 fn canonical(text: &str) -> Option<String> {
     let json: mcp_exact_wire::Json = mcp_exact_wire::from_str(text).ok()?;
     Some(sorted(json.view()))

@@ -14,8 +14,8 @@ const REVISIONS: &[&[Definition]] = &[
     // @generated revision definitions: end
 ];
 
-/// A conversion as its line says: the name of a definition, the place of a revision and of another one, and a digit for what
-/// the caller wants; then a text. Choices that the line does not state are taken from its bytes.
+/// A conversion as its line describes it: the name of a definition, the places of two revisions, and a digit for the
+/// options; then a text. Choices that the line does not state are taken from its bytes.
 pub fn conversion(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else {
         return;
@@ -40,7 +40,7 @@ pub fn conversion(bytes: &[u8]) {
     does_no_harm(definition.name, (from, to), wanted, text);
 }
 
-/// The tables accept and refuse what the type does, with the same words at the same place, and find the same violations.
+/// The tables agree with the type: the same verdict, with the same words at the same place, and the same violations.
 pub fn agrees(definition: &Definition, of: KnownRevision, text: &str) {
     let name = definition.name;
     let typed = (definition.inspect)(text.as_bytes());

@@ -1,4 +1,4 @@
-//! Choices that bytes make, and frames of nobody: messages with parts that do not fit, and plain bytes.
+//! Choices that bytes make, and frames of no program: messages with parts that do not fit, and plain bytes.
 //!
 //! Takes bytes from the front; gives zeros when there are none left.
 

@@ -1,4 +1,4 @@
-//! The HTTP service under arbitrary requests: every one gets a response, which is what its headers say, and nothing is left.
+//! The HTTP service under arbitrary requests: every one gets a response that matches its headers, and nothing is left.
 //!
 //! The input is text: requests between lines `===`, each with a first line `METHOD TARGET [FRAMES]`, headers, an empty line and a
 //! body. After that many frames of its body a response is dropped. `$1` to `$9` are the ids of the sessions that were begun, `@1`
@@ -23,10 +23,10 @@ use mcp_exact_wire::{Json, from_slice};
 
 /// Requests of one input that are sent.
 const REQUESTS: usize = 24;
-/// Frames that are read of a response unless its request says how many.
+/// Number of frames that are read of a response unless its request sets it.
 const FRAMES: usize = 32;
 const SESSIONS: usize = 4;
-/// Time of a clock that goes on whenever everything waits: a response that is later never comes.
+/// Time of a clock that advances whenever every task waits: a response that is later never comes.
 const NEVER: Duration = Duration::from_secs(100_000);
 
 /// Sends the requests of an input to a service.
@@ -89,7 +89,7 @@ fn handle(server: &ServerHandle, event: ServerEvent<RequestContext>) {
     }
 }
 
-/// A service, and what its clients know.
+/// A service, and the state of its clients.
 struct Site {
     service: HttpService,
     sessions: Vec<String>,
@@ -142,7 +142,7 @@ impl Site {
         self.read(response, frames, &described).await;
     }
 
-    /// Reads a response; what it says of itself has to be so.
+    /// Reads a response, and checks its headers against its body.
     async fn read(&mut self, mut response: Response<ResponseBody>, frames: usize, of: &str) {
         if frames == 0 {
             return;

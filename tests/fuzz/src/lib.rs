@@ -36,8 +36,8 @@ pub fn messages(bytes: &[u8]) {
     // @generated revision messages: end
 }
 
-/// Decode, encode and decode again: the same value and the same text. A bad message is explained, and what is not JSON is
-/// said to be none. `Peer` sends the requests that the results of `D` answer.
+/// Decode, encode and decode again: the same value and the same text. Checks that a bad message is explained, and that text
+/// that is not JSON is reported as such. `Peer` sends the requests that the results of `D` answer.
 pub fn frame<D: Direction, Peer: Direction>(bytes: &[u8]) {
     let answers = |id: &RequestId| -> Option<&'static str> {
         let length = id.to_string().len();
@@ -78,8 +78,8 @@ pub fn frame<D: Direction, Peer: Direction>(bytes: &[u8]) {
     assert_eq!(to_string(&again), text);
 }
 
-/// The reader and serde_json accept the same texts, and a look accepts what the reader accepts, unless readers would
-/// disagree on its envelope.
+/// The reader and serde_json accept the same texts, and a look accepts the texts that the reader accepts, unless parsers
+/// would disagree on its envelope.
 pub fn reader(bytes: &[u8]) {
     let ours = from_slice::<Json>(bytes);
     let theirs = serde_json::from_slice::<Box<RawValue>>(bytes);

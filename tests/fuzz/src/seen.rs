@@ -1,4 +1,4 @@
-//! Names of what happens in a world, to know what a corpus reaches.
+//! Names of events in a simulated network, to show the coverage of a corpus.
 //!
 //! Takes events; gives words. Changes nothing.
 

@@ -1,8 +1,8 @@
-//! A client and a server in memory whose inputs are all chosen by bytes: revisions, binding, what both programs do and when,
-//! what the network does, and frames of nobody.
+//! A client and a server in memory whose inputs are all chosen by bytes: revisions, binding, the actions of both programs,
+//! the faults of the network, and frames of no program.
 //!
-//! Panics when a property does not hold: what a machine holds stays within its limits, each frame that leaves is one JSON
-//! message on one line, each request of either side ends exactly once, and none is answered twice.
+//! Panics if a property does not hold: each endpoint stays within its limits, each outgoing frame is one JSON message on one
+//! line, each request of either role ends exactly once, and none is answered twice.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
@@ -14,12 +14,12 @@ use crate::hostile::{Choices, frame};
 use crate::seen::{happened, heard};
 use crate::sides::{client, limits, object, server};
 
-/// Runs the world that the bytes describe to its end.
+/// Runs the simulated network that the bytes describe to its end.
 pub fn session(bytes: &[u8]) {
     explore(bytes);
 }
 
-/// The same, and what has happened in that world: a corpus that reaches little finds little.
+/// The same, and returns the events: a corpus with few events finds few defects.
 pub fn explore(bytes: &[u8]) -> BTreeSet<&'static str> {
     let mut choices = Choices::new(bytes);
     let mut world = World::new(&mut choices);

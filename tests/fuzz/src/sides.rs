@@ -1,7 +1,7 @@
 //! Configurations of the client and the server of a simulated network: the revisions that bytes choose, all capabilities,
 //! limits that are soon reached, and a seal.
 //!
-//! Takes choices and gives configurations; never builds a machine.
+//! Takes choices and returns configurations; never builds an endpoint.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -71,7 +71,7 @@ pub(crate) fn object(text: &str) -> JsonObject {
     text.parse().unwrap_or_default()
 }
 
-/// Puts a sum before a state: enough to find out what was changed.
+/// Puts a checksum before a state: enough to detect changes.
 #[derive(Debug)]
 struct Sum;
 

@@ -111,7 +111,7 @@ fn sessions_hold_what_they_promise() {
     run("session", mcp_exact_tests_fuzz::session, 2_500);
 }
 
-/// The worlds of the corpus are not all alike: everything that ends, asks, tells or refuses happens in one of them.
+/// The corpus covers every kind of end, question, notification and refusal.
 #[test]
 fn the_corpus_of_sessions_reaches_what_can_happen() {
     let worlds = corpus("session");

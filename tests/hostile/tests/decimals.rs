@@ -13,7 +13,7 @@ use mcp_exact_wire::{Integer, Number};
 
 const SEED: u64 = 0x0754;
 const SPELLINGS: usize = 150_000;
-/// Exponents beyond this one are not spread out but judged by their sign.
+/// Exponents beyond this one are compared by their sign alone.
 const FAR: i64 = 400;
 
 /// A number spread out: digits before and after the point, without zeros at either end.

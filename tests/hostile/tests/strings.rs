@@ -139,7 +139,7 @@ fn escapes_at_every_offset_are_read_as_serde_json_reads_them() {
     println!("{strings} strings");
 }
 
-/// Pieces that stand at every place of the blocks in which long strings are read and written.
+/// Pieces that are put at every place of the blocks in which long strings are read and written.
 const PIECES: &[&str] = &[
     "\n",
     "\"",

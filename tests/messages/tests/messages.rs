@@ -8,7 +8,7 @@ use mcp_exact_wire::{
     decode_frame, decode_message, to_string,
 };
 
-/// The methods of the requests that the other side has sent: ids 1 to 3.
+/// The methods of the requests that the peer has sent: ids 1 to 3.
 fn answers(id: &RequestId) -> Option<&'static str> {
     match id.to_string().as_str() {
         "1" => Some("tools/list"),

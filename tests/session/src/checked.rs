@@ -1,6 +1,6 @@
-//! Raw ends of one machine again, which speak one revision and do what most tests do: serve, reply, answer.
+//! Raw ends of one endpoint again, which speak one revision and do what most tests do: serve, reply, answer.
 //!
-//! Takes values and gives values. Every message that the machine sends is checked, as the raw ends do.
+//! Takes values and gives values. Every message that the endpoint sends is checked, as the raw ends do.
 
 use std::ops::{Deref, DerefMut};
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::*;
 
-/// A server's machine whose client is the test.
+/// A server's endpoint whose client is the test.
 pub struct CheckedServer(RawServer);
 
 impl CheckedServer {
@@ -50,7 +50,7 @@ impl CheckedServer {
     /// Replies to a request and gives what leaves.
     ///
     /// # Panics
-    /// When the machine refuses the reply.
+    /// When the endpoint refuses the reply.
     #[track_caller]
     pub fn reply(&mut self, key: RequestKey, reply: impl Into<Reply>) -> Vec<Value> {
         let now = self.now;
@@ -73,7 +73,7 @@ impl DerefMut for CheckedServer {
     }
 }
 
-/// A client's machine whose server is the test.
+/// A client's endpoint whose server is the test.
 pub struct CheckedClient(RawClient);
 
 impl CheckedClient {
@@ -96,7 +96,7 @@ impl CheckedClient {
         client
     }
 
-    /// Tries to send a request; what the machine says.
+    /// Tries to send a request; what the endpoint says.
     pub fn try_request(&mut self, method: &str, params: Value) -> Result<RequestKey, SendError> {
         let (now, params) = (self.now, (!params.is_null()).then(|| object(params)));
         self.machine

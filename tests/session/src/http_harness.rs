@@ -1,4 +1,4 @@
-//! A client's machine over HTTP whose server is the test: every message that leaves checked by schema, with its headers.
+//! A client's endpoint over HTTP whose server is the test: every message that leaves checked by schema, with its headers.
 //!
 //! Takes values; gives streams, headers and messages.
 
@@ -25,7 +25,7 @@ pub type Headers = Vec<(String, String)>;
 
 /// A client over HTTP, and what it sends: the stream, the headers, the message.
 pub struct HttpHarness {
-    /// The machine.
+    /// The endpoint.
     pub client: ClientEndpoint,
     /// The revision that it speaks.
     pub revision: &'static str,
@@ -98,7 +98,7 @@ impl HttpHarness {
     /// Takes a message of the server.
     ///
     /// # Panics
-    /// When the machine does not.
+    /// When the endpoint does not.
     #[track_caller]
     pub fn receive(&mut self, on: StreamId, message: &Value) {
         Entrance::Http.record();

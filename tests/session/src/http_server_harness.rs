@@ -1,6 +1,6 @@
-//! A server's machine over HTTP whose client is the test: every POST a stream, every message that leaves checked by schema.
+//! A server's endpoint over HTTP whose client is the test: every POST a stream, every message that leaves checked by schema.
 //!
-//! Takes headers and values; gives what the machine wants to be sent, with the message where there is one.
+//! Takes headers and values; gives what the endpoint wants to be sent, with the message where there is one.
 
 use std::collections::BTreeMap;
 
@@ -58,9 +58,9 @@ pub fn posts(revision: &str) -> HttpServerHarness {
     HttpServerHarness::new(server_config(&[revision]), revision, json!({ "roots": {} }))
 }
 
-/// The machine, and what it was asked on which stream.
+/// The endpoint, and what it was asked on which stream.
 pub struct HttpServerHarness {
-    /// The machine.
+    /// The endpoint.
     pub machine: ServerEndpoint<()>,
     revision: String,
     asked: BTreeMap<StreamId, String>,
@@ -92,7 +92,7 @@ impl HttpServerHarness {
     /// A POST: its stream.
     ///
     /// # Panics
-    /// When the machine does not take it.
+    /// When the endpoint does not take it.
     #[track_caller]
     pub fn post(&mut self, headers: &[(&str, &str)], body: &Value) -> StreamId {
         Entrance::Http.record();

@@ -157,7 +157,7 @@ pub fn client_config(revisions: &[&str]) -> ClientConfig {
     config
 }
 
-/// A server's machine on a duplex stream.
+/// A server's endpoint on a duplex stream.
 ///
 /// # Panics
 /// When the configuration offers nothing.
@@ -169,7 +169,7 @@ pub fn server(config: ServerConfig) -> ServerEndpoint<()> {
     )
 }
 
-/// A client's machine on a duplex stream.
+/// A client's endpoint on a duplex stream.
 ///
 /// # Panics
 /// When the configuration offers nothing.

@@ -17,9 +17,9 @@ pub enum Step {
 
 /// A client and a server that are connected.
 pub struct Pair {
-    /// The client's machine.
+    /// The client's endpoint.
     pub client: ClientEndpoint,
-    /// The server's machine.
+    /// The server's endpoint.
     pub server: ServerEndpoint<()>,
     /// The moment.
     pub now: Time,

@@ -1,4 +1,4 @@
-//! One machine, and messages as JSON on the other side.
+//! One endpoint, and messages as JSON on the other side.
 //!
 //! Takes values and gives values, so that a test can be the other side and do what it likes. Messages of the endpoint are
 //! checked against the schema of its revision, messages of the test are not.
@@ -7,11 +7,11 @@ use serde_json::{Value, json};
 
 use crate::*;
 
-/// A server's machine whose client is the test.
+/// A server's endpoint whose client is the test.
 ///
 /// Messages come through the [`Entrance`] of the process.
 pub struct RawServer {
-    /// The machine.
+    /// The endpoint.
     pub machine: ServerEndpoint<()>,
     /// The moment.
     pub now: Time,
@@ -40,7 +40,7 @@ impl RawServer {
         }
     }
 
-    /// A machine on a duplex stream at a moment.
+    /// An endpoint on a duplex stream at a moment.
     pub fn of(machine: ServerEndpoint<()>, now: Time) -> Self {
         Self {
             machine,
@@ -84,7 +84,7 @@ impl RawServer {
     /// Sends any text and gives what comes back at once.
     ///
     /// # Panics
-    /// When the machine is closed.
+    /// When the endpoint is closed.
     #[track_caller]
     pub fn send_text(&mut self, text: &str) -> Vec<Value> {
         if let Ok(message) = serde_json::from_str(text) {
@@ -172,11 +172,11 @@ impl RawServer {
     }
 }
 
-/// A client's machine whose server is the test.
+/// A client's endpoint whose server is the test.
 ///
 /// Messages come through the [`Entrance`] of the process.
 pub struct RawClient {
-    /// The machine.
+    /// The endpoint.
     pub machine: ClientEndpoint,
     /// The moment.
     pub now: Time,
@@ -211,7 +211,7 @@ impl RawClient {
         }
     }
 
-    /// A machine on a duplex stream at a moment.
+    /// An endpoint on a duplex stream at a moment.
     pub fn of(machine: ClientEndpoint, now: Time) -> Self {
         Self {
             machine,
@@ -273,7 +273,7 @@ impl RawClient {
     /// Sends any text and gives what comes back at once.
     ///
     /// # Panics
-    /// When the machine is closed.
+    /// When the endpoint is closed.
     #[track_caller]
     pub fn send_text(&mut self, text: &str) -> Vec<Value> {
         if let Ok(message) = serde_json::from_str(text) {

@@ -1,10 +1,10 @@
-//! The bounds of what a machine holds, as its limits promise them.
+//! The bounds of what an endpoint holds, as its limits promise them.
 //!
-//! Takes the load of a machine that does one thing between two looks; panics when it holds more. Measures nothing itself.
+//! Takes the load of an endpoint that does one thing between two looks; panics when it holds more. Measures nothing itself.
 
 use crate::{Limits, Usage};
 
-/// Checks what a machine on one duplex stream holds.
+/// Checks what an endpoint on one duplex stream holds.
 ///
 /// InputResponses are sent and taken whatever is full: one message or one moment can add so many frames and events to a queue that
 /// was not full before, but not more.

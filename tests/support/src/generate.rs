@@ -1,8 +1,8 @@
 //! Takes a schema document and a source of choices; gives valid instances of any of its definitions.
 //!
-//! Open values are random JSON, maps get any kind of key, objects that allow it sometimes get unknown members.
-//! It never asks a validator: what it builds is valid by construction, which the oracle then confirms. `oneOf`
-//! is taken for `anyOf`, which holds as long as the branches exclude each other.
+//! Open values are random JSON, maps get any kind of key, objects that allow it sometimes get unknown members. It never asks
+//! a validator: its values are valid by construction, which the oracle then confirms. `oneOf` is taken for `anyOf`, which
+//! holds as long as the branches exclude each other.
 
 use serde_json::Value;
 

@@ -1,8 +1,8 @@
 //! Takes an official JSON Schema document (draft-07 or 2020-12, errata applied); gives valid instances, mutants
 //! and a validator's verdict on either. Everything random comes from a seed, so that a failure can be run again.
 //!
-//! It never looks at the generated types or at the generator of the code: what the tests compare must be
-//! independent of what is tested.
+//! It never looks at the generated types or at the generator of the code: the expected values must be independent of the
+//! tested code.
 
 #![warn(clippy::match_bool, clippy::too_many_lines)]
 

@@ -1,8 +1,8 @@
-//! Takes a schema document and an instance of one of its definitions; gives copies with one thing changed each,
-//! most of them invalid, and copies with an unknown member in every object.
+//! Takes a schema document and an instance of one of its definitions; returns copies with one change each, most of them
+//! invalid, and copies with an unknown member in every object.
 //!
-//! It never says whether a mutant is valid: an unknown member often is harmless, and so may be any other change.
-//! The caller asks the oracle.
+//! It never decides whether a mutant is valid: an unknown member often is harmless, and so may be any other change. The
+//! caller asks the oracle.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ pub enum MutationKind {
     MissingOptional,
     /// A value of another JSON type in the place of any value.
     WrongType,
-    /// Another value in the place of a `const` that tells no union members apart.
+    /// Another value in the place of a `const` that distinguishes no variants of a union.
     WrongConst,
     /// Another value in the place of an `enum` value.
     WrongEnum,
@@ -40,7 +40,7 @@ pub enum MutationKind {
     ArrayForObject,
     /// An object in the place of an array.
     ObjectForArray,
-    /// A container without what it held.
+    /// A container without its content.
     Emptied,
     /// A value or a length just outside of its bounds.
     OutOfBounds,
@@ -80,7 +80,7 @@ impl MutationKind {
     ];
 }
 
-/// An instance with one thing changed.
+/// An instance with one change.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Mutant {
     /// The changed instance.

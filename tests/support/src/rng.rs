@@ -1,4 +1,4 @@
-//! Takes a seed; gives the same sequence of choices on every machine (SplitMix64).
+//! Takes a seed; returns the same sequence of choices on every machine (SplitMix64).
 //!
 //! It never reads a clock or an entropy source, and is fit for tests only.
 
@@ -14,7 +14,7 @@ impl Rng {
         Self { state: seed }
     }
 
-    /// Starts an independent sequence, so that what its owner draws does not shift this one.
+    /// Starts an independent sequence, so that draws of its owner do not shift this one.
     pub fn fork(&mut self) -> Self {
         Self::new(self.next_u64())
     }

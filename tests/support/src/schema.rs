@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use crate::rng::Rng;
 use crate::text::{Doc, same};
 
-/// Keywords that say nothing about validity.
+/// Keywords without effect on validity.
 const ANNOTATIONS: [&str; 11] = [
     "$comment",
     "$id",
@@ -72,7 +72,7 @@ pub(crate) fn table(document: &Value) -> &Map<String, Value> {
 #[derive(Clone, Debug)]
 pub(crate) struct Definitions<'s> {
     table: &'s Map<String, Value>,
-    /// Draft-07 ignores what stands beside a `$ref`, later dialects do not.
+    /// Draft-07 ignores the keywords beside a `$ref`, later dialects do not.
     ref_has_siblings: bool,
     member_names: Vec<&'s str>,
 }
@@ -256,7 +256,7 @@ impl<'s> Definitions<'s> {
         }
     }
 
-    /// Returns true if an object may have a member of that name, as far as `propertyNames` goes.
+    /// Returns true if `propertyNames` allows a member of that name.
     pub(crate) fn name_fits(&self, parts: &Parts<'s>, name: &str) -> bool {
         let schemas = parts.names();
         schemas.is_empty() || self.fits(&schemas, &Doc::String(name.to_owned()))

@@ -20,7 +20,7 @@ pub enum Doc {
     Null,
     /// `true` or `false`
     Bool(bool),
-    /// The text of a number, as it stands in the document.
+    /// The text of a number.
     Number(String),
     /// The characters of a string, escapes resolved.
     String(String),
@@ -55,7 +55,7 @@ impl Doc {
     ///
     /// # Errors
     ///
-    /// Says what is wrong and at which byte: a syntax error, a duplicate member, a lone surrogate, or more than
+    /// Returns the defect with its byte offset: a syntax error, a duplicate member, a lone surrogate, or more than
     /// [`MAX_DEPTH`] levels.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut parser = Parser { text, at: 0 };

@@ -1,4 +1,4 @@
-//! A session store and an event log in files: what a process has begun, the next one resumes, after `kill -9` too.
+//! A session store and an event log in files: a process resumes the sessions of an earlier one, after `kill -9` too.
 //!
 //! One file a session and one a stream. A record is replaced by renaming; an event is one appended line, and a line that was
 //! not finished is no event.
@@ -36,7 +36,7 @@ fn read(path: &Path) -> io::Result<Option<String>> {
     }
 }
 
-/// Replaces a file at once: whoever reads sees the old or the new text.
+/// Replaces a file at once: readers find the old or the new text.
 fn replace(path: &Path, text: &str) -> io::Result<()> {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);

@@ -211,7 +211,7 @@ impl Reply {
     }
 }
 
-/// Takes the chunks of a body apart, as far as they have arrived.
+/// Joins the chunks of a body that have arrived.
 pub fn unchunk(text: &str) -> String {
     let mut body = String::new();
     let mut rest = text;

@@ -1,4 +1,4 @@
-//! Processes of the tests: a server over HTTP that is started, stopped and killed, and what the system says of a process.
+//! Processes of the tests: a server over HTTP that is started, stopped and killed, and the system's data about a process.
 
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
@@ -99,7 +99,7 @@ pub fn wait_until(what: &str, within: Duration, mut holds: impl FnMut() -> bool)
     }
 }
 
-/// [`wait_until`] for tests that share their thread with what they wait for.
+/// [`wait_until`] for tests that share their thread with the awaited task.
 pub async fn settle(what: &str, within: Duration, mut holds: impl FnMut() -> bool) {
     let end = Instant::now() + within;
     while !holds() {

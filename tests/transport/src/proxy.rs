@@ -1,4 +1,4 @@
-//! A proxy that cuts all its connections when it is told to, and leads to another server after a restart.
+//! A proxy that cuts all its connections on request, and leads to another server after a restart.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};

@@ -1,4 +1,4 @@
-//! A change bus for processes of one machine: a hub that passes lines on.
+//! A change bus for processes of one machine: a hub that passes lines to the others.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};

@@ -1,7 +1,8 @@
 //! Mixed random traffic with faults, for as long as one likes; afterwards nothing may be left of it.
 //!
-//! Clients of every revision and transport call tools, cancel, leave and are cut off, beside raw clients that send nonsense or read
-//! nothing. Answers have to be right, every call has to end, and sessions, events, tasks, files and children have to be gone.
+//! Clients of every revision and transport call tools, cancel, leave and are cut off, beside raw clients that send nonsense
+//! or read nothing. Answers must be right, every call must end, and sessions, events, tasks, files and children must be
+//! released.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -65,7 +66,7 @@ struct Site {
     stop: AtomicBool,
 }
 
-/// Makes traffic for a time; `program` is the test server on standard streams. Returns what has happened.
+/// Makes traffic for a time; `program` is the test server on standard streams. Returns the counts of the events.
 ///
 /// # Panics
 /// If an answer is wrong, a call does not end, or something is left.
@@ -129,7 +130,7 @@ pub async fn run(time: Duration, seed: u64, program: &str) -> Counts {
     counts
 }
 
-/// Waits for the end of the time; what the process holds may not grow after the first third of it.
+/// Waits for the end of the time; the memory of the process may not grow after the first third of it.
 async fn watch_memory(site: &Site, time: Duration) {
     let process = std::process::id();
     tokio::time::sleep(time / 3).await;
@@ -371,7 +372,7 @@ async fn half_a_request(site: &Site, random: &mut Random) {
     site.counts.note("cut off");
 }
 
-/// A call with much output that nobody reads.
+/// A call with much output that the client does not read.
 async fn read_nothing(site: &Site) {
     let (headers, body) = stateless_call(1, "flood", "");
     let headers: Vec<(&str, &str)> = headers

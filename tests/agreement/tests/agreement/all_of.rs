@@ -1,6 +1,6 @@
-//! The schema without `allOf`, so that a walk along a document comes to one schema for each value.
-//! Takes a schema; gives one in which the members of each `allOf`, and what stands beside it, are one object.
-//! Written from the meaning of the keyword, not from the generator; the judge gets the schema as it is.
+//! The schema without `allOf`, so that a walk along a document comes to one schema for each value. Takes a schema; returns
+//! one in which the members of each `allOf`, and the keywords beside it, are one object. Written from the meaning of the
+//! keyword, not from the generator; the judge gets the schema as it is.
 
 use serde_json::{Map, Value};
 
@@ -40,7 +40,7 @@ fn merge(at: &Value, definitions: &Value) -> Value {
     }
 }
 
-/// A union of which all members say the rest as well.
+/// A union whose variants all have the other constraints as well.
 fn distributed(members: &[Value], rest: &Map<String, Value>, definitions: &Value) -> Value {
     let whole = |member: &Value| {
         let name = member["$ref"].as_str().and_then(|r| r.rsplit('/').next());

@@ -1,5 +1,5 @@
-//! The tasks extension in use: its types are those of the revision where both say the same, and a task is told from the
-//! result that it stands for. The agreement of its types with its schema is tested together with the revisions.
+//! The tasks extension in use: its types are those of the revision if both schemas are equal, and a task is distinguished
+//! from the result that it replaces. The agreement of its types with its schema is tested together with the revisions.
 
 use mcp_2026_07_28 as core;
 use mcp_exact_wire::{Nullable, Request, from_str, to_string};

@@ -1,6 +1,6 @@
 //! The schemas that schemars generates for the types equal the official definitions, errata applied. Compared as documents
-//! once what says nothing is left out, and by the verdicts of a validator on instances and mutants. Anonymous types are held
-//! against the place of the schema where they stand.
+//! without keywords that have no effect, and by the verdicts of a validator on instances and mutants. Anonymous types are
+//! compared with their place in the schema.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,7 +19,7 @@ const SEED: u64 = 20_251_125;
 const INSTANCES: usize = 6;
 const MUTANTS: usize = 6;
 
-/// The official schema with a definition for every anonymous type that stands somewhere in it.
+/// The official schema with a definition for every anonymous type in it.
 fn official(revision: &Revision) -> Value {
     let mut document = revision.schema.document.clone();
     let key = key(&document);
@@ -88,8 +88,8 @@ impl<'r> Names<'r> {
         }
     }
 
-    /// A schema without annotations and without keywords that allow everything, with references to anything but a type
-    /// of its own replaced by what they lead to.
+    /// A schema without annotations and without keywords that allow everything, with references to anything but a type of
+    /// its own replaced by their targets.
     fn plain(&self, schema: &Value) -> Value {
         let Value::Object(object) = schema else {
             assert!(schema == &Value::Bool(true), "{schema} is no schema");

@@ -1,6 +1,6 @@
-//! Holds the generated types of every revision against its official schema, errata applied.
-//! Takes seeded instances and mutants of every definition, and hand-made cases where a generator cannot go.
-//! The judge is a JSON Schema validator; what the types may refuse on top of it is a closed list of named rules.
+//! Holds the generated types of every revision against its official schema, errata applied. Takes seeded instances and
+//! mutants of every definition, and hand-made cases where a generator cannot go. A JSON Schema validator decides; a closed
+//! list of named rules allows the types to refuse more.
 #![allow(clippy::print_stdout, reason = "what was compared is worth reading")]
 
 mod all_of;

@@ -1,6 +1,6 @@
-//! Open JSON inside messages comes back byte for byte: white space, spelling, order, duplicate names, lone surrogates.
-//! Takes hand-made values, puts each into every kind of open place, and asks every revision that has the place: one where
-//! the template is valid and stands in the order that the types keep.
+//! Open JSON inside messages comes back byte for byte: white space, spelling, order, duplicate names, lone surrogates. Takes
+//! hand-made values, puts each into every kind of untyped place, and asks every revision that has the place: one where the
+//! template is valid and has the order that the types keep.
 
 use mcp_exact_tests_support::Doc;
 use mcp_exact_wire::DecodeError;
@@ -28,7 +28,7 @@ const VALUES: [&str; 16] = [
     r#"{"\ud800":1,"":{"\u0000":"\u0000"},"_meta":{"progressToken":{}}}"#,
 ];
 
-/// Open places: `@` stands for any value, `%` for any object.
+/// Untyped places: `@` is replaced by any value, `%` by any object.
 const PLACES: [(&str, &str); 22] = [
     ("Result", r#"{"x":@}"#),
     ("Result", r#"{"resultType":"complete","x":@}"#),
@@ -127,7 +127,7 @@ fn open_values_come_back_byte_for_byte() {
     assert!(cases >= 100 * reviewed().count(), "enough places are there");
 }
 
-/// Returns true if the document is valid and stands in the order that the types keep.
+/// Returns true if the document is valid and has the order that the types keep.
 fn is_kept_as_it_is(revision: &Revision, name: &str, text: &str) -> bool {
     let doc = Doc::parse(text).expect("a template is JSON");
     let mut unions = revision.types.unions.iter();

@@ -24,7 +24,7 @@ revisions! {
 }
 // @generated revision markers: end
 
-/// Compares what the types of a revision state with its row.
+/// Compares the constants of a revision's types with its row.
 fn check<R: RevisionTypes>(id: &str) {
     let spec = find(id).expect("a row");
     assert_eq!(spec.revision(), R::REVISION);

@@ -1,6 +1,5 @@
-//! Every revision of `schema/revisions.toml`: its corrected schema, its representation and its types.
-//! One table joins revisions and types; a revision that is not in it fails every test.
-//! Nothing here looks at what the types do.
+//! Every revision of `schema/revisions.toml`: its corrected schema, its representation and its types. One table joins
+//! revisions and types; a revision that is not in it fails every test. Nothing here depends on the behaviour of the types.
 
 use std::fmt::{self, Debug, Write};
 use std::fs;
@@ -144,8 +143,8 @@ pub struct Revision {
     pub schema: Schema,
     /// The representation that the types were generated from.
     pub ir: RustIr,
-    /// True if a person has looked at it since it was released. Another one can be whatever its authors made of it: it has
-    /// to agree with its schema, and need not have what the others have.
+    /// True if a person has looked at it since it was released. Any other one may have any content: it has to agree with its
+    /// schema, and need not have the definitions of the others.
     pub is_reviewed: bool,
     /// True if it is an extension, and some of its types are those of a revision.
     pub is_extension: bool,
@@ -190,7 +189,7 @@ pub const COUNTS: [(&str, usize); 6] = [
     ("ext-tasks", 24),
 ];
 
-/// The released revisions that a person has looked at, for cases that are made for what they have.
+/// The released revisions that a person has reviewed, for cases that depend on their content.
 pub fn reviewed() -> impl Iterator<Item = &'static Revision> {
     revisions().iter().filter(|revision| revision.is_reviewed)
 }

@@ -34,7 +34,7 @@ pub fn excuse(schema: &Schema, definition: &str, doc: &Doc) -> Option<usize> {
 
 /// R1: a JSON-RPC message that could be a response has `result` and `error`.
 ///
-/// Asked wherever a union has to tell a response from an error; a batch of requests has no such union.
+/// Applied wherever a union has to distinguish a response from an error; a batch of requests has no such union.
 pub fn has_result_and_error(schema: &Schema, definition: &str, doc: &Doc) -> bool {
     any_message(schema, definition, doc, |needs, doc, is_first_item| {
         let is_either = needs(&["jsonrpc", "result"]) && needs(&["jsonrpc", "error"]);
@@ -205,7 +205,7 @@ mod tests {
     /// Valid as a batch of responses; the first item makes it one of requests.
     const BATCH: &str = r#"[{"jsonrpc":"2.0","id":1,"method":"m","result":{}},{"jsonrpc":"2.0","id":1,"result":{}}]"#;
 
-    /// Holds the rule to what it excuses and what it does not, and the types to the rule.
+    /// Checks which instances the rule excuses, and the types against the rule.
     fn check(rule: Predicate, excused: &[(&str, &str)], not_excused: &[(&str, &str)]) {
         let mut checked = 0;
         for revision in reviewed() {
@@ -229,7 +229,7 @@ mod tests {
         );
     }
 
-    /// Returns true if the revision has the definition, and as what the case takes it for.
+    /// Returns true if the revision has the definition, and with the shape that the case assumes.
     fn is_about(revision: &Revision, definition: &str, text: &str) -> bool {
         let is_there = |name: &str| revision.types.definitions.iter().any(|d| d.name == name);
         let is_union = revision.types.unions.iter().any(|u| u.name == definition);
@@ -246,7 +246,7 @@ mod tests {
         inspected.is_ok_and(|inspected| inspected.violations.is_empty())
     }
 
-    /// Reads a case. A lone surrogate becomes its stand-in; the second of two members of a name is read by another name.
+    /// Reads a case. A lone surrogate becomes its placeholder; the second of two members with one name gets another name.
     fn read(text: &str) -> Doc {
         let whole = "\\ud800\\udc00";
         let text = text.replace(whole, "\u{10000}").replace("\\ud800", LONE);

@@ -96,7 +96,7 @@ impl Tally {
     }
 }
 
-/// Writes the document in one of the styles, with lone surrogates where the stand-in is.
+/// Writes the document in one of the styles, with lone surrogates in place of the placeholder.
 fn write(doc: &Doc, rng: &mut Rng) -> String {
     let mut style = *rng.pick(&[Style::default(), Style::WILD]);
     style.escapes &= !doc.to_string().contains(LONE);
@@ -152,7 +152,7 @@ fn compare(revision: &'static Revision) -> Tally {
     tally
 }
 
-/// Members of another definition, null ids, members that are there twice and lone surrogates: what the rules are about.
+/// Members of another definition, null ids, duplicate members and lone surrogates: the subjects of the rules.
 #[test]
 fn the_rules_say_exactly_what_is_refused() {
     for revision in revisions() {

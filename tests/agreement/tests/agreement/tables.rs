@@ -1,6 +1,6 @@
-//! The tables that conversions read by accept, refuse and validate what the types do: the same verdict, place and words for
-//! every definition of every revision.
-//! Takes seeded instances, mutants of each rule and texts that are cut; compares with the types, and judges nothing itself.
+//! The tables that conversions read by agree with the types: the same verdict, place and words for every definition of every
+//! revision. Takes seeded instances, mutants of each rule and texts that are cut; compares with the types, and judges
+//! nothing itself.
 
 use mcp_exact_convert::KnownRevision;
 use mcp_exact_tests_fuzz::agrees;

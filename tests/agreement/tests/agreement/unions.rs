@@ -70,7 +70,7 @@ fn has_kind(schema: &Value, doc: &Doc) -> bool {
         .is_some_and(|kind| kinds.contains(&kind))
 }
 
-/// Several kinds of arrays are told apart by their first item, which is an object.
+/// Several kinds of arrays are distinguished by their first item, which is an object.
 fn pick_array(schema: &Schema, arrays: &[&Form], item: &Doc) -> Option<usize> {
     let mut forms = Vec::new();
     for array in arrays {
@@ -109,11 +109,11 @@ fn pick_object(schema: &Schema, forms: &[&Form], doc: &Doc) -> Option<usize> {
     most_specific(schema, &candidates, doc)
 }
 
-/// A member that has to be there, perhaps with a member of its value.
+/// A required member, perhaps with a required member of its value.
 type Need = (&'static str, Option<&'static str>);
 
-/// Of the forms whose required members are there the one that requires the most; of forms that require the same, one that
-/// alone knows a member which is there, or the first.
+/// Returns, of the variants whose required members are present, the one that requires the most; of variants that require the
+/// same, the one that alone knows a present member, or the first.
 fn most_specific(schema: &Schema, candidates: &[&Form], doc: &Doc) -> Option<usize> {
     if let [only] = candidates {
         return Some(only.member);

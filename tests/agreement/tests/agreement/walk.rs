@@ -27,13 +27,13 @@ pub struct Schema {
     raw: BTreeSet<String>,
 }
 
-/// A member of a union: the name of its definition, and where it stands.
+/// A variant of a union: the name of its definition, and its place.
 struct Named {
     name: String,
     pointer: String,
 }
 
-/// A schema and where it stands.
+/// A schema and its place.
 #[derive(Clone)]
 pub struct At {
     /// The JSON pointer.
@@ -119,7 +119,7 @@ impl Schema {
         }
     }
 
-    /// The members of the union that stands there; nothing when none does.
+    /// The variants of the union at this place; nothing if there is no union.
     pub fn members(&self, at: &At) -> Option<Vec<(&str, At)>> {
         let members = self.unions.get(&at.pointer)?.iter();
         let place = |member: &Named| At {
@@ -203,7 +203,7 @@ fn any_of(union: &[Type], key: &str) -> Value {
     json!({"anyOf": members.collect::<Vec<_>>()})
 }
 
-/// The schema of a member, when it says anything.
+/// The schema of a member, if it has constraints.
 fn member(at: &At, name: &str) -> Option<At> {
     if let Some(schema) = at.schema["properties"].get(name) {
         let token = name.replace('~', "~0").replace('/', "~1");

@@ -59,7 +59,7 @@ async fn obedient_servers_are_used() {
     assert_eq!(token.param("resource"), Some(authority.endpoint()));
 }
 
-/// Each attack, what the servers do, and words of the error. No token request may follow a refused answer.
+/// Each attack, the behaviour of the servers, and words of the error. No token request may follow a refused answer.
 #[tokio::test]
 async fn attacks_end_with_an_error() {
     let rows: Vec<(&str, Knobs, &str)> = vec![

@@ -1,4 +1,4 @@
-//! Authorization: what clients and resource servers do when the other side is hostile.
+//! Authorization: behaviour of clients and resource servers if the peer is hostile.
 
 mod choices;
 mod client;

@@ -1,4 +1,4 @@
-//! Fifty processes with one token store: whoever finds the token expired, one refreshes it, and all go on.
+//! Fifty processes with one token store: all find the token expired, one refreshes it, and all continue.
 
 use std::process::Stdio;
 

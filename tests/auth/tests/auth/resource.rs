@@ -214,7 +214,7 @@ async fn bad_tokens_are_refused() {
     }
 }
 
-/// RFC 6750, section 3: what the request looks like decides the status and the error.
+/// RFC 6750, section 3: the form of the request decides the status and the error.
 #[tokio::test]
 async fn challenges_have_the_form_of_the_specification() {
     let signer = Signer::new("k");

@@ -94,7 +94,7 @@ async fn stores_pass_the_suite() {
     contract::token_store(&MemoryStore::default()).await;
 }
 
-/// Others can neither read nor replace what the store keeps.
+/// Other users can neither read nor replace the files of the store.
 #[tokio::test]
 async fn stored_secrets_are_private() {
     use std::os::unix::fs::PermissionsExt as _;

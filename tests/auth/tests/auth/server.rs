@@ -1,5 +1,5 @@
-//! A server of `mcp-exact` behind a resource server, over Streamable HTTP and HTTP+SSE: scopes of tools, what handlers see, and
-//! sessions of other principals.
+//! A server of `mcp-exact` behind a resource server, over Streamable HTTP and HTTP+SSE: scopes of tools, the access that
+//! handlers see, and sessions of other principals.
 
 use std::sync::atomic::Ordering;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -184,8 +184,9 @@ async fn no_spelling_hides_a_scope() {
     assert_eq!(challenge.param("scope"), Some("read write"));
 }
 
-/// A subscription ends with the token, and its client is told so (2026-07-28, `basic/patterns/subscriptions`). A call that was authorized
-/// when it came is answered all the same: authorization belongs to the HTTP request (`basic/authorization`, "Token Requirements").
+/// A subscription ends with the token, and its client is notified (2026-07-28, `basic/patterns/subscriptions`). A call that
+/// was authorized when it came is answered all the same: authorization belongs to the HTTP request (`basic/authorization`,
+/// "Token Requirements").
 #[tokio::test]
 async fn subscriptions_end_with_their_token() {
     let issuer = Issuer::start().await;
@@ -235,7 +236,7 @@ async fn subscriptions_end_with_their_token() {
     assert!(called.body.contains("after the token"), "{}", called.body);
 }
 
-/// Our client begins a subscription again that has ended with its token, and announces what it may have missed.
+/// Our client begins a subscription again that has ended with its token, and reports that it may have missed changes.
 #[tokio::test]
 async fn ended_subscriptions_are_begun_again() {
     let issuer = Issuer::start().await;

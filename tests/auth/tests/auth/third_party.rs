@@ -1,4 +1,4 @@
-//! The example `third_party`: a credential of a service is obtained in the browser of the user who was asked, and of nobody else
+//! The example `third_party`: a credential of a service is obtained only in the browser of the user who was asked
 //! (`client/elicitation`, "URL Mode Elicitation for OAuth Flows", "Safe URL Handling", "Phishing").
 
 use std::sync::{Arc, Mutex};
@@ -51,7 +51,7 @@ impl World {
         }
     }
 
-    /// Calls the tool; `answer` is what the user does about the page.
+    /// Calls the tool; `answer` is the user's reaction to the page.
     async fn call<F, Fut>(&self, revision: Revision, answer: F) -> Result<String, ClientError>
     where
         F: Fn(Form) -> Fut + Send + Sync + 'static,
@@ -100,7 +100,7 @@ async fn browse(user: &str, url: &str) -> (u16, String) {
     }
 }
 
-/// The whole way, in both lifecycles: consent, the page, the credential, and none of it in what the client sees.
+/// The whole way, in both lifecycles: consent, the page, the credential, and no part of it in messages to the client.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_user_connects_the_service() {
     for revision in with_visits() {
@@ -135,7 +135,7 @@ async fn the_user_connects_the_service() {
     }
 }
 
-/// Alice is asked and sends the page to Bob: Bob is told so, and Alice gets nothing of his.
+/// Alice is asked and sends the page to Bob: Bob gets a warning, and Alice gets no access to Bob's account.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn strangers_connect_nothing() {
     for revision in with_visits() {

@@ -55,7 +55,7 @@ pub fn unreported(before: &Value, after: &Value, losses: &[Loss]) -> Vec<String>
     differences
 }
 
-/// Returns true if a pointer is another one or leads further down.
+/// Returns true if a pointer equals another one or leads further down.
 pub fn is_below(pointer: &str, place: &str) -> bool {
     let rest = pointer.strip_prefix(place);
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))

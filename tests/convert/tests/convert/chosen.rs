@@ -1,4 +1,4 @@
-//! The conversions that a person chose, one by one: what comes out, and what is reported where.
+//! The conversions that a person chose, one by one: the output, and the reports with their places.
 
 use mcp_exact_convert::{Context, KnownRevision, LossKind, Newer, convert_type};
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! Raw text by method: what passes untouched, what is converted, what is refused; and errors between the lifecycles.
+//! Raw text by method: untouched, converted and refused messages; and errors between the lifecycles.
 
 use std::borrow::Cow;
 
@@ -152,8 +152,8 @@ fn what_is_not_of_its_type_is_refused_with_its_place() {
     assert_eq!(gone.expect_err("refused").reason(), reason);
 }
 
-/// Tables check the envelope of a message with an unknown method as the types of its revision do: JSON-RPC 2.0, sections 4 and
-/// 4.1, says that a request has an id and a notification has none.
+/// Tables check the envelope of a message with an unknown method as the types of its revision do: by JSON-RPC 2.0, sections
+/// 4 and 4.1, a request has an id and a notification has none.
 #[test]
 fn messages_with_unknown_methods_have_their_envelope() {
     let whole = r#"{"jsonrpc":"2.0","id":1,"method":"vendor/x"}"#;
@@ -177,7 +177,7 @@ fn messages_with_unknown_methods_have_their_envelope() {
     }
 }
 
-/// The error that a server answers with, and what was lost.
+/// The error that a server answers with, and the losses.
 fn error(method: &str, text: &str, way: (&str, &str)) -> Result<(String, Vec<String>), Refused> {
     let root = Root {
         kind: MessageKind::Error,

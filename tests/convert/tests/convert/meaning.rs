@@ -1,5 +1,5 @@
-//! Documents that stay valid and would change their meaning: each is converted, refused or reported, in every direction; and
-//! what says the same as absence is neither.
+//! Documents that stay valid and would change their meaning: each is converted, refused or reported, in every direction; a
+//! value that means the same as its absence is neither.
 
 use mcp_exact_convert::{Context, MessageKind, Newer, Role, Root, convert, convert_type};
 use serde_json::{Value, json};
@@ -177,7 +177,7 @@ fn elicitation_of_another_mode_is_no_form() {
     }
 }
 
-/// 2026-07-28 basic/patterns/mrtr: a retry carries what the user answered; a plain call would ignore it.
+/// 2026-07-28 basic/patterns/mrtr: a retry carries the user's answers; a plain call would ignore them.
 #[test]
 fn answers_of_the_user_are_not_forgotten() {
     let call = |responses: Value| {

@@ -137,7 +137,7 @@ impl Case<'_> {
         }
     }
 
-    /// Up and down again: exact when newer members are kept; otherwise only what the way down reports is missing.
+    /// Up and down again: exact if newer members are kept; otherwise only the losses of the way down are missing.
     fn check_back(&self, up: &str, upwards: &[Loss], tally: &mut Tally) {
         // What the way up could not keep is not there on the way down.
         let dropped = upwards

@@ -1,14 +1,14 @@
 //! Changes that the official changelogs name and a schema shows must be among the differences.
 //!
 //! The table is read from `docs/specification/<revision>/changelog.mdx` of the official repository, in own words; the facts
-//! are those of `facts.rs`. A row whose revisions are not there yet is skipped and counted.
+//! are those of `facts.rs`. A row whose revisions do not exist yet is skipped and counted.
 
 use mcp_exact_model::diff;
 
 use crate::facts::facts;
 use crate::revisions;
 
-/// One thing that a changelog names.
+/// One change that a changelog names.
 struct Row {
     from: &'static str,
     to: &'static str,

@@ -1,8 +1,8 @@
 //! Differences as a set of short facts that a table can name.
 //!
-//! `+ method M`, `- method M`, `~ method M directions`; `+ type T`, `- type T`, `~ type T was U`, `~ type T named`;
-//! `+ T.member`, `- T.member`, `~ T.member required`, `optional`, `retyped`, `constant`, `bounds` or `format`;
-//! `+ T.member or V` and `- T.member or V` for what a union or an enum takes.
+//! `+ method M`, `- method M`, `~ method M directions`; `+ type T`, `- type T`, `~ type T was U`, `~ type T named`; `+
+//! T.member`, `- T.member`, `~ T.member required`, `optional`, `retyped`, `constant`, `bounds` or `format`; `+ T.member or
+//! V` and `- T.member or V` for the variants or values of a union or an enum.
 
 use std::collections::BTreeSet;
 

@@ -1,5 +1,5 @@
-//! The differences between neighbouring revisions: held against what the official changelogs say, and looked at as the
-//! page that is made of them.
+//! The differences between neighbouring revisions, compared with the official changelogs, and as the page that is made of
+//! them.
 
 mod changelogs;
 mod facts;

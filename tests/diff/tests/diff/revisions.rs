@@ -26,7 +26,7 @@ pub fn all() -> &'static [Ir] {
     })
 }
 
-/// A revision, when it is there.
+/// A revision, if it exists.
 pub fn get(id: &str) -> Option<&'static Ir> {
     all().iter().find(|ir| ir.revision == id)
 }

@@ -35,7 +35,7 @@ impl Oracle {
     }
 }
 
-/// Returns true if one of the six characters before `0` stands where a date or time has no punctuation. jsonschema 0.60
+/// Returns true if one of the six characters before `0` occurs where a date or time has no punctuation. jsonschema 0.60
 /// reads digits several at a time, and a borrow between them lets such a character pass: `2020-01-1/` is a date to it.
 fn holds_false_digit(text: &str) -> bool {
     let sign = match text.as_bytes() {

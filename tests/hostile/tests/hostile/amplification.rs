@@ -1,4 +1,4 @@
-//! Takes small or cheap input; expects that what is kept or reported of it stays small.
+//! Takes small or cheap input; expects that stored and reported data stay small.
 
 use mcp_2025_03_26 as batches;
 use mcp_2025_06_18 as mcp;
@@ -71,7 +71,7 @@ fn long_names_are_cut_in_errors() {
     fails_briefly::<Json>(&format!(r#"{{"{}":[nul]}}"#, r"\u00e9".repeat(LONG)), "/é");
 }
 
-/// Ten million levels of open JSON, and what is wrong in the innermost one.
+/// Ten million levels of untyped JSON, and a defect in the innermost one.
 #[test]
 fn deep_places_are_cut_in_errors() {
     for open in ["[", r#"{"a":"#, r#"[{"":"#] {

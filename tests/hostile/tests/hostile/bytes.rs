@@ -1,5 +1,5 @@
-//! Takes bytes that are not UTF-8, byte order marks, control characters, garbage behind a document and documents that
-//! are not there; expects an error that says what and where.
+//! Takes bytes that are not UTF-8, byte order marks, control characters, garbage behind a document and empty documents;
+//! expects an error with the reason and the place.
 
 use mcp_2025_06_18 as mcp;
 use mcp_exact_wire::{Json, JsonObject, Map, Number, from_slice};

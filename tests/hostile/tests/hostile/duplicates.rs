@@ -1,4 +1,4 @@
-//! Takes objects with a member twice; expects an error at every typed level, and open JSON back.
+//! Takes objects with a member twice; expects an error at every typed level, and untyped JSON back.
 
 use mcp_2025_06_18 as mcp;
 use mcp_exact_wire::{Json, JsonObject, Map, Validate, ViolationKind};

@@ -1,5 +1,5 @@
-//! Takes messages with line breaks between the tokens of open JSON; expects them back as they came, and on one line
-//! from `to_line`.
+//! Takes messages with line breaks between the tokens of untyped JSON; expects them back unchanged, and on one line from
+//! `to_line`.
 
 use mcp_2025_06_18 as mcp;
 use mcp_exact_tests_support::{Doc, Generator, Rng, Style, same};

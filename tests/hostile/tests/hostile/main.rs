@@ -1,5 +1,5 @@
-//! Takes documents whose text is the trouble; holds the outcomes that the crate `mcp-exact-wire` documents for them, in
-//! open JSON, in typed positions and in whole messages.
+//! Takes documents with difficult text; expects the outcomes that the crate `mcp-exact-wire` documents for them, in untyped
+//! JSON, in typed positions and in whole messages.
 //!
 //! Never asserts a time: how long something took is printed, since a linear walk and a quadratic one tell apart at sight.
 #![allow(

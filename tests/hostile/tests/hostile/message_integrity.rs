@@ -53,7 +53,7 @@ fn decoded<T: Decode>(text: &str) -> T {
     from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
 }
 
-/// Expects that a message is written as what its type says, with each name of the envelope at most once.
+/// Expects that a message is written as its type defines, with each name of the envelope at most once.
 #[track_caller]
 fn is_written_as<D: Direction>(message: &Message<D>, kind: LookKind, id: Option<&str>) {
     let text = to_string(message);
@@ -179,7 +179,7 @@ fn unknown_names_belong_to_their_enum() {
     assert_ne!(level, argument(mcp::Role::Unrecognized));
 }
 
-/// An id is written once, whatever the request around which it stands holds.
+/// An id is written once, whatever members the request inside the envelope has.
 #[test]
 fn ids_of_requests_are_those_of_their_envelope() {
     let request: mcp::ClientRequest = decoded(r#"{"id":5,"method":"ping"}"#);

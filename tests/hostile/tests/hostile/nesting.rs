@@ -1,4 +1,4 @@
-//! Takes values nested 100,000 deep, closed and not; expects open JSON back and errors everywhere else.
+//! Takes values nested 100,000 deep, closed and not; expects untyped JSON back and errors everywhere else.
 //!
 //! Runs on small stacks: nothing may recurse with the input.
 
@@ -15,7 +15,7 @@ const LEVELS: usize = 100_000;
 const SMALL: usize = 64;
 const TYPED: usize = 128;
 
-/// A kind of nesting: what opens a level, what closes it, and its part of the JSON pointer.
+/// A kind of nesting: the text that opens a level, the text that closes it, and its part of the JSON pointer.
 #[derive(Clone, Copy)]
 struct Tower {
     open: &'static str,

@@ -1,6 +1,6 @@
 //! Takes numbers of every length and spelling; expects each back as it came, or an error where it is none.
 //!
-//! Never compares by value: what a number is worth is the business of `decimals.rs`.
+//! Never compares by value: `decimals.rs` does.
 
 use mcp_2025_06_18 as mcp;
 use mcp_exact_wire::{Integer, Json, Map, Number};

@@ -1,8 +1,7 @@
 //! Classes of documents that JSON parsers read differently, with what this project does about each.
 //!
-//! Two programs on the way of a message that read it differently can be played off against each other: one checks what the
-//! other never executes. If readers differ, decoding refuses the text, or untyped JSON keeps it for the next reader to
-//! judge.
+//! Two programs on the way of a message that read it differently can be exploited: one checks a part that the other never
+//! executes. If readers differ, decoding refuses the text, or untyped JSON keeps it for the next reader to judge.
 //!
 //! | document | serde_json | Go `encoding/json` | Python `json` | JavaScript `JSON.parse` | here |
 //! |---|---|---|---|---|---|
@@ -101,7 +100,7 @@ fn duplicates_in_unknown_notifications_are_refused() {
     );
 }
 
-/// A response whose result or error is there twice would be read as two responses.
+/// A response whose result or error occurs twice would be read as two responses.
 #[test]
 fn duplicate_results_and_errors_are_refused() {
     for (text, pointer) in [
@@ -294,7 +293,7 @@ fn smuggle<'de, T: Deserialize<'de>>(document: &'de str) -> serde_json::Result<T
     serde_json::from_str::<StringOrStruct<T>>(document).map(|StringOrStruct(value)| value)
 }
 
-/// The text under serde_json's private key comes from the document; what is no JSON value never becomes [`Json`].
+/// The text under serde_json's private key comes from the document; text that is no JSON value never becomes [`Json`].
 #[test]
 fn smuggled_raw_text_is_checked() {
     let second = r#"1}\n{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"tools/call\"}"#;
@@ -363,7 +362,7 @@ fn look_and_decoding_agree_on_kinds() {
     }
 }
 
-/// A line holds one message, whatever open JSON holds.
+/// A line holds one message, whatever untyped JSON contains.
 #[test]
 fn lines_hold_one_message() {
     let open: Json = from_slice(b"{\"a\":\r\n1}").expect("JSON");

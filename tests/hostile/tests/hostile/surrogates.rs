@@ -1,4 +1,4 @@
-//! Takes strings with lone surrogates; expects an error where they have to be decoded, and open JSON back.
+//! Takes strings with lone surrogates; expects an error if they have to be decoded, and untyped JSON back.
 
 use mcp_2025_06_18 as mcp;
 use mcp_exact_wire::{Json, JsonObject, Map};

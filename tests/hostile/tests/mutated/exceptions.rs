@@ -1,6 +1,6 @@
-//! Takes JSON text; says for which reasons `serde_json::Value` refuses it or holds something else.
+//! Takes JSON text; returns the reasons for which `serde_json::Value` refuses it or holds another value.
 //!
-//! The four exceptions of the comparison, each with a test. Never looks at what either reader said.
+//! The four exceptions of the comparison, each with a test. Never looks at the verdict of either reader.
 
 use serde_json::Value;
 
@@ -15,9 +15,9 @@ const PRIVATE_NAMES: &str = "$serde_json::private::";
 pub(crate) struct Exceptions {
     /// A number is larger than any `f64`, which `Value` refuses without its feature `arbitrary_precision`.
     pub(crate) number_out_of_range: bool,
-    /// A string holds a lone surrogate, which has no place in a Rust `String`; open JSON keeps it.
+    /// A string holds a lone surrogate, which has no place in a Rust `String`; untyped JSON keeps it.
     pub(crate) lone_surrogate: bool,
-    /// Values are nested deeper than serde_json's recursion limit; open JSON has none.
+    /// Values are nested deeper than serde_json's recursion limit; untyped JSON has none.
     pub(crate) too_deep: bool,
     /// An object has a member by which serde_json knows its own values, and is taken for one of those.
     pub(crate) private_name: bool,

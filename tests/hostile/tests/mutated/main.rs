@@ -1,5 +1,5 @@
-//! Takes a million documents, made by mutating the bytes of small ones with a fixed seed; compares what the reader says
-//! of them with what serde_json says.
+//! Takes a million documents, made by mutating the bytes of small ones with a fixed seed; compares the verdicts of the
+//! reader and of serde_json.
 //!
 //! The same documents are accepted and the same values found, but for the named exceptions in `exceptions.rs`, which
 //! have to explain every difference and nothing else.

@@ -84,14 +84,14 @@ struct Flat<T> {
     after: u8,
 }
 
-/// A variant that nothing fits, so that the next one has to be tried on what was buffered.
+/// A variant that no value fits, so that the next one is tried on the buffered value.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Nothing {
     #[serde(rename = "x-test-nothing")]
     nothing: NothingValue,
 }
 
-/// Not a boolean: derived structs also take an array of their fields, such as `[false]`, which is open JSON as well.
+/// Not a boolean: derived structs also take an array of their fields, such as `[false]`, which is untyped JSON as well.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 enum NothingValue {
     #[serde(rename = "x-test-nothing-value")]
@@ -126,8 +126,8 @@ impl<T: Bridged> Sample<T> {
         assert_eq!(*got, self.value);
     }
 
-    /// The object as a layer writes it that is given member by member. That is the exact text, but for a type that is open
-    /// JSON itself: what stands between its members, and how their names are spelt, no such layer gets to see.
+    /// The object as a layer writes it that is given member by member. That is the exact text, except for a type that is
+    /// untyped JSON itself: no such layer sees the text between its members and the spelling of their names.
     fn member_by_member(&self) -> String {
         let object: JsonObject = from_str(&self.exact).expect("an object");
         let member =

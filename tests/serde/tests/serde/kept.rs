@@ -1,4 +1,4 @@
-//! Takes a document and what came out behind a layer of serde; says whether that is all that the layer kept.
+//! Takes a document and the output of a layer of serde; checks that the output is everything that the layer keeps.
 //!
 //! Layers that buffer keep numbers as `i64`, `u64` or `f64`, or as text when serde_json's feature `arbitrary_precision`
 //! is on, which writes `1E2` as `1e+2`. `Value` keeps the order of members only when `preserve_order` is on.

@@ -1,5 +1,5 @@
-//! Takes values that buffering layers of serde cannot hold, or that look like serde_json's own; says what becomes of
-//! them with and without its feature `arbitrary_precision`.
+//! Takes values that buffering layers of serde cannot hold, or that look like serde_json's own; states their outcome with
+//! and without its feature `arbitrary_precision`.
 //!
 //! A layer refuses or rounds values that it cannot hold; the types never do.
 

@@ -1,8 +1,8 @@
 //! Takes generated instances of every definition of every revision; puts them into other people's serde: `flatten`,
 //! untagged and tagged enums, options, `serde_json::Value`, readers and pretty printers.
 //!
-//! Through serde_json's own (de)serialisers everything is exact in text. Through layers that buffer, the same types and
-//! the same JSON values come back, as far as the layer kept them: see `kept.rs`.
+//! Through serde_json's own (de)serialisers everything is exact in text. Through layers that buffer, the same types and the
+//! same JSON values come back, except for the losses of the layer: see `kept.rs`.
 #![allow(clippy::print_stdout, reason = "how much was checked is worth reading")]
 
 mod check;

@@ -1,4 +1,4 @@
-//! Takes open JSON that only its text tells apart: white space, escapes, duplicates, lone surrogates, numbers of any
+//! Takes untyped JSON that only its text distinguishes: white space, escapes, duplicates, lone surrogates, numbers of any
 //! size; expects the text back through serde_json's own (de)serialisers.
 //!
 //! Also as whole documents, and inside derived types of other people.
@@ -120,7 +120,7 @@ fn pretty_printing_keeps_every_value() {
     }
 }
 
-/// A formatter of somebody's own, which writes a space behind each colon.
+/// A custom formatter, which writes a space behind each colon.
 struct Spacious;
 
 impl serde_json::ser::Formatter for Spacious {

@@ -1,7 +1,7 @@
 //! A client and a server with a network between them that loses, repeats and reorders frames, by a seed.
 //!
 //! Takes random choices; gives what has happened. Panics when a request of either side ends twice or never, when one that was
-//! taken is not answered exactly once, and when a machine holds more than its limits.
+//! taken is not answered exactly once, and when an endpoint holds more than its limits.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
@@ -377,7 +377,7 @@ impl SimulatedNetwork {
         }
     }
 
-    /// Takes what both machines send and report; no request ends twice, none is raised twice in a round, and each one that
+    /// Takes what both endpoints send and report; no request ends twice, none is raised twice in a round, and each one that
     /// was taken is answered once.
     pub(crate) fn collect(&mut self) {
         self.transmitted(true);
@@ -429,7 +429,7 @@ impl SimulatedNetwork {
         }
     }
 
-    /// Takes what one machine sends.
+    /// Takes what one endpoint sends.
     fn transmitted(&mut self, from_client: bool) {
         let mut out = Vec::new();
         loop {

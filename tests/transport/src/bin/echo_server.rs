@@ -1,4 +1,4 @@
-//! The test server on the standard streams. Its first argument says how it behaves.
+//! The test server on the standard streams. Its first argument selects its behaviour.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 use std::sync::Arc;

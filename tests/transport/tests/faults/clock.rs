@@ -1,4 +1,5 @@
-//! The wall clock is set by years while a server works, and the server is stopped and continued, as a machine that sleeps does.
+//! The wall clock is set by years while a server works, and the server is stopped and continued, as on a machine that
+//! sleeps.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -14,7 +15,7 @@ use tokio::task::JoinHandle;
 
 use super::{HTTP_SERVER, SOON};
 
-/// Builds the library that stands between a program and the system's clock.
+/// Builds the library that replaces the system's clock for a program.
 fn library(directory: &Path) -> PathBuf {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/faults/clock.c");
     let library = directory.join("clock.so");

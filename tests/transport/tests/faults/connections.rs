@@ -1,4 +1,4 @@
-//! Many connections at once, and clients that send or read slowly: the others are served, and memory stays what it was.
+//! Many connections at once, and clients that send or read slowly: the others are served, and memory stays constant.
 
 use std::time::{Duration, Instant};
 
@@ -109,7 +109,7 @@ async fn connections_above_the_limit_wait() {
     drop(second);
 }
 
-/// Clients that send a byte now and then hold a connection as long as the timeout allows, and nobody up.
+/// Clients that send a byte now and then hold a connection as long as the timeout allows, and delay no other client.
 #[tokio::test]
 async fn slow_loris_is_cut_off() {
     let server = ServerProcess::start(HTTP_SERVER, &["header_timeout=500"]);
@@ -147,7 +147,7 @@ async fn slow_loris_is_cut_off() {
     .await;
 }
 
-/// Readers that take nothing: their streams are closed, and memory holds what the limits allow.
+/// Clients that do not read: their streams are closed, and memory stays within the limits.
 #[tokio::test]
 async fn slow_readers_take_no_memory() {
     let server = ServerProcess::start(HTTP_SERVER, &["stream_bytes=65536"]);

@@ -29,7 +29,7 @@ struct Calls {
     lost: usize,
 }
 
-/// Calls tools until it is told to stop.
+/// Calls tools until it is stopped.
 async fn work(client: ClientHandle, name: usize, stop: Arc<AtomicBool>) -> Calls {
     let mut calls = Calls::default();
     for number in 0.. {

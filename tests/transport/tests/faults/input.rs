@@ -151,7 +151,7 @@ async fn half_a_request_is_dropped() {
     assert!(reply.body.contains("whole"), "{reply:?}");
 }
 
-/// An event that is cut in the middle is no event: the client resumes before it, or says that the call is lost.
+/// An event that is cut in the middle is no event: the client resumes before it, or reports that the call is lost.
 #[test]
 fn half_a_message_ends_streams_cleanly() {
     for mode in ["tokio", "threads"] {

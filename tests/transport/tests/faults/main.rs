@@ -1,4 +1,5 @@
-//! Faults with real processes and sockets: what is killed, cut, sent too long, too slow or too often, and a clock that is set.
+//! Faults with real processes and sockets: killed processes, cut connections, messages that are too long, too slow or too
+//! many, and a clock that is set.
 //!
 //! Nothing may hang, panic, leak or disturb the clients that behave.
 #![cfg(target_os = "linux")]

@@ -1,4 +1,4 @@
-//! One side is killed in the middle of a call: the other one notices, and keeps nothing of it.
+//! One peer is killed in the middle of a call: the other one notices, and keeps nothing of it.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -15,7 +15,7 @@ use mcp_exact_transport::http::server::HttpServerOptions;
 
 use super::{CALLER, HTTP_SERVER, SOON, STDIO_SERVER};
 
-/// A client process in the middle of a call, and the process id that its server has told.
+/// A client process in the middle of a call, and the process id that its server has sent.
 struct Caller {
     child: Child,
     server: u32,

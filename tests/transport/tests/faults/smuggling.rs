@@ -1,4 +1,4 @@
-//! Requests that two readers of HTTP would take apart differently: none lets a second request through that nobody sees.
+//! Requests that two HTTP parsers would read differently: none smuggles a second request through.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

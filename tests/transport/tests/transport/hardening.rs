@@ -123,7 +123,7 @@ async fn arbitrary_requests_are_answered() {
     }
 }
 
-/// A process that is restarted goes on with its sessions; what was in flight ends with an error on its stream.
+/// A restarted process continues its sessions; requests in flight end with an error on their streams.
 #[tokio::test]
 async fn sessions_outlive_their_process() {
     let log: Arc<dyn EventLog> = Arc::new(MemoryEventLog::default());
@@ -188,7 +188,7 @@ async fn sessions_outlive_their_process() {
     );
 }
 
-/// A seal that is enough for a test: it repeats what it is bound to.
+/// A seal that is enough for a test: it repeats its context.
 #[derive(Debug)]
 struct Repeating;
 

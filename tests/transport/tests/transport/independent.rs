@@ -116,7 +116,7 @@ const main = async () => {
 main().catch((error) => { console.error(error); process.exit(1); });
 "#;
 
-/// Runs a script and returns what it prints.
+/// Runs a script and returns its output.
 async fn node(script: &'static str, arguments: Vec<String>) -> String {
     let run = tokio::task::spawn_blocking(move || {
         let output = Command::new("node")

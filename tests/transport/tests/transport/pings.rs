@@ -1,4 +1,4 @@
-//! Peers that are gone without a word, found by pings (`basic/utilities/ping`).
+//! Peers that disappear without closing, found by pings (`basic/utilities/ping`).
 
 use std::future::pending;
 use std::io::ErrorKind;
@@ -44,7 +44,7 @@ impl Peer {
         self.out.write_all(line.as_bytes()).await.expect("written");
     }
 
-    /// Answers pings of the other side.
+    /// Answers pings of the peer.
     async fn answer_pings(&mut self, count: usize) {
         for _ in 0..count {
             let ping = self.read().await;
@@ -110,7 +110,7 @@ async fn silent_server_is_given_up() {
     driver.await.expect("no panic");
 }
 
-/// 2026-07-28 has no pings: silence says nothing there.
+/// 2026-07-28 has no pings: silence has no meaning there.
 #[tokio::test]
 async fn no_pings_where_revision_has_none() {
     let (near, far) = tokio::io::duplex(1 << 16);

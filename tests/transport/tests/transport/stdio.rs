@@ -183,7 +183,7 @@ fn missing_program_is_named() {
     );
 }
 
-/// Pipes a text into the server and returns what it writes.
+/// Pipes a text into the server and returns its output.
 fn pipe(mode: &str, input: &[u8]) -> String {
     let mut child = Command::new(SERVER)
         .arg(mode)

@@ -1,5 +1,5 @@
-//! Hand-made texts for each format, with the verdict that they deserve.
-//! Gives tables, each line about one thing. Never computes a verdict.
+//! Hand-made texts for each format, with the verdict that they deserve. Returns tables, one case a line. Never computes a
+//! verdict.
 
 pub(crate) mod byte;
 pub(crate) mod date;

@@ -1,4 +1,5 @@
-//! `uri-template`: RFC 6570. Takes nothing, gives a table. Never lists what a lenient expander would leave alone as accepted.
+//! `uri-template`: RFC 6570. Takes nothing, gives a table. Never lists texts that a lenient expander would leave alone as
+//! accepted.
 
 use super::Cases;
 use mcp_exact_wire::Format;

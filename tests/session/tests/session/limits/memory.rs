@@ -13,7 +13,7 @@ fn big() -> String {
     "x".repeat(BIG)
 }
 
-/// Gives a machine the same messages until it wants no more; how many it has taken.
+/// Gives an endpoint the same messages until it wants no more; how many it has taken.
 macro_rules! fill {
     ($side:expr, $message:expr) => {{
         let mut count = 0_u64;

@@ -1,5 +1,5 @@
 //! HTTP with SSE (2024-11-05, `basic/transports`): one stream of events, a POST for each message, and how a client comes there.
-//! The event `endpoint` is the transport's; the machines see messages only.
+//! The event `endpoint` is the transport's; the endpoints see messages only.
 
 use mcp_exact_tests_session::*;
 

@@ -1,4 +1,4 @@
-//! Both machines over HTTP, with statuses, streams and sessions made up: no socket (`basic/transports` of 2025-03-26 and
+//! Both endpoints over HTTP, with statuses, streams and sessions made up: no socket (`basic/transports` of 2025-03-26 and
 //! later; 2026-07-28: `basic/transports/streamable-http`).
 
 use std::collections::BTreeMap;
