@@ -28,7 +28,7 @@ pub(crate) fn run(command: &mut Command, deadline: Duration, log: &Path) -> anyh
     run_watched(command, deadline, log, |_| Ok(()))
 }
 
-/// Runs a program, and calls `watch` with its output so far at intervals.
+/// Runs a program, and passes its output so far to `watch` at intervals.
 pub(super) fn run_watched(
     command: &mut Command,
     deadline: Duration,
