@@ -12,7 +12,7 @@ use crate::*;
 pub struct CheckedServer(RawServer);
 
 impl CheckedServer {
-    /// A server that speaks this revision with whoever has not said another one.
+    /// A server that speaks this revision with clients that name none.
     ///
     /// # Panics
     /// When the revision is not compiled in.
@@ -96,7 +96,7 @@ impl CheckedClient {
         client
     }
 
-    /// Tries to send a request; what the endpoint says.
+    /// Tries to send a request; returns the endpoint's result.
     pub fn try_request(&mut self, method: &str, params: Value) -> Result<RequestKey, SendError> {
         let (now, params) = (self.now, (!params.is_null()).then(|| object(params)));
         self.machine
@@ -115,7 +115,7 @@ impl CheckedClient {
         self.drain()
     }
 
-    /// The questions among what has happened; the rest is forgotten.
+    /// Returns the questions among the events, and discards the others.
     pub fn asks(&mut self) -> Vec<(ServerRequestKey, mcp_exact_session::ServerRequest)> {
         let ask = |event| match event {
             ClientEvent::Request {

@@ -1,4 +1,4 @@
-//! Ways on which messages reach an endpoint. A test of a rule says nothing of them: it runs once through each.
+//! Ways on which messages reach an endpoint. A test of a rule does not depend on them: it runs once through each.
 
 use crate::*;
 

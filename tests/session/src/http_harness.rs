@@ -10,7 +10,7 @@ use crate::*;
 /// The value of a header.
 ///
 /// # Panics
-/// When it is there twice.
+/// If it occurs twice.
 pub fn header<'h>(headers: &'h [(String, String)], name: &str) -> Option<&'h str> {
     let mut named = headers
         .iter()
@@ -23,7 +23,7 @@ pub fn header<'h>(headers: &'h [(String, String)], name: &str) -> Option<&'h str
 /// Names and values.
 pub type Headers = Vec<(String, String)>;
 
-/// A client over HTTP, and what it sends: the stream, the headers, the message.
+/// A client over HTTP, and its output: the stream, the headers, the message.
 pub struct HttpHarness {
     /// The endpoint.
     pub client: ClientEndpoint,

@@ -1,6 +1,6 @@
 //! A server's endpoint over HTTP whose client is the test: every POST a stream, every message that leaves checked by schema.
 //!
-//! Takes headers and values; gives what the endpoint wants to be sent, with the message where there is one.
+//! Takes headers and values; returns the output of the endpoint, with the message if there is one.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ pub fn http_request(headers: &[(&str, &str)]) -> HttpRequest {
     }
 }
 
-/// An agreement on a revision, with these capabilities of the other side.
+/// A negotiated session of a revision, with these capabilities of the peer.
 ///
 /// # Panics
 /// When the revision is not compiled in.
@@ -58,7 +58,7 @@ pub fn posts(revision: &str) -> HttpServerHarness {
     HttpServerHarness::new(server_config(&[revision]), revision, json!({ "roots": {} }))
 }
 
-/// The endpoint, and what it was asked on which stream.
+/// The endpoint, and its requests with their streams.
 pub struct HttpServerHarness {
     /// The endpoint.
     pub machine: ServerEndpoint<()>,

@@ -31,7 +31,7 @@ pub use schema_checker::SchemaChecker;
 pub use serde_json::{Value, json};
 pub use usage::check_usage;
 
-/// The revision whose requests carry what a handshake said before.
+/// The revision whose requests carry the information of a handshake.
 pub const NEW: &str = "2026-07-28";
 
 /// Every revision, oldest first.
@@ -54,7 +54,7 @@ pub fn per_request() -> Vec<&'static str> {
     of_lifecycle(Lifecycle::Discover)
 }
 
-/// The newest revision of an era: what a peer that speaks all of them prefers there.
+/// The newest revision of a lifecycle, which a peer that speaks all of them prefers.
 ///
 /// # Panics
 /// When there is none.

@@ -59,7 +59,7 @@ impl Pair {
         panic!("no end");
     }
 
-    /// Moves everything that is there once.
+    /// Moves all queued messages once.
     pub fn step(&mut self) -> Step {
         Entrance::Duplex.record();
         let mut busy = false;
@@ -133,7 +133,7 @@ impl Pair {
     /// The revision that was agreed on, or why there is none.
     ///
     /// # Panics
-    /// When the client was told neither.
+    /// If the client has got neither event.
     pub fn negotiated(&self) -> Result<Revision, NegotiationError> {
         let verdict = self.heard.iter().find_map(|event| match event {
             ClientEvent::Negotiated(agreed, _) => Some(Ok(agreed.revision)),
@@ -143,7 +143,7 @@ impl Pair {
         verdict.expect("an agreement or a failure")
     }
 
-    /// Checks a message by the revision that it belongs to: what it says itself, or what was agreed.
+    /// Checks a message by its revision: the one that it states, or the negotiated one.
     fn check(&mut self, from_client: bool, frame: &[u8]) {
         let message: Value = serde_json::from_slice(frame).expect("JSON");
         check_batchless(&message);
@@ -206,7 +206,7 @@ fn text(text: &Value) -> Value {
     json!({ "content": [{ "type": "text", "text": text }] })
 }
 
-/// Asks in two rounds, each as far as the client can be asked.
+/// Sends input requests in two steps, those that the client supports.
 fn ask(request: &IncomingRequest<()>) -> Reply {
     let able = |name: &str| request.client().capabilities.get(name).is_some();
     let schema = json!({ "type": "object", "properties": { "name": { "type": "string" } } });
@@ -238,7 +238,7 @@ fn ask(request: &IncomingRequest<()>) -> Reply {
     }
 }
 
-/// A client's answers to what it is asked.
+/// A client's answers to requests of the server.
 fn answer(ask: &ServerRequest) -> Result<RawResult, PeerError> {
     Ok(result(match ask.method() {
         "elicitation/create" => json!({ "action": "accept", "content": { "name": "n" } }),

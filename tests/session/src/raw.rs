@@ -1,7 +1,7 @@
-//! One endpoint, and messages as JSON on the other side.
+//! One endpoint, and messages as JSON in place of its peer.
 //!
-//! Takes values and gives values, so that a test can be the other side and do what it likes. Messages of the endpoint are
-//! checked against the schema of its revision, messages of the test are not.
+//! Takes and returns values, so that a test can be the peer without any restriction. Messages of the endpoint are checked
+//! against the schema of its revision, messages of the test are not.
 
 use serde_json::{Value, json};
 
@@ -24,7 +24,7 @@ pub struct RawServer {
 }
 
 impl RawServer {
-    /// A server that nobody has spoken to.
+    /// A server without messages so far.
     pub fn new(config: ServerConfig) -> Self {
         let entrance = Entrance::of_process();
         let speaks = only(&config.offer);
@@ -147,7 +147,7 @@ impl RawServer {
         std::iter::from_fn(|| self.machine.poll_event()).collect()
     }
 
-    /// The violations among what has happened; the rest is forgotten.
+    /// Returns the violations among the events, and discards the others.
     pub fn violations(&mut self) -> Vec<Violation> {
         let violation = |event| match event {
             ServerEvent::Violation(violation) => Some(violation),
@@ -156,7 +156,7 @@ impl RawServer {
         self.events().into_iter().filter_map(violation).collect()
     }
 
-    /// The one request among what has happened.
+    /// Returns the one request among the events.
     ///
     /// # Panics
     /// When there is none.
@@ -391,7 +391,7 @@ impl RawClient {
         std::iter::from_fn(|| self.machine.poll_event()).collect()
     }
 
-    /// The violations among what has happened; the rest is forgotten.
+    /// Returns the violations among the events, and discards the others.
     pub fn violations(&mut self) -> Vec<Violation> {
         let violation = |event| match event {
             ClientEvent::Violation(violation) => Some(violation),

@@ -36,7 +36,7 @@ fn oracle(revision: &str) -> &'static Oracle<'static> {
     oracles.get(revision).expect("a known revision")
 }
 
-/// Checks one message: its envelope, and what is inside as its method or the request that it answers says.
+/// Checks one message: its envelope, and its content by its method or by the request that it answers.
 ///
 /// # Panics
 /// When it is not valid.

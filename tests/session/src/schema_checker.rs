@@ -1,7 +1,7 @@
-//! Every message of a connection held against the schema of the revision that it belongs to: what it says itself, what the
-//! request that it answers was sent in, or what was agreed.
+//! Checks every message of a connection against the schema of its revision: the one that it states, that of the request that
+//! it answers, or the negotiated one.
 //!
-//! Takes frames in the order of sending; panics when one is not valid, and counts what it has checked.
+//! Takes frames in the order of sending; panics if one is not valid, and counts the checked ones.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,7 +23,7 @@ pub struct SchemaChecker {
 }
 
 impl SchemaChecker {
-    /// Checks one frame; `agreed` is the revision of what says nothing itself.
+    /// Checks one frame; `agreed` is the revision of messages that state none.
     ///
     /// # Panics
     /// When it is no JSON, has a line break, or is not valid.
@@ -105,8 +105,8 @@ impl SchemaChecker {
         }
     }
 
-    /// The revisions that a message may belong to which names none: what was agreed; and for what answers nothing, those
-    /// that requests have named, because both eras may be spoken on one connection.
+    /// The possible revisions of a message that states none: the negotiated one; and for messages that answer no request,
+    /// those that requests have stated, because one connection may carry both lifecycles.
     fn candidates(&self, message: &Value, agreed: Option<&str>) -> Vec<String> {
         let owned = |all: Vec<&str>| all.into_iter().map(str::to_owned).collect();
         let subscription = "io.modelcontextprotocol/subscriptionId";

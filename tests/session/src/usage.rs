@@ -1,6 +1,7 @@
 //! The bounds of what an endpoint holds, as its limits promise them.
 //!
-//! Takes the load of an endpoint that does one thing between two looks; panics when it holds more. Measures nothing itself.
+//! Takes the usage of an endpoint at two moments with one step between them; panics if it holds more. Measures nothing
+//! itself.
 
 use crate::{Limits, Usage};
 

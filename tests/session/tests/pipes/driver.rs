@@ -1,6 +1,6 @@
 //! Drives an endpoint over two pipes, as a program on stdio does: holds one frame that is being written and the lines of one read.
 //!
-//! Takes and gives bytes in pieces of any size. Stops reading or writing when it is told to.
+//! Takes and gives bytes in pieces of any size. Stops reading or writing on request.
 
 use std::collections::VecDeque;
 
@@ -50,10 +50,10 @@ pub(crate) trait Link {
     /// Bytes that processes and connections may hold beside the endpoints.
     fn bytes(&self) -> usize;
 
-    /// Returns true if nobody has stopped reading or writing.
+    /// Returns true if no peer has stopped reading or writing.
     fn all_move(&self) -> bool;
 
-    /// Lets somebody stop or go on.
+    /// Lets a peer stop or continue.
     fn disturb(&mut self, rng: &mut Rng, now: Time);
 
     /// Moves some bytes, at most `most`, at one place; returns true if anything has moved.
@@ -198,7 +198,7 @@ struct Driver {
     lines: Lines,
     out: Vec<u8>,
     written: usize,
-    /// True if the endpoint was told that its input has ended.
+    /// True if the endpoint has got the end of its input.
     ended: bool,
     reads: bool,
     writes: bool,
@@ -242,7 +242,7 @@ impl Driver {
         moved
     }
 
-    /// Reads what the endpoint wants, at most `most` bytes; returns true if anything has moved.
+    /// Moves at most `most` bytes into the endpoint, if it takes them; returns true if any were moved.
     fn read(&mut self, peer: &mut impl Peer, pipe: &mut Pipe, most: usize, now: Time) -> bool {
         if !self.reads {
             return false;

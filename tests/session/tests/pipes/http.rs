@@ -1,7 +1,7 @@
 //! Two endpoints over Streamable HTTP: a POST for each message of the client, each with a connection of its own, and a GET stream.
 //!
-//! Takes and gives the bytes of bodies and events in pieces of any size. A connection that nobody reads or writes stands still
-//! while the others go on; one that is cut is lost to both endpoints.
+//! Takes and gives the bytes of bodies and events in pieces of any size. A connection that no peer reads or writes stops
+//! while the others continue; one that is cut is lost to both endpoints.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use mcp_exact_tests_support::Rng;
 
 use crate::driver::{Link, Pipe, READ};
 
-/// Response to a request of the client, as far as it has come.
+/// The part of a response to a request of the client that has arrived.
 #[derive(Debug, Default)]
 struct Response {
     /// Bytes that are being written into the pipe.
@@ -48,7 +48,7 @@ pub(crate) struct Http {
     exchanges: BTreeMap<StreamId, Exchange>,
     message_bytes: usize,
     pipe: usize,
-    /// True if a connection was cut: what was on it ends by timeouts.
+    /// True if a connection was cut: its requests end by timeouts.
     was_cut: bool,
 }
 
@@ -223,7 +223,7 @@ impl Http {
         moved
     }
 
-    /// Reads what the client wants; returns whether anything has moved, and whether the response has ended.
+    /// Moves bytes into the client, if it takes them; returns whether any were moved, and whether the response has ended.
     fn read_response(
         &mut self,
         stream: StreamId,
@@ -309,7 +309,7 @@ impl Link for Http {
         !self.was_cut && !self.exchanges.values().any(|exchange| exchange.stalls)
     }
 
-    /// Lets a connection stand still, go on, or break.
+    /// Lets a connection stop, continue, or break.
     fn disturb(&mut self, rng: &mut Rng, now: Time) {
         let streams: Vec<StreamId> = self.exchanges.keys().copied().collect();
         if streams.is_empty() {

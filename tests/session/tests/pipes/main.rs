@@ -1,8 +1,8 @@
-//! Two endpoints over pipes of any size, and over the connections of Streamable HTTP: never a deadlock, memory below what the limits promise, every request ends once, and
-//! nothing is held afterwards.
+//! Two endpoints over pipes of any size, and over the connections of Streamable HTTP: never a deadlock, memory below the sum
+//! of the limits, every request ends once, and nothing is held afterwards.
 //!
-//! Seeded, so that a failure comes again. `MCP_EXACT_SEEDS` sets the number of runs, which nightly tests raise. A program of its
-//! own, because it counts what is allocated.
+//! Seeded, so that a failure comes again. `MCP_EXACT_SEEDS` sets the number of runs, which nightly tests raise. A program of
+//! its own, because it counts allocations.
 
 #![allow(
     clippy::print_stdout,
@@ -25,7 +25,7 @@ use network::{Network, Report, Setup};
 /// Runs without `MCP_EXACT_SEEDS`.
 const SEEDS: u64 = 80;
 
-/// The default limits, with every number of bytes divided by `scale`, and every number of things as far as it can be.
+/// The default limits, with every number of bytes divided by `scale`, and every other number where possible.
 fn scaled(scale: usize) -> Limits {
     let limits = Limits::default();
     let few = |number: usize| (number / scale).max(16);
@@ -127,7 +127,7 @@ fn endpoints_over_pipes_never_deadlock() {
     check_links(seeds(), &all(), Pipes::new);
 }
 
-/// The same over Streamable HTTP, where each request has a connection that may stand still or break while the others go on.
+/// The same over Streamable HTTP, where each request has a connection that may stop or break while the others continue.
 #[test]
 fn endpoints_over_http_never_deadlock() {
     let revisions: Vec<_> = all().into_iter().filter(|id| *id != "2024-11-05").collect();

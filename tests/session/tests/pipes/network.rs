@@ -1,7 +1,7 @@
-//! Two endpoints with a link between them, and programs that send messages of every size: what the property is checked on.
+//! Two endpoints with a link between them, and programs that send messages of every size: the subject of the property.
 //!
-//! Takes random choices; counts what ends and what is held. Panics if a request ends twice, if an endpoint holds more than its
-//! limits promise, and if nothing moves although somebody waits.
+//! Takes random choices; counts ends and usage. Panics if a request ends twice, if an endpoint exceeds its limits, and if
+//! nothing moves although a request waits.
 
 use std::collections::BTreeMap;
 
@@ -289,7 +289,7 @@ impl<L: Link> Network<L> {
         moved
     }
 
-    /// Lets programs and pipes do what they can, until nothing moves.
+    /// Runs programs and pipes until nothing moves.
     fn settle(&mut self) {
         loop {
             let mut moved = self.take_events();
@@ -305,7 +305,7 @@ impl<L: Link> Network<L> {
         }
     }
 
-    /// Nothing moves any more although both peers read and write: then nobody waits.
+    /// Nothing moves any more although both peers read and write: then no request waits.
     fn check_nothing_waits(&mut self) {
         if self.report.exhausted {
             return;

@@ -141,7 +141,7 @@ fn unread_events_refuse_posts() {
     assert!(matches!(accepted, Transmit::Status { status: 202, .. }));
 }
 
-/// Answers that nobody reads count as streams: their number is limited, too.
+/// Unread answers count as streams: their number is limited, too.
 #[test]
 fn unread_answers_count_as_streams() {
     let mut server = in_session(LATEST, &[LATEST]);
@@ -155,7 +155,7 @@ fn unread_answers_count_as_streams() {
     assert!(server.open(StreamKind::Post).is_ok());
 }
 
-/// Changes that wait for a stream are limited by what the client is subscribed to.
+/// Changes that wait for a stream are limited by the subscriptions of the client.
 #[test]
 fn unsubscribing_drops_waiting_changes() {
     let mut server = in_session(LATEST, &[LATEST]);
@@ -238,7 +238,7 @@ fn draining_server_requires_no_input() {
     assert!(raw.machine.is_closed());
 }
 
-/// A program that was told of a subscription is told of its end, while other requests go on.
+/// A program that has got a subscription gets its end, while other requests continue.
 #[test]
 fn draining_ends_subscriptions_first() {
     let mut raw = RawServer::new(server_config(&[NEW]));
@@ -271,7 +271,7 @@ fn shutdown_forgets_detached_streams() {
     assert_eq!(usage, Usage::default());
 }
 
-/// The end of a client's session is told to the server although a stream is being resumed.
+/// The server gets the end of a client's session although a stream is being resumed.
 #[test]
 fn detached_client_still_ends_session() {
     let mut poster = HttpHarness::new(LATEST);
@@ -327,7 +327,7 @@ fn elicitation_makes_snapshot_due() {
 }
 
 /// "Both parties MUST only use capabilities that were successfully negotiated" (2025-11-25, `basic/lifecycle`, "Operation"):
-/// what is not declared is not served.
+/// methods of undeclared capabilities are not served.
 #[test]
 fn undeclared_tasks_are_not_served() {
     let mut config = server_config(&[LATEST]);

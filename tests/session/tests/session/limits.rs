@@ -49,7 +49,7 @@ fn limit_of(answer: &Value) -> String {
     limit.unwrap_or_default().to_owned()
 }
 
-/// The bounds that are told of as violations; there are no others.
+/// The limits that are reported as violations; there are no others.
 fn violated(violations: Vec<Violation>) -> Vec<String> {
     let name = |violation| match violation {
         Violation::Limit(limit) => limit.name().to_owned(),
@@ -66,7 +66,7 @@ fn refused<T: std::fmt::Debug>(result: Result<T, SendError>) -> Vec<String> {
     }
 }
 
-/// Returns the reaction of a server to a frame: the text of an error, and of one violation. The session goes on.
+/// Returns the reaction of a server to a frame: the text of an error, and of one violation. The session continues.
 fn said_by_server(server: &mut RawServer, text: &str) -> Vec<String> {
     let answers = server.send_text(text);
     assert_eq!(answers.len(), 1, "{answers:?}");

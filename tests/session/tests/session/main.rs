@@ -1,4 +1,4 @@
-//! Sessions: who agrees on what, what the specification requires of both sides, and that nothing hostile does harm.
+//! Sessions: negotiation, the specification's requirements of both roles, and resistance to hostile input.
 
 mod base;
 mod client_features;

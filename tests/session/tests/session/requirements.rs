@@ -1,4 +1,5 @@
-//! The ledger of requirements, `docs/requirements.toml`: every row is proved by tests that exist, or says why it is not.
+//! The ledger of requirements, `docs/requirements.toml`: every row is proved by existing tests, or gives the reason why it
+//! is not.
 //!
 //! Reads the ledger and the sources of the tests that it names. Prints how many rows of each revision are proved. Runs the tests of
 //! this package again through every entrance that a row lists, each in a process of its own.
@@ -238,7 +239,7 @@ fn every_row_of_the_ledger_is_proved_or_says_why_not() {
     }
 }
 
-/// The tests that are left out of an entrance: they say what happens on one transport.
+/// The tests that are left out of an entrance: they depend on one transport.
 fn left_out(entrance: Entrance) -> BTreeSet<String> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/session/one_transport.txt");
     let text = std::fs::read_to_string(path).expect("a list");
@@ -273,7 +274,7 @@ fn run_through(entrance: Entrance, tests: &BTreeSet<&str>) -> Vec<(String, Strin
     taken.collect()
 }
 
-/// A rule holds on whatever way messages come: tests say what must happen, the entrance of their process how messages travel. A row
+/// A rule holds on every transport: tests demand the behaviour, the entrance of their process moves the messages. A row
 /// lists the entrances that its tests have taken; `UPDATE_EXPECT=1` writes them.
 #[test]
 fn rules_hold_through_every_entrance() {

@@ -1,6 +1,6 @@
 //! A client and a server with a network between them that loses, repeats and reorders frames, by a seed.
 //!
-//! Takes random choices; gives what has happened. Panics when a request of either side ends twice or never, when one that was
+//! Takes random choices; returns the events. Panics when a request of either side ends twice or never, when one that was
 //! taken is not answered exactly once, and when an endpoint holds more than its limits.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -28,7 +28,7 @@ pub(crate) struct SimulatedNetwork {
     /// Requests that the server and the client have received and answered.
     served: [Account; 2],
     told: Told,
-    /// True if the session is being ended: what is served then is not answered any more.
+    /// True if the session is being ended: later requests are not answered.
     over: bool,
     /// Holds each message against its schema, where that is wanted.
     pub(crate) checker: Option<SchemaChecker>,
@@ -152,7 +152,7 @@ impl SimulatedNetwork {
         }
     }
 
-    /// One thing that a program, the network or the clock does.
+    /// One action of a program, the network or the clock.
     pub(crate) fn act(&mut self) {
         match self.rng.below(17) {
             0 | 1 => self.request(),

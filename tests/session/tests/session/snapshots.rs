@@ -1,5 +1,5 @@
-//! A server process that is killed at random points and resumed from the latest snapshot that was written: no id is used twice,
-//! what was promised is kept, lost requests are reported, and of two processes one resumes. Seeded.
+//! A server process that is killed at random points and resumed from the latest written snapshot: no id is used twice,
+//! agreements are kept, lost requests are reported, and only one of two processes resumes. Seeded.
 
 #![allow(
     clippy::print_stdout,
@@ -40,7 +40,7 @@ impl Store {
 #[derive(Debug, Default)]
 struct Seen {
     results: usize,
-    /// Answers that say that the server was restarted.
+    /// Answers that report the restart of the server.
     lost: usize,
 }
 
@@ -116,7 +116,7 @@ impl KilledServer {
         }
     }
 
-    /// One thing that the client, the program or the transport does; then the process may be killed.
+    /// One action of the client, the program or the transport; then the process may be killed.
     fn act(&mut self) {
         match self.rng.below(6) {
             0 | 1 => self.post_request(),
@@ -236,7 +236,7 @@ impl KilledServer {
         self.server.snapshot_due() != SnapshotDue::Now
     }
 
-    /// Sends what the log holds to the client.
+    /// Sends the events of the log to the client.
     fn send(&mut self) {
         for event in std::mem::take(&mut self.log) {
             let id = (event.stream, event.sequence);
@@ -269,7 +269,7 @@ impl KilledServer {
         }
     }
 
-    /// Kills the process, and resumes the session in another one.
+    /// Kills the process, and resumes the session in a new one.
     fn kill(&mut self) {
         self.kills += 1;
         // The log outlives the process, and what it holds may leave as long as the snapshot allows it. An event that was

@@ -1,5 +1,5 @@
-//! Ids come back as they were spelt, whatever the answer is, and what has none that can be read is answered without one where
-//! a revision has such errors: both sides, every revision (`basic`, "Messages").
+//! Ids come back with the same spelling, in every answer, and a message without a readable id is answered without one if the
+//! revision has such errors: both roles, every revision (`basic`, "Messages").
 
 use mcp_exact_tests_session::*;
 
@@ -174,7 +174,7 @@ fn rpc_response_id_is_spelt_as_it_came_in_results_and_errors_of_a_client() {
     }
 }
 
-/// An error without id, where the revision has such errors and this side sends responses.
+/// An error without id, if the revision has such errors and this role sends responses.
 #[track_caller]
 fn check_unaddressed(revision: &str, answers: &[Value], code: Option<i64>) {
     let codes: Vec<Option<i64>> = answers
@@ -227,7 +227,7 @@ fn rpc_unreadable_ids_are_answered_without_one_by_clients_where_errors_may_lack_
     }
 }
 
-/// A program that says what no schema allows is found out by the raw ends themselves.
+/// The raw ends detect a message of the program that breaks its schema.
 #[test]
 #[should_panic(expected = "not valid in 2025-06-18")]
 fn raw_ends_of_a_server_check_what_leaves() {

@@ -1,4 +1,4 @@
-//! The ledger's rows on what a server may ask of its client: elicitation and sampling (`client/elicitation`,
+//! The ledger's rows on requests of a server to its client: elicitation and sampling (`client/elicitation`,
 //! `client/sampling`).
 
 use mcp_exact_tests_session::*;

@@ -1,5 +1,5 @@
-//! Requests that carry their revision (2026-07-28): what they need, what their answers carry, how they are cancelled, and
-//! which headers they have.
+//! Requests that carry their revision (2026-07-28): their required members, the members of their answers, their
+//! cancellation, and their headers.
 
 use mcp_exact_tests_session::modern::{request, server_of_all};
 use mcp_exact_tests_session::*;

@@ -241,7 +241,7 @@ fn ext_nothing_of_an_extension_without_both_sides() {
     );
 }
 
-/// The revision that defines tasks is told of them; later they are an extension, which is declared as one.
+/// Tasks are declared in the revision that defines them; later they are an extension, which is declared as one.
 #[test]
 fn ext_tasks_are_declared_towards_2025_11_25() {
     let mut config = server_config(&["2025-11-25"]);

@@ -1,4 +1,5 @@
-//! The handshake: what may come when, and what is answered otherwise (`basic/lifecycle`, up to 2025-11-25).
+//! The handshake: the messages that are allowed in each state, and the answers to others (`basic/lifecycle`, up to
+//! 2025-11-25).
 
 use mcp_exact_tests_session::*;
 

@@ -78,7 +78,7 @@ fn life_version_echo_and_alternative_for_every_pair_of_peers() {
     assert!(agreed > 0 && failed > 0);
 }
 
-/// A failure names what this side offers and what to do.
+/// The error of a failure names the revisions that the local peer offers, and the remedy.
 fn assert_actionable(error: &NegotiationError, offered: &[&str]) {
     let words = error.to_string();
     assert!(offered.iter().all(|id| words.contains(id)), "{words}");

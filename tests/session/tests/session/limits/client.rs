@@ -45,7 +45,7 @@ fn roots(id: u64) -> Value {
     json!({ "jsonrpc": "2.0", "id": id, "method": "roots/list" })
 }
 
-/// A request of the server that is refused in an error and told of.
+/// A request of the server that is refused with an error and reported.
 fn said(client: &mut RawClient, message: &Value) -> Vec<String> {
     let answers = client.send(message);
     assert_eq!((answers.len(), &answers[0]["id"]), (1, &message["id"]));
@@ -151,7 +151,7 @@ pub(super) fn cancelled_forgotten() {
     assert_eq!(client.machine.usage().remembered_ids, 1);
 }
 
-/// Asks for elicitations of these ids, and says which completions the program is told of.
+/// Sends elicitations of these ids, and returns the completions that the program gets.
 fn completed(client: &mut RawClient, ids: &[String]) -> Vec<bool> {
     for (at, id) in ids.iter().enumerate() {
         let params = json!({ "mode": "url", "message": "m", "url": "https://x.example/", "elicitationId": id });
@@ -181,7 +181,7 @@ fn limits_an_elicitation_with_a_long_id_is_not_remembered() {
     assert_eq!(completed(&mut client(short), &ids), [false, true]);
 }
 
-/// Makes tasks of these ids, and says of which the program is told how far they have come.
+/// Makes tasks of these ids, and returns those whose progress the program gets.
 fn progressed(client: &mut RawClient, ids: &[String]) -> Vec<bool> {
     let mut tokens = Vec::new();
     for id in ids {
@@ -317,7 +317,7 @@ pub(super) fn tool_bytes() -> Vec<String> {
     }
 }
 
-/// An error that is kept until another answer is there is no larger than a state: a larger one ends its request.
+/// An error that is kept until other answers arrive is no larger than a state: a larger one ends its request.
 #[test]
 fn limits_a_large_error_is_not_kept_for_another_try() {
     for (size, again) in [(10, true), (1000, false)] {

@@ -1,4 +1,5 @@
-//! Memory that a peer fills, in bytes: what is counted, when input is not wanted any more, and what makes room again.
+//! Memory that a peer fills, in bytes: the counted parts, the point at which input is refused, and the actions that make
+//! room again.
 
 use mcp_exact_tests_session::*;
 
@@ -31,7 +32,7 @@ fn small(limits: &mut Limits) {
     limits.queued_bytes = 3 * BIG;
 }
 
-/// Every kind of event that can be large counts with what it holds, and taking events makes room.
+/// Every kind of event that can be large counts with its content, and taking events makes room.
 #[test]
 fn limits_events_of_a_server_count_by_bytes() {
     let kinds: [(&str, Message); 4] = [
@@ -224,7 +225,7 @@ fn limits_requests_that_wait_for_initialized_do_not_keep_it_out() {
     assert_eq!(server.machine.usage().queued_bytes, 0);
 }
 
-/// However many resources with however long names a client subscribes to, a server holds what it may.
+/// For any number of subscribed resources with names of any length, a server stays within its limit.
 #[test]
 fn limits_subscriptions_hold_what_they_may() {
     let mut server = server(|_| {});

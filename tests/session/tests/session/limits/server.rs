@@ -269,7 +269,7 @@ pub(super) fn notifications_per_second() -> Vec<String> {
     violated(server.violations())
 }
 
-/// Sends a subscription; what the server answers at once.
+/// Sends a subscription; returns the immediate answer of the server.
 fn subscribe(server: &mut RawServer, uri: &str) -> Vec<Value> {
     let params = json!({ "uri": uri });
     server.send(

@@ -1,5 +1,5 @@
-//! The table of bounds: for every field of `Limits` and each role, cases that exceed it and are told its name, or why there are
-//! none.
+//! The table of limits: for every field of `Limits` and each role, cases that exceed it and report its name, or the reason
+//! why there are none.
 //!
 //! A new field does not compile without a row.
 

@@ -1,4 +1,4 @@
-//! Escaped strings mean what they say (RFC 8259, section 7): nothing is compared by its raw text.
+//! Escaped strings mean the same as unescaped ones (RFC 8259, section 7): nothing is compared by its raw text.
 
 use mcp_exact_tests_session::*;
 

@@ -147,8 +147,8 @@ fn error_codes_are_kept_on_request() {
     }
 }
 
-/// With `AllowAll` whatever no revision defines passes, in every direction and form; what a revision defines for the other
-/// direction does not.
+/// With `AllowAll`, methods that no revision defines pass, in every direction and form; methods that a revision defines for
+/// the other direction do not.
 #[test]
 fn allow_all_passes_what_nobody_defines() {
     for revision in all() {

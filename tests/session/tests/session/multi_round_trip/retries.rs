@@ -1,5 +1,5 @@
-//! Requests that a server answers with questions (2026-07-28: `basic/patterns/mrtr`): the state between the rounds, who may
-//! ask, and how a client goes on.
+//! Requests that a server answers with input requests (2026-07-28: `basic/patterns/mrtr`): the state between the retries,
+//! the principals that may ask, and the continuation of a client.
 
 use mcp_exact_tests_session::modern::{request, server_of_all};
 use mcp_exact_tests_session::*;

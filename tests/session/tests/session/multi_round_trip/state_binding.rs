@@ -157,7 +157,7 @@ fn state_of_another_request_is_refused() {
     }
 }
 
-/// A state made by one process is opened by another one that has the same key, until it expires: "these measures bound the
+/// A state made by one process is opened by another process with the same key, until it expires: "these measures bound the
 /// replay window ... but do not by themselves guarantee single-use". It can be used again.
 #[test]
 fn state_can_be_used_again_until_it_expires() {

@@ -1,5 +1,5 @@
-//! POSTs whose answer nobody waits for any more: the transport is told to close them (2026-07-28:
-//! `basic/patterns/cancellation`, "Transport-Specific Cancellation"; up to 2025-11-25: `basic/utilities/cancellation`).
+//! POSTs whose answer is no longer awaited: the transport closes them (2026-07-28: `basic/patterns/cancellation`,
+//! "Transport-Specific Cancellation"; up to 2025-11-25: `basic/utilities/cancellation`).
 
 use std::time::Duration;
 

@@ -47,7 +47,7 @@ impl Pipe {
         moved
     }
 
-    /// Reads what is there, and gives whole frames; returns true if there was anything.
+    /// Reads the available bytes, and passes on whole frames; returns true if there were any.
     fn read(&mut self, mut take: impl FnMut(&[u8])) -> bool {
         let moved = !self.on_the_way.is_empty();
         self.reading.push(&self.on_the_way);

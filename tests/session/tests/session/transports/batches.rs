@@ -22,7 +22,7 @@ fn requests(server: &mut ServerEndpoint<()>) -> Vec<RequestKey> {
         .collect()
 }
 
-/// Answers that wait for a slow member of their batch are counted, and limit what is taken next: memory is bounded.
+/// Answers that wait for a slow member of their batch are counted, and limit further input: memory is bounded.
 #[test]
 fn waiting_batch_answers_are_counted() {
     let mut config = server_config(&[REVISION]);
@@ -90,7 +90,7 @@ fn batch_with_cancelled_member_is_answered_once() {
     assert!(server.drain().is_empty());
 }
 
-/// The connection of a batch is gone: its members can still be replied to, and nothing leaves or stays.
+/// The connection of a batch is closed: its members can still be replied to, and nothing is sent or kept.
 #[test]
 fn batch_on_a_closed_stream_sends_nothing() {
     let mut posts = posts(REVISION);

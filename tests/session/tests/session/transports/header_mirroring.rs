@@ -1,4 +1,4 @@
-//! Tool parameters that are mirrored into headers, and answers that say what would be right (2026-07-28:
+//! Tool parameters that are mirrored into headers, and errors that name the correct headers (2026-07-28:
 //! `basic/transports/streamable-http`, "Custom Headers from Tool Parameters"; `basic/versioning`).
 
 use mcp_exact_tests_session::*;

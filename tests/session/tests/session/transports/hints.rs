@@ -184,7 +184,7 @@ impl ToolHeaders for Region {
 }
 
 /// "Servers that process the request body MUST reject requests where the values specified in the headers do not match the
-/// corresponding values in the request body": the endpoint does, if it is told which parameters a tool mirrors.
+/// corresponding values in the request body": the endpoint does, if it knows the parameters that a tool mirrors.
 #[test]
 fn tool_headers_are_compared() {
     let arguments = json!({ "arguments": { "region": "eu" } });
@@ -226,7 +226,7 @@ fn tool_headers_are_compared() {
     }
 }
 
-/// After a lost session lists and reads can be sent again; what may have had an effect cannot, nor can what nobody knows.
+/// After a lost session, lists and reads can be sent again; requests with a possible effect and unknown ones cannot.
 #[test]
 fn repeatable_requests_have_no_effect() {
     for revision in all() {

@@ -21,7 +21,7 @@ fn machines(revision: &str) -> (ClientEndpoint, StreamId, ServerEndpoint<()>, St
     (client, events, server, theirs)
 }
 
-/// Moves everything until nothing is left; gives what the client was told.
+/// Moves all messages; returns the events of the client.
 fn run(
     client: &mut ClientEndpoint,
     events: StreamId,

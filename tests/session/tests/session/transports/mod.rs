@@ -1,5 +1,5 @@
-//! Transports (`basic/transports`; 2026-07-28: `basic/transports/stdio`, `basic/transports/streamable-http`): what leaves on
-//! which stream, with which status, and what the end of a stream or a session means.
+//! Transports (`basic/transports`; 2026-07-28: `basic/transports/stdio`, `basic/transports/streamable-http`): the stream and
+//! the status of each message, and the meaning of the end of a stream or a session.
 
 mod abandoned;
 mod backpressure;

@@ -76,8 +76,8 @@ fn messages(question: &Value) -> Vec<Value> {
     ]
 }
 
-/// "MCP servers SHOULD bind session IDs to user-specific information", "MCP Servers MUST NOT use sessions for authentication":
-/// whoever knows the id of a session, and is another principal, gets 404 like somebody who made the id up.
+/// "MCP servers SHOULD bind session IDs to user-specific information", "MCP Servers MUST NOT use sessions for
+/// authentication": another principal that knows the id of a session gets 404, as for an unknown id.
 #[test]
 fn principal_is_bound_for_every_message() {
     let others = [Some("bob"), None, Some("")];
@@ -121,7 +121,7 @@ fn principal_is_bound_for_every_message() {
     }
 }
 
-/// A session without a principal stays one: a principal that comes later is another one.
+/// A session without a principal stays one: a later principal does not own it.
 #[test]
 fn principal_cannot_be_added_later() {
     let mut server = session_of("2025-11-25", None);
@@ -169,7 +169,7 @@ fn principal_is_bound_after_resume() {
     ));
 }
 
-/// From 2026-07-28 on each request stands for itself, and so does its principal: one endpoint serves several.
+/// From 2026-07-28 on each request is independent, and so is its principal: one endpoint serves several.
 #[test]
 fn principal_of_stateless_requests_is_theirs() {
     let settings = server_config(&[NEW]).build().expect("a configuration");

@@ -120,7 +120,7 @@ fn http_unknown_notification_is_202() {
     }
 }
 
-/// On a duplex stream nothing answers a notification, and the program is told.
+/// On a duplex stream a notification has no answer, and the program gets the violation.
 #[test]
 fn std_dropped_notification_is_reported() {
     for revision in handshake() {

@@ -1,4 +1,4 @@
-//! The ledger's rows on the headers that say what the body says: revision, method and name (2025-06-18 and later:
+//! The ledger's rows on the headers that repeat the body: revision, method and name (2025-06-18 and later:
 //! `basic/transports`; 2026-07-28: `basic/transports/streamable-http`, "Request Metadata").
 
 use mcp_exact_session::http::{Posted, classify, decode_value, encode_value};

@@ -1,4 +1,4 @@
-//! Streams whose connection is lost and that are resumed on another one (2025-03-26 to 2025-11-25: `basic/transports`,
+//! Streams whose connection is lost and that are resumed on a new one (2025-03-26 to 2025-11-25: `basic/transports`,
 //! "Resumability and Redelivery"; 2026-07-28: `basic/patterns/cancellation`).
 
 use mcp_exact_tests_session::*;
@@ -7,8 +7,8 @@ fn wanted() -> Value {
     json!({ "_meta": { "progressToken": "t" } })
 }
 
-/// "Disconnection SHOULD NOT be interpreted as the client cancelling its request": the request goes on, and its output waits for
-/// the next connection, in order.
+/// "Disconnection SHOULD NOT be interpreted as the client cancelling its request": the request continues, and its output
+/// waits for the next connection, in order.
 #[test]
 fn detached_stream_keeps_request_and_output() {
     for revision in SESSIONS {

@@ -120,7 +120,8 @@ fn sess_other_statuses_keep_the_session() {
     }
 }
 
-/// "A client MUST start a new session": keys and ids go on, so that nothing of the old session is mistaken for the new one.
+/// "A client MUST start a new session": keys and ids continue, so that no message of the old session is mistaken for one of
+/// the new session.
 #[test]
 fn sess_restart_begins_again_without_reuse() {
     for binding in [Binding::StreamableHttp, Binding::HttpSse, Binding::Duplex] {

@@ -1,5 +1,5 @@
-//! Sessions that outlive their process (`basic/transports`, "Session Management"): what a snapshot holds, when it is due, and what
-//! a resumed endpoint does.
+//! Sessions that outlive their process (`basic/transports`, "Session Management"): the content of a snapshot, the moments at
+//! which it is due, and the behaviour of a resumed endpoint.
 
 use mcp_exact_tests_session::*;
 
@@ -66,8 +66,8 @@ fn snapshot_restores_what_was_promised() {
     assert!(matches!(refused, Err(ConfigError::UnknownRevision(_))));
 }
 
-/// "Request ids MUST NOT have been previously used by the requestor within the same session": ids and streams go on behind those
-/// that the snapshot has reserved, however many left after it.
+/// "Request ids MUST NOT have been previously used by the requestor within the same session": ids and streams start behind
+/// those that the snapshot has reserved, even if more messages were sent after it.
 #[test]
 fn resumed_ids_are_new() {
     let mut server =
@@ -113,8 +113,8 @@ fn resumed_ids_are_new() {
     assert!(!used.contains(&message["id"].to_string()));
 }
 
-/// "Every request ends once": a request that was in flight gets an error that says that it is lost, on its own stream, once the
-/// client resumes that; its event id is beyond those that may have been used.
+/// "Every request ends once": a request in flight gets an error that reports its loss, on its own stream, once the client
+/// resumes that; its event id is beyond those that may have been used.
 #[test]
 fn lost_requests_are_answered_by_an_error() {
     let mut server = resumed(
@@ -183,7 +183,8 @@ fn lost_requests_are_answered_by_an_error() {
     assert!(matches!(events(&mut again)[..], [ServerEvent::Request(_)]));
 }
 
-/// A store that replaces a snapshot only by one of a higher version lets one of two processes go on, and stops the other one.
+/// A store that replaces a snapshot only by one of a higher version lets one of two processes continue, and stops the other
+/// one.
 #[test]
 fn one_of_two_processes_resumes() {
     let mut server = CheckedServer::ready(server_config(&[REVISION]), REVISION, json!({}));
@@ -206,7 +207,7 @@ fn one_of_two_processes_resumes() {
     assert!(server.machine.snapshot().expect("a session").version <= stored.version);
 }
 
-/// A session whose `notifications/initialized` has not come goes on to wait for it.
+/// A session whose `notifications/initialized` has not come still waits for it.
 #[test]
 fn snapshot_before_initialized_waits_for_it() {
     let mut server = RawServer::new(server_config(&[REVISION]));
@@ -237,7 +238,7 @@ fn snapshot_before_initialized_waits_for_it() {
     assert!(again.poll_transmit(&mut bytes).is_some());
 }
 
-/// A client resumes, too: its ids go on, and it asks for no second handshake.
+/// A client resumes, too: its ids continue, and it makes no second handshake.
 #[test]
 fn client_resumes_without_a_handshake() {
     for revision in all() {

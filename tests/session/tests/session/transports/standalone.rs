@@ -1,5 +1,5 @@
-//! Standalone streams and the end of input (`basic/transports`, "Listening for Messages from the Server", "stdio"): what waits,
-//! what is written, and where.
+//! Standalone streams and the end of input (`basic/transports`, "Listening for Messages from the Server", "stdio"): the
+//! messages that wait, and the streams that carry them.
 
 use mcp_exact_tests_session::*;
 
@@ -11,8 +11,8 @@ fn frames(posts: &mut HttpServerHarness) -> Vec<(StreamId, Value)> {
     posts.out().into_iter().filter_map(frame).collect()
 }
 
-/// Changes that are published while no stream is open wait for the next one, each once: they say that a list has changed, not how
-/// often.
+/// Changes that are published while no stream is open wait for the next one, each once: they report that a list has changed,
+/// not how often.
 #[test]
 fn changes_wait_for_a_stream_each_once() {
     for revision in SESSIONS {

@@ -32,8 +32,9 @@ fn wanted() -> Value {
     json!({ "_meta": { "progressToken": "t", "io.modelcontextprotocol/logLevel": "debug" } })
 }
 
-/// "Receivers of cancellation notifications SHOULD stop processing the cancelled request", "not send a response", and "progress
-/// notifications MUST stop after completion": what is queued for the request is withdrawn, and its own requests end.
+/// "Receivers of cancellation notifications SHOULD stop processing the cancelled request", "not send a response", and
+/// "progress notifications MUST stop after completion": queued messages of the request are withdrawn, and its own requests
+/// end.
 #[test]
 fn queued_messages_of_a_cancelled_request_never_leave() {
     for revision in all() {

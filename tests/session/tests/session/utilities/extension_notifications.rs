@@ -64,8 +64,8 @@ fn extension_notifications_reach_the_program() {
     assert_eq!(delivered(&server.events()), Some(METHOD));
 }
 
-/// A client that says that it has not declared the extension does not use it; neither is it used in a session, where no extension
-/// is negotiated.
+/// A client that has not declared the extension does not use it; neither is it used in a session, where no extension is
+/// negotiated.
 #[test]
 fn undeclared_extension_notifications_are_refused() {
     let mut server = RawServer::new(config(&[NEW]));

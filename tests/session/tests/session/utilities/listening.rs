@@ -51,8 +51,8 @@ fn unacknowledged_subscription_times_out() {
     assert_eq!(client.outcomes(), [(key, Outcome::TimedOut)]);
 }
 
-/// A server that stops to speak the revision says so in one answer; the subscription of the old revision goes on, and so do its
-/// notifications while another revision is negotiated.
+/// A server that stops speaking the revision reports it in one answer; the subscription of the old revision continues, and
+/// so do its notifications while another revision is negotiated.
 #[test]
 fn notifications_pass_during_renegotiation() {
     let config = client_config(&[NEW, "2025-11-25"]);

@@ -258,8 +258,8 @@ fn reserved_notifications_are_not_the_programs() {
     }
 }
 
-/// "The server MUST NOT send notification types the client has not explicitly requested": neither by `publish` nor raw nor typed, on
-/// a stream of another filter, on the stream of a call, or to nobody.
+/// "The server MUST NOT send notification types the client has not explicitly requested": neither by `publish` nor raw nor
+/// typed, on a stream of another filter, on the stream of a call, or without a stream.
 #[test]
 fn changes_go_to_listeners_that_ask() {
     for (method, member, change) in LISTS {
@@ -330,7 +330,7 @@ fn updates_go_to_subscribers_of_the_resource() {
     assert_eq!(server.drain().len(), 1);
 }
 
-/// A change that the server has not declared is announced to nobody, whatever the filter asks for.
+/// A change that the server has not declared is never announced, for any filter.
 #[test]
 fn undeclared_changes_are_not_announced() {
     let mut config = server_config(&[NEW]);

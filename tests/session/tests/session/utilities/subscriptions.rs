@@ -1,4 +1,4 @@
-//! Subscriptions (2026-07-28: `basic/patterns/subscriptions`): what is acknowledged, what is heard, and how one ends.
+//! Subscriptions (2026-07-28: `basic/patterns/subscriptions`): acknowledgements, notifications, and ends.
 
 use mcp_exact_tests_session::modern::{request, server_of_all};
 use mcp_exact_tests_session::*;
@@ -49,8 +49,8 @@ fn sub_ack_first_tagged_and_opt_in() {
     assert_eq!(server.machine.publish(&Change::Tools), 0);
 }
 
-/// A program that acknowledges itself, such as a gateway that subscribes first: nothing is told before, however it is sent, and
-/// nothing is acknowledged twice.
+/// A program that acknowledges itself, such as a gateway that subscribes first: no notification precedes the
+/// acknowledgement, in any form, and there is only one acknowledgement.
 #[test]
 fn program_acknowledges_when_it_listens_itself() {
     let mut config = server_config(&[NEW]);

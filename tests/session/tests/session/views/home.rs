@@ -1,5 +1,5 @@
-//! The home views in both directions: errors, questions, answers and notifications between revisions, and what each loss
-//! policy makes of what a conversion changes; typed messages of one revision.
+//! The home views in both directions: errors, questions, answers and notifications between revisions, and the effect of each
+//! loss policy; typed messages of one revision.
 
 use mcp_2025_03_26 as older;
 use mcp_2025_06_18 as old;

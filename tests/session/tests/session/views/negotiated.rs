@@ -107,7 +107,7 @@ fn questions_and_answers_are_typed() {
     check_message("2025-06-18", true, Some("roots/list"), &client.drain()[0]);
 }
 
-/// Home is 2025-06-18; the client speaks what the test says.
+/// Home is 2025-06-18; the test chooses the revision of the client.
 type Home = mcp::V2025_06_18;
 
 #[test]
