@@ -1,6 +1,6 @@
 //! Handlers: async functions and closures whose arguments are extractors and whose result becomes a reply.
 //!
-//! Takes any function of up to eight extractors; gives an erased one that the registry keeps.
+//! Takes any function of up to eight extractors; returns an erased one that the registry keeps.
 
 use std::pin::Pin;
 use std::sync::Arc;

@@ -34,7 +34,7 @@ pub enum UrlWarning {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BadUrl {
-    /// It is neither https nor http.
+    /// The scheme is neither https nor http.
     #[error("the URL is neither https nor http")]
     Scheme,
     /// It holds characters that readers of URLs do not agree on (RFC 3986, section 2).

@@ -265,7 +265,7 @@ impl Drop for Question {
     }
 }
 
-/// Checks that the client can be asked, and gives the question in the shape of its revision.
+/// Checks that the client can be asked, and returns the question in the shape of its revision.
 fn prepared(
     cx: &Cx,
     method: &'static str,

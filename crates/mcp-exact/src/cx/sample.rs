@@ -1,6 +1,6 @@
 //! Sampling: asking the client's model for a message (`client/sampling`).
 //!
-//! Takes a request for a message; gives the message, whichever form of content the revision has.
+//! Takes a request for a message; returns the message, whichever form of content the revision has.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};

@@ -169,7 +169,7 @@ impl ServerBuilder {
 
     /// Registers a method of a vendor or extension, such as `example.com/index`, for clients of every revision. The handler's
     /// [`Input`](crate::Input) is decoded from the params; its result is sent as it is. A method of the specification can be
-    /// answered by a handler too: it comes before the registered tools and so on, and gives a result of the revision that
+    /// answered by a handler too: it comes before the registered tools and so on, and returns a result of the revision that
     /// [`Cx::revision`](crate::Cx::revision) says.
     pub fn method<A: 'static, H: Handler<A, JsonObject>>(
         mut self,

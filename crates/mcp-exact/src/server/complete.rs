@@ -1,6 +1,6 @@
 //! Completion of arguments (`server/utilities/completion`): the input of a completion handler.
 //!
-//! Takes the params of `completion/complete`; gives the partial value and the arguments that are known already.
+//! Takes the params of `completion/complete`; returns the partial value and the arguments that are known already.
 
 use std::collections::BTreeMap;
 

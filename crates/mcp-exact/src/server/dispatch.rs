@@ -1,6 +1,6 @@
 //! Answers requests from the catalogue.
 //!
-//! Takes a request of any revision; gives a reply in the shape of the same revision. The only place that knows methods.
+//! Takes a request of any revision; returns a reply in the shape of the same revision. The only place that knows methods.
 
 use std::sync::Arc;
 

@@ -87,7 +87,7 @@ impl Resources {
     /// Inserts a resource template, in place of the equal one.
     ///
     /// # Errors
-    /// As [`insert`](Self::insert).
+    /// The errors of [`insert`](Self::insert).
     pub fn insert_template<A, H: Handler<A, Contents>>(
         &self,
         template: impl Into<ResourceTemplate>,

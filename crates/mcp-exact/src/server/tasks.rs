@@ -1,6 +1,6 @@
 //! Tasks: calls of tools that become tasks, their methods, and their resumption after a restart.
 //!
-//! Takes a running handler and gives the result that creates its task; answers `tasks/get`, `tasks/update` and
+//! Takes a running handler and returns the result that creates its task; answers `tasks/get`, `tasks/update` and
 //! `tasks/cancel` of the extension `io.modelcontextprotocol/tasks`.
 
 use std::sync::Arc;

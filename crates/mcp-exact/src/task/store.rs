@@ -1,6 +1,6 @@
 //! Storage of tasks, and the store in memory.
 //!
-//! Takes records; gives them by id. Knows nothing of their meaning.
+//! Takes records; returns them by id. Knows nothing of their meaning.
 
 use std::collections::HashMap;
 use std::future::ready;

@@ -1,6 +1,6 @@
 //! Expansion of URI templates (RFC 6570, section 3).
 //!
-//! Takes values by name; gives the URI. Never fails: undefined variables are left out.
+//! Takes values by name; returns the URI. Never fails: undefined variables are left out.
 
 use std::fmt::Write as _;
 

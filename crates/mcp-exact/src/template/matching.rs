@@ -1,6 +1,6 @@
 //! Matching of URIs against templates, for the subset that [`UriTemplate`] documents.
 //!
-//! Takes a URI; gives the percent-decoded values. Never backtracks.
+//! Takes a URI; returns the percent-decoded values. Never backtracks.
 
 use super::{Modifier, Operator, Part, TemplateError, UriTemplate, Variable};
 
