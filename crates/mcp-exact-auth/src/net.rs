@@ -42,7 +42,7 @@ impl Addresses {
         }
     }
 
-    /// Checks a URL before it is requested; gives the rule that it breaks. Names are checked when they are resolved.
+    /// Checks a URL before it is requested; returns the rule that it breaks. Names are checked when they are resolved.
     pub(crate) fn check(self, url: &Uri) -> Result<(), &'static str> {
         let host = url.host().unwrap_or("");
         let literal = host.trim_start_matches('[').trim_end_matches(']');
