@@ -1,6 +1,6 @@
 //! Checks a JSON-RPC message: first its envelope, then, when the sender is known, the request or notification in it.
 //!
-//! Takes the definitions of a revision and the text, gives a verdict with pointers into the message. The method decides
+//! Takes the definitions of a revision and the text, returns a verdict with pointers into the message. The method decides
 //! which type the params have; a result is not guessed at.
 
 use clap::ValueEnum;

@@ -1,6 +1,6 @@
 //! Converts whole JSON-RPC messages: the envelope stays, the params, the result or the error inside is converted.
 //!
-//! Takes the text of a message or a batch, gives the text in the other revision; pointers lead into the whole. The request
+//! Takes the text of a message or a batch, returns the text in the other revision; pointers lead into the whole. The request
 //! of a response is never guessed.
 
 use std::borrow::Cow;
