@@ -1,6 +1,6 @@
 //! Conversion of raw text: for gateways, which know a method and a direction and no type.
 //!
-//! Takes the text of a part of a message and gives the text of the same part in the other revision. Scans it once, takes
+//! Takes the text of a part of a message and returns the text of the same part in the other revision. Scans it once, takes
 //! all steps, writes once; text whose type is the same all the way passes untouched and is not looked at.
 
 use std::borrow::Cow;
@@ -248,7 +248,7 @@ pub fn check_type(name: &str, text: &str, of: KnownRevision) -> Result<(), Refus
 /// semantic versioning.
 ///
 /// # Errors
-/// As [`check_type`].
+/// The errors of [`check_type`].
 #[doc(hidden)]
 pub fn violations(name: &str, text: &str, of: KnownRevision) -> Result<Violations, Refused> {
     let way = Way::new(of, of);

@@ -1,6 +1,6 @@
 //! Reads values by the tables of definitions: accepts and refuses exactly what decoding the type does.
 //!
-//! Takes text, gives a [`Node`]: taken apart where some step may change something, text everywhere else. Text is scanned
+//! Takes text, returns a [`Node`]: taken apart where some step may change something, text everywhere else. Text is scanned
 //! once; values that are not taken apart allocate nothing.
 
 use mcp_exact_wire::spans::{EntryReader, MemberReader};
