@@ -1,6 +1,6 @@
 //! Options of the attributes: names, values and their errors.
 //!
-//! Takes the tokens of an attribute; gives the options that it knows, or an error at the one that it does not know.
+//! Takes the tokens of an attribute; returns the options that it knows, or an error at the one that it does not know.
 
 use proc_macro2::{Span, TokenStream};
 use syn::meta::ParseNestedMeta;
