@@ -1,6 +1,6 @@
 //! Differences between two revisions, with their consequences for a program.
 //!
-//! Takes two representations; gives plain, sorted data for renderers and tools. Only the schemas count: no revision has
+//! Takes two representations; returns plain, sorted data for renderers and tools. Only the schemas count: no revision has
 //! special rules here.
 
 mod change;

@@ -1,6 +1,6 @@
 //! Types and definitions in a few words, as lists of differences show them.
 //!
-//! Takes a piece of a revision; gives one line. An anonymous type is spelled out, because its generated name means nothing
+//! Takes a piece of a revision; returns one line. An anonymous type is spelled out, because its generated name means nothing
 //! to a reader of the specification.
 
 use crate::ir::{Bounds, Definition, Ir, Member, MemberValue, Shape, Type};

@@ -1,6 +1,6 @@
 //! Consequences of a changed type: wider, narrower, or something else.
 //!
-//! Takes two types; gives the meaning by the rule of [`Meaning`]. Types that are paired count as equal here: changes inside
+//! Takes two types; returns the meaning by the rule of [`Meaning`]. Types that are paired count as equal here: changes inside
 //! them are reported at their definitions.
 
 use super::change::Meaning;

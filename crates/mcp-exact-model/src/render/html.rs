@@ -1,7 +1,7 @@
 //! One static HTML page over several revisions: the tasks on the way from one to another, then the history of all
 //! definitions.
 //!
-//! Takes revisions in their order; gives a page that loads nothing. Templates are in `html/`; this module fills them.
+//! Takes revisions in their order; returns a page that loads nothing. Templates are in `html/`; this module fills them.
 //! Without scripts all details are open.
 
 mod advice;
