@@ -1,6 +1,6 @@
 //! Messages whose parameters and results stay text: what arrives is read once and never typed here.
 //!
-//! Takes frames and the limits; gives requests, notifications and responses with ids, or the error that a frame deserves.
+//! Takes frames and the limits; returns requests, notifications and responses with ids, or the error that a frame deserves.
 //! Writes the frames that leave, each on one line.
 
 use mcp_exact_wire::{

@@ -1,6 +1,6 @@
 //! A registry of what many clients want to know, so that one change reaches all of them without asking every endpoint.
 //!
-//! Takes the interests of each client as they change; gives the clients that a change concerns. Knows no endpoint.
+//! Takes the interests of each client as they change; returns the clients that a change concerns. Knows no endpoint.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -77,7 +77,7 @@ impl ClientEndpoint {
     /// Sends a request of a generated type, of the negotiated revision.
     ///
     /// # Errors
-    /// As [`request`](Self::request).
+    /// The errors of [`request`](Self::request).
     pub fn request_typed<Q: Request>(
         &mut self,
         params: &Q::Params,

@@ -169,7 +169,7 @@ impl ClientEndpoint {
     /// the request that a response answers ends with a local error, a request whose id can be read is refused.
     ///
     /// # Errors
-    /// As [`receive`](Self::receive).
+    /// The errors of [`receive`](Self::receive).
     pub fn receive_oversized(
         &mut self,
         stream: StreamId,

@@ -1,6 +1,6 @@
 //! Events that wait for the local program, in order, with the memory that they hold.
 //!
-//! Takes events; gives them one by one. Never drops one: a caller asks first whether the queue is full.
+//! Takes events; returns them one by one. Never drops one: a caller asks first whether the queue is full.
 
 use std::collections::VecDeque;
 

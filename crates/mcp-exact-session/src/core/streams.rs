@@ -1,7 +1,7 @@
 //! Streams of an endpoint, each with its own queue of output, limits and sequence numbers.
 //!
 //! A slow reader of one stream delays no other stream and grows nothing beyond the limit of its own. Takes frames from the
-//! roles; gives them to the transport, by stream or in the order in which they were queued. Decides nothing about messages.
+//! roles; passes them to the transport, by stream or in the order in which they were queued. Decides nothing about messages.
 
 use std::collections::VecDeque;
 

@@ -1,6 +1,6 @@
 //! Kinds of results: the values of `resultType`, and the peers that may get them (2026-07-28, `basic`, "Result Types").
 //!
-//! Takes results as JSON; gives their kind, or why a result can neither leave nor be used.
+//! Takes results as JSON; returns their kind, or why a result can neither leave nor be used.
 
 use std::borrow::Cow;
 

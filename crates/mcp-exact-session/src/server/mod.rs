@@ -187,7 +187,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
     /// Takes the body of a POST that was read to find out where it belongs, as [`receive`](Self::receive) takes a frame.
     ///
     /// # Errors
-    /// As [`receive`](Self::receive).
+    /// The errors of [`receive`](Self::receive).
     pub fn receive_post(
         &mut self,
         stream: StreamId,
@@ -207,7 +207,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
     /// a request whose id can be read is refused, and the request that a response answers ends.
     ///
     /// # Errors
-    /// As [`receive`](Self::receive).
+    /// The errors of [`receive`](Self::receive).
     pub fn receive_oversized(
         &mut self,
         stream: StreamId,

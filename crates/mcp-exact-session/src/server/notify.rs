@@ -126,7 +126,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
     /// Sends a notification of a generated type, of the revision that the client speaks.
     ///
     /// # Errors
-    /// As [`notify`](Self::notify).
+    /// The errors of [`notify`](Self::notify).
     pub fn notify_typed<N: Notification>(
         &mut self,
         scope: Scope,

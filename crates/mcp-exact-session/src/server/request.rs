@@ -70,7 +70,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
     /// Sends a request of a generated type, of the revision that the client speaks.
     ///
     /// # Errors
-    /// As [`request`](Self::request).
+    /// The errors of [`request`](Self::request).
     pub fn request_typed<Q: Request>(
         &mut self,
         scope: Scope,
@@ -88,7 +88,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
     /// Checks that the client is alive (up to 2025-11-25).
     ///
     /// # Errors
-    /// As [`request`](Self::request).
+    /// The errors of [`request`](Self::request).
     pub fn ping(&mut self, timeout: RequestTimeout, now: Time) -> Result<RequestKey, SendError> {
         let options = CallOptions {
             timeout: Some(timeout),
