@@ -268,7 +268,7 @@ impl<E: Endpoint> Shared<E> {
         })
     }
 
-    /// Lets the endpoint receive by `receive`, and gives its events to the handler, as [`receive`](Self::receive) does.
+    /// Lets the endpoint receive by `receive`, and passes its events to the handler, as [`receive`](Self::receive) does.
     pub(crate) fn receive_by(
         self: &Arc<Self>,
         receive: impl FnOnce(&mut E, Time) -> Result<(), ReceiveError>,

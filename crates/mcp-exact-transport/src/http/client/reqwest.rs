@@ -16,7 +16,7 @@ impl ReqwestClient {
     /// origin of the server, and no header reaches another origin.
     ///
     /// # Errors
-    /// As [`reqwest::ClientBuilder::build`].
+    /// The errors of [`reqwest::ClientBuilder::build`].
     pub fn new(builder: reqwest::ClientBuilder) -> Result<Self, reqwest::Error> {
         Ok(Self(builder.redirect(Policy::none()).build()?))
     }

@@ -1,6 +1,6 @@
 //! Checks of a request before its body is read: `Host`, `Origin`, media types.
 //!
-//! Takes headers and options; gives the response that refuses the request.
+//! Takes headers and options; returns the response that refuses the request.
 
 use http::header::{ACCEPT, HOST, ORIGIN};
 use http::request::Parts;
