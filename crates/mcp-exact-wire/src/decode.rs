@@ -1,6 +1,6 @@
 //! From bytes to the messages of one direction.
 //!
-//! Takes a document and the methods of open requests; gives requests, notifications, results and errors, or an error that
+//! Takes a document and the methods of open requests; returns requests, notifications, results and errors, or an error that
 //! keeps the id so that it can be answered. The members and the method of a message decide its class, never what decodes.
 //! One pass where `method` comes before `params` and `id` before `result`; a raw scan more otherwise.
 
@@ -43,7 +43,7 @@ pub fn decode_frame<'m, D: Direction>(
 /// Decodes one message; a batch is an error.
 ///
 /// # Errors
-/// As [`decode_frame`].
+/// The errors of [`decode_frame`].
 pub fn decode_message<'m, D: Direction>(
     bytes: &[u8],
     answers: &dyn Fn(&RequestId) -> Option<&'m str>,
@@ -57,7 +57,7 @@ pub fn decode_message<'m, D: Direction>(
 /// The parameters are not scanned again: an object holds checked text.
 ///
 /// # Errors
-/// As [`decode_frame`].
+/// The errors of [`decode_frame`].
 pub fn decode_call<D: Direction>(
     id: Option<&RequestId>,
     method: &str,

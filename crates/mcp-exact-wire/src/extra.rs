@@ -51,7 +51,7 @@ impl fmt::Display for KnownMember {
 impl std::error::Error for KnownMember {}
 
 impl<T: Members> Extra<T> {
-    /// Sets a member and gives the value that it had.
+    /// Sets a member and returns the value that it had.
     ///
     /// # Errors
     /// [`KnownMember`] when `T` or the envelope of the message that it is has a member of that name.

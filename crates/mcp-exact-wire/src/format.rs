@@ -1,5 +1,5 @@
 //! Decides whether a text satisfies a JSON Schema `format`.
-//! Takes the decoded string (no quotes, no escapes), gives a verdict in linear time.
+//! Takes the decoded string (no quotes, no escapes), returns a verdict in linear time.
 //! Never allocates, recurses, panics or normalises, and never looks anything up: a `uri` need not
 //! lead anywhere.
 

@@ -51,7 +51,7 @@ impl Json {
     /// Parses the value with serde.
     ///
     /// # Errors
-    /// As [`serde_json::from_str`].
+    /// The errors of [`serde_json::from_str`].
     pub fn parse<'de, T: Deserialize<'de>>(&'de self) -> serde_json::Result<T> {
         serde_json::from_str(&self.0)
     }
@@ -186,7 +186,7 @@ impl JsonObject {
     /// Parses the object with serde.
     ///
     /// # Errors
-    /// As [`serde_json::from_str`].
+    /// The errors of [`serde_json::from_str`].
     pub fn parse<'de, T: Deserialize<'de>>(&'de self) -> serde_json::Result<T> {
         self.0.parse()
     }

@@ -1,6 +1,6 @@
 //! `JsonSchema` of schemars 1 for generated types and for the types of this crate. Behind the feature `schemars1`.
 //!
-//! Takes the definitions of a revision's schema, errata applied, as the generator embeds them; gives them to schemars with
+//! Takes the definitions of a revision's schema, errata applied, as the generator embeds them; passes them to schemars with
 //! each reference to a definition replaced by a reference to its type. Nothing is derived from Rust types.
 
 use std::borrow::Cow;

@@ -1,6 +1,6 @@
 //! From a byte offset to a JSON pointer.
 //!
-//! Takes the text and an offset that a reader noted, walks the text again up to there and gives the pointer of the
+//! Takes the text and an offset that a reader noted, walks the text again up to there and returns the pointer of the
 //! value, or of the member whose name starts there. Runs only after a failure; linear, never recurses.
 
 use crate::pointer::{MAX_POINTER, Pointer};

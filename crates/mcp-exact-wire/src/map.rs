@@ -44,7 +44,7 @@ impl<V> Map<V> {
             .find_map(|(known, value)| (known == name).then_some(value))
     }
 
-    /// Sets the value of `name` and gives the one that it had. A new name goes to the end.
+    /// Sets the value of `name` and returns the one that it had. A new name goes to the end.
     pub fn insert(&mut self, name: impl Into<String>, value: V) -> Option<V> {
         let name = name.into();
         match self.get_mut(&name) {

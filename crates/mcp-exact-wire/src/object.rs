@@ -1,6 +1,6 @@
 //! Objects of known types: finds members in their table, keeps the unknown ones, sees duplicates and gaps.
 //!
-//! Takes a reader at an object and the type's [`Shape`]; gives the index of each known member in turn. Duplicates cost a
+//! Takes a reader at an object and the type's [`Shape`]; returns the index of each known member in turn. Duplicates cost a
 //! bit set and, for unknown names, one sort.
 
 use std::borrow::Cow;

@@ -1,6 +1,6 @@
 //! Places of members in untyped JSON, found in the same pass that checks it.
 //!
-//! Takes a reader at an object and the names of some members; gives the object and the positions of their values, so that no
+//! Takes a reader at an object and the names of some members; returns the object and the positions of their values, so that no
 //! second walk is needed. Decides nothing.
 
 use crate::JsonObject;

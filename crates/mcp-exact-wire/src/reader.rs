@@ -396,7 +396,7 @@ impl<'a> Reader<'a> {
         self.at = at;
     }
 
-    /// Skips white space and gives the next byte without taking it.
+    /// Skips white space and returns the next byte without taking it.
     #[inline]
     pub(crate) fn peek(&mut self) -> Option<u8> {
         let bytes = self.bytes();

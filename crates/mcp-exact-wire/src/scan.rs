@@ -1,6 +1,6 @@
 //! Scanning of JSON text: where a string, a number or a whole value ends.
 //!
-//! Takes bytes and a position, gives the position after the scanned value or the offset of the first byte that is not JSON.
+//! Takes bytes and a position, returns the position after the scanned value or the offset of the first byte that is not JSON.
 //! Never allocates for values nested less than 64 deep, never recurses, never decodes.
 
 use crate::block;
@@ -137,7 +137,7 @@ pub(crate) fn skip_space(bytes: &[u8], mut at: usize) -> usize {
     at
 }
 
-/// Scans the rest of a string whose opening quote was read; gives the position after the closing one.
+/// Scans the rest of a string whose opening quote was read; returns the position after the closing one.
 #[inline]
 pub(crate) fn string_end(bytes: &[u8], at: usize) -> Result<usize, NotJson> {
     string_closed(bytes, plain_end(bytes, at))
@@ -426,7 +426,7 @@ fn special_at(bytes: &[u8], at: usize) -> u64 {
     block::special_marks(&block)
 }
 
-/// Scans a container that starts at `at`; gives its end and how many levels of containers it has.
+/// Scans a container that starts at `at`; returns its end and how many levels of containers it has.
 ///
 /// Looks at each token once: the next one and its place are carried along.
 fn container_end(bytes: &[u8], at: usize) -> Result<(usize, usize), NotJson> {
@@ -489,7 +489,7 @@ const fn closing(open: u8) -> u8 {
     if open == b'{' { b'}' } else { b']' }
 }
 
-/// Scans a member's name and colon; gives the beginning of its value.
+/// Scans a member's name and colon; returns the beginning of its value.
 #[inline]
 fn member_value(
     bytes: &[u8],

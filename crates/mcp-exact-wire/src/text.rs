@@ -8,7 +8,7 @@ use crate::scan::{first_special, plain_end};
 
 const QUOTES: u64 = u64::from_ne_bytes([b'"'; 8]);
 
-/// Bytes that are appended at once.
+/// Maximum number of bytes that are appended at once.
 const SHORT: usize = 64;
 
 /// Appends a string.

@@ -1,6 +1,6 @@
 //! Escape sequences of JSON strings (RFC 8259 section 7) to text.
 //!
-//! Takes the inside of a string; gives its text, in one allocation that is hardly longer. Never scans for the end of the
+//! Takes the inside of a string; returns its text, in one allocation that is hardly longer. Never scans for the end of the
 //! string.
 
 use crate::block::{self, BLOCK};

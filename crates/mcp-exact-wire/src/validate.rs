@@ -1,6 +1,6 @@
 //! Deviations from the schema that decoding tolerates: bounds, formats, values and tags that the revision does not know.
 //!
-//! Takes a value, gives a list with a JSON pointer for each; never changes the value, never fails.
+//! Takes a value, returns a list with a JSON pointer for each; never changes the value, never fails.
 
 use std::fmt;
 

@@ -68,7 +68,7 @@ impl<'a> JsonRef<'a> {
     /// Decodes the value as a message, as [`decode_message`](crate::decode_message) does.
     ///
     /// # Errors
-    /// As [`decode_message`](crate::decode_message).
+    /// The errors of [`decode_message`](crate::decode_message).
     pub fn decode_message<'m, D: Direction>(
         self,
         answers: &dyn Fn(&RequestId) -> Option<&'m str>,
