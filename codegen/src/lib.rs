@@ -86,7 +86,7 @@ pub fn lower(revision: &Revision, bytes: &[u8], tables: Tables<'_>) -> Result<Lo
 /// Takes the schema of an extension through all passes, as one with the schema of the revision that it extends.
 ///
 /// # Errors
-/// As [`lower`].
+/// The errors of [`lower`].
 pub fn lower_extension(
     extension: Extension<'_>,
     base: &Lowered,
@@ -153,7 +153,7 @@ pub fn emit(lowered: &Lowered, revision: &Revision) -> Result<Files> {
 /// Writes the crate of one revision: [`lower`] and [`emit`].
 ///
 /// # Errors
-/// As [`lower`].
+/// The errors of [`lower`].
 pub fn generate(revision: &Revision, bytes: &[u8], tables: Tables<'_>) -> Result<Files> {
     emit(&lower(revision, bytes, tables)?, revision)
 }

@@ -1,6 +1,6 @@
 //! Corrections of the official schemas, as data with proof.
 //!
-//! Takes `schema/errata.toml` and a schema; gives the corrected schema. An erratum that does not find its expected text, or
+//! Takes `schema/errata.toml` and a schema; returns the corrected schema. An erratum that does not find its expected text, or
 //! changes nothing, is an error: the official file has changed, and a person has to review it.
 
 use serde::Deserialize;

@@ -34,7 +34,7 @@ pub fn read(revision: &Revision, bytes: &[u8], tables: Tables<'_>) -> Result<Sch
 /// Reads the schema of an extension and applies its errata.
 ///
 /// # Errors
-/// As [`read`].
+/// The errors of [`read`].
 pub fn read_extension(extension: &Revision, bytes: &[u8], tables: Tables<'_>) -> Result<Schema> {
     let mut schema = schema::load_extension(extension, bytes)?;
     errata::correct(&mut schema, &errata::errata(tables.errata)?)?;

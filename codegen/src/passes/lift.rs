@@ -1,6 +1,6 @@
 //! Gives every anonymous object, union and enum a name and a definition of its own.
 //!
-//! Takes a normalised schema and the table of names; gives one in which every member is a scalar, a reference, an open
+//! Takes a normalised schema and the table of names; returns one in which every member is a scalar, a reference, an open
 //! value, or an array or map of such. Anonymous schemas that are equal share one name: the one from the table, or the
 //! shortest of their places.
 

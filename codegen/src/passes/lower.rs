@@ -1,6 +1,6 @@
 //! From a schema in which everything has a name to the intermediate representation.
 //!
-//! Takes the lifted schema; gives the representation without methods and dispatch, or an error for a shape that has no
+//! Takes the lifted schema; returns the representation without methods and dispatch, or an error for a shape that has no
 //! exact type.
 
 use std::collections::BTreeMap;

@@ -1,6 +1,6 @@
 //! One form for every construct that the dialects can spell in several ways.
 //!
-//! Takes a checked schema; gives one without `allOf`, without unions of one member, with `anyOf` for `oneOf`, and with
+//! Takes a checked schema; returns one without `allOf`, without unions of one member, with `anyOf` for `oneOf`, and with
 //! open objects spelt in one way. Instances that were valid stay valid, and no others become so.
 
 pub mod nullable;

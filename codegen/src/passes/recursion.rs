@@ -1,6 +1,6 @@
 //! Types that contain themselves: refuses those that Rust cannot express, and chooses the members that are behind a pointer.
 //!
-//! Takes a representation; gives the members of objects that close a cycle of types. Variants of unions never have a
+//! Takes a representation; returns the members of objects that close a cycle of types. Variants of unions never have a
 //! pointer: it would be in the way of those who match.
 
 use std::collections::BTreeSet;

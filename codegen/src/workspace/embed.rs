@@ -1,7 +1,7 @@
 //! Data of each released revision for the program `mcp-exact`: its representation and the dispatch of its unions, as one
 //! file of compact JSON.
 //!
-//! Takes a representation and its schema; gives the file that `mcp-exact-cli` is compiled with. Drafts have none, because
+//! Takes a representation and its schema; returns the file that `mcp-exact-cli` is compiled with. Drafts have none, because
 //! published crates use released revisions only.
 
 use std::collections::BTreeMap;

@@ -1,6 +1,6 @@
 //! Generated regions of other files that list revisions: dependencies, features and tables, between two marks.
 //!
-//! Takes the text of such a file and all revisions; gives the text with the regions written anew. Outside of its regions a
+//! Takes the text of such a file and all revisions; returns the text with the regions written anew. Outside of its regions a
 //! file belongs to people. Never adds or moves a mark.
 
 use std::collections::BTreeSet;

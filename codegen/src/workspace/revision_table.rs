@@ -1,6 +1,6 @@
 //! The table of revisions: lifecycle, status, order, methods by side and named properties, for `mcp-exact-revisions`.
 //!
-//! Takes the intermediate representation of every revision and the facts that no schema states; gives the generated files
+//! Takes the intermediate representation of every revision and the facts that no schema states; returns the generated files
 //! of that crate. `properties.rs` lists the properties, `facts.rs` reads the facts. Knows no revision by name.
 
 mod facts;

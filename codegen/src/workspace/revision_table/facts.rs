@@ -1,6 +1,6 @@
 //! The facts of a revision that no schema states: its lifecycle, and the listed properties.
 //!
-//! Takes the text of `schema/revisions.toml`; gives one record a revision, with every listed property in it and no other.
+//! Takes the text of `schema/revisions.toml`; returns one record a revision, with every listed property in it and no other.
 
 use std::collections::BTreeMap;
 use std::fmt;
