@@ -45,7 +45,7 @@ struct Row {
     encode: [u64; 2],
 }
 
-/// Counts and gives the table.
+/// Counts and returns the table.
 ///
 /// # Errors
 /// If valgrind is missing or fails.

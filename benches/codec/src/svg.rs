@@ -16,7 +16,7 @@ const STYLE: &str = "text{font:13px system-ui,sans-serif;fill:#1f2328}.title{fon
 @media(prefers-color-scheme:dark){text{fill:#e6edf3}.small{fill:#9198a1}.bar{fill:#57606a}.ours{fill:#fb923c}\
 .one{stroke:#9198a1}}";
 
-/// The picture.
+/// Returns the chart as SVG.
 pub fn chart(run: &Run) -> String {
     let mut body = String::new();
     let mut y = 30.0;

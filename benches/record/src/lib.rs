@@ -44,7 +44,7 @@ pub struct Row {
     pub what: String,
     /// Name of the base of the comparison.
     pub base: &'static str,
-    /// The most times of the base that it may cost, when that is demanded.
+    /// Demanded maximum of the ratio to the base, if there is a demand.
     pub demanded: Option<f64>,
     /// Time of a call of the base, and of a call of the measured thing.
     pub cost: (Duration, Duration),

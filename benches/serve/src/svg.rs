@@ -18,7 +18,7 @@ const STYLE: &str = "text{font:13px system-ui,sans-serif;fill:#1f2328}.title{fon
 .small{font-size:12px;fill:#59636e}.bar{fill:#9aa4af}.ours{fill:#c2410c}\
 @media(prefers-color-scheme:dark){text{fill:#e6edf3}.small{fill:#9198a1}.bar{fill:#57606a}.ours{fill:#fb923c}}";
 
-/// The picture.
+/// Returns the chart as SVG.
 pub fn chart(run: &Run) -> String {
     let mut body = String::new();
     let title = "Calls of an echo tool a second, longer is faster";
