@@ -1,6 +1,6 @@
 //! Raw ends of one endpoint again, which speak one revision and do what most tests do: serve, reply, answer.
 //!
-//! Takes values and gives values. Every message that the endpoint sends is checked, as the raw ends do.
+//! Takes values and returns values. Every message that the endpoint sends is checked, as the raw ends do.
 
 use std::ops::{Deref, DerefMut};
 
@@ -47,7 +47,7 @@ impl CheckedServer {
         self.request()
     }
 
-    /// Replies to a request and gives what leaves.
+    /// Replies to a request and returns what leaves.
     ///
     /// # Panics
     /// When the endpoint refuses the reply.
@@ -103,7 +103,7 @@ impl CheckedClient {
             .request(method, params, CallOptions::default(), now)
     }
 
-    /// InputResponses a question and gives what leaves.
+    /// Answers a question and returns what leaves.
     ///
     /// # Panics
     /// When it does not wait for an answer.

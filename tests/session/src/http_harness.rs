@@ -77,7 +77,7 @@ impl HttpHarness {
         sent
     }
 
-    /// Sends a request and gives its key and what leaves.
+    /// Sends a request and returns its key and what leaves.
     ///
     /// # Panics
     /// When it does not leave.

@@ -1,7 +1,7 @@
 //! Shared parts of tests of [`NEW`], whose requests carry their revision: a server and a client of it alone, requests of
 //! every method, and answers.
 //!
-//! Takes and gives values. Servers that speak other revisions as well have a name that says so.
+//! Takes and returns values. Servers that speak other revisions as well have a name that says so.
 
 use crate::*;
 
@@ -39,7 +39,7 @@ pub fn request(id: impl Into<Value>, method: &str, params: Value, capabilities: 
     request_at(NEW, id, method, params, capabilities)
 }
 
-/// InputResponses a message of a client with a result, and gives what leaves.
+/// Answers a message of a client with a result, and returns what leaves.
 pub fn answer(client: &mut CheckedClient, to: &Value, body: Value) -> Vec<Value> {
     client.send(&json!({ "jsonrpc": "2.0", "id": to["id"], "result": body }))
 }

@@ -75,13 +75,13 @@ impl RawServer {
         raw
     }
 
-    /// Sends a message and gives what comes back at once.
+    /// Sends a message and returns what comes back at once.
     #[track_caller]
     pub fn send(&mut self, message: &Value) -> Vec<Value> {
         self.send_text(&message.to_string())
     }
 
-    /// Sends any text and gives what comes back at once.
+    /// Sends any text and returns what comes back at once.
     ///
     /// # Panics
     /// When the endpoint is closed.
@@ -264,13 +264,13 @@ impl RawClient {
         raw
     }
 
-    /// Sends a message and gives what comes back at once.
+    /// Sends a message and returns what comes back at once.
     #[track_caller]
     pub fn send(&mut self, message: &Value) -> Vec<Value> {
         self.send_text(&message.to_string())
     }
 
-    /// Sends any text and gives what comes back at once.
+    /// Sends any text and returns what comes back at once.
     ///
     /// # Panics
     /// When the endpoint is closed.
@@ -409,7 +409,7 @@ impl RawClient {
         self.events().into_iter().filter_map(done).collect()
     }
 
-    /// Sends a request and gives its key and its message.
+    /// Sends a request and returns its key and its message.
     ///
     /// # Panics
     /// When it does not leave.

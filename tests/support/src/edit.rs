@@ -1,4 +1,4 @@
-//! Takes the places that a walk over an instance passes; gives the changes that could be made there, and each one
+//! Takes the places that a walk over an instance passes; returns the changes that could be made there, and each one
 //! applied to a copy of the instance.
 //!
 //! It never draws a choice: which changes are made is up to the mutator.

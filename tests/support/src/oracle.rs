@@ -1,4 +1,4 @@
-//! Takes a schema document; gives the verdict of the `jsonschema` crate on any value as any definition.
+//! Takes a schema document; returns the verdict of the `jsonschema` crate on any value as any definition.
 //!
 //! Formats are asserted alike for every dialect, and `byte` is RFC 4648 base64 with padding. It never fetches
 //! anything: a reference out of the document is a panic.

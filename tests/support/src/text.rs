@@ -1,4 +1,4 @@
-//! Takes JSON text; gives a document that keeps member order and the text of each number, and writes it back
+//! Takes JSON text; returns a document that keeps member order and the text of each number, and writes it back
 //! compactly or in any other spelling of the same value.
 //!
 //! It never rounds a number, merges duplicate members or goes through `serde_json::Value`.

@@ -1,5 +1,5 @@
 //! Makes strings that are almost in a format, or still are.
-//! Takes valid texts and a seed, gives a text at a time. Never depends on anything but the seed.
+//! Takes valid texts and a seed, returns a text at a time. Never depends on anything but the seed.
 
 use crate::cases::Cases;
 

@@ -10,7 +10,7 @@ use super::exact;
 
 const SEED: u64 = 0x0a0d;
 
-/// Decodes, expects the same text back, and gives the line.
+/// Decodes, expects the same text back, and returns the line.
 fn line<T: Decode + Encode>(text: &str) -> String {
     let value: T = exact(text);
     let line = String::from_utf8(to_line(&value)).expect("it is text");

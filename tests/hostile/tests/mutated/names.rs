@@ -1,4 +1,4 @@
-//! Takes an object by way of serde_json; gives its names and the text of its values, in order, duplicates included.
+//! Takes an object by way of serde_json; returns its names and the text of its values, in order, duplicates included.
 //!
 //! Never merges members, which the maps of serde_json do.
 

@@ -1,6 +1,6 @@
 //! Drives an endpoint over two pipes, as a program on stdio does: holds one frame that is being written and the lines of one read.
 //!
-//! Takes and gives bytes in pieces of any size. Stops reading or writing on request.
+//! Takes and returns bytes in pieces of any size. Stops reading or writing on request.
 
 use std::collections::VecDeque;
 

@@ -1,6 +1,6 @@
 //! Two endpoints over Streamable HTTP: a POST for each message of the client, each with a connection of its own, and a GET stream.
 //!
-//! Takes and gives the bytes of bodies and events in pieces of any size. A connection that no peer reads or writes stops
+//! Takes and returns the bytes of bodies and events in pieces of any size. A connection that no peer reads or writes stops
 //! while the others continue; one that is cut is lost to both endpoints.
 
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! `date`: `full-date` of RFC 3339. Takes nothing, gives a table. Never lists ISO 8601's other notations as accepted.
+//! `date`: `full-date` of RFC 3339. Takes nothing, returns a table. Never lists ISO 8601's other notations as accepted.
 
 use super::Cases;
 use mcp_exact_wire::Format;

@@ -1,4 +1,4 @@
-//! `date-time`: RFC 3339. Takes nothing, gives a table. Never lists a time without an offset as accepted.
+//! `date-time`: RFC 3339. Takes nothing, returns a table. Never lists a time without an offset as accepted.
 
 use super::Cases;
 use mcp_exact_wire::Format;

@@ -1,4 +1,4 @@
-//! `uri`: RFC 3986. Takes nothing, gives a table. Never lists a relative reference as accepted.
+//! `uri`: RFC 3986. Takes nothing, returns a table. Never lists a relative reference as accepted.
 
 use super::Cases;
 use mcp_exact_wire::Format;

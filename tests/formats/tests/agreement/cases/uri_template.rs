@@ -1,4 +1,4 @@
-//! `uri-template`: RFC 6570. Takes nothing, gives a table. Never lists texts that a lenient expander would leave alone as
+//! `uri-template`: RFC 6570. Takes nothing, returns a table. Never lists texts that a lenient expander would leave alone as
 //! accepted.
 
 use super::Cases;

@@ -7,7 +7,7 @@ use mcp_exact_tests_session::*;
 
 use super::{client, queues, server};
 
-/// An endpoint is made to exceed a bound; gives the names that it says.
+/// An endpoint is made to exceed a bound; returns the names that it says.
 pub(super) type Case = fn() -> Vec<String>;
 
 /// Source of the excess over a limit.
