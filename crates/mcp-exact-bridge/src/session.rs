@@ -38,7 +38,7 @@ struct State {
     questions: HashMap<ServerRequestKey, AbortHandle>,
     /// Resources that the client is subscribed to, at a server of 2026-07-28.
     subscribed: BTreeSet<String>,
-    /// The subscription at such a server.
+    /// Task of the subscription at a server without sessions.
     listening: Option<AbortHandle>,
 }
 
