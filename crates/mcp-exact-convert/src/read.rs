@@ -94,7 +94,7 @@ pub fn read_lenient(
     }
 }
 
-/// Number of words that have a bit for each definition.
+/// Number of 64-bit words in a bit set of all definitions.
 const CHANGING: usize = DEFINITIONS.len().div_ceil(64);
 
 /// Input of the reader. Members and items of untyped values are on two stacks, so that values that stay unchanged cost no

@@ -10,7 +10,7 @@ use crate::node::Node;
 /// A manual conversion: it rearranges a value in place.
 pub type Manual = for<'t> fn(&mut Conversion<'_, 't>, &mut Node<'t>) -> Step<()>;
 
-/// Operation on a value. The next revision may need what none needs today.
+/// Operation on a value. A later revision may need operations that none needs today.
 #[allow(dead_code)]
 #[derive(Clone, Copy)]
 pub enum Op {
@@ -90,7 +90,7 @@ pub const fn rule(
     }
 }
 
-/// Conversion of a value of a definition. The next revision may need what none needs today.
+/// Conversion of a value of a definition. A later revision may need operations that none needs today.
 #[allow(dead_code)]
 pub enum Body {
     /// Nothing.
@@ -152,7 +152,7 @@ pub enum Gone {
     Default(&'static str, &'static str, &'static str, bool, bool),
 }
 
-/// Conversion of a member of the target. The next revision may need what none needs today.
+/// Conversion of a member of the target. A later revision may need operations that none needs today.
 #[allow(dead_code)]
 pub enum Action {
     /// Required in both.
