@@ -153,7 +153,7 @@ fn string_closed(bytes: &[u8], end: usize) -> Result<usize, NotJson> {
     }
 }
 
-/// The same from the first escape sequence on. A string with one escape usually holds more of them: long texts are searched
+/// Scans the rest of a string from its first escape sequence on. A string with one escape usually holds more of them: long texts are searched
 /// in whole blocks, and no branch depends on the distance between escapes.
 #[inline(never)]
 fn escaped_string_end(bytes: &[u8], mut at: usize) -> Result<usize, NotJson> {
