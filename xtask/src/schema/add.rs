@@ -49,9 +49,9 @@ pub struct Arguments {
 /// Status of a revision: drafts may still change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Status {
-    /// It may: its types can grow, and its crate is never published.
+    /// Draft: its types can grow, and its crate is never published.
     Draft,
-    /// It does not.
+    /// Released: it no longer changes.
     Release,
 }
 
