@@ -9,7 +9,7 @@ mod receivers;
 mod waiting;
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use mcp_exact_session::{
@@ -47,8 +47,6 @@ pub(crate) struct Stateless {
     most_waiting: usize,
     losses: Losses,
     tools: Arc<KnownTools>,
-    /// Held while a connection is opened that calls share.
-    opening: tokio::sync::Mutex<()>,
     state: Arc<Mutex<State>>,
 }
 
@@ -58,6 +56,8 @@ struct State {
     idle: HashMap<Owner, Vec<Idle>>,
     /// Connections that the calls of an owner share.
     open: HashMap<Owner, Open>,
+    /// Locks that are held while such a connection is opened.
+    opening: HashMap<Owner, Weak<tokio::sync::Mutex<()>>>,
     /// Calls whose question waits for the client, by the state that it has got.
     waiting: HashMap<String, WaitingCall>,
 }
@@ -101,6 +101,53 @@ fn locked(state: &Mutex<State>) -> MutexGuard<'_, State> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+impl State {
+    /// Returns the connection that the calls of an owner share, unless it is lost.
+    fn open_connection(&mut self, owner: &Owner) -> Option<SharedConnection> {
+        let open = self.open.get_mut(owner)?;
+        if open.shared.connection.is_lost() {
+            self.open.remove(owner);
+            return None;
+        }
+        open.since = Instant::now();
+        Some(open.shared.clone())
+    }
+
+    /// Returns the lock that is held while a connection of an owner is opened.
+    fn opening(&mut self, owner: &Owner) -> Arc<tokio::sync::Mutex<()>> {
+        self.opening.retain(|_, lock| lock.strong_count() > 0);
+        let known = self.opening.get(owner).and_then(Weak::upgrade);
+        known.unwrap_or_else(|| {
+            let lock = Arc::default();
+            self.opening.insert(owner.clone(), Arc::downgrade(&lock));
+            lock
+        })
+    }
+
+    /// Makes room for another connection: closes the one that has been without a call for the longest time.
+    fn close_oldest_unused(&mut self) {
+        let idle = self.idle.iter().filter_map(|(owner, idle)| {
+            let oldest = idle.first()?;
+            Some((oldest.since, owner.clone(), false))
+        });
+        let open = self.open.iter().filter_map(|(owner, open)| {
+            let is_unused = open.shared.calls.is_empty();
+            is_unused.then(|| (open.since, owner.clone(), true))
+        });
+        let Some((_, owner, is_shared)) = idle.chain(open).min_by_key(|(since, ..)| *since) else {
+            return;
+        };
+        if is_shared {
+            self.open.remove(&owner);
+        } else if let Some(idle) = self.idle.get_mut(&owner) {
+            idle.remove(0);
+            if idle.is_empty() {
+                self.idle.remove(&owner);
+            }
+        }
+    }
+}
+
 impl Stateless {
     pub(crate) fn new(options: &Options, tools: &Arc<KnownTools>) -> Self {
         Self {
@@ -110,7 +157,6 @@ impl Stateless {
             most_waiting: options.waiting_calls,
             losses: options.losses(),
             tools: Arc::clone(tools),
-            opening: tokio::sync::Mutex::default(),
             state: Arc::default(),
         }
     }
@@ -425,14 +471,8 @@ impl Stateless {
     }
 
     async fn permit(&self) -> Result<OwnedSemaphorePermit, PeerError> {
-        // A connection that nobody uses makes room.
         if self.connections.available_permits() == 0 {
-            let mut state = locked(&self.state);
-            let oldest = state.idle.iter_mut().filter(|(_, idle)| !idle.is_empty());
-            let oldest = oldest.min_by_key(|(_, idle)| idle[0].since);
-            if let Some((_, idle)) = oldest {
-                idle.remove(0);
-            }
+            locked(&self.state).close_oldest_unused();
         }
         let permit = Arc::clone(&self.connections).acquire_owned();
         match timeout(Duration::from_secs(30), permit).await {
@@ -449,17 +489,17 @@ impl Stateless {
         shared: &Shared,
         owner: &Owner,
     ) -> Result<SharedConnection, PeerError> {
-        // One call opens the connection, the others wait for it.
-        let _opening = self.opening.lock().await;
-        {
+        let opening = {
             let mut state = locked(&self.state);
-            if let Some(open) = state.open.get_mut(owner)
-                && !open.shared.connection.is_lost()
-            {
-                open.since = Instant::now();
-                return Ok(open.shared.clone());
+            if let Some(open) = state.open_connection(owner) {
+                return Ok(open);
             }
-            state.open.remove(owner);
+            state.opening(owner)
+        };
+        // One call opens the connection, the owner's others wait for it.
+        let _opening = opening.lock().await;
+        if let Some(open) = locked(&self.state).open_connection(owner) {
+            return Ok(open);
         }
         let permit = self.permit().await?;
         let calls = Arc::new(SharedCalls::default());

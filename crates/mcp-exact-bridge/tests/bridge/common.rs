@@ -1,5 +1,6 @@
 //! Servers and clients of one revision each, and a bridge between them.
 
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
 use mcp_exact::transport::http::server::{HttpListener, HttpServerOptions};
@@ -140,6 +141,8 @@ pub struct InMemory {
     server: Server,
     /// Tasks that serve the connections.
     pub serving: Arc<Mutex<Vec<AbortHandle>>>,
+    /// Connections that the server will accept without a word, the next ones first.
+    pub silent: Arc<AtomicUsize>,
 }
 
 impl InMemory {
@@ -147,6 +150,7 @@ impl InMemory {
         Self {
             server: server.clone(),
             serving: Arc::default(),
+            silent: Arc::default(),
         }
     }
 
@@ -176,7 +180,13 @@ impl Upstream for InMemory {
     ) -> Result<(ClientHandle, JoinHandle<()>), ConnectError> {
         let (local, remote) = memory_pair(256 << 10, settings.limits.message_bytes);
         let server = self.server.clone();
+        let left = |left: usize| left.checked_sub(1);
+        let is_silent = self.silent.fetch_update(Relaxed, Relaxed, left).is_ok();
         let serving = tokio::spawn(async move {
+            if is_silent {
+                let _open = remote;
+                return std::future::pending().await;
+            }
             let _ = server.serve(remote).await;
         });
         self.serving
@@ -238,9 +248,13 @@ impl Drop for Listening {
 }
 
 pub async fn listen(bridge: &Bridge) -> Listening {
+    listen_with(bridge, HttpServerOptions::default()).await
+}
+
+pub async fn listen_with(bridge: &Bridge, options: HttpServerOptions) -> Listening {
     let listener = HttpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("an address");
-    let service = bridge.http(HttpServerOptions::default());
+    let service = bridge.http(options);
     let task = tokio::spawn(listener.serve(service, std::future::pending()));
     Listening {
         url: format!("http://{address}/mcp"),

@@ -1,18 +1,19 @@
 //! No data of one client reaches another one.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
-use mcp_exact::transport::ClientHandle;
 use mcp_exact::transport::http::client::HttpEndpoint;
-use mcp_exact::transport::http::server::{
-    AuthError, AuthFuture, Authenticate, HttpListener, HttpServerOptions,
-};
+use mcp_exact::transport::http::server::{AuthError, AuthFuture, Authenticate, HttpServerOptions};
+use mcp_exact::transport::{ClientHandle, PendingRequest};
 use mcp_exact::{JsonObject, Principal, revisions};
+use mcp_exact_bridge::{Bridge, Options};
 use mcp_exact_session::{
-    CallOptions, ClientConfig, ClientEvent, Identity, Json, Offer, Outcome, PeerError, RequestInput,
+    CallOptions, ClientConfig, ClientEvent, Identity, Json, Offer, Outcome, PeerError,
+    RequestInput, SendError,
 };
 
-use crate::common::{InMemory, bridge, object, server};
+use crate::common::{InMemory, Listening, bridge, listen_with, object, server};
 
 /// Takes the header `x-principal` as the name of the principal.
 struct ByHeader;
@@ -25,12 +26,34 @@ impl Authenticate for ByHeader {
     }
 }
 
+/// Serves a bridge over HTTP to the principals that requests name.
+async fn listen_by_header(bridge: &Bridge) -> Listening {
+    listen_with(
+        bridge,
+        HttpServerOptions {
+            authenticate: Some(Arc::new(ByHeader)),
+            ..HttpServerOptions::default()
+        },
+    )
+    .await
+}
+
 /// Connects a client of 2026-07-28 that hands questions through.
 async fn raw_client(url: &str, principal: &'static str) -> ClientHandle {
     let mut config = ClientConfig::new(Identity::new("raw", "1.0.0"));
-    config.offer = Offer::of(["2026-07-28"]).expect("a revision");
     config.capabilities = object(r#"{"elicitation":{},"sampling":{}}"#);
     config.pass_input_required = true;
+    connect(url, principal, config).await
+}
+
+/// Connects a client of 2026-07-28 that answers no questions.
+async fn plain_client(url: &str, principal: &'static str) -> ClientHandle {
+    let config = ClientConfig::new(Identity::new("plain", "1.0.0"));
+    connect(url, principal, config).await
+}
+
+async fn connect(url: &str, principal: &'static str, mut config: ClientConfig) -> ClientHandle {
+    config.offer = Offer::of(["2026-07-28"]).expect("a revision");
     let endpoint = HttpEndpoint::new(url).expect("a URL").header(
         ::http::HeaderName::from_static("x-principal"),
         ::http::HeaderValue::from_static(principal),
@@ -40,6 +63,10 @@ async fn raw_client(url: &str, principal: &'static str) -> ClientHandle {
     let (client, _driver) = endpoint.connect(settings, None, Arc::new(handler));
     client.ready().await.expect("a negotiation");
     client
+}
+
+async fn list(client: &ClientHandle) -> Result<JsonObject, PeerError> {
+    ended(client.request("tools/list", None, CallOptions::default(), None)).await
 }
 
 async fn call(
@@ -55,7 +82,10 @@ async fn call(
         input,
         ..CallOptions::default()
     };
-    let sent = client.request("tools/call", Some(params), options, None);
+    ended(client.request("tools/call", Some(params), options, None)).await
+}
+
+async fn ended(sent: Result<PendingRequest, SendError>) -> Result<JsonObject, PeerError> {
     match sent.expect("a request").await {
         Outcome::Result(result) => Ok(result.into_object()),
         Outcome::Error(error) => Err(error),
@@ -88,18 +118,9 @@ async fn waiting_call_is_continued_by_its_own_client_alone() {
         revisions().filter(|revision| ("2025-06-18".."2026").contains(&revision.as_str()));
     for of_server in handshake {
         let bridge = bridge(InMemory::new(&server(of_server))).await;
-        let listener = HttpListener::bind("127.0.0.1:0").await.expect("a port");
-        let url = format!("http://{}/mcp", listener.local_addr().expect("an address"));
-        let service = bridge.http(HttpServerOptions {
-            authenticate: Some(Arc::new(ByHeader)),
-            ..HttpServerOptions::default()
-        });
-        let listening = tokio::spawn(listener.serve(service, std::future::pending()));
-
-        let (own, other) = (
-            raw_client(&url, "own").await,
-            raw_client(&url, "other").await,
-        );
+        let listening = listen_by_header(&bridge).await;
+        let url = &listening.url;
+        let (own, other) = (raw_client(url, "own").await, raw_client(url, "other").await);
         let first = call(&own, "{}", None).await.expect("a question");
         assert_eq!(bridge.usage().waiting_calls, 1);
 
@@ -130,15 +151,12 @@ async fn waiting_call_is_continued_by_its_own_client_alone() {
         assert_eq!(bridge.usage().waiting_calls, 0);
         own.close();
         other.close();
-        listening.abort();
     }
 }
 
 /// A call that the client does not continue ends, and its connection is free again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn waiting_call_expires() {
-    use mcp_exact_bridge::{Bridge, Options};
-
     let of_server = revisions()
         .find(|revision| revision.as_str() == "2025-11-25")
         .expect("known");
@@ -157,4 +175,61 @@ async fn waiting_call_expires() {
     let late = call(&client, "{}", Some(answering(&first, YES))).await;
     assert_eq!(late.expect_err("expired").code(), Some(-32602));
     crate::matrix::wait_until(|| upstream.connections() == 0, "idle connections close").await;
+}
+
+/// A server that does not answer one client's connection delays no other one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn slow_connection_delays_its_own_client_alone() {
+    for of_server in revisions() {
+        let upstream = InMemory::new(&server(of_server));
+        let bridge = bridge(upstream.clone()).await;
+        let listening = listen_by_header(&bridge).await;
+        let (own, other) = (
+            plain_client(&listening.url, "own").await,
+            plain_client(&listening.url, "other").await,
+        );
+        upstream.silent.store(1, Ordering::Relaxed);
+        let slow = tokio::spawn({
+            let own = own.clone();
+            async move { list(&own).await }
+        });
+        let begun = || upstream.silent.load(Ordering::Relaxed) == 0;
+        crate::matrix::wait_until(begun, "the first client's connection is opened").await;
+        assert!(list(&other).await.is_ok(), "server {of_server}");
+        assert!(!slow.is_finished(), "server {of_server}");
+        slow.abort();
+        own.close();
+        other.close();
+    }
+}
+
+/// Connections that no call uses make room for other clients.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn unused_connections_make_room() {
+    for of_server in revisions() {
+        let upstream = InMemory::new(&server(of_server));
+        let mut options = Options::default();
+        options.connections = 1;
+        let bridge = Bridge::new(upstream.clone(), options)
+            .await
+            .expect("a bridge");
+        let listening = listen_by_header(&bridge).await;
+        for principal in ["first", "second", "third"] {
+            let plain = plain_client(&listening.url, principal).await;
+            assert!(
+                list(&plain).await.is_ok(),
+                "{principal}, server {of_server}"
+            );
+            plain.close();
+            // Clients that can be asked have connections for one call at a time.
+            let asked = raw_client(&listening.url, principal).await;
+            assert!(
+                list(&asked).await.is_ok(),
+                "{principal}, server {of_server}"
+            );
+            asked.close();
+        }
+        let is_one = || upstream.connections() == 1;
+        crate::matrix::wait_until(is_one, "one connection is left").await;
+    }
 }
