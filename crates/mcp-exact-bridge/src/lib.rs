@@ -41,7 +41,11 @@
 #[doc = include_str!("../README.md")]
 mod readme {}
 
+mod access;
+mod backend;
 mod bridge;
+mod many;
+mod names;
 mod relay;
 mod session;
 mod stateless;
@@ -49,7 +53,9 @@ mod tools;
 mod translate;
 mod upstream;
 
+pub use access::AccessRule;
 pub use bridge::{Bridge, BridgeError, Options, Usage};
 pub use mcp_exact_session::{LossPolicy, Offer};
+pub use names::Prefix;
 pub use translate::{LossHook, LossReport};
 pub use upstream::Upstream;

@@ -2,11 +2,15 @@
 //!
 //! Pure functions, and the state that a call keeps while a client with a session answers.
 
+use std::collections::BTreeSet;
+
 use mcp_exact_session::{
-    IncomingRequest, InputRequest, Json, JsonObject, Outcome, PeerError, RawResult, SendError,
-    SessionInfo,
+    CallOptions, IncomingRequest, InputRequest, Json, JsonObject, Outcome, PeerError, RawResult,
+    SendError, SessionInfo,
 };
 use mcp_exact_transport::{ProgressCallback, RequestContext, ServerHandle};
+
+use crate::upstream::Connection;
 
 /// Returns the members by which a request of 2026-07-28 states its client (`basic`, "Per-Request Protocol Fields").
 pub(crate) fn client_meta(client: &SessionInfo) -> JsonObject {
@@ -42,6 +46,43 @@ pub(crate) fn progress(
 pub(crate) fn uri(params: Option<&JsonObject>) -> Option<String> {
     let uri = params?.view().find("uri")?;
     Some(uri.as_str()?.into_owned())
+}
+
+/// Subscribes to resources at a server of a revision with sessions.
+pub(crate) fn subscribe_again(connection: &Connection, uris: &BTreeSet<String>) {
+    for uri in uris {
+        let params = JsonObject::from_iter([("uri", Json::string(uri))]);
+        let subscribing = connection.client.request(
+            "resources/subscribe",
+            Some(params),
+            CallOptions::default(),
+            None,
+        );
+        let uri = uri.clone();
+        tokio::spawn(async move {
+            let outcome = match subscribing {
+                Ok(subscribing) => subscribing.await,
+                Err(_) => Outcome::Lost,
+            };
+            if !matches!(outcome, Outcome::Result(_)) {
+                tracing::warn!(uri, ?outcome, "a resource is not subscribed to");
+            }
+        });
+    }
+}
+
+/// A call failed.
+pub(crate) enum Failed {
+    /// Its connection was lost before anything was sent.
+    Unsent,
+    /// With this error for the client.
+    Error(PeerError),
+}
+
+impl From<PeerError> for Failed {
+    fn from(error: PeerError) -> Self {
+        Self::Error(error)
+    }
 }
 
 /// Says that a request was not sent to the server.

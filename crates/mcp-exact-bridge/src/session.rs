@@ -1,4 +1,4 @@
-//! A client with a session (up to 2025-11-25): it has a connection to the server of its own.
+//! A client with a session (up to 2025-11-25): it has a connection to each server of its own.
 //!
 //! Relays its requests, and everything that the server asks and says. From 2026-07-28 on a server asks by results of type
 //! `input_required`: the client's endpoint makes requests of them and brings the answers.
@@ -13,43 +13,50 @@ use mcp_exact_session::{
     Scope, ServerNotification, ServerRequestKey, SessionInfo,
 };
 use mcp_exact_transport::{ProgressCallback, RequestContext, ServerHandle};
-use tokio::sync::OnceCell;
 use tokio::task::AbortHandle;
 
-use crate::bridge::Shared;
-use crate::relay;
+use crate::backend::Backend;
+use crate::relay::{self, Failed};
 use crate::translate::{Losses, Way, newest};
 use crate::upstream::{Calls, ClientSide, Connection, Question, Receiver};
 
-/// Session of a client.
+/// Session of a client with one server.
 pub(crate) struct Session {
     this: Weak<Session>,
     client: ServerHandle,
     info: SessionInfo,
+    backend: Arc<Backend>,
     losses: Losses,
-    connection: OnceCell<Arc<Connection>>,
+    /// Held while the connection is opened.
+    opening: tokio::sync::Mutex<()>,
     calls: Calls,
     state: Mutex<State>,
 }
 
 #[derive(Default)]
 struct State {
+    connection: Option<Arc<Connection>>,
     /// Questions of the server that wait for the client.
     questions: HashMap<ServerRequestKey, AbortHandle>,
-    /// Resources that the client is subscribed to, at a server of 2026-07-28.
+    /// Resources that the client is subscribed to.
     subscribed: BTreeSet<String>,
     /// Task of the subscription at a server without sessions.
     listening: Option<AbortHandle>,
 }
 
 impl Session {
-    pub(crate) fn new(client: &ServerHandle, info: SessionInfo, losses: Losses) -> Arc<Self> {
+    pub(crate) fn new(
+        client: &ServerHandle,
+        info: SessionInfo,
+        backend: &Arc<Backend>,
+    ) -> Arc<Self> {
         Arc::new_cyclic(|this| Self {
             this: this.clone(),
             client: client.clone(),
             info,
-            losses,
-            connection: OnceCell::new(),
+            losses: backend.losses(),
+            backend: Arc::clone(backend),
+            opening: tokio::sync::Mutex::default(),
             calls: Calls::default(),
             state: Mutex::default(),
         })
@@ -60,33 +67,57 @@ impl Session {
     }
 
     /// Connects to the server as soon as the client is ready, so that it gets the messages that the server sends on its own.
-    pub(crate) fn prepare(self: &Arc<Self>, shared: &Arc<Shared>) {
-        let (session, shared) = (Arc::clone(self), Arc::clone(shared));
+    pub(crate) fn prepare(self: &Arc<Self>) {
+        let session = Arc::clone(self);
         tokio::spawn(async move {
-            if let Err(error) = session.connection(&shared).await {
+            if let Err(error) = session.connection().await {
                 tracing::warn!(error = error.message(), "a client has no server yet");
             }
         });
     }
 
-    async fn connection(&self, shared: &Arc<Shared>) -> Result<Arc<Connection>, PeerError> {
-        let open = || async {
-            let capabilities = self
-                .newest_way()
-                .definition("ClientCapabilities", &self.info.capabilities);
-            let client = ClientSide::new(self.info.info.as_ref(), &capabilities?);
-            let receiver: Arc<dyn Receiver> = Arc::new(OfSession(self.this.clone()));
-            let connection = shared.connect(&client, Some(receiver)).await?;
-            if connection.lifecycle() == Lifecycle::Discover {
-                self.listen(&connection, &BTreeSet::new());
-            }
-            Ok::<_, PeerError>(connection)
-        };
-        let connection = self.connection.get_or_try_init(open).await?;
-        match connection.is_lost() {
-            false => Ok(Arc::clone(connection)),
-            true => Err(relay::connection_lost()),
+    /// Returns the connection if it is open.
+    fn open_connection(&self) -> Option<Arc<Connection>> {
+        let connection = self.lock().connection.clone();
+        connection.filter(|connection| !connection.is_lost())
+    }
+
+    /// Returns the connection, and opens it before if it is not. What a server remembers of a session is lost with the
+    /// connection: with the only server the session has to begin anew, but not with one of many.
+    async fn connection(&self) -> Result<Arc<Connection>, PeerError> {
+        if let Some(connection) = self.open_connection() {
+            return Ok(connection);
         }
+        let _opening = self.opening.lock().await;
+        if let Some(connection) = self.open_connection() {
+            return Ok(connection);
+        }
+        let was_open = self.lock().connection.is_some();
+        if was_open && !self.backend.is_one_of_many {
+            return Err(relay::connection_lost());
+        }
+        let capabilities = self
+            .newest_way()
+            .definition("ClientCapabilities", &self.info.capabilities);
+        let client = ClientSide::new(self.info.info.as_ref(), &capabilities?);
+        let receiver: Arc<dyn Receiver> = Arc::new(OfSession(self.this.clone()));
+        let connection = self.backend.connect(&client, Some(receiver)).await?;
+        let subscribed = {
+            let mut state = self.lock();
+            state.connection = Some(Arc::clone(&connection));
+            state.subscribed.clone()
+        };
+        match connection.lifecycle() {
+            Lifecycle::Discover => self.listen(&connection, &subscribed),
+            Lifecycle::Initialize => relay::subscribe_again(&connection, &subscribed),
+        }
+        if was_open {
+            // Another process may offer something else.
+            for change in [Change::Tools, Change::Prompts, Change::Resources] {
+                self.client.publish(&change);
+            }
+        }
+        Ok(connection)
     }
 
     fn newest_way(&self) -> Way {
@@ -108,35 +139,52 @@ impl Session {
     /// Relays a request, and returns the answer for the client.
     pub(crate) async fn relay(
         &self,
-        shared: &Arc<Shared>,
         request: IncomingRequest<RequestContext>,
     ) -> Result<Reply, PeerError> {
-        let connection = self.connection(shared).await?;
+        loop {
+            let connection = self.connection().await?;
+            match self.relay_on(&connection, &request).await {
+                // Nothing was sent on a connection that was lost meanwhile: another one is as good, if there may be one.
+                Err(Failed::Unsent) => {}
+                Err(Failed::Error(error)) => return Err(error),
+                Ok(reply) => return Ok(reply),
+            }
+        }
+    }
+
+    async fn relay_on(
+        &self,
+        connection: &Arc<Connection>,
+        request: &IncomingRequest<RequestContext>,
+    ) -> Result<Reply, Failed> {
         let method = request.method();
         if connection.lifecycle() == Lifecycle::Discover
             && matches!(method, "resources/subscribe" | "resources/unsubscribe")
         {
-            return self.subscribe(&connection, &request);
+            return Ok(self.subscribe(connection, request)?);
         }
-        let way = self.way(&connection);
+        let way = self.way(connection);
         let params = way.params(
             method,
             request.params(),
             relay::client_meta(request.client()),
         )?;
-        let (wants_progress, callback) = relay::progress(&self.client, &request);
+        let (wants_progress, callback) = relay::progress(&self.client, request);
         let options = CallOptions {
             progress: wants_progress,
             log_level: Some(Level::Debug),
-            input: input_of(&request, &way)?,
+            input: input_of(request, &way)?,
             ..CallOptions::default()
         };
         let outcome = self
-            .call(&connection, &request, params, options, callback)
+            .call(connection, request, params, options, callback)
             .await?;
+        if let Outcome::Result(_) = &outcome {
+            self.note_subscription(request);
+        }
         let uri = relay::uri(request.params());
         if let ("tools/list", Outcome::Result(result)) = (method, &outcome) {
-            shared.tools.learn(result.object());
+            self.backend.tools.learn(result.object());
         }
         match outcome {
             Outcome::Result(result) => match relay::input_required(&result) {
@@ -156,8 +204,8 @@ impl Session {
                     uri.as_deref(),
                 )?)),
             },
-            Outcome::Error(error) => Err(way.back().error(method, &error, uri.as_deref())),
-            other => Err(relay::no_answer(&other)),
+            Outcome::Error(error) => Err(way.back().error(method, &error, uri.as_deref()).into()),
+            other => Err(relay::no_answer(&other).into()),
         }
     }
 
@@ -168,11 +216,11 @@ impl Session {
         params: Option<JsonObject>,
         options: CallOptions,
         progress: Option<ProgressCallback>,
-    ) -> Result<Outcome, PeerError> {
+    ) -> Result<Outcome, Failed> {
         let sent = connection
             .client
             .request(request.method(), params, options, progress);
-        let pending = sent.map_err(|error| relay::not_sent(&error))?;
+        let pending = sent.map_err(|error| connection.unsent(&error))?;
         let key = pending.key();
         self.calls.insert(key, request.key);
         let ended = CallEnds {
@@ -181,6 +229,9 @@ impl Session {
         };
         let outcome = pending.await;
         drop(ended);
+        if outcome == Outcome::Lost {
+            connection.set_lost();
+        }
         Ok(outcome)
     }
 
@@ -191,18 +242,26 @@ impl Session {
         connection: &Arc<Connection>,
         request: &IncomingRequest<RequestContext>,
     ) -> Result<Reply, PeerError> {
-        let uri = relay::uri(request.params());
-        let uri = uri.ok_or_else(|| PeerError::invalid_params("`uri` has to be a string"))?;
-        let subscribed = {
-            let mut state = self.lock();
-            match request.method() {
-                "resources/subscribe" => state.subscribed.insert(uri),
-                _ => state.subscribed.remove(&uri),
-            };
-            state.subscribed.clone()
-        };
+        if relay::uri(request.params()).is_none() {
+            return Err(PeerError::invalid_params("`uri` has to be a string"));
+        }
+        self.note_subscription(request);
+        let subscribed = self.lock().subscribed.clone();
         self.listen(connection, &subscribed);
         Ok(Reply::Result(JsonObject::new().into()))
+    }
+
+    /// Remembers what the client is subscribed to.
+    fn note_subscription(&self, request: &IncomingRequest<RequestContext>) {
+        let Some(uri) = relay::uri(request.params()) else {
+            return;
+        };
+        let subscribed = &mut self.lock().subscribed;
+        match request.method() {
+            "resources/subscribe" => subscribed.insert(uri),
+            "resources/unsubscribe" => subscribed.remove(&uri),
+            _ => false,
+        };
     }
 
     /// Begins the subscription at a server of 2026-07-28 anew.
@@ -228,13 +287,13 @@ impl Session {
 
     /// Hands a notification of the client on.
     pub(crate) fn notify(&self, notification: &ClientNotification<RequestContext>) {
-        let Some(connection) = self.connection.get() else {
+        let Some(connection) = self.open_connection() else {
             return;
         };
         let method = notification.method();
-        let params = self
-            .way(connection)
-            .notification(method, notification.params(), Role::Client);
+        let params =
+            self.way(&connection)
+                .notification(method, notification.params(), Role::Client);
         let sent = params.map(|params| connection.client.notify(method, params));
         match sent {
             Ok(Ok(_)) => {}

@@ -14,16 +14,18 @@ use std::time::Duration;
 
 use mcp_exact_session::{
     CallOptions, Filter, IncomingRequest, InputRequest, Json, JsonObject, Lifecycle, Outcome,
-    PeerError, Principal, RawResult, Reply, RequestInput, RequestKey, SendError,
+    PeerError, Principal, RawResult, Reply, RequestInput,
 };
 use mcp_exact_transport::{PendingRequest, RequestContext, ServerHandle};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::time::{Instant, timeout};
 
+pub(crate) use self::receivers::Established;
 use self::receivers::{OfCall, OfShared, OfSubscription, SharedCalls};
 use self::waiting::{STATE_PREFIX, WaitingCall, bound_params};
-use crate::bridge::{Options, Shared};
-use crate::relay;
+use crate::backend::Backend;
+use crate::bridge::Options;
+use crate::relay::{self, Failed};
 use crate::tools::KnownTools;
 use crate::translate::{Losses, Way, newest};
 use crate::upstream::{ClientSide, Connection, Question, Receiver};
@@ -169,7 +171,7 @@ impl Stateless {
     /// Relays a request, and returns the answer for the client.
     pub(crate) async fn relay(
         &self,
-        shared: &Shared,
+        backend: &Backend,
         client: &ServerHandle,
         request: IncomingRequest<RequestContext>,
     ) -> Result<Reply, PeerError> {
@@ -184,16 +186,17 @@ impl Stateless {
             let waiting = self.take_waiting(state, &owner, &request)?;
             return self.resume(client, &request, waiting).await;
         }
-        let asks_by_requests = shared.negotiation.lifecycle == Lifecycle::Initialize;
+        let negotiation = backend.known().await?.negotiation;
+        let asks_by_requests = negotiation.lifecycle == Lifecycle::Initialize;
         let is_alone = asks_by_requests && owner.client.answers_questions();
         loop {
             let relayed = match is_alone {
                 true => {
-                    let lease = self.lease(shared, owner.clone()).await?;
+                    let lease = self.lease(backend, owner.clone()).await?;
                     self.call_alone(client, &request, lease).await
                 }
                 false => {
-                    let connection = self.shared_connection(shared, &owner).await?;
+                    let connection = self.shared_connection(backend, &owner).await?;
                     self.call_shared(client, &request, &connection).await
                 }
             };
@@ -371,13 +374,7 @@ impl Stateless {
         let sent = connection
             .client
             .request(request.method(), params, options, callback);
-        sent.map_err(|error| match error {
-            SendError::Closed => {
-                connection.set_lost();
-                Failed::Unsent
-            }
-            error => Failed::Error(relay::not_sent(&error)),
-        })
+        sent.map_err(|error| connection.unsent(&error))
     }
 
     fn finish(
@@ -408,14 +405,14 @@ impl Stateless {
         }
     }
 
-    /// Tells a subscription what changes, until it ends.
+    /// Tells a subscription what changes, until the connection to the server ends. Calls `established` when it has begun.
     pub(crate) async fn listen(
         &self,
-        shared: &Shared,
+        backend: &Backend,
         client: &ServerHandle,
-        key: RequestKey,
         filter: &Filter,
         principal: Option<Principal>,
+        established: Established,
     ) -> Result<(), PeerError> {
         let owner = Owner {
             principal: principal.map(|Principal(name)| name),
@@ -425,9 +422,9 @@ impl Stateless {
         let permit = self.permit().await?;
         let receiver: Arc<dyn Receiver> = Arc::new(OfSubscription {
             client: client.clone(),
-            key,
+            established: Arc::clone(&established),
         });
-        let connection = shared.connect(&owner.client, Some(receiver)).await?;
+        let connection = backend.connect(&owner.client, Some(receiver)).await?;
         match connection.lifecycle() {
             Lifecycle::Discover => {
                 let all = relay::filter_of(&connection.info.capabilities, filter.uris.iter());
@@ -464,7 +461,7 @@ impl Stateless {
                 }
             }
         }
-        client.acknowledge(key);
+        established();
         let reason = connection.client.closed().await;
         drop(permit);
         Err(PeerError::internal(reason.to_string()))
@@ -486,7 +483,7 @@ impl Stateless {
     /// Returns the connection that the calls of an owner share.
     async fn shared_connection(
         &self,
-        shared: &Shared,
+        backend: &Backend,
         owner: &Owner,
     ) -> Result<SharedConnection, PeerError> {
         let opening = {
@@ -504,7 +501,7 @@ impl Stateless {
         let permit = self.permit().await?;
         let calls = Arc::new(SharedCalls::default());
         let receiver: Arc<dyn Receiver> = Arc::new(OfShared(Arc::downgrade(&calls)));
-        let connection = shared.connect(&owner.client, Some(receiver)).await?;
+        let connection = backend.connect(&owner.client, Some(receiver)).await?;
         let opened = SharedConnection { connection, calls };
         let open = Open {
             shared: opened.clone(),
@@ -547,7 +544,7 @@ impl Stateless {
     }
 
     /// Takes an unused connection for exclusive use, the latest used one first, or opens one.
-    async fn lease(&self, shared: &Shared, owner: Owner) -> Result<Lease, PeerError> {
+    async fn lease(&self, backend: &Backend, owner: Owner) -> Result<Lease, PeerError> {
         let idle = loop {
             let mut state = locked(&self.state);
             match state.idle.get_mut(&owner).and_then(Vec::pop) {
@@ -559,7 +556,7 @@ impl Stateless {
             Some(idle) => (idle.connection, idle.permit),
             None => {
                 let permit = self.permit().await?;
-                (shared.connect(&owner.client, None).await?, permit)
+                (backend.connect(&owner.client, None).await?, permit)
             }
         };
         Ok(Lease {
@@ -568,20 +565,6 @@ impl Stateless {
             state: Arc::clone(&self.state),
             idle_after: self.idle_after,
         })
-    }
-}
-
-/// A call failed.
-enum Failed {
-    /// Its connection was lost before anything was sent.
-    Unsent,
-    /// With this error for the client.
-    Error(PeerError),
-}
-
-impl From<PeerError> for Failed {
-    fn from(error: PeerError) -> Self {
-        Self::Error(error)
     }
 }
 

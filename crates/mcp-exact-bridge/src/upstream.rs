@@ -9,13 +9,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use mcp_exact_session::{
     CachedNegotiation, Change, ClientConfig, ClientEvent, ClientSettings, ExtensionPolicy,
-    Identity, Json, JsonObject, Level, Lifecycle, LogMessage, PeerError, RequestKey,
+    Identity, Json, JsonObject, Level, Lifecycle, LogMessage, PeerError, RequestKey, SendError,
     ServerNotification, ServerRequest, ServerRequestKey, SessionInfo,
 };
 use mcp_exact_transport::{ClientHandle, ClientHandler, ConnectError};
 use tokio::task::JoinHandle;
 
 use crate::bridge::Options;
+use crate::relay::{self, Failed};
 
 /// A server that clients reach through the bridge. Each client of a revision with sessions gets a connection of its own.
 pub trait Upstream: Send + Sync + 'static {
@@ -153,6 +154,17 @@ impl Connection {
     /// Says that nothing can be sent any more.
     pub(crate) fn set_lost(&self) {
         self.routes.is_lost.store(true, Ordering::Release);
+    }
+
+    /// Says why a request was not sent.
+    pub(crate) fn unsent(&self, error: &SendError) -> Failed {
+        match error {
+            SendError::Closed => {
+                self.set_lost();
+                Failed::Unsent
+            }
+            error => Failed::Error(relay::not_sent(error)),
+        }
     }
 
     /// Sets the receiver of the server's messages from now on.

@@ -1,20 +1,24 @@
-//! `mcp-exact bridge`: a gateway in front of a server, so that clients of any revision can use it, on standard streams or
+//! `mcp-exact bridge`: a gateway in front of servers, so that clients of any revision can use them, on standard streams or
 //! over HTTP.
 //!
 //! Losses of conversions go to standard error. `--explain` lists in advance what clients of each revision get.
 
+mod config;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::io::{self, Write};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use anyhow::{Context, anyhow};
+use anyhow::{Context, anyhow, bail};
 use clap::{Args, ValueEnum};
 use mcp_exact::transport::http::server::{Allowed, HttpListener, HttpServerOptions};
 use mcp_exact::transport::{ConnectionOptions, memory_pair, serve};
 use mcp_exact::{Client, Revision};
 use mcp_exact_bridge::{Bridge, LossHook, LossPolicy, LossReport, Offer, Options};
 
+use self::config::Config;
 use crate::Outcome;
 use crate::client::{Settings, Target, block_on, explained};
 use crate::output::{Painter, Style, plain};
@@ -25,6 +29,25 @@ use crate::output::{Painter, Style, plain};
 In the configuration of a client, put it before the command or the URL of a server: `mcp-exact bridge node server.js`, \
 `mcp-exact bridge https://example.com/mcp`. With --listen it serves clients over HTTP instead.
 
+With --config it stands in front of many servers. The file is the `mcp.json` of a client, or TOML:
+
+  listen = \"127.0.0.1:8080\"      # as the options allow-host, allow-origin, client-revision, losses
+  prefix = \"always\"              # or on-conflict, never: tools are named files__read, web__search
+
+  [servers.files]
+  command = \"node\"
+  args = [\"server.js\"]
+  env = { TOKEN = \"${TOKEN}\" }
+
+  [servers.web]
+  url = \"https://example.com/mcp\"
+  headers = { Authorization = \"Bearer ${WEB_TOKEN}\" }
+
+  [[access]]                      # the last rule that says something counts
+  servers = [\"files\"]
+  allow = [\"read_*\"]
+  deny = [\"read_secret\"]
+
 Exit code: 0 the last client has left, or --explain found that nothing is lost; 1 --explain found losses; 2 wrong usage, or \
 the server cannot be reached, or the address cannot be bound.")]
 pub struct Arguments {
@@ -33,26 +56,29 @@ pub struct Arguments {
     #[arg(long, value_name = "ADDRESS")]
     listen: Option<String>,
     /// Allow this name in the header Host; without it, names of this machine alone.
-    #[arg(long, value_name = "NAME", requires = "listen")]
+    #[arg(long, value_name = "NAME")]
     allow_host: Vec<String>,
     /// Allow web pages of this origin.
-    #[arg(long, value_name = "ORIGIN", requires = "listen")]
+    #[arg(long, value_name = "ORIGIN")]
     allow_origin: Vec<String>,
     /// Offer clients this revision; can be given more than once. Without it all revisions.
     #[arg(long, value_name = "R")]
     client_revision: Vec<String>,
-    /// Policy for messages that the other revision cannot express without a loss.
-    #[arg(long, value_enum, default_value_t = Losses::Report)]
-    losses: Losses,
+    /// Policy for messages that the other revision cannot express without a loss: `report` without it.
+    #[arg(long, value_enum)]
+    losses: Option<Losses>,
     /// Say what clients of each revision get of this server, and end.
     #[arg(long, conflicts_with_all = ["listen", "losses"])]
     explain: bool,
+    /// Stand in front of the servers of a file: TOML, or the `mcp.json` of a client.
+    #[arg(long, value_name = "FILE", conflicts_with = "server")]
+    config: Option<PathBuf>,
     #[command(flatten)]
     settings: Settings,
     /// The URL of the server, or the command that starts it with its arguments.
     #[arg(
         value_name = "COMMAND|URL",
-        required = true,
+        required_unless_present = "config",
         trailing_var_arg = true,
         allow_hyphen_values = true
     )]
@@ -60,7 +86,8 @@ pub struct Arguments {
 }
 
 /// Policy for losses.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
 enum Losses {
     /// Convert it, and say on standard error what is lost.
     Report,
@@ -81,9 +108,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
 }
 
 async fn relay(arguments: &Arguments) -> anyhow::Result<Outcome> {
-    let mut options = options(arguments)?;
+    let mut setup = Setup::of(arguments)?;
     let told = Mutex::new(BTreeSet::new());
-    options.on_loss = Some(LossHook::new(move |report| {
+    setup.options.on_loss = Some(LossHook::new(move |report| {
         let loss = Lost::of(report);
         let line = format!(
             "{}, {} to {}: {}{}",
@@ -104,8 +131,14 @@ async fn relay(arguments: &Arguments) -> anyhow::Result<Outcome> {
             let _ = writeln!(io::stderr(), "{words}: {}", plain(&line));
         }
     }));
-    let bridge = connect(arguments, options).await?;
-    let Some(address) = &arguments.listen else {
+    let Setup {
+        listen,
+        hosts,
+        origins,
+        ..
+    } = &setup;
+    let bridge = setup.connect().await?;
+    let Some(address) = listen else {
         bridge.serve_stdio().await?;
         return Ok(Outcome::Valid);
     };
@@ -116,44 +149,100 @@ async fn relay(arguments: &Arguments) -> anyhow::Result<Outcome> {
         names => Allowed::Only(names.to_vec()),
     };
     let service = bridge.http(HttpServerOptions {
-        hosts: only(&arguments.allow_host, Allowed::Loopback),
-        origins: only(&arguments.allow_origin, Allowed::Loopback),
+        hosts: only(hosts, Allowed::Loopback),
+        origins: only(origins, Allowed::Loopback),
         ..HttpServerOptions::default()
     });
     let address = listener.local_addr()?;
-    let server = bridge.server();
     let _ = writeln!(
         io::stderr(),
-        "listening at http://{address}/mcp, server of revision {}",
-        server.revision
+        "listening at http://{address}/mcp, {}",
+        servers(&bridge)
     );
     listener.serve(service, asked_to_end()).await?;
     Ok(Outcome::Valid)
 }
 
-async fn connect(arguments: &Arguments, options: Options) -> anyhow::Result<Bridge> {
-    let bridge = match arguments.settings.target(&arguments.server)? {
-        Target::Command(command) => Bridge::new(*command, options).await,
-        Target::Http(endpoint) => Bridge::new(*endpoint, options).await,
-    };
-    bridge.map_err(|error| anyhow!("{}", plain(&error.to_string())))
+/// Says which servers there are, and what they speak.
+fn servers(bridge: &Bridge) -> String {
+    let servers = bridge.servers();
+    let servers = servers.iter().map(|(name, known)| {
+        let speaks = match known {
+            Some(info) => format!("of revision {}", info.revision),
+            None => "that cannot be reached".to_owned(),
+        };
+        match name.is_empty() {
+            true => format!("server {speaks}"),
+            false => format!("server {name} {speaks}"),
+        }
+    });
+    servers.collect::<Vec<_>>().join(", ")
 }
 
-fn options(arguments: &Arguments) -> anyhow::Result<Options> {
-    let mut options = Options::default();
-    options.losses = match arguments.losses {
-        Losses::Report => LossPolicy::Report,
-        Losses::Refuse => LossPolicy::Refuse,
-        Losses::Accept => LossPolicy::Accept,
-    };
-    if !arguments.client_revision.is_empty() {
-        let ids = arguments.client_revision.iter().map(String::as_str);
-        options.downstream_offer = Offer::of(ids).context("--client-revision")?;
+/// What the command line and the file say.
+struct Setup<'a> {
+    arguments: &'a Arguments,
+    options: Options,
+    listen: Option<String>,
+    hosts: Vec<String>,
+    origins: Vec<String>,
+    /// Servers of the file; empty if the command line names the server.
+    servers: config::Servers,
+}
+
+impl<'a> Setup<'a> {
+    fn of(arguments: &'a Arguments) -> anyhow::Result<Self> {
+        let (mut config, servers) = match &arguments.config {
+            Some(path) => Config::read(path)?,
+            None => Default::default(),
+        };
+        let either = |own: &[String], of_file: &[String]| match own {
+            [] => of_file.to_vec(),
+            own => own.to_vec(),
+        };
+        let mut options = Options::default();
+        options.losses = match arguments.losses.or(config.losses).unwrap_or(Losses::Report) {
+            Losses::Report => LossPolicy::Report,
+            Losses::Refuse => LossPolicy::Refuse,
+            Losses::Accept => LossPolicy::Accept,
+        };
+        options.prefix = config.prefix();
+        options.access = config.access();
+        let offered = either(&arguments.client_revision, &config.client_revision);
+        if !offered.is_empty() {
+            let ids = offered.iter().map(String::as_str);
+            options.downstream_offer = Offer::of(ids).context("client-revision")?;
+        }
+        if let Some(revision) = arguments.settings.offered()? {
+            options.upstream_offer.revisions = vec![revision];
+        }
+        let listen = arguments.listen.clone().or(config.listen);
+        let hosts = either(&arguments.allow_host, &config.allow_host);
+        let origins = either(&arguments.allow_origin, &config.allow_origin);
+        if listen.is_none() && !(hosts.is_empty() && origins.is_empty()) {
+            bail!("allow-host and allow-origin are for HTTP: give an address to listen at, too");
+        }
+        Ok(Self {
+            arguments,
+            options,
+            listen,
+            hosts,
+            origins,
+            servers,
+        })
     }
-    if let Some(revision) = arguments.settings.offered()? {
-        options.upstream_offer.revisions = vec![revision];
+
+    async fn connect(&self) -> anyhow::Result<Bridge> {
+        let options = self.options.clone();
+        let bridge = match self.servers.is_empty() {
+            false => Bridge::many(self.servers.clone(), options).await,
+            true => match self.arguments.settings.target(&self.arguments.server)? {
+                Target::Command(command) => Bridge::new(*command, options).await,
+                Target::Http(endpoint) => Bridge::new(*endpoint, options).await,
+            },
+        };
+        bridge.map_err(|error| anyhow!("{}", plain(&error.to_string())))
     }
-    Ok(options)
 }
 
 /// Maximum number of kinds of losses that are reported while clients are served.
@@ -190,17 +279,17 @@ type AllLost = Arc<Mutex<BTreeMap<Lost, BTreeSet<String>>>>;
 /// Lists all tools, prompts and resources of the server as a client of each revision, with the losses.
 async fn explain(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let lost = AllLost::default();
-    let mut options = options(arguments)?;
+    let mut setup = Setup::of(arguments)?;
     let seen = Arc::clone(&lost);
-    options.on_loss = Some(LossHook::new(move |report| {
+    setup.options.on_loss = Some(LossHook::new(move |report| {
         let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
         let subjects = seen.entry(Lost::of(report)).or_default();
         subjects.extend(report.loss.subject.clone());
     }));
-    let offered = options.downstream_offer.revisions.clone();
-    let bridge = connect(arguments, options).await?;
+    let offered = setup.options.downstream_offer.revisions.clone();
+    let bridge = setup.connect().await?;
     let mut out = io::stdout().lock();
-    writeln!(out, "server of revision {}", bridge.server().revision)?;
+    writeln!(out, "{}", servers(&bridge))?;
     let mut outcome = Outcome::Valid;
     for revision in offered.into_iter().rev() {
         let offers = offers(&bridge, revision).await?;

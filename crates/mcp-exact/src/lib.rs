@@ -119,7 +119,8 @@ pub use extract::{Call, FromCall, Headers, Input, Meta, RawRequest, Signature, S
 pub use handler::Handler;
 #[cfg(all(feature = "process", feature = "http-client"))]
 pub use host::{
-    ConfigFileError, Host, HostBuilder, HostCall, HostError, HostTool, HostTools, ServerEntry,
+    ConfigFileError, Host, HostBuilder, HostCall, HostError, HostTool, HostTools, ServerAddress,
+    ServerEntry,
 };
 #[cfg(feature = "local")]
 pub use into_server::local;

@@ -141,10 +141,13 @@ fn log_to(client: &ServerHandle, key: RequestKey, message: LogMessage) {
     }
 }
 
+/// Called when a subscription has begun at a server.
+pub(crate) type Established = Arc<dyn Fn() + Send + Sync>;
+
 /// Receiver of the server's messages to a subscription.
 pub(super) struct OfSubscription {
     pub(super) client: ServerHandle,
-    pub(super) key: RequestKey,
+    pub(super) established: Established,
 }
 
 impl Receiver for OfSubscription {
@@ -157,7 +160,7 @@ impl Receiver for OfSubscription {
     fn logged(&self, _: Option<RequestKey>, _: LogMessage) {}
 
     fn subscribed(&self) {
-        self.client.acknowledge(self.key);
+        (self.established)();
     }
 
     fn changed(&self, change: Change) {

@@ -1,6 +1,6 @@
 //! Servers and clients of one revision each, and a bridge between them.
 
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
 use mcp_exact::transport::http::server::{HttpListener, HttpServerOptions};
@@ -143,6 +143,8 @@ pub struct InMemory {
     pub serving: Arc<Mutex<Vec<AbortHandle>>>,
     /// Connections that the server will accept without a word, the next ones first.
     pub silent: Arc<AtomicUsize>,
+    /// Whether connections are refused.
+    pub is_down: Arc<AtomicBool>,
 }
 
 impl InMemory {
@@ -151,6 +153,7 @@ impl InMemory {
             server: server.clone(),
             serving: Arc::default(),
             silent: Arc::default(),
+            is_down: Arc::default(),
         }
     }
 
@@ -178,6 +181,9 @@ impl Upstream for InMemory {
         prior: Option<&CachedNegotiation>,
         handler: Arc<dyn ClientHandler>,
     ) -> Result<(ClientHandle, JoinHandle<()>), ConnectError> {
+        if self.is_down.load(Relaxed) {
+            return Err(ConnectError::Closed);
+        }
         let (local, remote) = memory_pair(256 << 10, settings.limits.message_bytes);
         let server = self.server.clone();
         let left = |left: usize| left.checked_sub(1);

@@ -27,7 +27,7 @@ impl Authenticate for ByHeader {
 }
 
 /// Serves a bridge over HTTP to the principals that requests name.
-async fn listen_by_header(bridge: &Bridge) -> Listening {
+pub async fn listen_by_header(bridge: &Bridge) -> Listening {
     listen_with(
         bridge,
         HttpServerOptions {
@@ -47,7 +47,7 @@ async fn raw_client(url: &str, principal: &'static str) -> ClientHandle {
 }
 
 /// Connects a client of 2026-07-28 that answers no questions.
-async fn plain_client(url: &str, principal: &'static str) -> ClientHandle {
+pub async fn plain_client(url: &str, principal: &'static str) -> ClientHandle {
     let config = ClientConfig::new(Identity::new("plain", "1.0.0"));
     connect(url, principal, config).await
 }
@@ -85,7 +85,7 @@ async fn call(
     ended(client.request("tools/call", Some(params), options, None)).await
 }
 
-async fn ended(sent: Result<PendingRequest, SendError>) -> Result<JsonObject, PeerError> {
+pub async fn ended(sent: Result<PendingRequest, SendError>) -> Result<JsonObject, PeerError> {
     match sent.expect("a request").await {
         Outcome::Result(result) => Ok(result.into_object()),
         Outcome::Error(error) => Err(error),

@@ -3,5 +3,6 @@
 mod changes;
 mod common;
 mod isolation;
+mod many;
 mod matrix;
 mod upstream_faults;

@@ -136,3 +136,108 @@ fn missing_server_is_told() {
         ended.err
     );
 }
+
+/// Writes files into a new folder.
+fn folder_with(files: &[(&str, &str)]) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (name, text) in files {
+        std::fs::write(folder.path().join(name), text).expect("a file");
+    }
+    folder
+}
+
+const CONFIG: &str = r#"
+prefix = "always"
+losses = "accept"
+
+[servers.one]
+command = "sh"
+args = ["${FOLDER:-.}/server.sh"]
+
+[servers.two]
+command = "sh"
+args = ["server.sh"]
+
+[servers.gone]
+command = "no-such-server-anywhere"
+
+[servers.off]
+disabled = true
+command = "off"
+
+[[access]]
+servers = ["two"]
+deny = ["*"]
+"#;
+
+#[test]
+fn file_names_many_servers() {
+    let like_clients = r#"{"mcpServers":{"one":{"command":"sh","args":["server.sh"]}}}"#;
+    let files = [
+        ("server.sh", SERVER),
+        ("bridge.toml", CONFIG),
+        ("mcp.json", like_clients),
+    ];
+    let folder = folder_with(&files);
+    let bridge = env!("CARGO_BIN_EXE_mcp-exact");
+    for (file, revision) in [
+        ("bridge.toml", "2024-11-05"),
+        ("bridge.toml", "2026-07-28"),
+        ("mcp.json", "2025-11-25"),
+    ] {
+        let call = |tool| {
+            let arguments = [
+                "call", "-r", revision, tool, "--", bridge, "bridge", "--config", file,
+            ];
+            run(folder.path(), &arguments, b"")
+        };
+        let ended = call("one__echo");
+        assert_eq!(ended.code, 0, "{file} {revision}: {}", ended.err);
+        assert!(ended.out.contains("said"), "{}", ended.out);
+        let hidden = call("two__echo");
+        assert_eq!(hidden.code, 2, "{}", hidden.out);
+        assert!(hidden.err.contains("two__echo"), "{}", hidden.err);
+    }
+}
+
+/// A wrong file names line, key and remedy.
+#[test]
+fn wrong_files_are_told() {
+    let wrong = [
+        ("prefix = \"always\"\nlistn = \"x\"\n", "line 2", "listen"),
+        ("[servers.a]\ncomand = \"x\"\n", "line 2", "command"),
+        ("prefix = \"sometimes\"\n", "line 1", "on-conflict"),
+        (
+            "listen = \"127.0.0.1:0\"\n",
+            "bridge.toml",
+            "[servers.files]",
+        ),
+        (
+            "[servers.a]\ncommand = \"x\"\nurl = \"y\"\n",
+            "\"a\"",
+            "either",
+        ),
+        (
+            "[servers.a]\nurl = \"${NOWHERE_SET}\"\n",
+            "\"a\"",
+            "NOWHERE_SET",
+        ),
+        (
+            "[servers.\"a b\"]\ncommand = \"sh\"\n",
+            "\"a b\"",
+            "letters",
+        ),
+        ("{\"mcpServers\":[]}", "bridge.toml", "mcpServers"),
+    ];
+    for (text, place, remedy) in wrong {
+        let folder = folder_with(&[("bridge.toml", text)]);
+        let ended = run(folder.path(), &["bridge", "--config", "bridge.toml"], b"");
+        assert_eq!(ended.code, 2, "{text}");
+        for part in [place, remedy] {
+            assert!(ended.err.contains(part), "{text}: {}", ended.err);
+        }
+    }
+    let missing = run(Path::new("."), &["bridge", "--config", "missing.toml"], b"");
+    assert_eq!(missing.code, 2);
+    assert!(missing.err.contains("missing.toml"), "{}", missing.err);
+}

@@ -135,6 +135,19 @@ impl<C> IncomingRequest<C> {
         })
     }
 
+    /// Returns the same request with another method and params, as a gateway hands it on. Its key stays: there is one reply.
+    pub fn with_call(&self, method: impl Into<String>, params: Option<JsonObject>) -> Self {
+        let origin = Origin {
+            id: self.origin.id.clone(),
+            call: Call::new(method, params),
+            context: Arc::clone(&self.origin.context),
+        };
+        Self {
+            origin: Arc::new(origin),
+            ..self.clone()
+        }
+    }
+
     /// Returns the revision that the request speaks.
     pub fn revision(&self) -> Revision {
         self.client.spec.revision()

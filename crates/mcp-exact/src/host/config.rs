@@ -55,18 +55,48 @@ pub struct ServerEntry {
     pub disabled: bool,
 }
 
-pub(super) fn parse(text: &str) -> Result<BTreeMap<String, ServerEntry>, ConfigFileError> {
-    let file: File =
-        serde_json::from_str(text).map_err(|error| ConfigFileError::Form(error.to_string()))?;
-    Ok(file.servers)
+/// How a server of a configuration is reached.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum ServerAddress {
+    /// As a process that is started.
+    Command(ServerCommand),
+    /// Over HTTP.
+    Http(HttpEndpoint),
 }
 
 impl ServerEntry {
-    /// Returns the connection; `variable` gives variables of the environment.
-    pub(super) fn connect(
+    /// Reads a configuration in the form that [`HostBuilder::config_file`](super::HostBuilder::config_file) describes: servers
+    /// by name, those that are disabled included.
+    ///
+    /// # Errors
+    /// [`ConfigFileError::Form`] when the text has no such form.
+    pub fn read_all(text: &str) -> Result<BTreeMap<String, Self>, ConfigFileError> {
+        let file: File =
+            serde_json::from_str(text).map_err(|error| ConfigFileError::Form(error.to_string()))?;
+        Ok(file.servers)
+    }
+
+    /// Returns how the server is reached, with variables of the environment put in.
+    ///
+    /// # Errors
+    /// [`ClientError::Config`] if a variable is missing, or the entry names neither a command nor a URL, or both.
+    pub fn address(&self) -> Result<ServerAddress, ClientError> {
+        self.address_with(|name| std::env::var(name).ok())
+    }
+
+    pub(super) fn connect(&self) -> Result<Connect, ClientError> {
+        Ok(match self.address()? {
+            ServerAddress::Command(command) => Client::spawn(command),
+            ServerAddress::Http(endpoint) => Client::http(endpoint),
+        })
+    }
+
+    /// `variable` gives variables of the environment.
+    fn address_with(
         &self,
         variable: impl Fn(&str) -> Option<String>,
-    ) -> Result<Connect, ClientError> {
+    ) -> Result<ServerAddress, ClientError> {
         let expand = |text: &String| expanded(text, &variable).map_err(ClientError::Config);
         match (&self.command, &self.url) {
             (Some(command), None) => {
@@ -80,7 +110,7 @@ impl ServerEntry {
                 if let Some(directory) = &self.cwd {
                     command = command.directory(expand(directory)?);
                 }
-                Ok(Client::spawn(command))
+                Ok(ServerAddress::Command(command))
             }
             (None, Some(url)) => {
                 let invalid = |error: String| ClientError::Config(error);
@@ -93,7 +123,8 @@ impl ServerEntry {
                         .map_err(|error| invalid(error.to_string()))?;
                     endpoint = endpoint.header(header, value);
                 }
-                Ok(Client::http(endpoint.transport(self.transport()?)))
+                let endpoint = endpoint.transport(self.transport()?);
+                Ok(ServerAddress::Http(endpoint))
             }
             _ => {
                 let words = "a server needs either a `command` or a `url`";
@@ -149,11 +180,17 @@ mod tests {
     #[test]
     fn both_forms_of_files_are_read() {
         let file = r#"{"mcpServers":{"a":{"command":"x","args":["1"],"env":{"K":"v"}},"b":{"url":"http://h/mcp","type":"sse"}}}"#;
-        let servers = parse(file).expect("a configuration");
+        let servers = ServerEntry::read_all(file).expect("a configuration");
         assert_eq!(servers["a"].args, ["1"]);
         assert_eq!(servers["b"].transport(), Ok(HttpTransport::Sse));
-        assert!(parse(r#"{"servers":{}}"#).expect("an empty one").is_empty());
-        let error = parse("[]").expect_err("an array").to_string();
+        assert!(
+            ServerEntry::read_all(r#"{"servers":{}}"#)
+                .expect("an empty one")
+                .is_empty()
+        );
+        let error = ServerEntry::read_all("[]")
+            .expect_err("an array")
+            .to_string();
         assert!(
             error.ends_with("it needs an object `mcpServers` of servers by name"),
             "{error}"
@@ -162,10 +199,7 @@ mod tests {
 
     #[test]
     fn entries_need_a_command_or_a_url() {
-        let error = ServerEntry::default()
-            .connect(|_| None)
-            .err()
-            .expect("neither");
+        let error = ServerEntry::default().address().err().expect("neither");
         assert_eq!(
             error.to_string(),
             "a server needs either a `command` or a `url`"

@@ -13,7 +13,7 @@ use std::time::Duration;
 use serde::Serialize;
 use tokio::task::JoinSet;
 
-pub use config::{ConfigFileError, ServerEntry};
+pub use config::{ConfigFileError, ServerAddress, ServerEntry};
 
 use crate::client::{Client, ClientError, Connect, Definition, ToolOutput};
 use crate::link::JsonObject;
@@ -344,10 +344,9 @@ impl HostBuilder {
     /// # Errors
     /// [`ConfigFileError`] when the text has no such form.
     pub fn config(mut self, text: &str) -> Result<Self, ConfigFileError> {
-        for (name, entry) in config::parse(text)? {
+        for (name, entry) in ServerEntry::read_all(text)? {
             if !entry.disabled {
-                self.servers
-                    .insert(name, entry.connect(|name| std::env::var(name).ok()));
+                self.servers.insert(name, entry.connect());
             }
         }
         Ok(self)

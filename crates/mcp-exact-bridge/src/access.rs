@@ -1,0 +1,127 @@
+//! Who may see and use what, by rules.
+
+/// Rule that shows or hides tools, prompts and resources of servers.
+///
+/// Patterns match whole names; `*` in them stands for any characters. Tools and prompts are matched by the names that their
+/// server gives them, resources by their URIs. What is hidden cannot be called, read or subscribed to either.
+///
+/// Of the rules that say something of a tool, prompt or resource the last one counts; without any it is shown.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct AccessRule {
+    /// Servers that the rule is for, as patterns; empty for all.
+    pub servers: Vec<String>,
+    /// Principals that the rule is for, as patterns; empty for everybody, with and without a principal.
+    pub principals: Vec<String>,
+    /// Patterns of what is shown. If there are any, everything else is hidden.
+    pub allow: Vec<String>,
+    /// Patterns of what is hidden. Hiding counts before showing.
+    pub deny: Vec<String>,
+}
+
+impl AccessRule {
+    fn is_for(&self, server: &str, principal: Option<&str>) -> bool {
+        let any =
+            |patterns: &[String], text: &str| patterns.iter().any(|pattern| matches(pattern, text));
+        let is_for_server = self.servers.is_empty() || any(&self.servers, server);
+        let is_for_principal = self.principals.is_empty()
+            || principal.is_some_and(|principal| any(&self.principals, principal));
+        is_for_server && is_for_principal
+    }
+
+    /// Returns whether something is shown; `None` if the rule does not say it.
+    fn verdict(&self, name: &str) -> Option<bool> {
+        let any = |patterns: &[String]| patterns.iter().any(|pattern| matches(pattern, name));
+        if any(&self.deny) {
+            return Some(false);
+        }
+        (!self.allow.is_empty()).then(|| any(&self.allow))
+    }
+}
+
+/// Returns true if a principal may see and use something of a server.
+pub(crate) fn may_use(
+    rules: &[AccessRule],
+    server: &str,
+    principal: Option<&str>,
+    name: &str,
+) -> bool {
+    let applicable = rules.iter().rev();
+    let applicable = applicable.filter(|rule| rule.is_for(server, principal));
+    let mut verdicts = applicable.filter_map(|rule| rule.verdict(name));
+    verdicts.next().unwrap_or(true)
+}
+
+/// Matches a whole text; `*` stands for any characters. Takes time in proportion to the product of both lengths at most.
+fn matches(pattern: &str, text: &str) -> bool {
+    let mut parts = pattern.split('*');
+    let first = parts.next().unwrap_or_default();
+    let Some(mut rest) = text.strip_prefix(first) else {
+        return false;
+    };
+    let Some(last) = parts.next_back() else {
+        return rest.is_empty();
+    };
+    for part in parts {
+        let Some(at) = rest.find(part) else {
+            return false;
+        };
+        rest = &rest[at + part.len()..];
+    }
+    rest.ends_with(last)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rule(servers: &str, principals: &str, allow: &str, deny: &str) -> AccessRule {
+        let list = |text: &str| text.split_whitespace().map(str::to_owned).collect();
+        AccessRule {
+            servers: list(servers),
+            principals: list(principals),
+            allow: list(allow),
+            deny: list(deny),
+        }
+    }
+
+    #[test]
+    fn patterns_match_whole_texts() {
+        for (pattern, text) in [
+            ("read", "read"),
+            ("read_*", "read_"),
+            ("*", ""),
+            ("a*b*c", "axbbyc"),
+            ("*ab", "abab"),
+            ("file:///*.md", "file:///a/b.md"),
+        ] {
+            assert!(matches(pattern, text), "{pattern} {text}");
+        }
+        for (pattern, text) in [
+            ("read", "reader"),
+            ("read_*", "read"),
+            ("a*a", "a"),
+            ("", "x"),
+            ("*x*", "abc"),
+        ] {
+            assert!(!matches(pattern, text), "{pattern} {text}");
+        }
+    }
+
+    #[test]
+    fn the_last_rule_that_says_something_counts() {
+        let rules = [
+            rule("files", "", "read_*", "read_secret"),
+            rule("admin", "", "", "*"),
+            rule("admin", "ops-*", "*", ""),
+        ];
+        let may = |server, principal, name| may_use(&rules, server, principal, name);
+        assert!(may("files", None, "read_text"));
+        assert!(!may("files", None, "read_secret"));
+        assert!(!may("files", Some("ops-1"), "write"));
+        assert!(may("web", None, "anything"));
+        assert!(!may("admin", None, "restart"));
+        assert!(!may("admin", Some("guest"), "restart"));
+        assert!(may("admin", Some("ops-1"), "restart"));
+    }
+}

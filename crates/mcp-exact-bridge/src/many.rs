@@ -1,0 +1,560 @@
+//! Many servers as one: whose a request is, and lists of them all.
+//!
+//! Tools and prompts are found by their names, see [`Names`]. Resources keep their URIs, since tools and prompts mention them: a
+//! URI belongs to the server that has listed it, or whose template begins like it, or else to the first that knows it.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use mcp_exact_session::{IncomingRequest, Json, JsonObject, Outcome, PeerError, Principal, Reply};
+use mcp_exact_transport::{RequestContext, ServerHandle};
+use serde_json::{Map, Value};
+use tokio::task::JoinSet;
+
+use crate::access::may_use;
+use crate::bridge::Shared;
+use crate::names::Kind;
+use crate::relay;
+use crate::translate::{Losses, Way};
+
+/// Pages that are read of the list of one server.
+const MOST_PAGES: usize = 1000;
+
+/// URIs that are remembered at most.
+const MOST_URIS: usize = 100_000;
+
+/// List of a server's offers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct List {
+    method: &'static str,
+    /// Capability that a server has to declare.
+    capability: &'static str,
+    /// Member of the result.
+    member: &'static str,
+    entries: Entries,
+}
+
+/// What the entries of a list are known by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Entries {
+    Named(Kind),
+    Resources,
+    Templates,
+}
+
+const LISTS: [List; 4] = [
+    List {
+        method: "tools/list",
+        capability: "tools",
+        member: "tools",
+        entries: Entries::Named(Kind::Tool),
+    },
+    List {
+        method: "prompts/list",
+        capability: "prompts",
+        member: "prompts",
+        entries: Entries::Named(Kind::Prompt),
+    },
+    List {
+        method: "resources/list",
+        capability: "resources",
+        member: "resources",
+        entries: Entries::Resources,
+    },
+    List {
+        method: "resources/templates/list",
+        capability: "resources",
+        member: "resourceTemplates",
+        entries: Entries::Templates,
+    },
+];
+
+impl Entries {
+    /// Returns the member that an entry is known by.
+    fn key(self) -> &'static str {
+        match self {
+            Self::Named(_) => "name",
+            Self::Resources => "uri",
+            Self::Templates => "uriTemplate",
+        }
+    }
+}
+
+/// Servers that have listed URIs and templates.
+#[derive(Debug, Default)]
+pub(crate) struct KnownUris(Mutex<Uris>);
+
+#[derive(Debug, Default)]
+struct Uris {
+    resources: HashMap<String, usize>,
+    /// By what stands before the first expression of the template.
+    templates: HashMap<String, usize>,
+}
+
+impl KnownUris {
+    fn lock(&self) -> MutexGuard<'_, Uris> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn learn(&self, entries: Entries, server: usize, uri: &str) {
+        let mut uris = self.lock();
+        let (known, key) = match entries {
+            Entries::Templates => (&mut uris.templates, literal(uri)),
+            _ => (&mut uris.resources, uri),
+        };
+        // The first one to list a URI keeps it.
+        if known.len() < MOST_URIS && !known.contains_key(key) {
+            known.insert(key.to_owned(), server);
+        }
+    }
+
+    /// Returns the server of a URI, if one has listed it or a template that begins like it.
+    pub(crate) fn server_of(&self, uri: &str) -> Option<usize> {
+        let uris = self.lock();
+        let listed = uris.resources.get(uri).copied();
+        listed.or_else(|| {
+            // A template is looked at as it was listed, too: that is how completions name it.
+            let uri = literal(uri);
+            let like = uris
+                .templates
+                .iter()
+                .filter(|(begin, _)| uri.starts_with(begin.as_str()));
+            let like = like.max_by_key(|(begin, _)| begin.len());
+            like.map(|(_, server)| *server)
+        })
+    }
+}
+
+/// Returns what stands before the first expression of a template.
+fn literal(template: &str) -> &str {
+    template
+        .split_once('{')
+        .map_or(template, |(begin, _)| begin)
+}
+
+/// Where a request goes.
+enum Target {
+    /// To this server, with these params.
+    One(usize, Option<JsonObject>),
+    /// To the first server that knows what it names.
+    First,
+}
+
+impl Shared {
+    /// Relays a request, and returns the answer for the client.
+    pub(crate) async fn relay(
+        self: &Arc<Self>,
+        client: &ServerHandle,
+        request: IncomingRequest<RequestContext>,
+    ) -> Result<Reply, PeerError> {
+        if self.passes_everything() {
+            return self.relay_to(0, client, request).await;
+        }
+        if let Some(list) = LISTS.iter().find(|list| list.method == request.method()) {
+            return self.list(*list, client, &request).await;
+        }
+        match self.target(client, &request).await? {
+            Target::One(server, params) => {
+                let request = request.with_call(request.method(), params);
+                self.relay_to(server, client, request).await
+            }
+            Target::First => self.relay_to_first(client, &request).await,
+        }
+    }
+
+    /// Returns true if there is one server and no rule: nothing has to be looked at.
+    fn passes_everything(&self) -> bool {
+        self.backends.len() == 1
+            && !self.backends[0].is_one_of_many
+            && self.options.access.is_empty()
+    }
+
+    fn may_use(&self, server: usize, principal: Option<&Principal>, name: &str) -> bool {
+        let principal = principal.map(|Principal(name)| name.as_str());
+        may_use(
+            &self.options.access,
+            &self.backends[server].name,
+            principal,
+            name,
+        )
+    }
+
+    async fn relay_to(
+        self: &Arc<Self>,
+        server: usize,
+        client: &ServerHandle,
+        request: IncomingRequest<RequestContext>,
+    ) -> Result<Reply, PeerError> {
+        let backend = &self.backends[server];
+        match self.session(client, &request, server) {
+            Some(session) => session.relay(request).await,
+            None => backend.stateless.relay(backend, client, request).await,
+        }
+    }
+
+    async fn target(
+        self: &Arc<Self>,
+        client: &ServerHandle,
+        request: &IncomingRequest<RequestContext>,
+    ) -> Result<Target, PeerError> {
+        let text = |name: &str| {
+            let text = request.param(name).and_then(|text| text.as_str());
+            text.map(|text| text.into_owned())
+        };
+        let by_name = match request.method() {
+            "tools/call" => Some((Kind::Tool, text("name"))),
+            "prompts/get" => Some((Kind::Prompt, text("name"))),
+            _ => None,
+        };
+        if let Some((kind, name)) = by_name {
+            let name =
+                name.ok_or_else(|| PeerError::invalid_params("`name` has to be a string"))?;
+            let (server, own) = self.find(kind, &name, client, request).await?;
+            return Ok(Target::One(server, renamed(request.params(), &own)));
+        }
+        let uri = match request.method() {
+            "resources/read" | "resources/subscribe" | "resources/unsubscribe" => text("uri"),
+            "completion/complete" => {
+                let reference = request
+                    .param("ref")
+                    .and_then(|reference| reference.object());
+                let [name, uri] = reference.map_or([None, None], |reference| {
+                    reference.find_each(["name", "uri"]).map(|value| {
+                        value
+                            .and_then(|value| value.as_str())
+                            .map(|text| text.into_owned())
+                    })
+                });
+                if let Some(name) = name {
+                    let (server, own) = self.find(Kind::Prompt, &name, client, request).await?;
+                    let params = reference.map(|reference| {
+                        let reference = renamed(Some(&reference.to_object()), &own);
+                        let mut params = request.params().cloned().unwrap_or_default();
+                        params.insert("ref", reference.unwrap_or_default());
+                        params
+                    });
+                    return Ok(Target::One(server, params));
+                }
+                uri
+            }
+            _ => None,
+        };
+        let known = uri.as_deref().and_then(|uri| self.uris.server_of(uri));
+        match (known, uri) {
+            (Some(server), Some(uri)) => {
+                let principal = request.context().principal.as_ref();
+                match self.may_use(server, principal, &uri) {
+                    true => Ok(Target::One(server, request.params().cloned())),
+                    false => Err(unknown_resource(&uri)),
+                }
+            }
+            _ => Ok(Target::First),
+        }
+    }
+
+    /// Finds the tool or prompt of a name.
+    async fn find(
+        self: &Arc<Self>,
+        kind: Kind,
+        name: &str,
+        client: &ServerHandle,
+        request: &IncomingRequest<RequestContext>,
+    ) -> Result<(usize, String), PeerError> {
+        let mut found = self.names.find(kind, name);
+        if found.is_none()
+            && let Some(list) = LISTS
+                .iter()
+                .find(|list| list.entries == Entries::Named(kind))
+        {
+            // A client may know the name from another process.
+            tracing::debug!(name, "an unknown name is looked for");
+            self.entries_of_all(*list, client, request).await;
+            found = self.names.find(kind, name);
+        }
+        let principal = request.context().principal.as_ref();
+        let found = found.filter(|(server, own)| self.may_use(*server, principal, own));
+        found.ok_or_else(|| {
+            let what = match kind {
+                Kind::Tool => "tool",
+                Kind::Prompt => "prompt",
+            };
+            PeerError::invalid_params(format!("Unknown {what}: {name}"))
+        })
+    }
+
+    /// Asks one server after the other, until one knows what the request names.
+    async fn relay_to_first(
+        self: &Arc<Self>,
+        client: &ServerHandle,
+        request: &IncomingRequest<RequestContext>,
+    ) -> Result<Reply, PeerError> {
+        let principal = request.context().principal.as_ref();
+        let uri = relay::uri(request.params());
+        let mut last = None;
+        for server in 0..self.backends.len() {
+            let name = uri.as_deref().unwrap_or_else(|| request.method());
+            if !self.may_use(server, principal, name) {
+                continue;
+            }
+            match self.relay_to(server, client, request.clone()).await {
+                Err(error) if is_unknown(&error) => {
+                    last.get_or_insert(error);
+                }
+                // A server that is down may be the one, but the others are asked before that is said.
+                Err(error) if self.backends[server].is_down() => last = Some(error),
+                answered => return answered,
+            }
+        }
+        Err(last.unwrap_or_else(|| match uri {
+            Some(uri) => unknown_resource(&uri),
+            None => PeerError::method_not_found(request.method()),
+        }))
+    }
+
+    /// Lists what all servers offer. A server that does not answer is left out.
+    async fn list(
+        self: &Arc<Self>,
+        list: List,
+        client: &ServerHandle,
+        request: &IncomingRequest<RequestContext>,
+    ) -> Result<Reply, PeerError> {
+        if request.param("cursor").is_some() {
+            let words = "`cursor` is none of this server's: its lists have one page";
+            return Err(PeerError::invalid_params(words));
+        }
+        let (listed, is_complete) = self.entries_of_all(list, client, request).await;
+        let mut result = empty(list, request)?;
+        if let Some(lifetime) = self.lifetime(&listed)
+            && is_complete
+            && result.get("ttlMs").is_some()
+        {
+            result.insert("ttlMs", lifetime.milliseconds);
+            if lifetime.is_public {
+                result.insert("cacheScope", Json::string("public"));
+            }
+        }
+        let entries: Vec<JsonObject> = listed.into_iter().flat_map(|of| of.entries).collect();
+        result.insert(list.member, Json::from_encode(&entries));
+        Ok(Reply::Result(result.into()))
+    }
+
+    /// Returns how long the list may be kept and by whom: as the strictest server says (2026-07-28, `server/utilities/caching`).
+    fn lifetime(&self, listed: &[Listed]) -> Option<Lifetime> {
+        let mut strictest = Lifetime {
+            milliseconds: u64::MAX,
+            // What depends on the principal is for that principal.
+            is_public: self.options.access.is_empty(),
+        };
+        for Listed { first, .. } in listed {
+            let [milliseconds, scope] = first.view().find_each(["ttlMs", "cacheScope"]);
+            let milliseconds = milliseconds?.text().parse::<u64>().ok()?;
+            strictest.milliseconds = strictest.milliseconds.min(milliseconds);
+            strictest.is_public &= scope?.as_str()? == "public";
+        }
+        (!listed.is_empty()).then_some(strictest)
+    }
+
+    /// Reads a list of every server side by side, in the order of the servers. Returns false beside it if one did not answer.
+    async fn entries_of_all(
+        self: &Arc<Self>,
+        list: List,
+        client: &ServerHandle,
+        request: &IncomingRequest<RequestContext>,
+    ) -> (Vec<Listed>, bool) {
+        let mut is_complete = true;
+        let mut reading = JoinSet::new();
+        for server in 0..self.backends.len() {
+            let (shared, client, request) = (Arc::clone(self), client.clone(), request.clone());
+            reading.spawn(async move {
+                let read = shared.entries(server, list, &client, &request).await;
+                (server, read)
+            });
+        }
+        let mut all: Vec<Option<Listed>> = self.backends.iter().map(|_| None).collect();
+        while let Some(read) = reading.join_next().await {
+            match read {
+                Ok((server, Ok(listed))) => all[server] = listed,
+                Ok((server, Err(error))) => {
+                    is_complete = false;
+                    let server = self.backends[server].name.as_str();
+                    tracing::warn!(
+                        server,
+                        error = error.message(),
+                        "a server is left out of a list"
+                    );
+                }
+                Err(error) => tracing::error!(%error, "a list was not read"),
+            }
+        }
+        let mut listed: Vec<Listed> = all.into_iter().flatten().collect();
+        // Names are given in the order of the servers, not in that of their answers.
+        for listed in &mut listed {
+            self.rename(list, listed, request.context().principal.as_ref());
+        }
+        (listed, is_complete)
+    }
+
+    /// Reads all pages of a server's list; `None` if the server has no such list.
+    async fn entries(
+        self: &Arc<Self>,
+        server: usize,
+        list: List,
+        client: &ServerHandle,
+        request: &IncomingRequest<RequestContext>,
+    ) -> Result<Option<Listed>, PeerError> {
+        let known = self.backends[server].known().await?;
+        if known
+            .info
+            .capabilities
+            .view()
+            .find(list.capability)
+            .is_none()
+        {
+            return Ok(None);
+        }
+        let mut listed: Option<Listed> = None;
+        let mut cursor: Option<Json> = None;
+        let params = list_params(request);
+        for _ in 0..MOST_PAGES {
+            let mut params = params.clone();
+            if let Some(cursor) = cursor.take() {
+                params.insert("cursor", cursor);
+            }
+            let params = (!params.is_empty()).then_some(params);
+            let request = request.with_call(list.method, params);
+            let mut page = self.relay_to(server, client, request.clone()).await;
+            if page
+                .as_ref()
+                .is_err_and(|error| *error == relay::no_answer(&Outcome::Lost))
+            {
+                // A list can be asked for again.
+                page = self.relay_to(server, client, request).await;
+            }
+            let page = match page? {
+                Reply::Result(page) => page.into_object(),
+                Reply::Error(error) => return Err(error),
+                _ => return Err(PeerError::internal("the server asks before it lists")),
+            };
+            let entries = page.view().find(list.member);
+            let entries = entries.and_then(|entries| entries.decode_as::<Vec<JsonObject>>().ok());
+            let entries = entries.unwrap_or_default();
+            cursor = page.get("nextCursor");
+            match &mut listed {
+                Some(listed) => listed.entries.extend(entries),
+                None => {
+                    listed = Some(Listed {
+                        server,
+                        first: page,
+                        entries,
+                    });
+                }
+            }
+            if cursor.is_none() {
+                break;
+            }
+        }
+        Ok(listed)
+    }
+
+    /// Leaves out what the principal may not use, and gives everything else the name that clients know.
+    fn rename(&self, list: List, listed: &mut Listed, principal: Option<&Principal>) {
+        let server = listed.server;
+        listed.entries.retain_mut(|entry| {
+            let key = entry.view().find(list.entries.key());
+            let Some(key) = key.and_then(|key| Some(key.as_str()?.into_owned())) else {
+                return false;
+            };
+            if !self.may_use(server, principal, &key) {
+                return false;
+            }
+            let Entries::Named(kind) = list.entries else {
+                self.uris.learn(list.entries, server, &key);
+                return true;
+            };
+            let Some(name) = self.names.give(kind, server, &key) else {
+                return false;
+            };
+            if name != key {
+                *entry = renamed(Some(entry), &name).unwrap_or_default();
+            }
+            true
+        });
+    }
+}
+
+/// How long a list may be kept, and by whom.
+struct Lifetime {
+    milliseconds: u64,
+    is_public: bool,
+}
+
+/// List of one server.
+struct Listed {
+    server: usize,
+    /// The first page, for its hints.
+    first: JsonObject,
+    entries: Vec<JsonObject>,
+}
+
+/// Returns the params of a request that a list needs, too: what it says of the client.
+fn list_params(request: &IncomingRequest<RequestContext>) -> JsonObject {
+    let meta = request.param("_meta").map(|meta| meta.to_json());
+    meta.map(|meta| ("_meta", meta)).into_iter().collect()
+}
+
+/// Returns the object with another `name`; everything else stays as it came, in its place.
+fn renamed(object: Option<&JsonObject>, name: &str) -> Option<JsonObject> {
+    let object = object?;
+    let members = object.view().iter().map(|(key, value)| match &*key {
+        "name" => (key, Json::string(name)),
+        _ => (key, value.to_json()),
+    });
+    Some(members.collect())
+}
+
+/// Returns a result of the list without entries, in the revision of the client.
+fn empty(list: List, request: &IncomingRequest<RequestContext>) -> Result<JsonObject, PeerError> {
+    let oldest = mcp_exact_session::revisions().next();
+    let way = Way {
+        from: oldest.unwrap_or_else(|| request.revision()),
+        to: request.revision(),
+        losses: Losses::ignored(),
+    };
+    let none: Vec<Json> = Vec::new();
+    let result = JsonObject::from_iter([(list.member, Json::from_encode(&none))]);
+    let result = way.result(list.method, result.into(), None)?;
+    Ok(result.into_object())
+}
+
+/// Returns true if the error says that the server does not know what a request names.
+fn is_unknown(error: &PeerError) -> bool {
+    matches!(error.code(), Some(-32601 | -32602 | -32002))
+}
+
+fn unknown_resource(uri: &str) -> PeerError {
+    let data = JsonObject::from_iter([("uri", Json::string(uri))]);
+    PeerError::invalid_params("Resource not found").with_data(data)
+}
+
+/// Joins the capabilities of servers: what one of them has is offered.
+pub(crate) fn joined(all: impl Iterator<Item = JsonObject>) -> JsonObject {
+    let mut joined = Map::new();
+    for capabilities in all {
+        if let Ok(Value::Object(capabilities)) = serde_json::from_str(capabilities.text()) {
+            join(&mut joined, capabilities);
+        }
+    }
+    let text = Value::Object(joined).to_string();
+    text.parse().unwrap_or_default()
+}
+
+fn join(into: &mut Map<String, Value>, more: Map<String, Value>) {
+    for (name, value) in more {
+        match (into.get_mut(&name), value) {
+            (Some(Value::Object(known)), Value::Object(more)) => join(known, more),
+            (Some(Value::Bool(known)), Value::Bool(more)) => *known |= more,
+            (Some(_), _) => {}
+            (None, value) => drop(into.insert(name, value)),
+        }
+    }
+}

@@ -1,0 +1,312 @@
+//! Many servers of different revisions behind one bridge, for clients of every revision.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use mcp_exact::{Client, Json, Resource, Revision, Server, Tool, revisions};
+use mcp_exact_bridge::{AccessRule, Bridge, BridgeError, Options, Prefix, Upstream};
+use mcp_exact_session::Identity;
+
+use crate::common::{Add, InMemory, Sum, client_of, server};
+use crate::isolation::{ended, listen_by_header, plain_client};
+use crate::matrix::wait_until;
+
+/// A second server, which speaks every revision; one of its tools has a name that `server` has taken.
+fn other() -> Server {
+    Server::builder("other", "3.2.1")
+        .instructions("The other one.")
+        .tool(
+            Tool::new("add").description("Joins."),
+            |mcp_exact::Input(add): mcp_exact::Input<Add>| async move {
+                Json(Sum {
+                    sum: add.a * 10 + add.b,
+                })
+            },
+        )
+        .tool("only", || async { "here" })
+        .resource(Resource::new("other://x"), || async { "Something else." })
+        .build()
+        .expect("a server")
+}
+
+fn upstreams(all: &[(&str, &InMemory)]) -> Vec<(String, Arc<dyn Upstream>)> {
+    let all = all.iter().map(|(name, upstream)| {
+        let upstream: Arc<dyn Upstream> = Arc::new((*upstream).clone());
+        ((*name).to_owned(), upstream)
+    });
+    all.collect()
+}
+
+fn options(prefix: Prefix) -> Options {
+    let mut options = Options::default();
+    options.identity = Identity::new("gate", "1.0.0");
+    options.prefix = prefix;
+    options
+}
+
+async fn tool_names(client: &Client) -> Vec<String> {
+    let tools = client.tools().all().await.expect("tools");
+    tools.iter().map(|tool| tool.name()).collect()
+}
+
+async fn use_both(client: &Client, of_server: Revision) {
+    let pair = format!("client {}, server {of_server}", client.revision());
+    let info = client.server_info().expect("a name").to_string();
+    assert!(info.contains("gate"), "{pair}: {info}");
+    let instructions = client.instructions().expect("instructions");
+    for part in [
+        "# first\n\nUse it through a bridge.",
+        "# second\n\nThe other one.",
+    ] {
+        assert!(instructions.contains(part), "{pair}: {instructions}");
+    }
+    let names = tool_names(client).await;
+    for name in ["first__add", "first__count", "second__add", "second__only"] {
+        assert!(names.iter().any(|known| known == name), "{pair}: {names:?}");
+    }
+    let add = Add { a: 1, b: 2 };
+    let first: Sum = client.call("first__add", &add).await.expect(&pair);
+    let second: Sum = client.call("second__add", &add).await.expect(&pair);
+    assert_eq!((first.sum, second.sum), (3, 12), "{pair}");
+    let unknown = client.call_tool("third__add", &add).await.expect_err(&pair);
+    assert!(
+        unknown.to_string().contains("Unknown tool: third__add"),
+        "{unknown}"
+    );
+
+    let prompts = client.prompts().all().await.expect(&pair);
+    assert_eq!(prompts[0].name(), "first__review", "{pair}");
+    let prompt = client.prompt("first__review", [("code", "main")]).await;
+    assert_eq!(prompt.expect(&pair).text(), "Review main.");
+
+    // Before anything was listed, listed, by a template, and unknown.
+    let read = client.read("other://x").await.expect(&pair);
+    assert_eq!(read.text(), "Something else.", "{pair}");
+    let resources = client.resources().all().await.expect(&pair);
+    assert_eq!(resources.len(), 2, "{pair}");
+    let templates = client.resource_templates().all().await.expect(&pair);
+    assert_eq!(templates.len(), 1, "{pair}");
+    for (uri, text) in [
+        ("docs://intro", "An introduction."),
+        ("docs://7", "Page 7."),
+        ("other://x", "Something else."),
+    ] {
+        assert_eq!(client.read(uri).await.expect(&pair).text(), text, "{pair}");
+    }
+    assert!(client.read("none://x").await.is_err(), "{pair}");
+
+    let sampled: String = client.call("first__sample", &()).await.expect(&pair);
+    assert_eq!(sampled, "Something.", "{pair}");
+    if client.revision().as_str() >= "2025-06-18" && of_server.as_str() >= "2025-06-18" {
+        let asked: String = client.call("first__ask", &()).await.expect(&pair);
+        assert_eq!(asked, "true false Something.", "{pair}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn clients_of_every_revision_use_all_servers() {
+    for of_server in revisions() {
+        let (first, second) = (InMemory::new(&server(of_server)), InMemory::new(&other()));
+        let all = upstreams(&[("first", &first), ("second", &second)]);
+        let bridge = Bridge::many(all, options(Prefix::Always)).await;
+        let bridge = bridge.expect("a bridge");
+        for of_client in revisions() {
+            let client = client_of(&bridge, of_client).await.expect("a client");
+            let used = tokio::time::timeout(Duration::from_secs(30), use_both(&client, of_server));
+            assert!(
+                used.await.is_ok(),
+                "client {of_client}, server {of_server}: too slow"
+            );
+            client.close();
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn names_are_prefixed_on_conflict_or_never() {
+    let newest = revisions().next_back().expect("a revision");
+    let (first, second) = (InMemory::new(&server(newest)), InMemory::new(&other()));
+    let add = Add { a: 1, b: 2 };
+    for of_client in revisions() {
+        let all = || upstreams(&[("first", &first), ("second", &second)]);
+        let bridge = Bridge::many(all(), options(Prefix::OnConflict)).await;
+        let bridge = bridge.expect("a bridge");
+        let client = client_of(&bridge, of_client).await.expect("a client");
+        let sum: Sum = client.call("second__add", &add).await.expect("a sum");
+        assert_eq!(sum.sum, 12, "asked for before it was listed");
+        let sum: Sum = client.call("add", &add).await.expect("a sum");
+        assert_eq!(sum.sum, 3, "the first one keeps its name");
+        assert!(tool_names(&client).await.contains(&"only".to_owned()));
+
+        let bridge = Bridge::many(all(), options(Prefix::Never)).await;
+        let client = client_of(&bridge.expect("a bridge"), of_client).await;
+        let names = tool_names(&client.expect("a client")).await;
+        let adds = names.iter().filter(|name| name.contains("add")).count();
+        assert_eq!(adds, 1, "{names:?}");
+    }
+}
+
+/// Calls a tool of a server that may have to be connected again before.
+async fn call_until_it_works(client: &Client, tool: &str) -> Sum {
+    let mut ended = Err("not called".to_owned());
+    for _ in 0..200 {
+        let called = client.call(tool, &Add { a: 1, b: 2 }).await;
+        ended = called.map_err(|error| error.to_string());
+        if ended.is_ok() {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    ended.unwrap_or_else(|error| panic!("{tool}: {error}"))
+}
+
+/// A server that is down hides what it offers, says so when it is called, and is there again when it is back.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rest_lives_without_a_server_that_is_down() {
+    let oldest = revisions().next();
+    for of_server in oldest.into_iter().chain(revisions().next_back()) {
+        let (first, second) = (InMemory::new(&server(of_server)), InMemory::new(&other()));
+        second.is_down.store(true, Ordering::Relaxed);
+        let all = upstreams(&[("first", &first), ("second", &second)]);
+        let bridge = Bridge::many(all, options(Prefix::Always)).await;
+        let bridge = bridge.expect("a bridge");
+        let reached = bridge
+            .servers()
+            .into_iter()
+            .map(|(_, known)| known.is_some());
+        assert_eq!(reached.collect::<Vec<_>>(), [true, false]);
+        for of_client in revisions() {
+            let pair = format!("client {of_client}, server {of_server}");
+            let client = client_of(&bridge, of_client).await.expect("a client");
+            let add = Add { a: 1, b: 2 };
+            for round in 0..2 {
+                second.is_down.store(true, Ordering::Relaxed);
+                second.kill();
+                first.kill();
+                let down = || second.connections() == 0;
+                wait_until(down, "the second server is gone").await;
+                let error = client.call::<_, Sum>("second__add", &add).await;
+                assert!(error.is_err(), "{pair}, round {round}");
+                // A connection that was being opened may have been lost, too: the first server is there again soon.
+                let sum: Sum = call_until_it_works(&client, "first__add").await;
+                assert_eq!(sum.sum, 3, "{pair}");
+                let names = tool_names(&client).await;
+                let of_first = names.iter().all(|name| name.starts_with("first__"));
+                assert!(of_first && !names.is_empty(), "{pair}: {names:?}");
+
+                second.is_down.store(false, Ordering::Relaxed);
+                let sum: Sum = call_until_it_works(&client, "second__add").await;
+                assert_eq!(sum.sum, 12, "{pair}: it is back");
+                let names = tool_names(&client).await;
+                assert!(
+                    names.contains(&"second__add".to_owned()),
+                    "{pair}: {names:?}"
+                );
+            }
+            client.close();
+        }
+    }
+}
+
+/// What a principal may not use is neither listed nor called, and rules of others do not matter.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rules_hold_for_lists_and_calls() {
+    let rule = |servers: &str, principals: &str, allow: &str, deny: &str| {
+        let list = |text: &str| text.split_whitespace().map(str::to_owned).collect();
+        let mut rule = AccessRule::default();
+        rule.servers = list(servers);
+        rule.principals = list(principals);
+        rule.allow = list(allow);
+        rule.deny = list(deny);
+        rule
+    };
+    for of_server in revisions() {
+        let (first, second) = (InMemory::new(&server(of_server)), InMemory::new(&other()));
+        let mut options = options(Prefix::Always);
+        options.access = vec![
+            rule("first", "", "add rev* docs://intro", ""),
+            rule("second", "", "", "*"),
+            rule("second", "own", "*", ""),
+        ];
+        let all = upstreams(&[("first", &first), ("second", &second)]);
+        let bridge = Bridge::many(all, options).await.expect("a bridge");
+        let listening = listen_by_header(&bridge).await;
+        let own = plain_client(&listening.url, "own").await;
+        let other = plain_client(&listening.url, "other").await;
+        let request = |client: &mcp_exact::transport::ClientHandle, method, params: &str| {
+            let params = (!params.is_empty()).then(|| crate::common::object(params));
+            ended(client.request(method, params, <_>::default(), None))
+        };
+        let names = |listed: mcp_exact::JsonObject| {
+            let text = listed.to_string();
+            let names = [
+                "first__add",
+                "first__count",
+                "first__revision",
+                "second__only",
+            ];
+            names.map(|name| text.contains(&format!("\"{name}\"")))
+        };
+        let listed = request(&own, "tools/list", "").await.expect("tools");
+        assert!(
+            listed.to_string().contains(r#""cacheScope":"private""#),
+            "{listed}"
+        );
+        assert_eq!(names(listed), [true, false, true, true]);
+        let listed = request(&other, "tools/list", "").await.expect("tools");
+        assert_eq!(names(listed), [true, false, true, false]);
+        let only = r#"{"name":"second__only"}"#;
+        assert!(request(&own, "tools/call", only).await.is_ok());
+        let refused = request(&other, "tools/call", only).await;
+        assert_eq!(refused.expect_err("hidden").code(), Some(-32602));
+        let count = request(&own, "tools/call", r#"{"name":"first__count"}"#).await;
+        assert_eq!(count.expect_err("hidden").code(), Some(-32602));
+        let read = |client| request(client, "resources/read", r#"{"uri":"other://x"}"#);
+        assert!(read(&own).await.is_ok());
+        assert_eq!(read(&other).await.expect_err("hidden").code(), Some(-32602));
+        own.close();
+        other.close();
+    }
+}
+
+/// What a principal may not use is hidden in front of a single server, too.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rules_hold_in_front_of_one_server() {
+    for of_server in revisions() {
+        let mut options = Options::default();
+        let mut rule = AccessRule::default();
+        rule.deny = vec!["count".to_owned(), "docs://intro".to_owned()];
+        options.access = vec![rule];
+        let bridge = Bridge::new(InMemory::new(&server(of_server)), options).await;
+        let bridge = bridge.expect("a bridge");
+        for of_client in revisions() {
+            let pair = format!("client {of_client}, server {of_server}");
+            let client = client_of(&bridge, of_client).await.expect("a client");
+            let names = tool_names(&client).await;
+            assert!(names.contains(&"add".to_owned()), "{pair}: {names:?}");
+            assert!(!names.contains(&"count".to_owned()), "{pair}: {names:?}");
+            assert!(client.call_tool("count", &()).await.is_err(), "{pair}");
+            assert!(client.read("docs://intro").await.is_err(), "{pair}");
+            assert_eq!(
+                client.read("docs://2").await.expect(&pair).text(),
+                "Page 2."
+            );
+            client.close();
+        }
+    }
+}
+
+#[tokio::test]
+async fn unusable_settings_are_refused() {
+    let newest = revisions().next_back().expect("a revision");
+    let one = InMemory::new(&server(newest));
+    for names in [&["a__b"][..], &["a", "a"], &["a b"], &[]] {
+        let all: Vec<(&str, &InMemory)> = names.iter().map(|name| (*name, &one)).collect();
+        let refused = Bridge::many(upstreams(&all), Options::default()).await;
+        assert!(
+            matches!(refused, Err(BridgeError::Settings(_))),
+            "{names:?}"
+        );
+    }
+}
