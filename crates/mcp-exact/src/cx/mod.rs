@@ -73,9 +73,9 @@ amounts!(u8 u16 u32 u64 usize i8 i16 i32 i64 isize f32 f64);
 /// Handlers that ask therefore follow these rules:
 ///
 /// 1. *Ask the same questions in the same words.* A question is recognised by its method and parameters; equal questions are
-///   distinguished by their order. A handler that asks a new question and has not repeated its earlier ones ends with an
-///   error that names both questions. Take values that change, such as the time, random numbers or rows of a database,
-///   through [`once`](Self::once).
+///    distinguished by their order. A handler that asks a new question and has not repeated its earlier ones ends with an
+///    error that names both questions. Take values that change, such as the time, random numbers or rows of a database,
+///    through [`once`](Self::once).
 /// 2. *Put effects into [`once`](Self::once)* when they come before or between questions. Everything after the last question
 ///    runs once anyway.
 /// 3. *Questions may be concurrent.* Those that wait at the same time (`tokio::join!`) are asked together. A question counts
@@ -88,7 +88,7 @@ amounts!(u8 u16 u32 u64 usize i8 i16 i32 i64 isize f32 f64);
 /// 6. *Progress and logs are not repeated.* Until the handler has taken every recorded answer, [`progress`](Self::progress)
 ///    and [`log`](Self::log) send nothing.
 /// 7. *A later run may decide differently.* The handler may return early in a later run, without repeating its questions,
-///   for example because a file was deleted.
+///    for example because a file was deleted.
 /// 8. *A handler that panics* ends its request with an internal error, in whichever run; the server lives on. An effect of
 ///    [`once`](Self::once) that panics is tried again by the next request.
 ///
