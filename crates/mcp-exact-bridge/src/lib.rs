@@ -26,6 +26,16 @@
 //! | without a session | with sessions | a question ends the call with a result of type `input_required`; the call waits until the client repeats it with the answer |
 //! | without a session | without | results of type `input_required` pass, and the server's `requestState` with them |
 //!
+//! # Many servers
+//!
+//! [`Bridge::many`] joins servers: their lists, capabilities and instructions. Tools and prompts are named after their server,
+//! as in `files__read`, or as [`Prefix`] says. Resources keep their URIs: a URI belongs to the server that has listed it, or
+//! whose template begins like it, or else to the first server that knows it. Lists have one page, which holds as long as the
+//! strictest server allows; `_meta` of the servers' own lists is left out. A server that cannot be reached hides what it offers,
+//! and its calls are errors; the others go on, and it is tried again from time to time.
+//!
+//! [`AccessRule`]s hide tools, prompts and resources from principals, in lists and calls alike.
+//!
 //! # Isolation
 //!
 //! A client with a session has its own connection to the server. Clients without sessions share connections only with requests

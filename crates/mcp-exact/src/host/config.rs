@@ -199,7 +199,7 @@ mod tests {
 
     #[test]
     fn entries_need_a_command_or_a_url() {
-        let error = ServerEntry::default().address().err().expect("neither");
+        let error = ServerEntry::default().address().expect_err("neither");
         assert_eq!(
             error.to_string(),
             "a server needs either a `command` or a `url`"
