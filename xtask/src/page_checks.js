@@ -25,8 +25,19 @@
   const answer = document.querySelector(".pair:not([hidden]) .role:not([hidden])");
   check("the answer follows the questions", answer.closest(".pair").dataset.to === "2025-11-25" && answer.dataset.role === "client");
   check("a client of 2025-06-18 is told about elicitation", /Elicit/.test(answer.textContent));
+  check("a client is told that answers may be lists", /You can send more[\s\S]*ElicitResult[\s\S]*string\[\]/.test(answer.textContent));
   set("to", "2025-06-18", "change");
   check("one goes forwards only", document.getElementById("to").value > "2025-06-18");
+
+  const advised = (role, from, to) => {
+    set("role", role, "change");
+    set("from", from, "change");
+    set("to", to, "change");
+    return document.querySelector(".pair:not([hidden]) .role:not([hidden])").textContent;
+  };
+  check("a server is told that it may send audio", /You can send more[\s\S]*CallToolResult[\s\S]*AudioContent/.test(advised("server", "2024-11-05", "2025-03-26")));
+  check("a server is told that batches have ended", /Change what you send[\s\S]*JSONRPCBatchRequest/.test(advised("server", "2025-03-26", "2025-06-18")));
+  check("no role is told about unions of all messages", !/ClientNotification/.test(advised("server", "2025-11-25", "2026-07-28")));
 
   set("find", "audience", "input");
   check("members are found", shown().includes("type-Annotations"));

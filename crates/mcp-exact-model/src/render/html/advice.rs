@@ -13,6 +13,9 @@ use crate::diff::{Diff, Directions, Meaning, Status, diff, merged};
 use crate::ir::Ir;
 use crate::render::words::{lines, method_words};
 
+/// Union of everything that one frame can hold, which no method refers to.
+const MESSAGE: &str = "JSONRPCMessage";
+
 /// Advice for one pair of revisions.
 #[derive(Debug, Serialize)]
 pub struct Pair {
@@ -87,7 +90,9 @@ fn role(id: &'static str, name: &'static str, is_server: bool, to: &Ir, diff: &D
         Part::new("Methods that changed as such", changed(diff)),
         Part::new(
             "You can send more",
-            changes(diff, &sent, |meaning| meaning == Meaning::Additive),
+            changes(diff, &sent, |meaning| {
+                matches!(meaning, Meaning::Additive | Meaning::BreaksReading)
+            }),
         ),
     ];
     Role {
@@ -115,7 +120,12 @@ struct Values<'i>(BTreeSet<&'i str>);
 
 impl<'i> Values<'i> {
     fn of(ir: &'i Ir, by_server: bool) -> Self {
-        let mut found = BTreeSet::new();
+        // Both roles send messages of every kind, and batches if the revision has them.
+        let mut found: BTreeSet<_> = ir
+            .get(MESSAGE)
+            .map(|message| &*message.name)
+            .into_iter()
+            .collect();
         for (name, method) in merged(ir) {
             let (asks, answers) = match method.directions {
                 Directions::BothWays => (true, true),

@@ -5,13 +5,13 @@ use std::collections::BTreeSet;
 use crate::diff::is_by_sender;
 use crate::ir::{Ir, Type};
 
-/// Returns the definitions that these refer to, themselves included. Unions of all messages of a side are not followed: they
+/// Returns the definitions that these refer to, themselves included. Unions of all messages of a role are left out: they
 /// contain everything.
 pub fn reachable<'i>(ir: &'i Ir, from: impl IntoIterator<Item = &'i str>) -> BTreeSet<&'i str> {
     let mut found = BTreeSet::new();
     let mut waiting: Vec<&str> = from.into_iter().collect();
     while let Some(name) = waiting.pop() {
-        let Some(definition) = ir.get(name) else {
+        let Some(definition) = ir.get(name).filter(|_| !is_by_sender(name)) else {
             continue;
         };
         if found.insert(definition.name.as_str()) {
