@@ -3,6 +3,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::pin::Pin;
+use std::sync::{Arc, LazyLock};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -15,6 +16,7 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::client::legacy::connect::dns::{GaiResolver, Name};
 use hyper_util::rt::TokioExecutor;
 use mcp_exact_transport::http::client::{HttpBody, HttpClient, HttpClientError, HttpFuture};
+use tokio_rustls::rustls::{self, ClientConfig, RootCertStore};
 use tower_service::Service;
 
 /// Largest document or answer.
@@ -27,6 +29,8 @@ pub(crate) struct Addresses {
     pub(crate) loopback: bool,
     /// Private networks.
     pub(crate) private: bool,
+    /// Plain HTTP to all addresses that are allowed.
+    pub(crate) plain: bool,
 }
 
 impl Addresses {
@@ -59,7 +63,7 @@ impl Addresses {
                 return Err("it is no absolute URL of HTTP without a user name");
             }
             Some("https") => {}
-            Some("http") if is_loopback && self.loopback => {}
+            Some("http") if self.plain || (is_loopback && self.loopback) => {}
             _ => return Err("it is not https"),
         }
         match address.is_none_or(|address| self.allow(address)) {
@@ -208,10 +212,7 @@ pub(crate) struct CheckedClient {
 
 impl CheckedClient {
     /// Creates a client.
-    ///
-    /// # Errors
-    /// The root certificates of the system cannot be read.
-    pub(crate) fn new(addresses: Addresses) -> std::io::Result<Self> {
+    pub(crate) fn new(addresses: Addresses) -> Self {
         let mut http = HttpConnector::new_with_resolver(CheckedResolver {
             resolver: GaiResolver::new(),
             addresses,
@@ -219,13 +220,29 @@ impl CheckedClient {
         http.enforce_http(false);
         http.set_nodelay(true);
         http.set_connect_timeout(Some(Duration::from_secs(10)));
-        let builder = HttpsConnectorBuilder::new().with_native_roots()?;
+        let builder = HttpsConnectorBuilder::new().with_tls_config(system_trust());
         let connector = builder.https_or_http().enable_http1().wrap_connector(http);
-        Ok(Self {
+        Self {
             client: Client::builder(TokioExecutor::new()).build(connector),
             addresses,
-        })
+        }
     }
+}
+
+/// Returns a configuration of TLS that trusts the certificates of the system, which are read once. Without any, connections by HTTPS
+/// fail. It names its provider of cryptography: a program may link several, and have none that is the default.
+fn system_trust() -> ClientConfig {
+    static ROOTS: LazyLock<Arc<RootCertStore>> = LazyLock::new(|| {
+        let mut roots = RootCertStore::empty();
+        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        Arc::new(roots)
+    });
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .expect("the provider has suites of TLS 1.2 and 1.3")
+        .with_root_certificates(Arc::clone(&*ROOTS))
+        .with_no_client_auth()
 }
 
 impl HttpClient for CheckedClient {
@@ -250,10 +267,12 @@ mod tests {
     const PUBLIC: Addresses = Addresses {
         loopback: false,
         private: false,
+        plain: false,
     };
     const OPEN: Addresses = Addresses {
         loopback: true,
         private: true,
+        plain: false,
     };
 
     #[test]
@@ -310,7 +329,7 @@ mod tests {
         }
         let local = Addresses {
             loopback: true,
-            private: false,
+            ..PUBLIC
         };
         for (url, is_allowed) in [
             ("http://localhost:1/x", true),
@@ -326,7 +345,7 @@ mod tests {
     /// The address counts, not the name.
     #[tokio::test]
     async fn names_are_checked_when_resolved() {
-        let client = CheckedClient::new(PUBLIC).expect("roots");
+        let client = CheckedClient::new(PUBLIC);
         let request = Request::get("https://localhost:9/").body(Bytes::new());
         let sent = client.send(request.expect("a request")).await;
         let error = sent.map(drop).expect_err("it is blocked");

@@ -43,19 +43,13 @@ impl Fetch {
         client: Option<Arc<dyn HttpClient>>,
         revision: Option<HeaderValue>,
         deadline: Duration,
-    ) -> Result<Self, OAuthError> {
-        let client = match client {
-            Some(client) => client,
-            None => Arc::new(CheckedClient::new(gate.0).map_err(|error| {
-                OAuthError::UserAgent(format!("the root certificates cannot be read: {error}"))
-            })?),
-        };
-        Ok(Self {
-            client,
+    ) -> Self {
+        Self {
+            client: client.unwrap_or_else(|| Arc::new(CheckedClient::new(gate.0))),
             gate,
             revision,
             deadline,
-        })
+        }
     }
 
     /// Checks a URL that is opened elsewhere, or taken apart.

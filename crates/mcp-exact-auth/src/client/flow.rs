@@ -120,7 +120,7 @@ impl Flow {
             options.account
         );
         Ok(Arc::new(Self {
-            fetch: Fetch::new(gate, options.http.clone(), revision, options.timeout)?,
+            fetch: Fetch::new(gate, options.http.clone(), revision, options.timeout),
             records: Records(Arc::clone(&options.store)),
             options,
             endpoint: url,

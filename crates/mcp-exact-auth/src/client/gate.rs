@@ -15,11 +15,13 @@ use crate::net::{Addresses, is_localhost};
 pub(crate) struct Gate(pub(crate) Addresses);
 
 impl Gate {
-    /// Creates the gate for an MCP endpoint: loopback may be reached while the endpoint is on it.
+    /// Creates the gate for an MCP endpoint: loopback may be reached while the endpoint is on it, and plain HTTP be spoken in a
+    /// trusted network while the endpoint speaks it.
     pub(crate) fn new(endpoint: &Url, allows_private: bool) -> Self {
         Self(Addresses {
             loopback: is_loopback(endpoint),
             private: allows_private,
+            plain: allows_private && endpoint.scheme() == "http",
         })
     }
 
@@ -35,7 +37,8 @@ impl Gate {
             url: text.to_owned(),
             reason: "it is no absolute URL of HTTP without a user name".to_owned(),
         })?;
-        if url.scheme() != "https" && !(self.0.loopback && is_loopback(&url)) {
+        let may_be_plain = self.0.plain || (self.0.loopback && is_loopback(&url));
+        if url.scheme() != "https" && !may_be_plain {
             return Err(blocked("it is not https"));
         }
         match address(&url).is_none_or(|address| self.0.allow(address)) {
@@ -91,6 +94,23 @@ mod tests {
         ] {
             assert_eq!(public.check("x", url).is_ok(), of_public, "{url}");
             assert_eq!(local.check("x", url).is_ok(), of_local, "{url}");
+        }
+    }
+
+    /// A network that the program trusts: plain HTTP only where the endpoint speaks it.
+    #[test]
+    fn trusted_networks_are_reached() {
+        for (endpoint, url, expected) in [
+            ("https://mcp.internal/mcp", "https://10.0.0.1/x", true),
+            ("https://mcp.internal/mcp", "http://10.0.0.1/x", false),
+            ("http://mcp.internal/mcp", "http://10.0.0.1/x", true),
+            ("http://mcp.internal/mcp", "http://as.internal/x", true),
+            ("http://mcp.internal/mcp", "http://127.0.0.1/x", false),
+            ("http://mcp.internal/mcp", "http://224.0.0.1/x", false),
+        ] {
+            let endpoint = locate::parse(endpoint).expect("a URL");
+            let checked = Gate::new(&endpoint, true).check("x", url);
+            assert_eq!(checked.is_ok(), expected, "{url}: {checked:?}");
         }
     }
 }

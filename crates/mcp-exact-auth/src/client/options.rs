@@ -286,7 +286,8 @@ impl OAuth {
         self
     }
 
-    /// Lets metadata and authorization servers be in private networks.
+    /// Lets metadata and authorization servers be in private networks. If the endpoint of the MCP server is plain HTTP, they may be
+    /// too: whoever is on the way reads the tokens then.
     pub fn allow_private_addresses(mut self) -> Self {
         self.allows_private = true;
         self

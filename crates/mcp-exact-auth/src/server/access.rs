@@ -75,6 +75,7 @@ impl AccessBuilder {
     }
 }
 
+pub(super) const OTHER_ISSUER: &str = "the token comes from another issuer";
 const NOBODY: &str = "the token names neither a subject nor a client";
 
 impl Access {
@@ -307,7 +308,7 @@ pub(super) fn check(
         None if is_introspected => rules.issuer.clone(),
         found => {
             tracing::debug!(?found, expected = rules.issuer, "a token of another issuer");
-            return Err(invalid("the token comes from another issuer"));
+            return Err(invalid(OTHER_ISSUER));
         }
     };
     let audience = parsed

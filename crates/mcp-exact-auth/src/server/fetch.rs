@@ -33,14 +33,12 @@ fn unavailable(url: &str, reason: impl std::fmt::Display) -> TokenError {
 
 impl Fetch {
     /// Creates the client. Issuers are configured by the operator: private networks are allowed, and loopback for issuers on it.
-    pub(super) fn new(
-        issuer: &str,
-        client: Option<Arc<dyn HttpClient>>,
-    ) -> Result<Self, TokenError> {
+    pub(super) fn new(issuer: &str, client: Option<Arc<dyn HttpClient>>) -> Self {
         let uri = issuer.parse::<Uri>().ok();
         let loopback = Addresses {
             loopback: true,
             private: false,
+            plain: false,
         };
         let is_http = uri
             .as_ref()
@@ -49,14 +47,12 @@ impl Fetch {
         let addresses = Addresses {
             loopback: is_loopback,
             private: true,
+            plain: false,
         };
-        let client = match client {
-            Some(client) => client,
-            None => {
-                Arc::new(CheckedClient::new(addresses).map_err(|error| unavailable(issuer, error))?)
-            }
-        };
-        Ok(Self { client, addresses })
+        Self {
+            client: client.unwrap_or_else(|| Arc::new(CheckedClient::new(addresses))),
+            addresses,
+        }
     }
 
     async fn exchange(

@@ -204,6 +204,17 @@ impl<'t> Unverified<'t> {
         })
     }
 
+    /// Returns the issuer that the claims name, which nothing has proved.
+    pub(crate) fn issuer(&self) -> Option<String> {
+        #[derive(Deserialize)]
+        struct Claims {
+            iss: String,
+        }
+        let payload = URL_SAFE_NO_PAD.decode(self.payload).ok()?;
+        let claims = serde_json::from_slice::<Claims>(&payload).ok()?;
+        Some(claims.iss)
+    }
+
     /// Verifies the signature and returns the payload.
     pub(crate) fn verify(&self, key: &Key) -> Result<Vec<u8>, BadToken> {
         let mut all = key.algorithms.iter();

@@ -11,7 +11,7 @@ use http::HeaderValue;
 use mcp_exact_transport::http::client::HttpClient;
 use tokio::sync::Mutex;
 
-use super::access::{Access, Rules, TokenError, check};
+use super::access::{Access, OTHER_ISSUER, Rules, TokenError, check};
 use super::fetch::Fetch;
 use super::jose::{BadToken, KeySet, Unverified};
 
@@ -60,8 +60,21 @@ const PAUSE: Duration = Duration::from_secs(60);
 pub struct Jwks {
     rules: Rules,
     types: Vec<String>,
-    keys_url: Option<String>,
+    source: KeySource,
+    cache: Arc<KeyCache>,
+}
+
+/// Where the keys of an issuer come from.
+#[derive(Clone)]
+struct KeySource {
+    issuer: String,
+    url: Option<String>,
     client: Option<Arc<dyn HttpClient>>,
+}
+
+/// Keys that were fetched.
+#[derive(Default)]
+struct KeyCache {
     keys: RwLock<Option<Arc<Kept>>>,
     /// When keys were asked for last. Held while they are.
     asked: Mutex<Option<Instant>>,
@@ -75,17 +88,20 @@ struct Kept {
 impl Jwks {
     /// Trusts an issuer for tokens whose audience is the resource. The issuer has to be equal to the claim `iss`.
     pub fn new(issuer: impl Into<String>, resource: impl Into<String>) -> Self {
+        let issuer = issuer.into();
         Self {
             rules: Rules {
-                issuer: issuer.into(),
+                issuer: issuer.clone(),
                 audiences: audiences(resource.into()),
                 skew: Duration::from_secs(60),
             },
             types: vec!["at+jwt".to_owned()],
-            keys_url: None,
-            client: None,
-            keys: RwLock::default(),
-            asked: Mutex::default(),
+            source: KeySource {
+                issuer,
+                url: None,
+                client: None,
+            },
+            cache: Arc::default(),
         }
     }
 
@@ -114,7 +130,7 @@ impl Jwks {
     /// Names the key set, in place of the one in the issuer's metadata.
     #[must_use]
     pub fn keys_url(mut self, url: impl Into<String>) -> Self {
-        self.keys_url = Some(url.into());
+        self.source.url = Some(url.into());
         self
     }
 
@@ -127,9 +143,12 @@ impl Jwks {
         let keys = KeySet::parse(json.as_bytes()).ok_or_else(bad)?;
         let far = Instant::now() + Duration::from_secs(100 * 365 * 24 * 3600);
         // Asked for in the far future: never again.
-        Ok(Self {
+        let cache = KeyCache {
             keys: RwLock::new(Some(Arc::new(Kept { keys, until: far }))),
             asked: Mutex::new(Some(far)),
+        };
+        Ok(Self {
+            cache: Arc::new(cache),
             ..self
         })
     }
@@ -137,13 +156,8 @@ impl Jwks {
     /// Sets the HTTP client.
     #[must_use]
     pub fn http_client(mut self, client: Arc<dyn HttpClient>) -> Self {
-        self.client = Some(client);
+        self.source.client = Some(client);
         self
-    }
-
-    fn kept(&self) -> Option<Arc<Kept>> {
-        let keys = self.keys.read().unwrap_or_else(PoisonError::into_inner);
-        keys.clone()
     }
 
     async fn check(&self, token: &str) -> Result<Access, TokenError> {
@@ -158,22 +172,60 @@ impl Jwks {
                 "the token's type is not `at+jwt`".to_owned(),
             ));
         }
-        let mut kept = match self.kept() {
-            Some(kept) if kept.until > Instant::now() => kept,
+        let has_key = |kept: &Kept| kept.keys.find(&unverified.header).is_some();
+        let kept = match self.cache.kept() {
+            Some(kept) if has_key(&kept) && (kept.is_fresh() || self.cache.is_busy()) => kept,
+            // A token of another issuer is no reason to ask this one.
+            _ if unverified.issuer().as_deref() != Some(&*self.rules.issuer) => {
+                return Err(TokenError::Invalid(OTHER_ISSUER.to_owned()));
+            }
             before => self.fetch(before).await?,
         };
-        if kept.keys.find(&unverified.header).is_none() {
-            kept = self.fetch(Some(kept)).await?;
-        }
         let key = kept.keys.find(&unverified.header);
         let key = key.ok_or_else(|| TokenError::invalid(BadToken::UnknownKey))?;
         let claims = unverified.verify(key).map_err(TokenError::invalid)?;
         check(claims, &self.rules, false, SystemTime::now())
     }
 
-    /// Fetches the keys unless another task has done so since `before` was read, or a moment ago. Gives the old ones where
-    /// new ones cannot be had.
+    /// Fetches the keys, in a task of its own: a client that goes away does not end what others wait for.
     async fn fetch(&self, before: Option<Arc<Kept>>) -> Result<Arc<Kept>, TokenError> {
+        let (cache, source) = (Arc::clone(&self.cache), self.source.clone());
+        let fetched = tokio::spawn(async move { cache.fetch(&source, before).await });
+        let ended_early = |error| Err(TokenError::Unavailable(format!("a task ended: {error}")));
+        fetched.await.unwrap_or_else(ended_early)
+    }
+}
+
+impl TokenVerifier for Jwks {
+    fn verify<'a>(&'a self, token: &'a str) -> VerifyFuture<'a> {
+        Box::pin(self.check(token))
+    }
+}
+
+impl Kept {
+    fn is_fresh(&self) -> bool {
+        self.until > Instant::now()
+    }
+}
+
+impl KeyCache {
+    fn kept(&self) -> Option<Arc<Kept>> {
+        let keys = self.keys.read().unwrap_or_else(PoisonError::into_inner);
+        keys.clone()
+    }
+
+    /// Returns true while keys are being fetched.
+    fn is_busy(&self) -> bool {
+        self.asked.try_lock().is_err()
+    }
+
+    /// Fetches the keys unless another task has done so since `before` was read, or a moment ago. Gives the old ones where new ones
+    /// cannot be had.
+    async fn fetch(
+        &self,
+        source: &KeySource,
+        before: Option<Arc<Kept>>,
+    ) -> Result<Arc<Kept>, TokenError> {
         let mut asked = self.asked.lock().await;
         let now = self.kept();
         let is_new = match (&now, &before) {
@@ -187,11 +239,11 @@ impl Jwks {
             return Ok(now);
         }
         if is_soon {
-            let words = format!("the keys of `{}` cannot be had", self.rules.issuer);
+            let words = format!("the keys of `{}` cannot be had", source.issuer);
             return Err(TokenError::Unavailable(words));
         }
         *asked = Some(Instant::now());
-        match self.download().await {
+        match source.download().await {
             Ok(kept) => {
                 let kept = Arc::new(kept);
                 let mut keys = self.keys.write().unwrap_or_else(PoisonError::into_inner);
@@ -204,13 +256,14 @@ impl Jwks {
             }
         }
     }
+}
 
+impl KeySource {
     async fn download(&self) -> Result<Kept, TokenError> {
-        let issuer = &self.rules.issuer;
-        let fetch = Fetch::new(issuer, self.client.clone())?;
-        let url = match &self.keys_url {
+        let fetch = Fetch::new(&self.issuer, self.client.clone());
+        let url = match &self.url {
             Some(url) => url.clone(),
-            None => fetch.keys_url(issuer).await?,
+            None => fetch.keys_url(&self.issuer).await?,
         };
         let document = fetch.get(&url).await?;
         let keys = KeySet::parse(&document.body);
@@ -223,18 +276,12 @@ impl Jwks {
     }
 }
 
-impl TokenVerifier for Jwks {
-    fn verify<'a>(&'a self, token: &'a str) -> VerifyFuture<'a> {
-        Box::pin(self.check(token))
-    }
-}
-
 /// Verifies tokens by asking the authorization server (RFC 7662), once for each request.
 pub struct Introspection {
     rules: Rules,
     url: String,
     authorization: HeaderValue,
-    client: Option<Arc<dyn HttpClient>>,
+    fetch: Fetch,
 }
 
 impl Introspection {
@@ -253,15 +300,16 @@ impl Introspection {
         let value = HeaderValue::from_str(&format!("Basic {}", STANDARD.encode(pair)));
         let mut authorization = value.map_err(TokenError::invalid)?;
         authorization.set_sensitive(true);
+        let url = url.into();
         Ok(Self {
             rules: Rules {
                 issuer: issuer.into(),
                 audiences: audiences(resource.into()),
                 skew: Duration::from_secs(60),
             },
-            url: url.into(),
+            fetch: Fetch::new(&url, None),
+            url,
             authorization,
-            client: None,
         })
     }
 
@@ -275,14 +323,13 @@ impl Introspection {
     /// Sets the HTTP client.
     #[must_use]
     pub fn http_client(mut self, client: Arc<dyn HttpClient>) -> Self {
-        self.client = Some(client);
+        self.fetch = Fetch::new(&self.url, Some(client));
         self
     }
 
     async fn check(&self, token: &str) -> Result<Access, TokenError> {
-        let fetch = Fetch::new(&self.url, self.client.clone())?;
         let form = format!("token={}&token_type_hint=access_token", encode(token));
-        let answer = fetch.post(&self.url, self.authorization.clone(), form);
+        let answer = self.fetch.post(&self.url, self.authorization.clone(), form);
         check(answer.await?.to_vec(), &self.rules, true, SystemTime::now())
     }
 }
@@ -327,6 +374,23 @@ fn encode(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// While keys that have ended are fetched again, the old ones count: nobody waits for a slow issuer.
+    #[tokio::test]
+    async fn old_keys_count_while_new_ones_come() {
+        // RFC 7515, appendix A.3.
+        let token = "eyJhbGciOiJFUzI1NiJ9.eyJpc3MiOiJqb2UiLA0KICJleHAiOjEzMDA4MTkzODAsDQogImh0dHA6Ly9leGFtcGxlLmNvbS9pc19yb290Ijp0cnVlfQ.DtEhU3ljbEg8L38VWAfUAqOyKAM6-Xx-F4GawxaepmXFCgfTjDxw5djxLa8ISlSApmWQxfKTUJqPP3-Kg6NU1Q";
+        let keys = r#"{"keys":[{"kty":"EC","crv":"P-256","x":"f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU","y":"x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0"}]}"#;
+        let verifier = Jwks::new("joe", "https://mcp.example").accept_plain_jwt();
+        let kept = Kept {
+            keys: KeySet::parse(keys.as_bytes()).expect("a key set"),
+            until: Instant::now(),
+        };
+        *verifier.cache.keys.write().expect("no panic") = Some(Arc::new(kept));
+        let _fetching = verifier.cache.asked.lock().await;
+        let error = verifier.check(token).await.expect_err("it is an example");
+        assert_eq!(error, TokenError::invalid("the token has no audience"));
+    }
 
     #[test]
     fn an_origin_may_end_in_a_slash() {

@@ -10,7 +10,7 @@ use http::request::Parts;
 use mcp_exact::transport::http::server::{AuthError, Authenticate as _};
 use mcp_exact_auth::Challenge;
 use mcp_exact_auth::server::{Access, Binding, Introspection, Jwks, ResourceServer};
-use mcp_exact_tests_auth::site::{Site, json as respond_json};
+use mcp_exact_tests_auth::site::{Site, json as respond_json, reply};
 use mcp_exact_tests_auth::tokens::{Signer, digest, message};
 use serde_json::{Value, json};
 
@@ -287,27 +287,32 @@ async fn operations_need_all_their_scopes() {
     lenient.authorize(&parts, &needed).expect("covered");
 }
 
-/// Unknown keys cause one request in a minute, however many tokens name them.
-#[tokio::test]
-async fn floods_of_unknown_keys_cause_one_request() {
-    let signer = Arc::new(Signer::new("k"));
+/// Starts an issuer that answers the request for its keys, which it has, after so many milliseconds.
+async fn issuer(signer: &Signer, delay: &'static str) -> Site {
     let keys = signer.key_set();
-    let site = Site::start(|origin| {
+    Site::start(|origin| {
         let origin = origin.to_owned();
         move |seen| match &*seen.path {
             "/.well-known/oauth-authorization-server" => respond_json(
                 200,
                 &json!({"issuer": origin, "jwks_uri": format!("{origin}/keys")}),
             ),
-            _ => respond_json(200, &keys),
+            _ => reply(200, &[("x-delay-ms", delay)], &keys.to_string()),
         }
     })
-    .await;
+    .await
+}
+
+/// Unknown keys cause one request in a minute, however many tokens name them.
+#[tokio::test]
+async fn floods_of_unknown_keys_cause_one_request() {
+    let signer = Arc::new(Signer::new("k"));
+    let site = issuer(&signer, "0").await;
     let server = Arc::new(ResourceServer::jwks(&site.url, RESOURCE).expect("a resource"));
     let tasks = (0..200).map(|number| {
         let (server, signer) = (Arc::clone(&server), Arc::clone(&signer));
         let header = json!({"alg": "ES256", "kid": format!("x{number}"), "typ": "at+jwt"});
-        let token = signer.sign(&header, &claims());
+        let token = signer.sign(&header, &with(|c| c["iss"] = json!(site.url)));
         tokio::spawn(async move { bearer(&server, &token).await.map(drop) })
     });
     for task in tasks.collect::<Vec<_>>() {
@@ -321,13 +326,44 @@ async fn floods_of_unknown_keys_cause_one_request() {
     assert_eq!(site.count("/keys"), 1);
 }
 
+/// Tokens that name another issuer cause no request at all.
+#[tokio::test]
+async fn tokens_of_others_cause_no_request() {
+    let signer = Signer::new("k");
+    let site = issuer(&signer, "0").await;
+    let server = ResourceServer::jwks(&site.url, RESOURCE).expect("a resource");
+    let token = signer.sign(&signer.header(), &claims());
+    let error = bearer(&server, &token).await.expect_err("another issuer");
+    assert_eq!(error.status, 401);
+    assert!(site.seen().is_empty());
+}
+
+/// A client that goes away while the keys are on their way does not keep others out.
+#[tokio::test]
+async fn keys_come_though_a_client_goes() {
+    let signer = Signer::new("k");
+    let site = issuer(&signer, "200").await;
+    let server = Arc::new(ResourceServer::jwks(&site.url, RESOURCE).expect("a resource"));
+    let token = signer.sign(&signer.header(), &with(|c| c["iss"] = json!(site.url)));
+    let first = {
+        let (server, token) = (Arc::clone(&server), token.clone());
+        tokio::spawn(async move { bearer(&server, &token).await.map(drop) })
+    };
+    while site.count("/keys") == 0 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    first.abort();
+    bearer(&server, &token).await.expect("the keys are there");
+    assert_eq!(site.count("/keys"), 1);
+}
+
 /// Without keys, the server has trouble; the token is not to blame.
 #[tokio::test]
 async fn absent_keys_are_no_fault_of_the_token() {
     let signer = Signer::new("k");
     let site = Site::start(|_| |_: &_| respond_json(500, &json!({}))).await;
     let server = ResourceServer::jwks(&site.url, RESOURCE).expect("a resource");
-    let token = signer.sign(&signer.header(), &claims());
+    let token = signer.sign(&signer.header(), &with(|c| c["iss"] = json!(site.url)));
     for _ in 0..3 {
         let error = bearer(&server, &token).await.expect_err("no keys");
         assert_eq!(error.status, 503);
