@@ -33,7 +33,11 @@ pub struct Knobs {
     /// Refuses every token.
     pub refuses_tokens: bool,
     /// Seconds that tokens live.
-    pub expires_in: u64,
+    pub expires_in: Value,
+    /// Gives out another refresh token for each that is used.
+    pub rotates: bool,
+    /// Id that registered clients get.
+    pub client_id: &'static str,
 }
 
 impl Default for Knobs {
@@ -51,7 +55,9 @@ impl Default for Knobs {
             },
             never_granted: None,
             refuses_tokens: false,
-            expires_in: 3600,
+            expires_in: json!(3600),
+            rotates: true,
+            client_id: "registered",
         }
     }
 }
@@ -162,7 +168,7 @@ fn serve(seen: &Seen, origin: &str, knobs: &Knobs, issued: &mut Issued) -> Reply
             (knobs.metadata)(&mut metadata, origin);
             respond_json(200, &metadata)
         }
-        ("POST", "/register") => respond_json(201, &json!({"client_id": "registered"})),
+        ("POST", "/register") => respond_json(201, &json!({"client_id": knobs.client_id})),
         ("GET", "/authorize") => {
             issued.number += 1;
             let code = format!("code-{}", issued.number);
@@ -198,6 +204,9 @@ fn token(seen: &Seen, knobs: &Knobs, issued: &mut Issued) -> Reply {
         }
         "refresh_token" => {
             let used = param("refresh_token");
+            if !knobs.rotates {
+                return issue(None, knobs, issued);
+            }
             if issued.spent.contains(&used) {
                 issued.is_revoked = true;
                 issued.refresh.clear();
@@ -211,13 +220,16 @@ fn token(seen: &Seen, knobs: &Knobs, issued: &mut Issued) -> Reply {
         "client_credentials" => {}
         _ => return refused("unsupported_grant_type"),
     }
-    issued.number += 1;
-    let (access, refresh) = (
-        format!("access-{}", issued.number),
-        format!("refresh-{}", issued.number),
-    );
-    issued.access.insert(access.clone());
+    let refresh = format!("refresh-{}", issued.number + 1);
     issued.refresh.insert(refresh.clone());
+    issue(Some(refresh), knobs, issued)
+}
+
+/// Issues an access token.
+fn issue(refresh: Option<String>, knobs: &Knobs, issued: &mut Issued) -> Reply {
+    issued.number += 1;
+    let access = format!("access-{}", issued.number);
+    issued.access.insert(access.clone());
     respond_json(
         200,
         &json!({

@@ -432,7 +432,7 @@ impl Flow {
             }
             GrantKind::Workload(source) => {
                 let assertion = source_of(source).await?;
-                let client = self.workload_client(&found.server)?;
+                let client = self.workload_client(&found.server);
                 let form = || {
                     self.form(JWT_BEARER, found, &asked)
                         .set("assertion", assertion.expose())

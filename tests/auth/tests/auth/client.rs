@@ -411,6 +411,36 @@ async fn secrets_stay_with_their_issuer() {
     assert_eq!(authority.server.count("/token"), 0);
 }
 
+/// A server gives out the id that is configured for another one: it sees nothing of the secret there, not in a refresh either.
+#[tokio::test]
+async fn given_ids_bring_no_secret() {
+    let authority = Authority::start(knobs(|k| {
+        k.client_id = "id";
+        k.metadata =
+            |m, _| m["token_endpoint_auth_methods_supported"] = json!(["client_secret_post"]);
+    }))
+    .await;
+    let oauth = OAuth::new("test")
+        .or_registered("https://as.example", "id")
+        .secret("hunter2");
+    let client = client(&authority, oauth.user_agent(Redirected::default()));
+    for _ in 0..2 {
+        let called = call(&client, &authority.endpoint()).await;
+        assert_eq!(called.expect("authorized"), 200);
+        authority.expire_tokens();
+    }
+    let seen = authority.server.seen();
+    let grants: Vec<_> = seen
+        .iter()
+        .filter_map(|seen| seen.param("grant_type"))
+        .collect();
+    assert_eq!(grants, ["authorization_code", "refresh_token"]);
+    for seen in seen {
+        assert!(!seen.body.contains("hunter2"), "{seen:?}");
+        assert_eq!(seen.header("authorization"), "");
+    }
+}
+
 /// Tokens go to the origin of the server alone.
 #[tokio::test]
 async fn tokens_go_to_one_origin() {

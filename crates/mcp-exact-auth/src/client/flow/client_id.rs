@@ -6,6 +6,7 @@ use http::header::HeaderMap;
 
 use super::{EARLY, Flow, now};
 use crate::client::error::OAuthError;
+use crate::client::options::Registered;
 use crate::client::register;
 use crate::client::store::StoredClient;
 use crate::client::token::Credential;
@@ -22,19 +23,19 @@ pub(super) struct ClientId {
 }
 
 impl Flow {
-    /// Returns the client that an id belongs to.
+    /// Returns the client that has an id at an authorization server. The id alone does not tell: a server may give out one that is
+    /// configured for another server, whose secret it must not see.
     pub(super) async fn known_client(
         &self,
         client_id: &str,
         server: &ServerMetadata,
     ) -> Result<ClientId, OAuthError> {
-        let mut registered = self.options.registered.iter();
-        if let Some(client) = registered.find(|client| client.client_id == client_id) {
-            return Ok(ClientId {
-                id: client.client_id.clone(),
-                credential: client.credential.clone(),
-                is_dynamic: false,
-            });
+        for client in &self.options.registered {
+            if client.client_id == client_id
+                && locate::is_same_issuer(&self.issuer_of(client, server).await?, &server.issuer)
+            {
+                return Ok(configured(client));
+            }
         }
         let record = client_key(&server.issuer);
         let stored = self.records.read::<StoredClient>(&record).await?;
@@ -112,20 +113,9 @@ impl Flow {
     ) -> Result<ClientId, OAuthError> {
         let mut other = None;
         for client in &self.options.registered {
-            let issuer = client
-                .issuer
-                .clone()
-                .or_else(|| self.options.issuer.clone());
-            let issuer = match issuer {
-                Some(issuer) => issuer,
-                None => self.first_issuer(&client.client_id, server).await?,
-            };
+            let issuer = self.issuer_of(client, server).await?;
             if locate::is_same_issuer(&issuer, &server.issuer) {
-                return Ok(ClientId {
-                    id: client.client_id.clone(),
-                    credential: client.credential.clone(),
-                    is_dynamic: false,
-                });
+                return Ok(configured(client));
             }
             other = Some(issuer);
         }
@@ -133,6 +123,18 @@ impl Flow {
             issuer: server.issuer.clone(),
             configured: other,
         })
+    }
+
+    /// Returns the issuer that a configured client belongs to.
+    async fn issuer_of(
+        &self,
+        client: &Registered,
+        server: &ServerMetadata,
+    ) -> Result<String, OAuthError> {
+        match client.issuer.as_ref().or(self.options.issuer.as_ref()) {
+            Some(issuer) => Ok(issuer.clone()),
+            None => self.first_issuer(&client.client_id, server).await,
+        }
     }
 
     async fn first_issuer(
@@ -148,25 +150,35 @@ impl Flow {
         Ok(server.issuer.clone())
     }
 
-    /// A workload has no client of its own unless one is configured.
-    pub(super) fn workload_client(&self, server: &ServerMetadata) -> Result<ClientId, OAuthError> {
-        let client = self.options.registered.first();
-        Ok(ClientId {
-            id: client.map_or(String::new(), |client| client.client_id.clone()),
-            credential: match client {
-                Some(client) if client.issuer.as_deref() == Some(&*server.issuer) => {
-                    client.credential.clone()
-                }
-                _ => Credential::None,
+    /// A workload has no client of its own unless one is configured for the authorization server.
+    pub(super) fn workload_client(&self, server: &ServerMetadata) -> ClientId {
+        let is_of_server = |client: &&Registered| {
+            let issuer = client.issuer.as_deref();
+            issuer.is_some_and(|issuer| locate::is_same_issuer(issuer, &server.issuer))
+        };
+        let client = self.options.registered.iter().find(is_of_server);
+        client.map_or_else(
+            || ClientId {
+                id: String::new(),
+                credential: Credential::None,
+                is_dynamic: false,
             },
-            is_dynamic: false,
-        })
+            configured,
+        )
     }
 }
 
 /// Returns the key of the record of a registered client.
 pub(super) fn client_key(issuer: &str) -> String {
     format!("client {issuer}")
+}
+
+fn configured(client: &Registered) -> ClientId {
+    ClientId {
+        id: client.client_id.clone(),
+        credential: client.credential.clone(),
+        is_dynamic: false,
+    }
 }
 
 fn dynamic(stored: StoredClient) -> ClientId {
