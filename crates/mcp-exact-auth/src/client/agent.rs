@@ -9,6 +9,8 @@ use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
 use tokio::time::timeout;
 use url::Url;
 
@@ -16,6 +18,9 @@ use super::gate::is_loopback;
 use super::request::LIFETIME;
 use crate::locate;
 use crate::secret::Secret;
+
+/// Connections to the port of a redirect at the same time.
+const CONNECTIONS: usize = 16;
 
 /// Future of a user agent. Its error is shown to people.
 pub type AgentFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, String>> + Send + 'a>>;
@@ -43,6 +48,7 @@ type Open = Arc<dyn Fn(&Url) -> Result<(), String> + Send + Sync>;
 pub struct Browser {
     open: Open,
     host: &'static str,
+    port: Option<u16>,
     page: Arc<str>,
 }
 
@@ -51,6 +57,7 @@ impl Default for Browser {
         Self {
             open: Arc::new(open_browser),
             host: "127.0.0.1",
+            port: None,
             page: "You are signed in. You can close this window.".into(),
         }
     }
@@ -74,6 +81,14 @@ impl Browser {
         self
     }
 
+    /// Takes redirects on this port alone, for clients that are registered by hand with one redirect URI:
+    /// `http://127.0.0.1:PORT/callback`. Without it, the system chooses a port.
+    #[must_use]
+    pub fn port(mut self, port: u16) -> Self {
+        self.port = Some(port);
+        self
+    }
+
     /// Sets the text that the browser shows at the end.
     #[must_use]
     pub fn page(mut self, text: &str) -> Self {
@@ -86,16 +101,19 @@ impl UserAgent for Browser {
     fn begin<'a>(&'a self, preferred: Option<&'a str>) -> AgentFuture<'a, Box<dyn Redirect>> {
         Box::pin(async move {
             let preferred = preferred.and_then(locate::parse).filter(is_loopback);
-            let port = preferred.and_then(|url| url.port());
-            let bound = match port {
-                Some(port) => TcpListener::bind(("127.0.0.1", port)).await.ok(),
-                None => None,
+            let preferred = preferred.and_then(|url| url.port());
+            let bound = match preferred {
+                Some(port) if self.port.is_none() => {
+                    TcpListener::bind(("127.0.0.1", port)).await.ok()
+                }
+                _ => None,
             };
+            let port = self.port.unwrap_or(0);
             let listener = match bound {
                 Some(listener) => listener,
-                None => TcpListener::bind(("127.0.0.1", 0))
+                None => TcpListener::bind(("127.0.0.1", port))
                     .await
-                    .map_err(|error| format!("no port for the redirect can be opened: {error}"))?,
+                    .map_err(|error| no_port(port, &error))?,
             };
             let port = listener.local_addr().map_err(|error| error.to_string())?;
             let uri = format!("http://{}:{}/callback", self.host, port.port());
@@ -107,6 +125,13 @@ impl UserAgent for Browser {
             });
             Ok(redirect)
         })
+    }
+}
+
+fn no_port(port: u16, error: &std::io::Error) -> String {
+    match port {
+        0 => format!("no port for the redirect can be opened: {error}"),
+        port => format!("port {port} of 127.0.0.1 cannot be opened for the redirect: {error}"),
     }
 }
 
@@ -127,39 +152,73 @@ impl Redirect for Loopback {
             (self.open)(&url)?;
             let state = url.query_pairs().find(|(name, _)| name == "state");
             let state = Secret::new(state.map_or(String::new(), |(_, state)| state.into_owned()));
+            let (found, mut redirects) = mpsc::channel(1);
+            let expected = Arc::new(Expected {
+                state,
+                page: self.page,
+            });
+            let mut listening = JoinSet::new();
+            listening.spawn(listen(self.listener, expected, found));
             let late = |_| "nobody signed in within ten minutes".to_owned();
-            timeout(LIFETIME, self.wait(&state)).await.map_err(late)?
+            let redirect = timeout(LIFETIME, redirects.recv()).await.map_err(late)?;
+            redirect.unwrap_or_else(|| Err("the port of the redirect was closed".to_owned()))
         })
     }
 }
 
-impl Loopback {
-    /// Waits for the redirect. Other requests are answered with 404: that for an icon, and those of pages that guess the port
-    /// and know no state.
-    async fn wait(&self, state: &Secret) -> Result<Secret, String> {
-        loop {
-            let accepted = self.listener.accept().await;
-            let (mut stream, _) = accepted.map_err(|error| error.to_string())?;
-            let read = timeout(Duration::from_secs(10), read_target(&mut stream)).await;
-            let target = read.ok().flatten();
-            let target = target.as_ref().map(Secret::expose);
-            let query = target.and_then(|target| target.strip_prefix("/callback?"));
-            let query = query.filter(|query| has_state(query, state));
-            let (status, text) = match query {
-                Some(_) => ("200 OK", &*self.page),
-                None => ("404 Not Found", "There is nothing here."),
-            };
-            let response = format!(
-                "HTTP/1.1 {status}\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: {}\r\nCache-Control: no-store\r\nReferrer-Policy: no-referrer\r\nConnection: close\r\n\r\n{text}",
-                text.len()
-            );
-            // The browser may have gone.
-            let _ = stream.write_all(response.as_bytes()).await;
-            let _ = stream.shutdown().await;
-            if let Some(query) = query {
-                return Ok(Secret::new(query));
-            }
+/// Redirect that is waited for.
+struct Expected {
+    state: Secret,
+    page: Arc<str>,
+}
+
+/// Takes connections side by side: browsers open some that they do not use.
+async fn listen(
+    listener: TcpListener,
+    expected: Arc<Expected>,
+    found: mpsc::Sender<Result<Secret, String>>,
+) {
+    let mut connections = JoinSet::new();
+    loop {
+        let stream = match listener.accept().await {
+            Ok((stream, _)) => stream,
+            Err(error) => return drop(found.send(Err(error.to_string())).await),
+        };
+        while connections.try_join_next().is_some() {}
+        if connections.len() >= CONNECTIONS {
+            connections.join_next().await;
         }
+        let (expected, found) = (Arc::clone(&expected), found.clone());
+        connections.spawn(async move {
+            if let Some(query) = expected.answer(stream).await {
+                // Nobody waits after the first one.
+                let _ = found.send(Ok(query)).await;
+            }
+        });
+    }
+}
+
+impl Expected {
+    /// Answers one request; returns its query if it is the redirect. Others are answered with 404: that for an icon, and those of
+    /// pages that guess the port and know no state.
+    async fn answer(&self, mut stream: TcpStream) -> Option<Secret> {
+        let read = timeout(Duration::from_secs(10), read_target(&mut stream)).await;
+        let target = read.ok().flatten();
+        let target = target.as_ref().map(Secret::expose);
+        let query = target.and_then(|target| target.strip_prefix("/callback?"));
+        let query = query.filter(|query| has_state(query, &self.state));
+        let (status, text) = match query {
+            Some(_) => ("200 OK", &*self.page),
+            None => ("404 Not Found", "There is nothing here."),
+        };
+        let response = format!(
+            "HTTP/1.1 {status}\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: {}\r\nCache-Control: no-store\r\nReferrer-Policy: no-referrer\r\nConnection: close\r\n\r\n{text}",
+            text.len()
+        );
+        // The browser may have gone.
+        let _ = stream.write_all(response.as_bytes()).await;
+        let _ = stream.shutdown().await;
+        query.map(Secret::new)
     }
 }
 
@@ -304,6 +363,8 @@ mod tests {
         let port = uri.port().expect("a port");
         let opened = Url::parse("https://as.example/?state=s").expect("a URL");
         let waiting = tokio::spawn(redirect.authorize(opened));
+        // A connection that says nothing holds nobody up.
+        let silent = TcpStream::connect(("127.0.0.1", port)).await.expect("open");
         let mut answers = Vec::new();
         for target in [
             "/favicon.ico",
@@ -321,6 +382,36 @@ mod tests {
         assert_eq!(answers, [no, no, yes]);
         let query = waiting.await.expect("a task").expect("a query");
         assert_eq!(query.expose(), "code=a%20b&state=s");
+        drop(silent);
+    }
+
+    #[tokio::test]
+    async fn no_other_port_is_taken() {
+        let other = TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
+        let port = other.local_addr().expect("an address").port();
+        let browser = Browser::default().port(port);
+        for preferred in [None, Some("http://127.0.0.1:0/callback")] {
+            let begun = browser.begin(preferred).await;
+            let error = begun.map(drop).expect_err("another program has it");
+            assert!(
+                error.contains(&format!("port {port} of 127.0.0.1")),
+                "{error}"
+            );
+        }
+    }
+
+    /// "Communication Security": nothing but pages of the web, and of this machine, is opened.
+    #[test]
+    fn other_schemes_are_not_opened() {
+        for url in [
+            "http://as.example/authorize",
+            "file:///etc/passwd",
+            "javascript:alert(1)",
+            "app:run",
+        ] {
+            let url = Url::parse(url).expect("a URL");
+            assert!(open_browser(&url).is_err(), "{url}");
+        }
     }
 
     #[tokio::test]
