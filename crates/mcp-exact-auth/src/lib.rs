@@ -7,7 +7,8 @@
 //!
 //! - [`guide::protect`]: a server over HTTP that demands tokens;
 //! - [`guide::connect`]: a client whose user logs in with a browser;
-//! - [`guide::headless`]: clients without a user;
+//! - [`guide::headless`]: clients without a browser, or without a user;
+//! - [`guide::elicit`]: servers that obtain a credential of a third party for a user;
 //! - [`guide::store`]: where tokens are kept;
 //! - [`guide::providers`]: known deviations of authorization servers, and what to set for them.
 //!

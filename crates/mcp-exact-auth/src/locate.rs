@@ -8,12 +8,35 @@ const RESOURCE: &str = "/.well-known/oauth-protected-resource";
 const SERVER: &str = "/.well-known/oauth-authorization-server";
 const OPENID: &str = "/.well-known/openid-configuration";
 
-/// Parses an absolute URL of HTTP without credentials in it.
+/// Parses an absolute URL of HTTP without credentials in it. Spaces and control characters, which browsers leave out, are refused.
 pub(crate) fn parse(text: &str) -> Option<Url> {
+    if text.contains(|character: char| character.is_control() || character == ' ') {
+        return None;
+    }
     let url = Url::parse(text).ok()?;
     let is_http = matches!(url.scheme(), "http" | "https") && url.has_host();
     let is_plain = url.username().is_empty() && url.password().is_none();
     (is_http && is_plain).then_some(url)
+}
+
+/// Returns a URL as errors and logs show it: without user name, password, query and fragment, which can hold secrets, as one short
+/// line.
+pub(crate) fn shown(text: &str) -> String {
+    let text = text.split(['?', '#']).next().unwrap_or("");
+    let without_user = text.split_once("://").map(|(scheme, rest)| {
+        let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+        let host = authority.rsplit('@').next().unwrap_or("");
+        format!("{scheme}://{host}{path}")
+    });
+    plain(without_user.as_deref().unwrap_or(text))
+}
+
+/// Returns the words of a server as one short line without control characters.
+pub(crate) fn plain(text: impl AsRef<str>) -> String {
+    let characters = text.as_ref().chars().take(300);
+    characters
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect()
 }
 
 /// Returns scheme, host and port of a URL, without a slash at the end.
@@ -88,6 +111,39 @@ mod tests {
 
     fn url(text: &str) -> Url {
         parse(text).expect("a URL")
+    }
+
+    #[test]
+    fn urls_of_http_are_taken() {
+        for (text, expected) in [
+            ("https://a.example/b", true),
+            ("http://[::1]:8", true),
+            ("https://user@a.example", false),
+            ("https://user:secret@a.example", false),
+            ("https:///", false),
+            ("ftp://a.example", false),
+            ("/a", false),
+            ("https://a.exa\nmple", false),
+            (" https://a.example", false),
+            ("https://a.example/\u{1b}[2J", false),
+        ] {
+            assert_eq!(parse(text).is_some(), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn shown_urls_hold_no_secret() {
+        for (text, expected) in [
+            ("https://a.example/mcp", "https://a.example/mcp"),
+            ("https://u:hunter2@a.example", "https://a.example"),
+            ("https://u:hunt@er2@a.example/@b", "https://a.example/@b"),
+            ("https://a.example/?key=hunter2", "https://a.example/"),
+            ("https://a.example?key=hunter2#x", "https://a.example"),
+            ("a.example\n\u{1b}[2J", "a.example  [2J"),
+        ] {
+            assert_eq!(shown(text), expected);
+        }
+        assert_eq!(shown(&"x".repeat(1000)).len(), 300);
     }
 
     #[test]

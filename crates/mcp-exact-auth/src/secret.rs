@@ -4,6 +4,7 @@
 
 use std::fmt;
 
+use bytes::Bytes;
 use serde::{Deserialize, Serialize, Serializer};
 use zeroize::Zeroizing;
 
@@ -20,6 +21,11 @@ impl Secret {
     /// Returns the text. Do not log it.
     pub fn expose(&self) -> &str {
         &self.0
+    }
+
+    /// Gives the text to an HTTP client. The memory is overwritten when the last part is dropped.
+    pub(crate) fn into_bytes(self) -> Bytes {
+        Bytes::from_owner(self.0)
     }
 
     /// Returns true if there is no text.

@@ -43,7 +43,7 @@ impl Demand {
                 .map(Scopes::parse)
                 .filter(|scopes| !scopes.is_empty()),
             error: param("error").map(str::to_owned),
-            description: param("error_description").map(super::request::plain),
+            description: param("error_description").map(locate::plain),
             wants_dpop: bearer.is_none(),
         }
     }
@@ -77,8 +77,8 @@ pub(crate) async fn discover(
     if !locate::covers(&metadata.resource, endpoint) {
         return Err(OAuthError::ResourceMismatch {
             url,
-            resource: metadata.resource,
-            endpoint: endpoint.to_string(),
+            resource: locate::shown(&metadata.resource),
+            endpoint: locate::shown(endpoint.as_str()),
         });
     }
     let issuer = choose(options, &url, &metadata.authorization_servers)?;
@@ -194,7 +194,7 @@ fn checked(
         return Err(OAuthError::IssuerMismatch {
             url: url.to_owned(),
             expected: issuer.to_owned(),
-            found: server.issuer,
+            found: locate::plain(&server.issuer),
         });
     }
     let methods = &server.code_challenge_methods_supported;

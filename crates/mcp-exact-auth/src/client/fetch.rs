@@ -14,12 +14,12 @@ use super::error::OAuthError;
 use super::gate::Gate;
 use crate::locate;
 use crate::net::{CheckedClient, blocked_by, chain, read_body};
+use crate::secret::Secret;
 
 /// Redirects of a GET.
 const REDIRECTS: usize = 3;
 
-/// Response that was read.
-#[derive(Debug)]
+/// Response that was read. Its body can hold secrets, so that there is no `Debug`.
 pub(crate) struct Response {
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
@@ -109,12 +109,12 @@ impl Fetch {
         url: &str,
         content_type: &'static str,
         mut headers: HeaderMap,
-        body: String,
+        body: Secret,
     ) -> Result<Response, OAuthError> {
         let target = self.gate.check(what, url)?;
         headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
-        let exchange = self.exchange(what, Method::POST, &target, headers, body.into());
+        let exchange = self.exchange(what, Method::POST, &target, headers, body.into_bytes());
         self.in_time(what, url, exchange).await
     }
 

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use rustix::fs::{FlockOperation, flock};
+use rustix::process::geteuid;
 use sha2::{Digest, Sha256};
 
 use super::pkce::random;
@@ -42,8 +43,21 @@ fn create_folder(folder: &Path) -> Result<(), String> {
     let mut builder = DirBuilder::new();
     let created = builder.recursive(true).mode(0o700).create(folder);
     created.map_err(|error| words(folder, &error))?;
-    // Others must be able neither to read the files nor to replace them.
-    let metadata = folder.metadata().map_err(|error| words(folder, &error))?;
+    check_folder(folder)
+}
+
+/// Checks that others can neither read the files nor replace them.
+fn check_folder(folder: &Path) -> Result<(), String> {
+    let metadata = match folder.metadata() {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        metadata => metadata.map_err(|error| words(folder, &error))?,
+    };
+    if metadata.uid() != geteuid().as_raw() {
+        let folder = folder.display();
+        return Err(format!(
+            "{folder} belongs to another user; name another folder"
+        ));
+    }
     match metadata.mode() & 0o077 {
         0 => Ok(()),
         _ => Err(format!(
@@ -53,7 +67,8 @@ fn create_folder(folder: &Path) -> Result<(), String> {
     }
 }
 
-fn read(path: &Path) -> Result<Option<Secret>, String> {
+fn read(folder: &Path, path: &Path) -> Result<Option<Secret>, String> {
+    check_folder(folder)?;
     match std::fs::read_to_string(path) {
         Ok(text) => Ok(Some(Secret::new(text))),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
@@ -121,8 +136,8 @@ async fn blocking<T: Send + 'static>(
 
 impl TokenStore for FileStore {
     fn read<'a>(&'a self, key: &'a str) -> StoreFuture<'a, Option<Secret>> {
-        let path = self.path(key, "json");
-        Box::pin(blocking(move || read(&path)))
+        let (folder, path) = (self.folder.clone(), self.path(key, "json"));
+        Box::pin(blocking(move || read(&folder, &path)))
     }
 
     fn write<'a>(&'a self, key: &'a str, value: &'a Secret) -> StoreFuture<'a, ()> {

@@ -92,10 +92,11 @@ impl Flow {
     pub(crate) fn new(options: OAuth, endpoint: &str) -> Result<Arc<Self>, OAuthError> {
         let bad = |reason: &str| OAuthError::Url {
             what: "the endpoint of the server",
-            url: endpoint.to_owned(),
+            url: locate::shown(endpoint),
             reason: reason.to_owned(),
         };
-        let url = locate::parse(endpoint).ok_or_else(|| bad("it is no absolute URL of HTTP"))?;
+        let url = locate::parse(endpoint)
+            .ok_or_else(|| bad("it is no absolute URL of HTTP without a user name"))?;
         if url.scheme() != "https" && !super::gate::is_loopback(&url) && !options.allows_private {
             return Err(bad(
                 "tokens are sent over https alone; `allow_private_addresses` allows plain HTTP in a trusted network",
@@ -106,7 +107,7 @@ impl Flow {
             if !parsed.is_some_and(|url| url.scheme() == "https" && url.path().len() > 1) {
                 return Err(OAuthError::Url {
                     what: "the client metadata URL",
-                    url: metadata_url.clone(),
+                    url: locate::shown(metadata_url),
                     reason: "it has to be https and to have a path".to_owned(),
                 });
             }
@@ -266,6 +267,10 @@ impl Flow {
         if let Some(current) = self.other_than(used.as_ref()) {
             return Ok((current, Origin::Adopted));
         }
+        // A person may have removed the error in another process.
+        if let Some(token) = self.stored_by_another(used.as_ref()).await? {
+            return Ok((token, Origin::Adopted));
+        }
         if let Some(error) = &state.failed {
             return Err(error.clone());
         }
@@ -314,8 +319,9 @@ impl Flow {
     ) -> Result<Arc<Token>, OAuthError> {
         let mut state = self.state.lock().await;
         let wanted = demand.scopes.clone().unwrap_or_default();
+        let has_all = |token: &Token| token.stored.asked.contains_all(&wanted);
         if let Some(current) = self.other_than(used.as_ref())
-            && current.stored.asked.contains_all(&wanted)
+            && has_all(&current)
         {
             return Ok(current);
         }
@@ -330,10 +336,15 @@ impl Flow {
                 rounds: *rounds,
             });
         }
-        *rounds += 1;
         let _lock = self.records.lock(&self.key).await?;
+        let known = match self.stored_by_another(used.as_ref()).await? {
+            Some(token) if has_all(&token) => return Ok(token),
+            // Scopes that another operation has obtained meanwhile are not lost.
+            _ => self.current().or(used),
+        };
+        *rounds += 1;
         let found = discover(&self.fetch, &self.options, &self.endpoint, demand).await?;
-        let known = used.filter(|token| token.stored.issuer == found.server.issuer);
+        let known = known.filter(|token| token.stored.issuer == found.server.issuer);
         let asked = self.scopes_of(demand, &found, known.as_ref());
         // A refresh cannot widen the scopes (RFC 6749, section 6).
         self.authorize(&found, asked).await
@@ -403,7 +414,7 @@ impl Flow {
             // Without a new one, the old one goes on (RFC 6749, section 6).
             refresh_token: Some(issued.refresh_token.unwrap_or(secret)),
             is_dpop: issued.is_dpop,
-            expires_at: issued.expires_in.map(|seconds| now() + seconds),
+            expires_at: issued.expires_in.map(after),
             granted: issued.scopes.unwrap_or_else(|| old.granted.clone()),
             ..old.clone()
         };
@@ -457,7 +468,7 @@ impl Flow {
             refresh_token: issued.refresh_token,
             is_dpop: issued.is_dpop,
             dpop_key: key.map(|key| key.text().clone()),
-            expires_at: issued.expires_in.map(|seconds| now() + seconds),
+            expires_at: issued.expires_in.map(after),
             granted: issued.scopes.unwrap_or_else(|| asked.clone()),
             asked,
             sends_resource: found.sends_resource,
@@ -654,6 +665,11 @@ async fn source_of(source: &Source) -> Result<Secret, OAuthError> {
     source()
         .await
         .map_err(|error| OAuthError::Key(format!("the assertion could not be had: {error}")))
+}
+
+/// Returns the time that is so many seconds from now; servers name any number.
+fn after(seconds: u64) -> u64 {
+    now().saturating_add(seconds)
 }
 
 /// Returns the seconds since 1970.

@@ -223,3 +223,65 @@ impl fmt::Debug for DpopKey {
         f.write_str("DpopKey(…)")
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns header and claims of a JWS.
+    fn parts(jws: &Secret) -> [Value; 2] {
+        let mut parts = jws.expose().split('.').map(|part| {
+            let bytes = URL_SAFE_NO_PAD.decode(part).expect("base64url");
+            serde_json::from_slice(&bytes).ok()
+        });
+        [(); 2].map(|()| parts.next().flatten().expect("JSON"))
+    }
+
+    /// RFC 7523, section 3: issuer and subject are the client, the audience is the issuer; it ends soon and has an id of its own.
+    #[test]
+    fn assertions_name_client_and_issuer() {
+        let pkcs8 = DpopKey::generate().expect("a key").text().clone();
+        let pem = format!(
+            "-----BEGIN PRIVATE KEY-----\n{}\n-----END PRIVATE KEY-----\n",
+            pkcs8.expose()
+        );
+        let key = SigningKey::from_pem(&pem).expect("a key").id("k");
+        let of = || {
+            let assertion = key.assertion("c", "https://as.example", 1000);
+            parts(&assertion.expect("signed"))
+        };
+        let [header, claims] = of();
+        assert_eq!(header, json!({"alg": "ES256", "typ": "JWT", "kid": "k"}));
+        let id = &claims["jti"];
+        let expected = json!({
+            "iss": "c", "sub": "c", "aud": "https://as.example", "iat": 1000, "exp": 1060, "jti": id,
+        });
+        assert_eq!(claims, expected);
+        assert_ne!(of()[1]["jti"], *id);
+    }
+
+    /// RFC 9449, section 4.2: the request without its query, the token by its hash, the nonce of the server.
+    #[test]
+    fn proofs_name_request_and_token() {
+        let key = DpopKey::generate().expect("a key");
+        let token = Secret::new("t");
+        let url = "https://mcp.example/mcp?a=b";
+        let proof = key.proof("POST", url, Some(&token), Some("n"), 1000);
+        let [header, claims] = parts(&proof.expect("signed"));
+        assert_eq!(header["typ"], "dpop+jwt");
+        assert_eq!(header["jwk"], key.jwk);
+        assert_eq!(header["jwk"].get("d"), None);
+        let expected = json!({
+            "htm": "POST",
+            "htu": "https://mcp.example/mcp",
+            "iat": 1000,
+            "jti": claims["jti"],
+            "ath": URL_SAFE_NO_PAD.encode(Sha256::digest("t")),
+            "nonce": "n",
+        });
+        assert_eq!(claims, expected);
+        // A key that was stored is the same one.
+        let again = DpopKey::from_text(key.text()).expect("a key");
+        assert_eq!(again.jwk, key.jwk);
+    }
+}

@@ -7,9 +7,8 @@ use serde_json::{Value, json};
 
 use super::error::OAuthError;
 use super::gate::is_loopback;
-use super::request::plain;
 use super::store::StoredClient;
-use crate::locate;
+use crate::locate::{self, plain};
 use crate::metadata::ServerMetadata;
 use crate::secret::Secret;
 

@@ -9,7 +9,7 @@ use url::form_urlencoded;
 
 use super::error::OAuthError;
 use super::pkce::{Verifier, random};
-use crate::locate;
+use crate::locate::{self, plain};
 use crate::metadata::ServerMetadata;
 use crate::scope::Scopes;
 use crate::secret::Secret;
@@ -146,14 +146,6 @@ impl Pending {
             redirect_uri: self.redirect_uri,
         })
     }
-}
-
-/// Returns the words of a server as one short line without control characters.
-pub(crate) fn plain(text: impl AsRef<str>) -> String {
-    let characters = text.as_ref().chars().take(300);
-    characters
-        .map(|c| if c.is_control() { ' ' } else { c })
-        .collect()
 }
 
 struct Repeated;

@@ -112,7 +112,7 @@ impl OAuthClient {
         if let Some(token) = token.as_ref().filter(|_| exchange.is_fresh) {
             return Err(OAuthError::StillUnauthorized {
                 issuer: token.stored.issuer.clone(),
-                resource: token.stored.resource.clone(),
+                resource: locate::shown(&token.stored.resource),
                 description: demand.description,
             });
         }
@@ -171,7 +171,7 @@ impl HttpClient for OAuthClient {
 impl fmt::Debug for OAuthClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("OAuthClient")
-            .field("endpoint", &self.flow.endpoint().as_str())
+            .field("endpoint", &locate::shown(self.flow.endpoint().as_str()))
             .finish_non_exhaustive()
     }
 }
@@ -200,5 +200,32 @@ fn operation_of(request: &Request<Bytes>) -> String {
     match name {
         Some(name) => format!("{} {name:?}", message.method),
         None => message.method.into_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// "Step-Up Authorization Flow": attempts are counted for each operation.
+    #[test]
+    fn operations_have_names() {
+        for (body, expected) in [
+            (
+                r#"{"method":"tools/call","params":{"name":"a\nb"}}"#,
+                r#"tools/call "a\nb""#,
+            ),
+            (
+                r#"{"method":"resources/read","params":{"uri":"x:y"}}"#,
+                r#"resources/read "x:y""#,
+            ),
+            (r#"{"method":"tools/list"}"#, "tools/list"),
+            (r#"[{"method":"tools/list"}]"#, "POST"),
+            ("", "POST"),
+        ] {
+            let request = Request::post("https://mcp.example/mcp");
+            let request = request.body(Bytes::from_static(body.as_bytes()));
+            assert_eq!(operation_of(&request.expect("a request")), expected);
+        }
     }
 }

@@ -11,7 +11,7 @@ use url::form_urlencoded::{self, byte_serialize};
 
 use super::error::OAuthError;
 use super::key::SigningKey;
-use super::request::plain;
+use crate::locate::plain;
 use crate::metadata::ServerMetadata;
 use crate::scope::Scopes;
 use crate::secret::Secret;
@@ -39,7 +39,8 @@ pub(crate) struct TokenRequest {
 impl TokenRequest {
     /// Begins a request.
     pub(crate) fn new(grant_type: &str) -> Self {
-        let mut form = form_urlencoded::Serializer::new(String::new());
+        // Room for most requests: a buffer that grows leaves copies of secrets behind.
+        let mut form = form_urlencoded::Serializer::new(String::with_capacity(4096));
         form.append_pair("grant_type", grant_type);
         Self {
             form,
@@ -118,17 +119,20 @@ impl TokenRequest {
     }
 
     /// Returns the body.
-    pub(crate) fn body(self) -> (HeaderMap, String) {
+    pub(crate) fn body(self) -> (HeaderMap, Secret) {
         let Self { mut form, headers } = self;
-        (headers, form.finish())
+        (headers, Secret::new(form.finish()))
     }
 }
 
 /// Returns the header of `client_secret_basic`. Id and secret are form-encoded first (RFC 6749, section 2.3.1).
 fn basic(client_id: &str, secret: &Secret) -> Result<HeaderValue, OAuthError> {
-    let encode = |text: &str| byte_serialize(text.as_bytes()).collect::<String>();
-    let pair = format!("{}:{}", encode(client_id), encode(secret.expose()));
-    let value = HeaderValue::from_str(&format!("Basic {}", STANDARD.encode(pair)));
+    let encode = |text: &str| Secret::new(byte_serialize(text.as_bytes()).collect::<String>());
+    let (id, secret) = (encode(client_id), encode(secret.expose()));
+    let pair = Secret::new(format!("{}:{}", id.expose(), secret.expose()));
+    let pair = Secret::new(STANDARD.encode(pair.expose()));
+    let value = Secret::new(format!("Basic {}", pair.expose()));
+    let value = HeaderValue::from_str(value.expose());
     let mut value = value.map_err(|error| OAuthError::Key(error.to_string()))?;
     value.set_sensitive(true);
     Ok(value)
@@ -301,11 +305,11 @@ mod tests {
             match headers.get(AUTHORIZATION) {
                 Some(header) => {
                     assert_eq!(
-                        (header.to_str().expect("ASCII"), &*body),
+                        (header.to_str().expect("ASCII"), body.expose()),
                         (expected, "grant_type=g")
                     );
                 }
-                None => assert_eq!(body, expected),
+                None => assert_eq!(body.expose(), expected),
             }
         }
     }

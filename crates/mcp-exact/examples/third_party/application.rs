@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use mcp_exact::auth::Secret;
 use mcp_exact::auth::client::{Granted, OAuth};
 use mcp_exact::auth::server::{Access, Jwks, ResourceServer};
 use mcp_exact::transport::http::client::{HttpClient as _, HyperClient};
@@ -30,7 +31,7 @@ pub struct Configuration {
     /// The id of this server there.
     pub service_client_id: String,
     /// Its secret there.
-    pub service_client_secret: String,
+    pub service_client_secret: Secret,
     /// The documents of a user at the service.
     pub service_url: String,
 }

@@ -1,6 +1,6 @@
 //! Attacks on clients: a row each, with the attack, and the error or the number of sign-ins that is the answer.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -8,7 +8,7 @@ use http::{Request, Uri};
 use mcp_exact::transport::http::client::{HttpClient, HttpClientError, HyperClient};
 use mcp_exact_auth::client::{OAuth, OAuthClient, OAuthError};
 use mcp_exact_tests_auth::authority::{Authority, Knobs, Redirected, parameter};
-use mcp_exact_tests_auth::site::{json as respond_json, reply};
+use mcp_exact_tests_auth::site::{Seen, Site, encode, json as respond_json, reply};
 use serde_json::json;
 
 pub(crate) fn client(authority: &Authority, oauth: OAuth) -> OAuthClient {
@@ -225,6 +225,14 @@ async fn attacks_end_with_an_error() {
             "cannot be sent in a header",
         ),
         (
+            "the token endpoint moves the cursor of a terminal",
+            knobs(|k| {
+                k.metadata =
+                    |m, _| m["token_endpoint"] = json!("https://as.example/\u{1b}[2J/token");
+            }),
+            "`https://as.example/ [2J/token` cannot be used",
+        ),
+        (
             "the metadata of the challenge does not exist",
             knobs(|k| {
                 k.challenge = |origin| format!(r#"Bearer resource_metadata="{origin}/nothing""#);
@@ -247,6 +255,21 @@ async fn attacks_end_with_an_error() {
             !was_refused || authority.server.count("/token") == 0,
             "{attack}"
         );
+    }
+}
+
+/// A token that is said to last for ever, in numbers that no clock has.
+#[tokio::test]
+async fn endless_tokens_are_used() {
+    for expires_in in [json!(u64::MAX), json!(1e300), json!(u64::MAX.to_string())] {
+        let authority = Authority::start(knobs(|k| k.expires_in = expires_in.clone())).await;
+        let oauth = OAuth::new("test").user_agent(Redirected::default());
+        let client = client(&authority, oauth);
+        for _ in 0..2 {
+            let called = call(&client, &authority.endpoint()).await;
+            assert_eq!(called.expect("authorized"), 200, "{expires_in}");
+        }
+        assert_eq!(authority.server.count("/token"), 1, "{expires_in}");
     }
 }
 
@@ -275,6 +298,92 @@ async fn step_up_loops_end() {
             .and_then(|seen| seen.param("scope"))
             .as_deref(),
         Some("more")
+    );
+}
+
+/// Two operations that need different scopes at the same time: none loses what the other one has obtained ("Step-Up Authorization
+/// Flow": the union of what was asked for and what is challenged).
+#[tokio::test]
+async fn step_ups_at_once_keep_all_scopes() {
+    let site = Site::start(|origin| {
+        let origin = origin.to_owned();
+        let granted = Mutex::new(String::new());
+        move |seen: &Seen| {
+            let at = |path: &str| format!("{origin}{path}");
+            match &*seen.path {
+                "/.well-known/oauth-protected-resource/mcp" => respond_json(
+                    200,
+                    &json!({"resource": at("/mcp"), "authorization_servers": [origin]}),
+                ),
+                "/.well-known/oauth-authorization-server" => respond_json(
+                    200,
+                    &json!({
+                        "issuer": origin,
+                        "authorization_endpoint": at("/authorize"),
+                        "token_endpoint": at("/token"),
+                        "registration_endpoint": at("/register"),
+                        "code_challenge_methods_supported": ["S256"],
+                    }),
+                ),
+                "/register" => respond_json(201, &json!({"client_id": "c"})),
+                "/authorize" => {
+                    *granted.lock().expect("no panic") = seen.param("scope").unwrap_or_default();
+                    let state = encode(&seen.param("state").unwrap_or_default());
+                    let target = seen.param("redirect_uri").unwrap_or_default();
+                    let location = format!("{target}?code=c&state={state}");
+                    reply(302, &[("location", &location)], "")
+                }
+                "/token" => {
+                    // The token says what it is good for.
+                    let token = granted.lock().expect("no panic").replace(' ', ".");
+                    let token = format!("scopes.{token}");
+                    respond_json(200, &json!({"access_token": token, "token_type": "Bearer"}))
+                }
+                _ => {
+                    let token = seen.header("authorization");
+                    let scope = if seen.body.contains("\"a\"") {
+                        "a"
+                    } else {
+                        "b"
+                    };
+                    let challenge = match token.strip_prefix("Bearer scopes.") {
+                        None => (401, "Bearer scope=\"list\"".to_owned()),
+                        Some(scopes) if scopes.split('.').any(|known| known == scope) => {
+                            return reply(200, &[], "done");
+                        }
+                        Some(_) => (
+                            403,
+                            format!("Bearer error=\"insufficient_scope\", scope=\"{scope}\""),
+                        ),
+                    };
+                    reply(challenge.0, &[("www-authenticate", &challenge.1)], "")
+                }
+            }
+        }
+    })
+    .await;
+    let endpoint = format!("{}/mcp", site.url);
+    let oauth = OAuth::new("test").user_agent(Redirected::default());
+    let client = oauth.client(&endpoint, Arc::new(HyperClient::default()));
+    let client = client.expect("the URL is on loopback");
+    let call = async |tool: &str| {
+        let body =
+            json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": tool}});
+        let request = Request::post(&endpoint).body(Bytes::from(body.to_string()));
+        let response = client.send(request.expect("a request")).await;
+        response.expect("authorized").status().as_u16()
+    };
+    for _ in 0..2 {
+        assert_eq!(tokio::join!(call("a"), call("b")), (200, 200));
+    }
+    let seen = site.seen();
+    let asked = seen.iter().filter(|seen| seen.path == "/authorize");
+    let asked: Vec<_> = asked.filter_map(|seen| seen.param("scope")).collect();
+    assert_eq!(asked.len(), 3, "{asked:?}");
+    assert_eq!(asked[0], "list");
+    assert!(
+        asked[2] == "list a b" || asked[2] == "list b a",
+        "{asked:?}"
     );
 }
 
@@ -350,6 +459,63 @@ async fn expired_tokens_are_refreshed_once() {
     assert_eq!(sign_ins(&authority), 1);
     assert_eq!(authority.server.count("/token"), 4);
     assert!(!authority.is_revoked());
+}
+
+/// A token that ends within 45 s is refreshed before it is sent: no request is refused first.
+#[tokio::test]
+async fn tokens_are_refreshed_early() {
+    let authority = Authority::start(knobs(|k| k.expires_in = json!(30))).await;
+    let oauth = OAuth::new("test").user_agent(Redirected::default());
+    let client = client(&authority, oauth);
+    for _ in 0..3 {
+        let called = call(&client, &authority.endpoint()).await;
+        assert_eq!(called.expect("authorized"), 200);
+    }
+    assert_eq!(authority.server.count("/token"), 3);
+    assert_eq!(authority.resource.count("/mcp"), 4);
+    assert_eq!(sign_ins(&authority), 1);
+}
+
+/// RFC 6749, section 6: without a new refresh token, the old one goes on.
+#[tokio::test]
+async fn refresh_tokens_go_on() {
+    let authority = Authority::start(knobs(|k| k.rotates = false)).await;
+    let oauth = OAuth::new("test").user_agent(Redirected::default());
+    let client = client(&authority, oauth);
+    for _ in 0..4 {
+        let called = call(&client, &authority.endpoint()).await;
+        assert_eq!(called.expect("authorized"), 200);
+        authority.expire_tokens();
+    }
+    assert_eq!(sign_ins(&authority), 1);
+    let seen = authority.server.seen();
+    let used: Vec<_> = seen
+        .iter()
+        .filter_map(|seen| seen.param("refresh_token"))
+        .collect();
+    assert_eq!(used, ["refresh-2"; 3]);
+}
+
+/// Trouble of the token endpoint costs no token: the same one is refreshed later, without the user.
+#[tokio::test]
+async fn trouble_loses_no_token() {
+    let authority = Authority::start(Knobs::default()).await;
+    let oauth = OAuth::new("test").user_agent(Redirected::default());
+    let client = client(&authority, oauth);
+    call(&client, &authority.endpoint())
+        .await
+        .expect("authorized");
+    authority.expire_tokens();
+    authority.turn(|k| k.token = Some(|_| reply(503, &[], "")));
+    for _ in 0..2 {
+        let error = call(&client, &authority.endpoint()).await;
+        let error = error.expect_err("it has trouble");
+        assert!(reason(&error).is_transient(), "{error}");
+    }
+    authority.turn(|k| k.token = None);
+    let called = call(&client, &authority.endpoint()).await;
+    assert_eq!(called.expect("refreshed"), 200);
+    assert_eq!(sign_ins(&authority), 1);
 }
 
 /// Nothing of the old authorization server is shown to the new one ("Authorization Server Migration").

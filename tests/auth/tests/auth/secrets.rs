@@ -42,6 +42,12 @@ async fn debug_shows_no_secret() {
         .await
         .expect("authorized");
     check(&format!("{client:?} {store:?}"));
+    let inner = || std::sync::Arc::new(mcp_exact::transport::http::client::HyperClient::default());
+    let with_key = OAuth::new("x").client("https://mcp.example/mcp?key=hunter2", inner());
+    check(&format!("{:?}", with_key.expect("it has a key")));
+    let with_user = OAuth::new("x").client("https://user:hunter2@mcp.example/mcp", inner());
+    let error = with_user.expect_err("tokens replace passwords");
+    check(&format!("{error} {error:?}"));
     check(&format!("{:?}", Secret::new("hunter2")));
     check(&format!("{:?}", OAuth::client_credentials("id", "hunter2")));
     let provider = IdentityProvider::new("https://idp.example/token", "id", || async {
@@ -123,5 +129,8 @@ async fn stored_secrets_are_private() {
         .write("k", &"x".into())
         .await
         .expect_err("open to others");
+    assert!(error.contains("chmod 700"), "{error}");
+    // What others could have put there is not taken either.
+    let error = store.read("k").await.expect_err("open to others");
     assert!(error.contains("chmod 700"), "{error}");
 }

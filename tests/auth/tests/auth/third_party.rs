@@ -39,7 +39,7 @@ impl World {
             client_id: "pages".to_owned(),
             service_issuer: service.server.url.clone(),
             service_client_id: "this server".to_owned(),
-            service_client_secret: "hunter2".to_owned(),
+            service_client_secret: "hunter2".into(),
             service_url: service.endpoint(),
         });
         let router = router.await.expect("it is configured");

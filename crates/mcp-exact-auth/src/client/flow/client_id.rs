@@ -86,7 +86,7 @@ impl Flow {
                 registration_endpoint,
                 "application/json",
                 HeaderMap::new(),
-                body.to_string(),
+                body.to_string().into(),
             )
             .await?;
         let status = response.status.as_u16();
