@@ -5,6 +5,7 @@
 
 mod document;
 mod plan;
+mod pool;
 mod program;
 mod rules;
 mod steps;
@@ -49,8 +50,9 @@ pub fn conversions(irs: &[&RustIr], table: &str) -> Result<Files> {
         }
     }
     let rules = program.rule_rows(&steps);
-    let roots = tables::roots(irs, &steps, &mut program) + &tables::methods(irs, &steps)?;
-    let (definitions, types, ops) = program.finish();
+    let roots = tables::roots(irs, &steps, &mut program)
+        + &tables::methods(irs, &steps, &mut program.pool)?;
+    let definitions = program.definition_rows();
     let mut paths = Vec::new();
     for from in 0..irs.len() {
         for to in 0..irs.len() {
@@ -63,30 +65,36 @@ pub fn conversions(irs: &[&RustIr], table: &str) -> Result<Files> {
     };
     add("mod", MODULES.to_owned());
     add("revisions", tables::revisions(irs));
-    add("roots", format!("{USE_ROWS}{roots}"));
+    add(
+        "strings",
+        format!(
+            "/// Every string of the tables, once. Rows refer to them as `Text`.\npub const STRINGS: &[&str] = &[\n{}];\n",
+            packed(program.rows("STRINGS")),
+        ),
+    );
+    add(
+        "roots",
+        format!("{USE_ROWS}{roots}{}", listed(&program, ROOT_LISTS)),
+    );
     add(
         "definitions",
         format!(
-            "{USE_LAYOUT}/// Every definition of every revision, once.\npub static DEFINITIONS: &[Definition] = &[\n{}];\n\n\
-             /// Every type of a value, once.\npub static TYPES: &[Type] = &[\n{}];\n",
-            lines(&definitions),
-            packed(&types)
+            "{USE_LAYOUT}/// Every definition of every revision, once.\npub static DEFINITIONS: &[Definition] = &[\n{}];\n{}",
+            packed(&definitions),
+            listed(&program, DEFINITION_LISTS),
         ),
     );
     add(
         "rules",
         format!(
-            "{USE_RULES}/// What happens to values, once each.\npub static OPS: &[Op] = &[\n{}];\n\n\
-             /// The rules of pairs of definitions, by step and direction.\npub static RULES: &[Rule] = &[\n{}];\n\n\
+            "{USE_RULES}/// The rules of pairs of definitions, by step and direction.\npub static RULES: &[Rule] = &[\n{}];\n\n\
              /// Where the rules of each step and direction begin, and the end.\npub static STEPS: &[u16] = &[{}];\n\n\
-             /// When values of a definition stay as they are.\npub static WATCHES: &[Watch] = &[\n{}];\n\n\
              /// What each path changes, by the place of the first revision times their number plus the place of the second.\n\
-             pub static PATHS: &[PathRow] = &[\n{}];\n",
-            packed(&ops),
-            lines(&rules),
+             pub static PATHS: &[PathRow] = &[\n{}];\n{}",
+            packed(&rules),
             program.begins().join(","),
-            lines(program.watches()),
             lines(&paths),
+            listed(&program, RULE_LISTS),
         ),
     );
     let mut page = document::Page::new(irs);
@@ -99,18 +107,125 @@ pub fn conversions(irs: &[&RustIr], table: &str) -> Result<Files> {
     Ok(files)
 }
 
-const MODULES: &str = "mod definitions;\nmod revisions;\nmod roots;\nmod rules;\n\n\
-    pub use definitions::{DEFINITIONS, TYPES};\npub use revisions::KnownRevision;\n\
-    pub use roots::{METHODS, METHODS_BY_LENGTH, REVISIONS};\npub use rules::{OPS, PATHS, RULES, STEPS, WATCHES};\n";
+const MODULES: &str = "mod definitions;\nmod revisions;\nmod roots;\nmod rules;\nmod strings;\n\n\
+    pub use definitions::*;\npub use revisions::KnownRevision;\npub use roots::*;\npub use rules::*;\npub use strings::STRINGS;\n";
 
-const USE_ROWS: &str = "use crate::rows::{MethodRow, NONE, RevisionRow, carries, edge, named};\n\n";
+const USE_ROWS: &str = "use crate::packed::{List, Text, list};\n\
+    use crate::rows::{EdgeRow, MethodIn, MethodRow, NONE, RevisionRow, TypeRow, carries, edge, named};\n\n";
 
-const USE_LAYOUT: &str = "#[allow(unused_imports)]\nuse mcp_exact_wire::{Choice, DocumentRule, DocumentValue, Format, Shape as Members, Tag, UnionRole, keys};\n\
-    #[allow(unused_imports)]\nuse crate::layout::{Definition, Layout, NONE, Objects, Shape, Type, Union, case, probe};\n\
-    use crate::layout::{document, object};\n\n";
+const USE_LAYOUT: &str = "#[allow(unused_imports)]\n\
+    use mcp_exact_wire::{DocumentRule, DocumentValue, Format, UnionRole};\n\n\
+    #[allow(unused_imports)]\nuse crate::layout::{\n    Definition, Document, MemberName, NONE, Objects, PackedCase, PackedChoice, PackedProbe, PackedTag, Shape, Type,\n    \
+    Union, ValueSet, case, closed_object, object, probe, shaped,\n};\n\
+    use crate::packed::{Bounds, Text, list};\n\n";
 
 const USE_RULES: &str = "#[allow(unused_imports)]\nuse crate::manual;\n\
-    #[allow(unused_imports)]\nuse crate::rules::{Action, Arm, Body, Fill, Gone, Op, PathRow, Rule, Unrecognized, Watch, rule, watch};\n\n";
+    #[allow(unused_imports)]\nuse crate::packed::{Bounds, Text, list};\n\
+    #[allow(unused_imports)]\nuse crate::rules::{\n    Action, Arm, Body, Call, Fill, Gone, LostValue, Manual, Op, PathRow, Rule, SourceMember, TargetMember, Unknown,\n    \
+    Unrecognized, Watch, prepared, rule, watch,\n};\n\n";
+
+/// Tables to which rows of other tables refer: the name, the type of the rows, and what they are.
+const DEFINITION_LISTS: &[(&str, &str, &str)] = &[
+    ("TYPES", "Type", "Every type of a value, once."),
+    ("UNIONS", "Union", "Unions of definitions."),
+    (
+        "CHOICES",
+        "PackedChoice",
+        "How the objects of unions are told apart.",
+    ),
+    (
+        "PROBES",
+        "PackedProbe",
+        "Members whose presence decides, of choices.",
+    ),
+    ("CASES", "PackedCase", "Ways to be a variant, of choices."),
+    (
+        "EXCLUSIVE",
+        "(u32, u32)",
+        "Members that exclude each other, of choices.",
+    ),
+    (
+        "VALUE_SETS",
+        "ValueSet",
+        "Strings that are told apart by their values, of unions.",
+    ),
+    ("MEMBERS", "MemberName", "Names of members, of objects."),
+    (
+        "PLACES",
+        "u16",
+        "Places of types, of objects and unions, and of watches, of paths.",
+    ),
+    ("SMALL", "u8", "Places of variants and methods."),
+    (
+        "TEXTS",
+        "Text",
+        "Values of enums, and names that are watched.",
+    ),
+    (
+        "DOCUMENTS",
+        "&[DocumentRule]",
+        "What has to hold for JSON Schema documents.",
+    ),
+    (
+        "BOUNDS",
+        "(Option<i64>, Option<i64>)",
+        "The smallest and the largest value.",
+    ),
+];
+
+const RULE_LISTS: &[(&str, &str, &str)] = &[
+    ("OPS", "Op", "What happens to values, once each."),
+    (
+        "SOURCE_MEMBERS",
+        "SourceMember",
+        "Members that only the source has.",
+    ),
+    ("TARGET_MEMBERS", "TargetMember", "Members of the target."),
+    (
+        "UNKNOWN_MEMBERS",
+        "Unknown",
+        "Members that the source does not define.",
+    ),
+    ("ARMS", "Arm", "What happens to the variants of unions."),
+    (
+        "LOST_VALUES",
+        "LostValue",
+        "Values of enums that the target does not have.",
+    ),
+    ("CALLS", "Manual", "The manual conversions."),
+    (
+        "WATCHES",
+        "Watch",
+        "When values of a definition stay as they are.",
+    ),
+];
+
+const ROOT_LISTS: &[(&str, &str, &str)] = &[
+    (
+        "TYPE_ROWS",
+        "TypeRow",
+        "The definitions of revisions, sorted by name.",
+    ),
+    (
+        "EDGE_ROWS",
+        "EdgeRow",
+        "Pairs of definitions of neighbours, sorted by both places.",
+    ),
+    (
+        "METHOD_PARTS",
+        "Option<MethodIn>",
+        "What a method carries in each revision.",
+    ),
+];
+
+/// The tables to which rows of other tables refer.
+fn listed(program: &Program<'_>, tables: &[(&str, &str, &str)]) -> String {
+    let tables = tables.iter().map(|(name, row, what)| {
+        let rows = packed(program.rows(name));
+        format!("\n/// {what}\npub static {name}: &[{row}] = &[\n{rows}];\n")
+    });
+    tables.collect()
+}
 
 /// One row a line.
 fn lines(rows: &[String]) -> String {

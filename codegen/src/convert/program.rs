@@ -7,8 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use super::plan::{Plan, Resolved, resolve};
+use super::pool::{Pool, Rows};
 use super::rules::{
-    Action, Arm, Body, Fill, Gone, GoneKind, MemberStep, Op, Rule, TypeText, Unrecognized,
+    Action, Arm, Body, Fill, GoneKind, MemberStep, Op, Rule, TypeText, Unrecognized,
 };
 use super::steps::Step;
 use super::watch::Watch;
@@ -16,24 +17,6 @@ use crate::emit::role;
 use crate::ir::{
     Bounds, Definition, Dispatch, Ir, Member, MemberValue, ObjectDispatch, RustIr, Shape, Tag, Type,
 };
-
-/// Rows of a table, each there once.
-#[derive(Default)]
-struct Rows {
-    places: BTreeMap<String, usize>,
-    rows: Vec<String>,
-}
-
-impl Rows {
-    fn place(&mut self, row: String) -> usize {
-        if let Some(place) = self.places.get(&row) {
-            return *place;
-        }
-        self.rows.push(row.clone());
-        self.places.insert(row, self.rows.len() - 1);
-        self.rows.len() - 1
-    }
-}
 
 /// All tables while they are written.
 pub struct Program<'i> {
@@ -43,8 +26,14 @@ pub struct Program<'i> {
     /// One definition for each place, with its revision.
     distinct: Vec<(usize, &'i Definition)>,
     types: Rows,
+    unions: Rows,
+    choices: Rows,
+    documents: Rows,
     ops: Rows,
+    calls: Rows,
     watches: Rows,
+    /// Strings, and the lists that rows refer to.
+    pub pool: Pool,
     /// The places of rules, by step, direction and names in the source and the target.
     rules: BTreeMap<(usize, bool, String, String), usize>,
     /// Offset of the rules of each step and direction.
@@ -59,8 +48,13 @@ impl<'i> Program<'i> {
             definitions: BTreeMap::new(),
             distinct: Vec::new(),
             types: Rows::default(),
+            unions: Rows::default(),
+            choices: Rows::default(),
+            documents: Rows::default(),
             ops: Rows::default(),
+            calls: Rows::default(),
             watches: Rows::default(),
+            pool: Pool::new(),
             rules: BTreeMap::new(),
             begins: vec!["0".to_owned()],
         };
@@ -123,15 +117,16 @@ impl<'i> Program<'i> {
                 Some(format) => format!("Type::Formatted(Format::{format})"),
                 None => "Type::String".to_owned(),
             },
-            Type::Integer(bounds) => format!("Type::Integer{}", bounds_text(*bounds)),
-            Type::Number(bounds) => format!("Type::Number{}", bounds_text(*bounds)),
+            Type::Integer(bounds) => format!("Type::Integer({})", self.bounds(*bounds)),
+            Type::Number(bounds) => format!("Type::Number({})", self.bounds(*bounds)),
             Type::Array {
                 items,
                 min_items,
                 max_items,
             } => {
                 let items = self.type_place(revision, items);
-                format!("Type::Array({items},{min_items:?},{max_items:?})")
+                let bounds = self.sizes(*min_items, *max_items);
+                format!("Type::Array({items},{bounds})")
             }
             Type::Map(values) => format!("Type::Map({})", self.type_place(revision, values)),
             Type::Nullable(value) => {
@@ -144,9 +139,10 @@ impl<'i> Program<'i> {
 
     fn member_type(&mut self, revision: usize, member: &Member) -> usize {
         let row = match &member.value {
-            MemberValue::ConstString(value) => format!("Type::Constant({value:?})"),
+            MemberValue::ConstString(value) => format!("Type::Constant({})", self.pool.text(value)),
             MemberValue::ConstInteger(value) => {
-                format!("Type::ConstantInteger({value},{:?})", value.to_string())
+                let words = self.pool.text(&value.to_string());
+                format!("Type::ConstantInteger({value},{words})")
             }
             MemberValue::Type(value) => return self.type_place(revision, value),
         };
@@ -154,20 +150,23 @@ impl<'i> Program<'i> {
     }
 
     fn definition(&mut self, revision: usize, definition: &Definition) -> String {
-        let name = &definition.name;
+        let name = self.pool.text(&definition.name);
         match &definition.shape {
             Shape::Struct(members) => {
                 let required = members.iter().enumerate().filter(|(_, m)| m.required);
                 let required = required.fold(0_u64, |bits, (at, _)| bits | 1 << at);
-                let members: Vec<String> = members
+                let types: Vec<usize> = members
                     .iter()
-                    .map(|m| format!("{:?} {}", m.name, self.member_type(revision, m)))
+                    .map(|member| self.member_type(revision, member))
                     .collect();
-                let closed = if definition.closed { "closed " } else { "" };
-                format!(
-                    "object!({closed}{name:?}, {required}, {})",
-                    members.join(" ")
-                )
+                let types = self.pool.numbers("PLACES", types);
+                let names: Vec<String> = members
+                    .iter()
+                    .map(|member| format!("MemberName({})", self.pool.text(&member.name)))
+                    .collect();
+                let names = self.pool.list("MEMBERS", &names);
+                let open = if definition.closed { "closed_" } else { "" };
+                format!("{open}object({name},{names},{types},{required})")
             }
             Shape::Document(members) => {
                 let ir = self.irs[revision];
@@ -175,23 +174,32 @@ impl<'i> Program<'i> {
                     .iter()
                     .map(|member| crate::emit::document_rule(ir, member).to_string());
                 let rules: Vec<String> = rules.collect();
-                format!("document!({name:?}, {})", rules.join(", "))
+                let place = self.documents.place(format!("&[{}]", rules.join(", ")));
+                format!("shaped({name},Shape::Document(Document({place})))")
             }
-            Shape::Enum(values) => format!("Definition::of({name:?}, Shape::Enum(&{values:?}))"),
+            Shape::Enum(values) => {
+                let values = self.pool.texts("TEXTS", values);
+                format!("shaped({name},Shape::Enum({values}))")
+            }
             Shape::Constant(value) => {
-                format!("Definition::of({name:?}, Shape::Constant({value:?}))")
+                let value = self.pool.text(value);
+                format!("shaped({name},Shape::Constant({value}))")
             }
-            Shape::Union(_) => self.union(revision, name),
+            Shape::Union(_) => {
+                let place = self.union(revision, &definition.name);
+                format!("shaped({name},Shape::Union({place}))")
+            }
             Shape::Alias(_) | Shape::StringOrInteger => String::new(),
         }
     }
 
-    fn union(&mut self, revision: usize, name: &str) -> String {
+    fn union(&mut self, revision: usize, name: &str) -> usize {
         let union = self.irs[revision].union(name);
         let variants = union.variants.iter();
-        let variants: Vec<String> = variants
-            .map(|v| self.type_place(revision, &v.value).to_string())
+        let variants: Vec<usize> = variants
+            .map(|variant| self.type_place(revision, &variant.value))
             .collect();
+        let variants = self.pool.numbers("PLACES", variants);
         let Dispatch {
             values,
             string,
@@ -205,13 +213,17 @@ impl<'i> Program<'i> {
         } = &union.dispatch;
         let scalars = [string, number, boolean, null];
         let scalars: Vec<String> = scalars.map(|at| place_or_none(*at)).to_vec();
-        let (sets, valued): (Vec<String>, Vec<usize>) = values
+        let sets: Vec<String> = values
             .iter()
-            .map(|(set, variant)| (format!("&{set:?}"), *variant))
-            .unzip();
-        let table = |dispatch: &ObjectDispatch| choice(name, dispatch);
+            .map(|(set, variant)| {
+                let values = self.pool.texts("TEXTS", set);
+                format!("ValueSet{{values:{values},variant:{variant}}}")
+            })
+            .collect();
+        let sets = self.pool.list("VALUE_SETS", &sets);
+        let arrays = self.pool.numbers("SMALL", arrays.iter().copied());
         let items = match items {
-            Some(items) => format!("Some(&{})", table(items)),
+            Some(items) => format!("Some({})", self.choice(name, items)),
             None => "None".to_owned(),
         };
         let only = objects.as_ref().and_then(|objects| {
@@ -222,17 +234,71 @@ impl<'i> Program<'i> {
         let objects = match (objects, only) {
             (None, _) => "Objects::None".to_owned(),
             (_, Some(only)) => format!("Objects::Only({only})"),
-            (Some(objects), None) => format!("Objects::Told(&{})", table(objects)),
+            (Some(objects), None) => format!("Objects::Told({})", self.choice(name, objects)),
         };
         let open = union.open_tag().unwrap_or_default();
         let role = role(self.irs[revision], name, open);
-        format!(
-            "Definition::of({name:?}, Shape::Union(&Union {{ variants: &[{}], scalars: [{}], values: &[{}], valued: &{valued:?}, \
-             arrays: &{arrays:?}, items: {items}, objects: {objects}, open: {open:?}, role: UnionRole::{role:?} }}))",
-            variants.join(","),
+        let open = self.pool.text(open);
+        self.unions.place(format!(
+            "Union{{variants:{variants},scalars:[{}],values:{sets},arrays:{arrays},items:{items},objects:{objects},\
+             open:{open},role:UnionRole::{role:?}}}",
             scalars.join(","),
-            sets.join(","),
-        )
+        ))
+    }
+
+    /// The place of how the objects of a union are told apart.
+    fn choice(&mut self, name: &str, dispatch: &ObjectDispatch) -> usize {
+        let bits = |all: &[usize]| all.iter().fold(0_u32, |bits, at| bits | 1 << at);
+        let pool = &mut self.pool;
+        let probes: Vec<String> = dispatch
+            .probes
+            .iter()
+            .map(|(name, inner)| {
+                let inner = pool.text(inner.as_deref().unwrap_or_default());
+                format!("probe({},{inner})", pool.text(name))
+            })
+            .collect();
+        let cases: Vec<String> = dispatch
+            .cases
+            .iter()
+            .map(|case| {
+                let tag = match &case.tag {
+                    Tag::Is(value) => format!("PackedTag::Is({})", pool.text(value)),
+                    Tag::Absent => "PackedTag::Absent".to_owned(),
+                    Tag::Any => "PackedTag::Any".to_owned(),
+                };
+                format!("case({tag},{},{})", bits(&case.has), case.variant)
+            })
+            .collect();
+        let exclusive: Vec<String> = dispatch
+            .exclusive
+            .iter()
+            .map(|(a, b)| format!("({},{})", bits(&[*a]), bits(&[*b])))
+            .collect();
+        let name = pool.text(name);
+        let tag = pool.text(dispatch.tag.as_deref().unwrap_or_default());
+        let probes = pool.list("PROBES", &probes);
+        let cases = pool.list("CASES", &cases);
+        let exclusive = pool.list("EXCLUSIVE", &exclusive);
+        self.choices.place(format!(
+            "PackedChoice{{name:{name},tag:{tag},members:{probes},cases:{cases},exclusive:{exclusive}}}"
+        ))
+    }
+
+    fn bounds(&mut self, bounds: Bounds) -> String {
+        self.pool.bounds(bounds.minimum, bounds.maximum)
+    }
+
+    fn sizes(&mut self, low: Option<u64>, high: Option<u64>) -> String {
+        // More items than that are in no message.
+        let size = |size: Option<u64>| size.map(|size| i64::try_from(size).unwrap_or(i64::MAX));
+        self.pool.bounds(size(low), size(high))
+    }
+
+    /// A manual conversion as a row has it.
+    fn call(&mut self, function: &str) -> String {
+        let place = self.calls.place(format!("manual::{function}"));
+        format!("Call({place})")
     }
 
     /// Gives the rules of one direction their places.
@@ -263,10 +329,10 @@ impl<'i> Program<'i> {
                 format!("Op::Reinterpret({})", self.target_type(step, up, value))
             }
             Op::Fit(value) => format!("Op::Fit({})", self.target_type(step, up, value)),
-            Op::Bounded(low, high) => format!("Op::Bounded({low:?},{high:?})"),
+            Op::Bounded(low, high) => format!("Op::Bounded({})", self.pool.bounds(*low, *high)),
             Op::Array(items, low, high) => {
                 let items = self.op_place(step, up, items);
-                format!("Op::Array({items},{low:?},{high:?})")
+                format!("Op::Array({items},{})", self.sizes(*low, *high))
             }
             Op::Map(values) => format!("Op::Map({})", self.op_place(step, up, values)),
             Op::Nullable(value) => format!("Op::Nullable({})", self.op_place(step, up, value)),
@@ -306,48 +372,63 @@ impl<'i> Program<'i> {
             ..
         } = rule;
         let prepare = match prepare {
-            Some(function) => format!("Some(manual::{function})"),
+            Some(function) => format!("Some({})", self.call(&function)),
             None => "None".to_owned(),
         };
         let body = self.body(step, up, &body);
         let target_type = self.types.place(format!("Type::Definition({target})"));
         let strays = strays.iter();
         let strays: Vec<String> = strays
-            .map(|(name, kind)| format!("({name:?}, {})", gone_kind(kind)))
+            .map(|(name, kind)| format!("({},{})", self.pool.text(name), self.gone(kind)))
             .collect();
-        let strays = strays.join(", ");
-        format!("rule({source}, {target}, {target_type}, {prepare}, &[{strays}], {body})")
+        let strays = self.pool.list("UNKNOWN_MEMBERS", &strays);
+        if prepare == "None" && strays == "list(0,0)" {
+            return format!("rule({source},{target},{target_type},{body})");
+        }
+        format!("prepared({source},{target},{target_type},{prepare},{strays},{body})")
     }
 
     fn body(&mut self, step: usize, up: bool, body: &Body) -> String {
         match body {
             Body::Keep => "Body::Keep".to_owned(),
             Body::Object(gone, steps) => {
-                let gone: Vec<String> = gone.iter().map(gone_text).collect();
+                let gone: Vec<String> = gone
+                    .iter()
+                    .map(|gone| format!("({},{})", gone.source, self.gone(&gone.kind)))
+                    .collect();
+                let gone = self.pool.list("SOURCE_MEMBERS", &gone);
                 let steps: Vec<String> = steps
                     .iter()
                     .map(|member| self.member_step(step, up, member))
                     .collect();
-                format!(
-                    "Body::Object(&[{}], &[{}])",
-                    gone.join(", "),
-                    steps.join(", ")
-                )
+                let steps = self.pool.list("TARGET_MEMBERS", &steps);
+                format!("Body::Object({gone},{steps})")
             }
-            Body::Enum(values) => format!("Body::Enum(&{values:?})"),
-            Body::Constant(reason) => format!("Body::Constant({reason:?})"),
+            Body::Enum(values) => {
+                let values: Vec<String> = values
+                    .iter()
+                    .map(|(value, reason)| {
+                        format!("({},{})", self.pool.text(value), self.pool.text(reason))
+                    })
+                    .collect();
+                format!("Body::Enum({})", self.pool.list("LOST_VALUES", &values))
+            }
+            Body::Constant(reason) => format!("Body::Constant({})", self.pool.text(reason)),
             Body::Document => "Body::Document".to_owned(),
             Body::Union(arms, unrecognized) => {
                 let arms: Vec<String> = arms.iter().map(|arm| self.arm(step, up, arm)).collect();
                 let unrecognized = match unrecognized {
                     Unrecognized::Never => "Unrecognized::Never".to_owned(),
                     Unrecognized::Read(open) => format!("Unrecognized::Read({open})"),
-                    Unrecognized::Foreign(reason) => format!("Unrecognized::Foreign({reason:?})"),
+                    Unrecognized::Foreign(reason) => {
+                        format!("Unrecognized::Foreign({})", self.pool.text(reason))
+                    }
                 };
-                format!("Body::Union(&[{}], {unrecognized})", arms.join(", "))
+                let arms = self.pool.list("ARMS", &arms);
+                format!("Body::Union({arms},{unrecognized})")
             }
             Body::Wrap(at, op) => {
-                format!("Body::Wrap({at}, {})", self.op_place(step, up, op))
+                format!("Body::Wrap({at},{})", self.op_place(step, up, op))
             }
             Body::Reinterpret => "Body::Reinterpret".to_owned(),
         }
@@ -357,9 +438,9 @@ impl<'i> Program<'i> {
         match arm {
             Arm::Variant(at, op) => format!("Arm::Variant({at},{})", self.op_place(step, up, op)),
             Arm::Value(op) => format!("Arm::Value({})", self.op_place(step, up, op)),
-            Arm::Call(function) => format!("Arm::Call(manual::{function})"),
-            Arm::Refuse(reason) => format!("Arm::Refuse({reason:?})"),
-            Arm::Foreign(reason) => format!("Arm::Foreign({reason:?})"),
+            Arm::Call(function) => format!("Arm::Call({})", self.call(function)),
+            Arm::Refuse(reason) => format!("Arm::Refuse({})", self.pool.text(reason)),
+            Arm::Foreign(reason) => format!("Arm::Foreign({})", self.pool.text(reason)),
         }
     }
 
@@ -369,40 +450,81 @@ impl<'i> Program<'i> {
             Action::Convert(value) => format!("Action::Convert({})", op(value)),
             Action::Optional(value) => format!("Action::Optional({})", op(value)),
             Action::Loosened(value, filter) => {
-                format!("Action::Loosened({}, {filter})", op(value))
+                format!("Action::Loosened({},{filter})", op(value))
             }
             Action::Required(value, fill) => {
                 let value = op(value);
-                format!("Action::Required({value}, {})", self.fill(step, up, fill))
+                format!("Action::Required({value},{})", self.fill(step, up, fill))
             }
-            Action::ConstantAsValue(text) => format!("Action::ConstantAsValue({text:?})"),
-            Action::SameConstant(text, reason) => {
-                format!("Action::SameConstant({text:?}, {reason:?})")
+            Action::ConstantAsValue(value) => {
+                format!("Action::ConstantAsValue({})", self.pool.text(value))
             }
-            Action::OtherConstant(reason) => format!("Action::OtherConstant({reason:?})"),
-            Action::NewConstant(text, envelope) => {
-                format!("Action::NewConstant({text:?}, {envelope})")
+            Action::SameConstant(value, reason) => {
+                let (value, reason) = (self.pool.text(value), self.pool.text(reason));
+                format!("Action::SameConstant({value},{reason})")
+            }
+            Action::OtherConstant(reason) => {
+                format!("Action::OtherConstant({})", self.pool.text(reason))
+            }
+            Action::NewConstant(value, envelope) => {
+                format!("Action::NewConstant({},{envelope})", self.pool.text(value))
             }
             Action::NewOptional(session) => format!("Action::NewOptional({session})"),
             Action::NewRequired(fill) => {
                 format!("Action::NewRequired({})", self.fill(step, up, fill))
             }
         };
-        format!("({}, {action})", member.target)
+        format!("({},{action})", member.target)
     }
 
     fn fill(&mut self, step: usize, up: bool, fill: &Fill) -> String {
         match fill {
-            Fill::Value(text, means, reason) => {
-                format!("Fill::Value({text:?}, {means}, {reason:?})")
+            Fill::Value(value, means, reason) => {
+                let (value, reason) = (self.pool.text(value), self.pool.text(reason));
+                format!("Fill::Value({value},{means},{reason})")
             }
-            Fill::Session(text, reason) => format!("Fill::Session({text:?}, {reason:?})"),
+            Fill::Session(value, reason) => {
+                let (value, reason) = (self.pool.text(value), self.pool.text(reason));
+                format!("Fill::Session({value},{reason})")
+            }
             Fill::EmptyObject(value) => {
                 let source = if up { step } else { step + 1 };
                 format!("Fill::EmptyObject({})", self.type_place(source, &value.0))
             }
             Fill::RequestId => "Fill::RequestId".to_owned(),
-            Fill::Missing(reason) => format!("Fill::Missing({reason:?})"),
+            Fill::Missing(reason) => format!("Fill::Missing({})", self.pool.text(reason)),
+        }
+    }
+
+    /// What happens to a member that only the source has.
+    fn gone(&mut self, kind: &GoneKind) -> String {
+        let pool = &mut self.pool;
+        match kind {
+            GoneKind::Refuse { reason, absence } | GoneKind::Drop { reason, absence } => {
+                let (reason, absence) = (pool.text(reason), absence.as_deref().unwrap_or_default());
+                let absence = pool.text(absence);
+                match kind {
+                    GoneKind::Refuse { .. } => format!("Gone::Refuse({reason},{absence})"),
+                    _ => format!("Gone::Drop({reason},{absence})"),
+                }
+            }
+            GoneKind::Id => "Gone::Id".to_owned(),
+            GoneKind::Constant { with_id, envelope } => {
+                format!("Gone::Constant({with_id},{envelope})")
+            }
+            GoneKind::Newer { reason } => format!("Gone::Newer({})", pool.text(reason)),
+            GoneKind::Default {
+                since,
+                later,
+                text,
+                reason,
+                decides,
+                required,
+            } => {
+                let other = pool.text(if *decides { since } else { later });
+                let (value, reason) = (pool.text(text), pool.text(reason));
+                format!("Gone::Default({other},{value},{reason},{decides},{required})")
+            }
         }
     }
 
@@ -422,19 +544,29 @@ impl<'i> Program<'i> {
         rows
     }
 
-    /// The tables of definitions, types and operations.
-    pub fn finish(&mut self) -> (Vec<String>, Vec<String>, Vec<String>) {
+    /// Every definition, once.
+    pub fn definition_rows(&mut self) -> Vec<String> {
         let distinct = self.distinct.clone();
-        let definitions = distinct
+        distinct
             .iter()
             .map(|(at, definition)| self.definition(*at, definition))
-            .collect();
-        (definitions, self.types.rows.clone(), self.ops.rows.clone())
+            .collect()
     }
 
-    /// When values of definitions stay as they are, by their places in the rows of paths.
-    pub fn watches(&self) -> &[String] {
-        &self.watches.rows
+    /// The rows of a table that stand in no list.
+    pub fn rows(&self, table: &str) -> &[String] {
+        match table {
+            "TYPES" => self.types.all(),
+            "UNIONS" => self.unions.all(),
+            "CHOICES" => self.choices.all(),
+            "DOCUMENTS" => self.documents.all(),
+            "OPS" => self.ops.all(),
+            "CALLS" => self.calls.all(),
+            "WATCHES" => self.watches.all(),
+            "STRINGS" => self.pool.strings(),
+            "BOUNDS" => self.pool.all_bounds(),
+            table => self.pool.table(table),
+        }
     }
 
     /// Returns the changes of a path of steps, as a row.
@@ -448,22 +580,23 @@ impl<'i> Program<'i> {
                 continue;
             };
             if let Some(watch) = Watch::of(steps, definition, from, to) {
-                watched[*place] = self.watches.place(watch.row(definition)) + 1;
+                let row = watch.row(definition, &mut self.pool);
+                watched[*place] = self.watches.place(row) + 1;
             }
         }
+        let first = watched.iter().position(|row| *row != 0).unwrap_or(0);
         let end = watched.iter().rposition(|row| *row != 0);
-        let watched = &watched[..end.map_or(0, |end| end + 1)];
-        let watched: Vec<String> = watched.iter().map(usize::to_string).collect();
+        let watched = &watched[first..end.map_or(first, |end| end + 1)];
         format!(
-            "PathRow {{ active: &[{}], watched: &[{}] }}",
+            "PathRow{{active:[{}],first:{first},watched:{}}}",
             active.join(","),
-            watched.join(",")
+            self.pool.numbers("PLACES", watched.iter().copied())
         )
     }
 
     /// Returns the set of types that contain something that a path of steps changes: one bit a type.
     fn active(&self, steps: &[[Step<'_, 'i>; 2]], from: usize, to: usize) -> Vec<u64> {
-        let mut bits = vec![0_u64; self.types.rows.len().div_ceil(64)];
+        let mut bits = vec![0_u64; self.types.all().len().div_ceil(64)];
         if from == to {
             return bits;
         }
@@ -476,7 +609,7 @@ impl<'i> Program<'i> {
                 active.insert(*place);
             }
         }
-        for (at, row) in self.types.rows.iter().enumerate() {
+        for (at, row) in self.types.all().iter().enumerate() {
             let inner = row
                 .split(['(', ',', ')'])
                 .nth(1)
@@ -597,82 +730,8 @@ fn type_structure(
     }
 }
 
-fn bounds_text(bounds: Bounds) -> String {
-    format!("({:?},{:?})", bounds.minimum, bounds.maximum)
-}
-
 fn place_or_none(at: Option<usize>) -> String {
     at.map_or_else(|| "NONE".to_owned(), |at| at.to_string())
-}
-
-fn choice(name: &str, dispatch: &ObjectDispatch) -> String {
-    let tag = dispatch.tag.as_deref().unwrap_or_default();
-    let bits = |all: &[usize]| all.iter().fold(0_u32, |bits, at| bits | 1 << at);
-    let probes: Vec<String> = dispatch
-        .probes
-        .iter()
-        .map(|(name, inner)| {
-            format!(
-                "probe({name:?}, {:?})",
-                inner.as_deref().unwrap_or_default()
-            )
-        })
-        .collect();
-    let cases: Vec<String> = dispatch
-        .cases
-        .iter()
-        .map(|case| {
-            let tag = match &case.tag {
-                Tag::Is(value) => format!("Tag::Is({value:?})"),
-                Tag::Absent => "Tag::Absent".to_owned(),
-                Tag::Any => "Tag::Any".to_owned(),
-            };
-            format!("case({tag}, {}, {})", bits(&case.has), case.variant)
-        })
-        .collect();
-    let exclusive: Vec<String> = dispatch
-        .exclusive
-        .iter()
-        .map(|(a, b)| format!("({}, {})", bits(&[*a]), bits(&[*b])))
-        .collect();
-    format!(
-        "Choice {{ name: {name:?}, tag: {tag:?}, members: &[{}], cases: &[{}], exclusive: &[{}] }}",
-        probes.join(", "),
-        cases.join(", "),
-        exclusive.join(", ")
-    )
-}
-
-fn gone_text(gone: &Gone) -> String {
-    format!("({}, {})", gone.source, gone_kind(&gone.kind))
-}
-
-fn gone_kind(kind: &GoneKind) -> String {
-    let says = |absence: &Option<String>| absence.clone().unwrap_or_default();
-    match kind {
-        GoneKind::Refuse { reason, absence } => {
-            format!("Gone::Refuse({reason:?}, {:?})", says(absence))
-        }
-        GoneKind::Drop { reason, absence } => {
-            format!("Gone::Drop({reason:?}, {:?})", says(absence))
-        }
-        GoneKind::Id => "Gone::Id".to_owned(),
-        GoneKind::Constant { with_id, envelope } => {
-            format!("Gone::Constant({with_id}, {envelope})")
-        }
-        GoneKind::Newer { reason } => format!("Gone::Newer({reason:?})"),
-        GoneKind::Default {
-            since,
-            later,
-            text,
-            reason,
-            decides,
-            required,
-        } => {
-            let other = if *decides { since } else { later };
-            format!("Gone::Default({other:?}, {text:?}, {reason:?}, {decides}, {required})")
-        }
-    }
 }
 
 /// The two directions of all steps.

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use super::plan::Plan;
+use super::pool::Pool;
 use super::program::Program;
 use super::rules::Op;
 use super::steps::{Step, reference};
@@ -61,19 +62,16 @@ pub fn roots<'i>(
             let older = older.and_then(|plan| counterpart(plan, definition, false));
             let value = program.type_place(at, &reference(&definition.name));
             let (newer, older) = (index(newer), index(older));
-            let (name, official) = (&definition.name, definition.official);
-            format!("named({name:?},{official},{value},{newer},{older})")
+            let (name, official) = (program.pool.string(&definition.name), definition.official);
+            format!("named({name},{official},{value},{newer},{older})")
         });
         let definitions: Vec<String> = definitions.collect();
         let edges = steps
             .get(at)
             .map_or_else(Vec::new, |step| edge_rows(at, step, program));
-        let _ = write!(
-            text,
-            "RevisionRow {{ types: &[\n{}], edges: &[\n{}] }},\n",
-            packed(&definitions),
-            packed(&edges)
-        );
+        let types = program.pool.list("TYPE_ROWS", &definitions);
+        let edges = program.pool.list("EDGE_ROWS", &edges);
+        let _ = writeln!(text, "RevisionRow {{ types: {types}, edges: {edges} }},");
     }
     text + "];\n"
 }
@@ -83,7 +81,7 @@ pub fn packed(rows: &[String]) -> String {
     let mut text = String::new();
     let mut width = 0;
     for row in rows {
-        if width > 0 && width + row.len() > 118 {
+        if width > 0 && width + row.len() > 126 {
             text.push('\n');
             width = 0;
         }
@@ -101,7 +99,7 @@ pub fn packed(rows: &[String]) -> String {
 ///
 /// # Errors
 /// When the definitions that a revision has of one method differ: a row has one type of parameters and one of results.
-pub fn methods(irs: &[&RustIr], steps: &[[Step<'_, '_>; 2]]) -> Result<String> {
+pub fn methods(irs: &[&RustIr], steps: &[[Step<'_, '_>; 2]], pool: &mut Pool) -> Result<String> {
     for ir in irs {
         check_one_type(ir)?;
     }
@@ -116,8 +114,7 @@ pub fn methods(irs: &[&RustIr], steps: &[[Step<'_, '_>; 2]]) -> Result<String> {
     let by_length = (0..=longest.unwrap_or_default()).map(|length| {
         let rows = names.iter().enumerate();
         let rows = rows.filter(|(_, (name, _))| name.len() == length);
-        let rows: Vec<String> = rows.map(|(at, _)| at.to_string()).collect();
-        format!("&[{}]", rows.join(","))
+        pool.numbers("SMALL", rows.map(|(at, _)| at))
     });
     let by_length: Vec<String> = by_length.collect();
     for (name, request) in names {
@@ -132,6 +129,8 @@ pub fn methods(irs: &[&RustIr], steps: &[[Step<'_, '_>; 2]]) -> Result<String> {
             method.map_or_else(|| "None".to_owned(), |method| method_in(irs[at], method))
         });
         let entries: Vec<String> = entries.collect();
+        let entries = pool.list("METHOD_PARTS", &entries);
+        let method = pool.text(name);
         let sides = found.iter().enumerate().map(|(at, method)| match method {
             None => 0,
             Some(_) => sides(irs[at], name, request),
@@ -152,15 +151,14 @@ pub fn methods(irs: &[&RustIr], steps: &[[Step<'_, '_>; 2]]) -> Result<String> {
         let (params, results) = (same(has_same_params), same(has_same_result));
         let _ = writeln!(
             text,
-            "MethodRow {{ method: {name:?}, request: {request}, client: {client:#b}, server: {server:#b}, \
-             embedded: {embedded:#b}, same_params: {params:#b}, same_results: {results:#b}, revisions: &[{}] }},",
-            entries.join(", ")
+            "MethodRow {{ method: {method}, request: {request}, client: {client:#b}, server: {server:#b}, \
+             embedded: {embedded:#b}, same_params: {params:#b}, same_results: {results:#b}, revisions: {entries} }},"
         );
     }
     let _ = write!(
         text,
         "];\n\n/// The places of the methods whose names have each length.\n\
-         pub static METHODS_BY_LENGTH: &[&[u8]] = &[\n{}",
+         pub static METHODS_BY_LENGTH: &[List<u8>] = &[\n{}",
         packed(&by_length)
     );
     Ok(text + "];\n")

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 
+use super::pool::Pool;
 use super::rules::{Action, Arm, Body, MemberStep, Op};
 use super::steps::Step;
 use crate::ir::{Definition, Member, Shape};
@@ -40,7 +41,7 @@ impl Watch {
     }
 
     /// The row of the table.
-    pub fn row(&self, definition: &Definition) -> String {
+    pub fn row(&self, definition: &Definition, pool: &mut Pool) -> String {
         let members: &[Member] = match &definition.shape {
             Shape::Struct(members) => members,
             _ => &[],
@@ -52,8 +53,8 @@ impl Watch {
         let stays = stays.filter(|(_, variant)| variant.is_some());
         let known = stays.fold(known, |bits, (at, _)| bits | 1 << at);
         let is_known = |name: &&String| members.iter().any(|member| member.name == **name);
-        let names: Vec<&String> = self.names.iter().filter(|name| !is_known(name)).collect();
-        format!("watch({known:#x}, &{names:?})")
+        let names = self.names.iter().filter(|name| !is_known(name));
+        format!("watch({known:#x},{})", pool.texts("TEXTS", names))
     }
 
     /// Adds the changes that the rest of a path makes to a definition that was called `name` so far.

@@ -10,6 +10,7 @@ use mcp_exact_wire::{
 
 use crate::layout::{Definition, Layout, Shape, Type, Union};
 use crate::node::{Body, Node, UNKNOWN};
+use crate::packed::Bounds;
 
 /// The first deviation of a value from its type.
 pub fn first_violation(node: &Node<'_>, value: u16) -> Option<Violation> {
@@ -32,16 +33,17 @@ fn check(node: &Node<'_>, variants: u32, value: u16, path: &Path<'_>, to: &mut V
                 check_format(&text, format, path, to);
             }
         }
-        Type::Integer(low, high) | Type::Number(low, high) => bounds(node, low, high, path, to),
-        Type::Array(items, low, high) => {
+        Type::Integer(limits) | Type::Number(limits) => bounds(node, limits, path, to),
+        Type::Array(items, limits) => {
             let Body::Array(_, nodes) = &node.body else {
                 return;
             };
+            let (low, high) = limits.sizes();
             if let Some(low) = low {
-                check_min_items(nodes, low as usize, path, to);
+                check_min_items(nodes, low, path, to);
             }
             if let Some(high) = high {
-                check_max_items(nodes, high as usize, path, to);
+                check_max_items(nodes, high, path, to);
             }
             for (index, node) in nodes.iter().enumerate() {
                 check(node, node.variants, items, &path.index(index), to);
@@ -60,13 +62,8 @@ fn check(node: &Node<'_>, variants: u32, value: u16, path: &Path<'_>, to: &mut V
     }
 }
 
-fn bounds(
-    node: &Node<'_>,
-    low: Option<i64>,
-    high: Option<i64>,
-    path: &Path<'_>,
-    to: &mut Violations,
-) {
+fn bounds(node: &Node<'_>, limits: Bounds, path: &Path<'_>, to: &mut Violations) {
+    let (low, high) = limits.get();
     let (Body::Text(text), true) = (&node.body, low.is_some() || high.is_some()) else {
         return;
     };
@@ -84,14 +81,14 @@ fn bounds(
 fn definition(node: &Node<'_>, variants: u32, place: u16, path: &Path<'_>, to: &mut Violations) {
     match &Definition::at(place).shape {
         Shape::Object(layout) => object(node, layout, path, to),
-        Shape::Document(rules) => {
+        Shape::Document(document) => {
             if let Body::Text(text) = &node.body {
-                check_document(rules, text, path, to);
+                check_document(document.rules(), text, path, to);
             }
         }
         Shape::Enum(values) => {
             if let Some(text) = node.string()
-                && !values.contains(&&*text)
+                && !values.rows().iter().any(|value| value.get() == &*text)
             {
                 to.report(path, ViolationKind::Enum, || {
                     format!("{text:?} is not a value of this revision")
@@ -99,7 +96,7 @@ fn definition(node: &Node<'_>, variants: u32, place: u16, path: &Path<'_>, to: &
             }
         }
         Shape::Constant(_) => {}
-        Shape::Union(union) => variant(node, variants, union, path, to),
+        Shape::Union(place) => variant(node, variants, Union::at(*place), path, to),
     }
 }
 
@@ -113,8 +110,9 @@ fn object(node: &Node<'_>, layout: &Layout, path: &Path<'_>, to: &mut Violations
             .filter(|member| layout.find(&member.name).is_none());
         others.for_each(|member| report_additional(&path.member(&member.name), to));
     }
-    for (name, value) in layout.members.members.iter().zip(layout.types) {
-        if let Some(member) = members.iter().find(|member| member.name == *name) {
+    for (name, value) in layout.members.rows().iter().zip(layout.types.rows()) {
+        let name = name.0.get();
+        if let Some(member) = members.iter().find(|member| member.name == name) {
             let path = path.member(name);
             check(&member.value, member.value.variants, *value, &path, to);
         }
@@ -125,12 +123,12 @@ fn variant(node: &Node<'_>, variants: u32, union: &Union, path: &Path<'_>, to: &
     let variant = (variants & 0xff).saturating_sub(1);
     if variant == u32::from(UNKNOWN) {
         to.report(path, ViolationKind::Tag, || {
-            let tag = tag(node, union.open);
+            let tag = tag(node, union.open.get());
             format!("{tag:?} is not known to this revision")
         });
         return;
     }
-    if let Some(value) = union.variants.get(variant as usize) {
+    if let Some(value) = union.variants.rows().get(variant as usize) {
         check(node, variants >> 8, *value, path, to);
     }
 }

@@ -35,6 +35,7 @@ pub(crate) struct Known {
     pub request_meta: Option<JsonObject>,
     pub requested_uri: Option<String>,
     pub has_read_input: bool,
+    pub is_json: bool,
 }
 
 impl Known {
@@ -87,6 +88,14 @@ impl Context {
     #[must_use]
     pub fn has_read_input(mut self) -> Self {
         self.known.has_read_input = true;
+        self
+    }
+
+    /// Says that the text is JSON already, as that of a [`JsonObject`] is: it is not checked a second time. What becomes of
+    /// other text is not specified.
+    #[must_use]
+    pub fn text_is_json(mut self) -> Self {
+        self.known.is_json = true;
         self
     }
 

@@ -1,6 +1,10 @@
 //! Reads values that a step has made, or that one revision left open, as a type: all of it taken apart.
+//!
+//! The text of a value is JSON: it was checked when the input was read, or a step has made it.
 
 use std::borrow::Cow;
+
+use mcp_exact_wire::Reader;
 
 use crate::check::first_violation;
 use crate::node::{NOWHERE, Node};
@@ -16,8 +20,14 @@ pub struct Mismatch {
 pub fn decode<'t>(node: &mut Node<'t>, value: u16) -> Result<Node<'t>, Mismatch> {
     let at = node.at;
     let read = match node.settled_text() {
-        Cow::Borrowed(text) => read(text, at, value, Wanted::Everything),
-        Cow::Owned(text) => read(&text, NOWHERE, value, Wanted::Everything).map(|node| Node {
+        Cow::Borrowed(text) => read(Reader::of_checked(text), at, value, Wanted::Everything),
+        Cow::Owned(text) => read(
+            Reader::of_checked(&text),
+            NOWHERE,
+            value,
+            Wanted::Everything,
+        )
+        .map(|node| Node {
             at,
             ..node.into_owned()
         }),
@@ -47,14 +57,16 @@ pub fn decode_lenient<'t>(
 ) -> Result<(Node<'t>, Vec<Unfit>), Mismatch> {
     let at = node.at;
     let read = match node.settled_text() {
-        Cow::Borrowed(text) => read_lenient(text, at, value),
-        Cow::Owned(text) => read_lenient(&text, NOWHERE, value).map(|(node, unfit)| {
-            let node = Node {
-                at,
-                ..node.into_owned()
-            };
-            (node, unfit)
-        }),
+        Cow::Borrowed(text) => read_lenient(Reader::of_checked(text), at, value),
+        Cow::Owned(text) => {
+            read_lenient(Reader::of_checked(&text), NOWHERE, value).map(|(node, unfit)| {
+                let node = Node {
+                    at,
+                    ..node.into_owned()
+                };
+                (node, unfit)
+            })
+        }
     };
     read.map_err(|error| Mismatch {
         pointer: error.pointer().to_owned(),

@@ -6,6 +6,7 @@ use mcp_exact_wire::{DocumentRule, Path, Violations};
 use crate::conversion::Conversion;
 use crate::loss::Step;
 use crate::node::{Body, Node};
+use crate::packed::Text;
 
 /// Drops and reports the members that break a rule of the target, or refuses the document when one is required.
 pub fn tighten<'t>(
@@ -81,10 +82,10 @@ fn is_concerned(old: &[DocumentRule], new: &[DocumentRule], text: &str) -> bool 
 }
 
 /// Returns true if a document may have a member of one of some names.
-pub fn may_have(names: &[&str], text: &str) -> bool {
+pub fn may_have(names: &[Text], text: &str) -> bool {
     // A name spelt with escape sequences has a backslash.
     let is_escaped = memchr::memchr(b'\\', text.as_bytes()).is_some();
-    is_escaped || names.iter().any(|name| has(text, name))
+    is_escaped || names.iter().any(|name| has(text, name.get()))
 }
 
 /// Returns true if a text contains a name. Names are short, and preparing a real search costs more than comparing at each

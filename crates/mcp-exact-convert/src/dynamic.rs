@@ -6,7 +6,9 @@
 use std::borrow::Cow;
 
 use mcp_exact_revisions::Side;
-use mcp_exact_wire::{Decode, DecodeError, ErrorObject, Json, MessageKind, Violations, from_str};
+use mcp_exact_wire::{
+    Decode, DecodeError, ErrorObject, Json, MessageKind, Reader, Violations, from_str,
+};
 
 use crate::conversion::Conversion;
 use crate::generated::{KnownRevision, PATHS};
@@ -89,7 +91,10 @@ pub fn convert<'t>(
         }
     };
     let way = Way::new(from, to);
-    let (converted, is_empty) = way.run(&method.types()?, text, cx)?;
+    let (converted, is_empty) = match method.types()? {
+        Some(types) => way.run(&types, text, cx.known.is_json, cx)?,
+        None => (Cow::Borrowed(text), false),
+    };
     let is_silent = !needs_text && is_empty && text != "{}";
     Ok((!is_silent).then_some(converted))
 }
@@ -140,7 +145,7 @@ impl Found {
             return Ok(None);
         };
         let (from_at, to_at) = (from.place(), to.place());
-        let all = row.revisions;
+        let all = row.revisions.rows();
         if all[from_at].is_none() && all[to_at].is_none() {
             return Ok(None);
         }
@@ -161,7 +166,7 @@ impl Found {
             return Ok(None);
         };
         Ok(Some(Self {
-            method: row.method,
+            method: row.method.get(),
             revisions: &all[from_at.min(to_at)..=from_at.max(to_at)],
             up: from_at < to_at,
             is_result,
@@ -169,19 +174,20 @@ impl Found {
         }))
     }
 
-    /// The types in the order of the conversion; `None` where a revision leaves them open.
-    fn types(&self) -> Result<Vec<Option<u16>>, Refused> {
-        let types = self.revisions.iter().map(|row| {
-            let row = row.as_ref()?;
-            Some(row.part(self.is_result))
-        });
-        let types: Option<Vec<_>> = types.collect();
-        let mut types = types
-            .ok_or_else(|| refused(format!("a revision in between has no `{}`", self.method)))?;
-        if !self.up {
-            types.reverse();
+    /// The types in the order of the conversion; `None` when a revision leaves them open, which only open ones follow.
+    fn types(&self) -> Result<Option<Types>, Refused> {
+        let (mut types, mut is_open) = ([0; REVISIONS], false);
+        let last = self.revisions.len() - 1;
+        for (at, row) in self.revisions.iter().enumerate() {
+            let row = row.as_ref().ok_or_else(|| {
+                refused(format!("a revision in between has no `{}`", self.method))
+            })?;
+            match row.part(self.is_result) {
+                Some(value) => types[if self.up { at } else { last - at }] = value,
+                None => is_open = true,
+            }
         }
-        Ok(types)
+        Ok((!is_open).then_some(types))
     }
 }
 
@@ -199,8 +205,22 @@ pub fn convert_type<'t>(
 ) -> Result<Cow<'t, str>, Refused> {
     let way = Way::new(from, to);
     let types = way.counterparts(name)?;
-    let types: Vec<_> = types.into_iter().map(Some).collect();
-    way.run(&types, text, cx).map(|(converted, _)| converted)
+    let converted = way.run(&types, text, cx.known.is_json, cx);
+    converted.map(|(converted, _)| converted)
+}
+
+/// [`convert_type`] for text that is known to be JSON.
+pub(crate) fn convert_json<'t>(
+    name: &str,
+    text: &'t str,
+    from: KnownRevision,
+    to: KnownRevision,
+    cx: &mut Context,
+) -> Result<Cow<'t, str>, Refused> {
+    let way = Way::new(from, to);
+    let types = way.counterparts(name)?;
+    way.run(&types, text, true, cx)
+        .map(|(converted, _)| converted)
 }
 
 /// Returns whether a text is what [`convert`] takes, for callers that let no text pass unseen: where it is the same in both
@@ -224,12 +244,12 @@ pub fn check(root: Root<'_>, text: Option<&str>, of: KnownRevision) -> Result<()
         };
     };
     let part = match &found {
-        Some(found) => found.types()?.pop().flatten(),
+        Some(found) => found.types()?.map(|types| types[0]),
         None => None,
     };
     match (root.kind, part) {
         (MessageKind::Error, _) => decodes::<ErrorObject>("Error", text),
-        (_, Some(at)) => Way::new(of, of).rows[0].definition(at).check(text),
+        (_, Some(at)) => Way::new(of, of).row(0).definition(at).check(text),
         (_, None) => decodes::<Json>("JSON", text),
     }
 }
@@ -241,7 +261,7 @@ pub fn check(root: Root<'_>, text: Option<&str>, of: KnownRevision) -> Result<()
 pub fn check_type(name: &str, text: &str, of: KnownRevision) -> Result<(), Refused> {
     let way = Way::new(of, of);
     let at = way.counterparts(name)?[0];
-    way.rows[0].definition(at).check(text)
+    way.row(0).definition(at).check(text)
 }
 
 /// Returns the deviations of a text from a definition of a revision, as `validate()` of the type finds them. Outside
@@ -252,9 +272,9 @@ pub fn check_type(name: &str, text: &str, of: KnownRevision) -> Result<(), Refus
 #[doc(hidden)]
 pub fn violations(name: &str, text: &str, of: KnownRevision) -> Result<Violations, Refused> {
     let way = Way::new(of, of);
-    let row = way.rows[0].definition(way.counterparts(name)?[0]);
-    let node = read(text, 0, row.value, Wanted::Everything);
-    let node = node.map_err(|error| not_of_type(row.name, &error))?;
+    let row = way.row(0).definition(way.counterparts(name)?[0]);
+    let node = read(Reader::new(text), 0, row.value, Wanted::Everything);
+    let node = node.map_err(|error| not_of_type(row.name.get(), &error))?;
     Ok(crate::check::violations(&node, row.value))
 }
 
@@ -263,27 +283,40 @@ pub fn violations(name: &str, text: &str, of: KnownRevision) -> Result<Violation
 pub fn counterpart(name: &str, from: KnownRevision, to: KnownRevision) -> Option<&'static str> {
     let way = Way::new(from, to);
     let types = way.counterparts(name).ok()?;
-    let (row, at) = (way.rows.last()?, types.last()?);
-    Some(row.definition(*at).name)
+    let last = way.steps();
+    Some(way.row(last).definition(types[last]).name.get())
 }
 
 /// The revisions from one to another, both included.
 struct Way {
     from: KnownRevision,
     to: KnownRevision,
-    rows: Vec<&'static RevisionRow>,
     up: bool,
 }
+
+/// How many revisions there are.
+const REVISIONS: usize = KnownRevision::ALL.len();
+
+/// The places of a definition in each revision of a path, in the order of the conversion.
+type Types = [u16; REVISIONS];
+
+/// The pairs of definitions of each step.
+type Edges = [Option<&'static EdgeRow>; REVISIONS];
 
 impl Way {
     fn new(from: KnownRevision, to: KnownRevision) -> Self {
         let up = from.place() <= to.place();
-        let (low, high) = if up { (from, to) } else { (to, from) };
-        let mut rows: Vec<_> = (low.place()..=high.place()).map(RevisionRow::at).collect();
-        if !up {
-            rows.reverse();
-        }
-        Self { from, to, rows, up }
+        Self { from, to, up }
+    }
+
+    /// How many steps there are.
+    fn steps(&self) -> usize {
+        self.from.place().abs_diff(self.to.place())
+    }
+
+    /// The row of the revision at a place of the path.
+    fn row(&self, at: usize) -> &'static RevisionRow {
+        RevisionRow::at(self.revision(at).place())
     }
 
     /// The revision at a place of the path.
@@ -293,43 +326,49 @@ impl Way {
     }
 
     /// The places of a definition in each revision.
-    fn counterparts(&self, name: &str) -> Result<Vec<u16>, Refused> {
-        let first = self.rows[0].find(name);
+    fn counterparts(&self, name: &str) -> Result<Types, Refused> {
+        let first = self.row(0).find(name);
         let first = first.ok_or_else(|| refused(format!("{} has no type `{name}`", self.from)))?;
-        let mut types = vec![first];
-        for (at, rows) in self.rows.windows(2).enumerate() {
-            let row = rows[0].definition(types[at]);
-            types.push(row.counterpart(self.up).ok_or_else(|| {
+        let mut types = [first; REVISIONS];
+        for at in 0..self.steps() {
+            let row = self.row(at).definition(types[at]);
+            types[at + 1] = row.counterpart(self.up).ok_or_else(|| {
                 let there = self.revision(at + 1);
-                refused(format!("`{}` has no counterpart in {there}", row.name))
-            })?);
+                refused(format!(
+                    "`{}` has no counterpart in {there}",
+                    row.name.get()
+                ))
+            })?;
         }
         Ok(types)
     }
 
-    /// Takes all steps. A type that a revision leaves open is only ever followed by open ones.
+    /// Takes all steps; `is_json` when the text is known to be JSON.
     fn run<'t>(
         &self,
-        types: &[Option<u16>],
+        types: &Types,
         text: &'t str,
+        is_json: bool,
         cx: &mut Context,
     ) -> Result<(Cow<'t, str>, bool), Refused> {
-        let Some(types) = types.iter().copied().collect::<Option<Vec<u16>>>() else {
+        let mut edges: Edges = [None; REVISIONS];
+        for (at, edge) in edges.iter_mut().enumerate().take(self.steps()) {
+            *edge = Some(self.edge(types, at)?);
+        }
+        if edges.iter().flatten().all(|edge| edge.same) {
             return Ok((Cow::Borrowed(text), false));
+        }
+        let row = self.row(0).definition(types[0]);
+        let path = &PATHS[self.from.place() * REVISIONS + self.to.place()];
+        let r = if is_json {
+            Reader::of_checked(text)
+        } else {
+            Reader::new(text)
         };
-        let mut edges = Vec::with_capacity(types.len());
-        for at in 0..types.len() - 1 {
-            edges.push(self.edge(&types, at)?);
-        }
-        if edges.iter().all(|edge| edge.same) {
-            return Ok((Cow::Borrowed(text), false));
-        }
-        let row = self.rows[0].definition(types[0]);
-        let path = &PATHS[self.from.place() * KnownRevision::ALL.len() + self.to.place()];
-        let node = read(text, 0, row.value, Wanted::Path(path));
-        let mut node = node.map_err(|error| not_of_type(row.name, &error))?;
-        let notes = self.steps(&edges, &mut node, text, cx)?;
-        cx.add(crate::report::losses(notes, text, row.name));
+        let node = read(r, 0, row.value, Wanted::Path(path));
+        let mut node = node.map_err(|error| not_of_type(row.name.get(), &error))?;
+        let notes = self.take(&edges, &mut node, text, cx)?;
+        cx.add(crate::report::losses(notes, text, row.name.get()));
         let is_empty = node.is_empty_object();
         if !node.settle() && node.is_text(text) {
             return Ok((Cow::Borrowed(text), is_empty));
@@ -339,15 +378,15 @@ impl Way {
         Ok((Cow::Owned(out), is_empty))
     }
 
-    fn steps<'t>(
+    fn take<'t>(
         &self,
-        edges: &[&EdgeRow],
+        edges: &Edges,
         node: &mut Node<'t>,
         text: &'t str,
         cx: &Context,
     ) -> Result<Vec<Noted>, Refused> {
         let mut conversion = Conversion::new(&cx.known, node.at, (self.from, self.to));
-        for (at, edge) in edges.iter().enumerate() {
+        for (at, edge) in edges.iter().flatten().enumerate() {
             conversion.step = (self.revision(at), self.revision(at + 1));
             if let Err(refusal) = conversion.convert(node, edge.op(self.up)) {
                 let pointers = Pointers::find(text, std::iter::once(&refusal.place), &[]);
@@ -357,12 +396,12 @@ impl Way {
         Ok(conversion.losses)
     }
 
-    fn edge(&self, types: &[u16], at: usize) -> Result<&'static EdgeRow, Refused> {
+    fn edge(&self, types: &Types, at: usize) -> Result<&'static EdgeRow, Refused> {
         let (older, newer) = if self.up { (at, at + 1) } else { (at + 1, at) };
-        let edges = self.rows[older].edges;
+        let edges = self.row(older).edges;
         EdgeRow::find(edges, types[older], types[newer]).ok_or_else(|| {
             let (name, there) = (
-                self.rows[at].definition(types[at]).name,
+                self.row(at).definition(types[at]).name.get(),
                 self.revision(at + 1),
             );
             refused(format!("`{name}` has no counterpart in {there}"))
@@ -372,9 +411,9 @@ impl Way {
 
 impl TypeRow {
     fn check(&self, text: &str) -> Result<(), Refused> {
-        let read = read(text, 0, self.value, Wanted::Nothing);
+        let read = read(Reader::new(text), 0, self.value, Wanted::Nothing);
         read.map(drop)
-            .map_err(|error| not_of_type(self.name, &error))
+            .map_err(|error| not_of_type(self.name.get(), &error))
     }
 }
 

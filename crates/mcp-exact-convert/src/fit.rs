@@ -73,7 +73,7 @@ impl<'t> Conversion<'_, 't> {
                 continue;
             };
             let place = self.place_of(&member.name, member.value.at);
-            match self.adopt(&mut member.value, layout.types[index], &place) {
+            match self.adopt(&mut member.value, layout.type_of(index), &place) {
                 Ok(read) => {
                     changed |= read.changed;
                     member.value = read;

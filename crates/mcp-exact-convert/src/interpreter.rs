@@ -11,6 +11,7 @@ use crate::generated::{OPS, RULES, STEPS};
 use crate::layout::{Definition, Shape};
 use crate::loss::{LossKind, Refusal, Severity, Step};
 use crate::node::{Body, Fixed, NOWHERE, Node, UNKNOWN};
+use crate::packed::{Bounds, Text};
 use crate::place::Place;
 use crate::rules::{Arm, Op, Rule, Unrecognized};
 
@@ -25,10 +26,10 @@ impl<'t> Conversion<'_, 't> {
             Op::Pair(rule) => self.apply(node, rule),
             Op::Reinterpret(value) => self.reinterpret(node, value),
             Op::Fit(value) => self.fit(node, value),
-            Op::Bounded(low, high) => self.bounded(node, low, high),
-            Op::Array(items, low, high) => {
+            Op::Bounded(bounds) => self.bounded(node, bounds),
+            Op::Array(items, bounds) => {
                 self.items(node, items)?;
-                self.sized(node, low, high)
+                self.sized(node, bounds)
             }
             Op::Map(values) => self.entries(node, values),
             Op::Nullable(inner) => match is_null(node) {
@@ -57,23 +58,22 @@ impl<'t> Conversion<'_, 't> {
     fn apply_rule(&mut self, node: &mut Node<'t>, rule: &'static Rule) -> Step<()> {
         use crate::rules::Body as Does;
         if let Some(prepare) = rule.prepare {
-            prepare(self, node)?;
+            prepare.get()(self, node)?;
         }
         match &rule.body {
             Does::Keep => {}
-            Does::Object(gone, actions) => self.object(node, rule, gone, actions)?,
+            Does::Object(gone, actions) => self.object(node, rule, gone.rows(), actions.rows())?,
             Does::Enum(values) => {
                 let text = node.string();
-                let gone = values
-                    .iter()
-                    .find(|(value, _)| text.as_deref() == Some(value));
+                let mut values = values.rows().iter();
+                let gone = values.find(|(value, _)| text.as_deref() == Some(value.get()));
                 if let Some((_, reason)) = gone {
-                    return Err(self.mismatch(*reason));
+                    return Err(self.mismatch(reason.get()));
                 }
             }
-            Does::Constant(reason) => return Err(self.mismatch(*reason)),
+            Does::Constant(reason) => return Err(self.mismatch(reason.get())),
             Does::Document => self.document(node, rule)?,
-            Does::Union(arms, unrecognized) => self.union(node, rule, arms, unrecognized)?,
+            Does::Union(arms, unrecognized) => self.union(node, rule, arms.rows(), unrecognized)?,
             Does::Wrap(variant, op) => {
                 self.convert(node, *op)?;
                 node.push_variant(*variant);
@@ -101,7 +101,8 @@ impl<'t> Conversion<'_, 't> {
             .unwrap_or_default();
         let mut near = range.map(|at| (at, &RULES[at]));
         let found = near.find(|(_, rule)| {
-            Definition::at(rule.source).name == source && Definition::at(rule.target).name == target
+            let name = |place| Definition::at(place).name.get();
+            name(rule.source) == source && name(rule.target) == target
         });
         match found.and_then(|(at, _)| u16::try_from(at).ok()) {
             Some(rule) => self.apply(node, rule),
@@ -130,7 +131,7 @@ impl<'t> Conversion<'_, 't> {
         if variant == UNKNOWN {
             return match unrecognized {
                 Unrecognized::Never => Ok(()),
-                Unrecognized::Foreign(reason) => Err(self.refused(*reason)),
+                Unrecognized::Foreign(reason) => Err(self.refused(reason.get())),
                 Unrecognized::Read(is_open) => self.unrecognized(node, rule, *is_open),
             };
         }
@@ -141,25 +142,20 @@ impl<'t> Conversion<'_, 't> {
                 Ok(())
             }
             Arm::Value(op) => self.convert(node, *op),
-            Arm::Call(manual) => manual(self, node),
-            Arm::Refuse(reason) => Err(self.refused(*reason)),
-            Arm::Foreign(reason) => self.foreign(node, rule, reason),
+            Arm::Call(manual) => manual.get()(self, node),
+            Arm::Refuse(reason) => Err(self.refused(reason.get())),
+            Arm::Foreign(reason) => self.foreign(node, rule, *reason),
         }
     }
 
     /// A variant that has no counterpart: as the target revision reads its text, or not at all.
-    fn foreign(
-        &mut self,
-        node: &mut Node<'t>,
-        rule: &'static Rule,
-        reason: &'static str,
-    ) -> Step<()> {
+    fn foreign(&mut self, node: &mut Node<'t>, rule: &'static Rule, reason: Text) -> Step<()> {
         match decode_valid(node, rule.target_type) {
             Ok(read) => {
                 *node = read;
                 Ok(())
             }
-            Err(_) => Err(self.refused(reason)),
+            Err(_) => Err(self.refused(reason.get())),
         }
     }
 
@@ -260,7 +256,8 @@ impl<'t> Conversion<'_, 't> {
         Ok(())
     }
 
-    fn sized(&self, node: &mut Node<'t>, low: Option<usize>, high: Option<usize>) -> Step<()> {
+    fn sized(&self, node: &mut Node<'t>, bounds: Bounds) -> Step<()> {
+        let (low, high) = bounds.sizes();
         if low.is_none() && high.is_none() {
             return Ok(());
         }
@@ -286,7 +283,8 @@ impl<'t> Conversion<'_, 't> {
         Ok(())
     }
 
-    fn bounded(&self, node: &Node<'t>, low: Option<i64>, high: Option<i64>) -> Step<()> {
+    fn bounded(&self, node: &Node<'t>, bounds: Bounds) -> Step<()> {
+        let (low, high) = bounds.get();
         let Body::Text(text) = &node.body else {
             return Ok(());
         };
@@ -309,7 +307,7 @@ impl<'t> Conversion<'_, 't> {
         ) else {
             return Ok(());
         };
-        crate::document::tighten(self, node, old, new)
+        crate::document::tighten(self, node, old.rules(), new.rules())
     }
 
     /// The refusal of something inside of the value where the conversion is.

@@ -44,6 +44,7 @@ mod loss;
 mod manual;
 mod members;
 mod node;
+mod packed;
 mod place;
 mod read;
 mod report;

@@ -8,8 +8,9 @@ use crate::decode::decode_valid;
 use crate::layout::{Definition, Layout};
 use crate::loss::{LossKind, Refusal, Severity, Step};
 use crate::node::{Body, Fixed, Member, NOWHERE, Node};
+use crate::packed::{List, Text};
 use crate::place::cut;
-use crate::rules::{Action, Fill, Gone, Rule};
+use crate::rules::{Action, Fill, Gone, Rule, SourceMember, TargetMember, Unknown};
 
 /// The words for what belongs to the envelope.
 pub const ENVELOPE: &str = "part of the envelope of the message";
@@ -66,7 +67,7 @@ impl<'t> Object<'t> {
 
     /// A member of the target that the source knows too, or that came as an unknown one.
     fn of_target(&mut self, index: usize) -> Option<&mut Member<'t>> {
-        let name = self.target.members.members[index];
+        let name = self.target.name(index);
         let at = match self.source.find(name) {
             Some(old) => self.old[old],
             None => self.new[index],
@@ -92,8 +93,8 @@ impl<'t> Conversion<'_, 't> {
         &mut self,
         node: &mut Node<'t>,
         rule: &'static Rule,
-        gone: &'static [(u8, Gone)],
-        actions: &'static [(u8, Action)],
+        gone: &'static [SourceMember],
+        actions: &'static [TargetMember],
     ) -> Step<()> {
         let (Some(source), Some(target)) = (
             Definition::at(rule.source).layout(),
@@ -120,13 +121,13 @@ impl<'t> Conversion<'_, 't> {
         Ok(())
     }
 
-    fn drop_members(&mut self, object: &mut Object<'t>, gone: &'static [(u8, Gone)]) -> Step<()> {
+    fn drop_members(&mut self, object: &mut Object<'t>, gone: &'static [SourceMember]) -> Step<()> {
         let mut is_silent = true;
         for (index, gone) in gone {
             if let Gone::Default(_, text, _, _, required) = gone {
                 let member = object.old(usize::from(*index));
                 is_silent &= match required {
-                    true => member.is_some_and(|member| member.value.says(text)),
+                    true => member.is_some_and(|member| member.value.says(text.get())),
                     false => member.is_none(),
                 };
             }
@@ -137,14 +138,14 @@ impl<'t> Conversion<'_, 't> {
             let Some(member) = object.members.get(at as usize) else {
                 continue;
             };
-            let name = object.source.members.members[usize::from(*index)];
+            let name = object.source.name(usize::from(*index));
             let stays = match gone {
                 Gone::Refuse(reason, absence) => {
-                    self.refuse_member(name, &member.value, reason, absence)?;
+                    self.refuse_member(name, &member.value, *reason, *absence)?;
                     false
                 }
                 Gone::Drop(reason, absence) => {
-                    self.drop_member(name, &member.value, reason, absence);
+                    self.drop_member(name, &member.value, *reason, *absence);
                     false
                 }
                 Gone::Id => {
@@ -154,16 +155,16 @@ impl<'t> Conversion<'_, 't> {
                 Gone::Constant(with_id, envelope) => {
                     self.keeps_constant(name, *with_id && keeps_id, *envelope)
                 }
-                Gone::Newer(since) => self.keeps_member(name, &member.value, since),
+                Gone::Newer(reason) => self.keeps_member(name, &member.value, *reason),
                 Gone::Default(since, text, reason, decides, _) => {
-                    if member.value.says(text) && (is_silent || !self.keeps_newer()) {
+                    if member.value.says(text.get()) && (is_silent || !self.keeps_newer()) {
                         let at = member.value.at;
-                        self.record_loss(name, at, LossKind::Rewritten, *reason);
+                        self.record_loss(name, at, LossKind::Rewritten, reason.get());
                         false
                     } else if *decides {
-                        self.keeps_deciding(name, &member.value, since)?
+                        self.keeps_deciding(name, &member.value, *since)?
                     } else {
-                        self.keeps_member(name, &member.value, since)
+                        self.keeps_member(name, &member.value, *since)
                     }
                 }
             };
@@ -175,22 +176,19 @@ impl<'t> Conversion<'_, 't> {
     }
 
     /// Drops members that the source does not define and that would have a meaning in the target.
-    fn drop_strays(
-        &mut self,
-        object: &mut Object<'t>,
-        strays: &'static [(&'static str, Gone)],
-    ) -> Step<()> {
-        for (name, gone) in strays {
+    fn drop_strays(&mut self, object: &mut Object<'t>, strays: List<Unknown>) -> Step<()> {
+        for (name, gone) in strays.rows() {
+            let name = name.get();
             let mut members = object.members.iter();
-            let Some(at) = members.position(|member| member.name == *name) else {
+            let Some(at) = members.position(|member| member.name == name) else {
                 continue;
             };
             let value = &object.members[at].value;
             match gone {
                 Gone::Refuse(reason, absence) => {
-                    self.refuse_member(name, value, reason, absence)?;
+                    self.refuse_member(name, value, *reason, *absence)?;
                 }
-                Gone::Drop(reason, absence) => self.drop_member(name, value, reason, absence),
+                Gone::Drop(reason, absence) => self.drop_member(name, value, *reason, *absence),
                 _ => continue,
             }
             object.remove(u32::try_from(at).unwrap_or(ABSENT));
@@ -203,26 +201,26 @@ impl<'t> Conversion<'_, 't> {
         &mut self,
         name: &str,
         value: &Node<'t>,
-        reason: &'static str,
-        absence: &str,
+        reason: Text,
+        absence: Text,
     ) -> Step<()> {
         if self.known().has_read_input && INPUT.contains(&name) {
             self.record_loss(name, value.at, LossKind::Rewritten, "said by the session");
             return Ok(());
         }
-        if value.says_nothing(absence) {
+        if value.says_nothing(absence.get()) {
             self.record_loss(name, value.at, LossKind::Rewritten, ABSENCE);
             return Ok(());
         }
         let place = self.place_of(name, value.at);
-        Err(Refusal::new(place, reason, Severity::Message))
+        Err(Refusal::new(place, reason.get(), Severity::Message))
     }
 
     /// Drops and reports a member; nothing is lost if its value means the same as its absence.
-    fn drop_member(&mut self, name: &str, value: &Node<'t>, reason: &'static str, absence: &str) {
-        match value.says_nothing(absence) {
+    fn drop_member(&mut self, name: &str, value: &Node<'t>, reason: Text, absence: Text) {
+        match value.says_nothing(absence.get()) {
             true => self.record_loss(name, value.at, LossKind::Rewritten, ABSENCE),
-            false => self.record_drop(name, value, reason),
+            false => self.record_drop(name, value, reason.get()),
         }
     }
 
@@ -252,28 +250,28 @@ impl<'t> Conversion<'_, 't> {
         stays
     }
 
-    fn keeps_member(&mut self, name: &str, value: &Node<'t>, reason: &'static str) -> bool {
+    fn keeps_member(&mut self, name: &str, value: &Node<'t>, reason: Text) -> bool {
         let stays = self.keeps_newer();
         if !stays {
-            self.record_drop(name, value, reason);
+            self.record_drop(name, value, reason.get());
         }
         stays
     }
 
     /// The same for a member that decides the meaning of the message: it never stays as an unknown member.
-    fn keeps_deciding(&mut self, name: &str, value: &Node<'t>, since: &str) -> Step<bool> {
+    fn keeps_deciding(&mut self, name: &str, value: &Node<'t>, since: Text) -> Step<bool> {
         let mut text = match value.string() {
             Some(text) => mcp_exact_wire::to_string(&*text),
             None => value.clone().settled_text().into_owned(),
         };
         cut(&mut text, MAX_QUOTED);
-        let reason = format!("{text} has no form before {since}");
+        let reason = format!("{text} has no form before {}", since.get());
         let place = self.place_of(name, value.at);
         Err(Refusal::new(place, reason, Severity::Message))
     }
 
     fn act(&mut self, object: &mut Object<'t>, index: usize, action: &'static Action) -> Step<()> {
-        let name = object.target.members.members[index];
+        let name = object.target.name(index);
         match action {
             Action::Convert(op) => self.convert_member(object, index, *op),
             Action::Optional(op) => self.convert_optional(object, index, *op),
@@ -306,12 +304,14 @@ impl<'t> Conversion<'_, 't> {
             }
             Action::ConstantAsValue(_) => self.reinterpret_member(object, index),
             Action::SameConstant(text, reason) => {
-                let same = object.of_target(index).is_none_or(|m| m.value.says(text));
-                self.refuse_unless(object, index, same, reason)
+                let same = object
+                    .of_target(index)
+                    .is_none_or(|m| m.value.says(text.get()));
+                self.refuse_unless(object, index, same, *reason)
             }
-            Action::OtherConstant(reason) => self.refuse_unless(object, index, false, reason),
+            Action::OtherConstant(reason) => self.refuse_unless(object, index, false, *reason),
             Action::NewConstant(text, envelope) => {
-                self.new_constant(object, index, text, *envelope);
+                self.new_constant(object, index, text.get(), *envelope);
                 Ok(())
             }
             Action::NewOptional(true) => {
@@ -326,7 +326,7 @@ impl<'t> Conversion<'_, 't> {
             Action::NewRequired(fill) => {
                 match fill {
                     Fill::Session(..) => self.drop_reserved(object, index),
-                    Fill::Value(text, true, _) => self.check_meant(object, index, text)?,
+                    Fill::Value(text, true, _) => self.check_meant(object, index, text.get())?,
                     _ => {}
                 }
                 if !self.reads_known(object, index) {
@@ -390,7 +390,7 @@ impl<'t> Conversion<'_, 't> {
     }
 
     fn reinterpret_member(&mut self, object: &mut Object<'t>, index: usize) -> Step<()> {
-        let value = object.target.types[index];
+        let value = object.target.type_of(index);
         let Some(member) = object.of_target(index) else {
             return Ok(());
         };
@@ -408,17 +408,17 @@ impl<'t> Conversion<'_, 't> {
         object: &mut Object<'t>,
         index: usize,
         fits: bool,
-        reason: &'static str,
+        reason: Text,
     ) -> Step<()> {
         if fits {
             return Ok(());
         }
-        let name = object.target.members.members[index];
+        let name = object.target.name(index);
         let at = object
             .of_target(index)
             .map_or(NOWHERE, |member| member.value.at);
         let place = self.place_of(name, at);
-        Err(Refusal::new(place, reason, Severity::Message))
+        Err(Refusal::new(place, reason.get(), Severity::Message))
     }
 
     fn new_constant(
@@ -428,7 +428,7 @@ impl<'t> Conversion<'_, 't> {
         text: &'static str,
         envelope: bool,
     ) {
-        let name = object.target.members.members[index];
+        let name = object.target.name(index);
         let at = object.new[index];
         let Some(member) = object.members.get_mut(at as usize) else {
             let reason = match envelope {
@@ -448,7 +448,7 @@ impl<'t> Conversion<'_, 't> {
 
     /// Converts a member that the source left untyped to the type of the target; returns false if there is none.
     fn reads_known(&mut self, object: &mut Object<'t>, index: usize) -> bool {
-        let (at, value) = (object.new[index], object.target.types[index]);
+        let (at, value) = (object.new[index], object.target.type_of(index));
         let Some(member) = object.members.get_mut(at as usize) else {
             return false;
         };
@@ -466,7 +466,7 @@ impl<'t> Conversion<'_, 't> {
                     ..member.value.clone()
                 };
                 object.changed = true;
-                let name = object.target.members.members[index];
+                let name = object.target.name(index);
                 self.record_drop(name, &dropped, reason);
                 false
             }
@@ -479,7 +479,7 @@ impl<'t> Conversion<'_, 't> {
         let Some(member) = object.members.get(at as usize) else {
             return;
         };
-        let name = object.target.members.members[index];
+        let name = object.target.name(index);
         self.record_drop(
             name,
             &member.value,
@@ -498,7 +498,7 @@ impl<'t> Conversion<'_, 't> {
         if member.value.says(text) {
             return Ok(());
         }
-        let name = object.target.members.members[index];
+        let name = object.target.name(index);
         let place = self.place_of(name, member.value.at);
         let reason = format!(
             "free before, now it decides what the message means; only {text} says what it said"
@@ -507,12 +507,12 @@ impl<'t> Conversion<'_, 't> {
     }
 
     fn fill_from_session(&mut self, object: &mut Object<'t>, index: usize) {
-        let name = object.target.members.members[index];
+        let name = object.target.name(index);
         let Some(text) = self.known().meta(name) else {
             return;
         };
         let mut value = Node::made(text);
-        if let Ok(value) = decode_valid(&mut value, object.target.types[index]) {
+        if let Ok(value) = decode_valid(&mut value, object.target.type_of(index)) {
             object.push(name, value);
             self.record_loss(name, NOWHERE, LossKind::Rewritten, "said by the session");
         }
@@ -520,19 +520,19 @@ impl<'t> Conversion<'_, 't> {
 
     /// Returns the value of a member that the source does not have.
     fn fill(&mut self, fill: &'static Fill, index: usize, target: &Layout) -> Step<Node<'t>> {
-        let name = target.members.members[index];
+        let name = target.name(index);
         match fill {
             Fill::Value(text, is_meant, reason) => {
                 let kind = match is_meant {
                     true => LossKind::Rewritten,
                     false => LossKind::Defaulted,
                 };
-                self.record_loss(name, NOWHERE, kind, *reason);
-                self.made(Cow::Borrowed(*text), target.types[index])
+                self.record_loss(name, NOWHERE, kind, reason.get());
+                self.made(Cow::Borrowed(text.get()), target.type_of(index))
             }
             Fill::Session(text, reason) => match self.known().meta(name) {
                 Some(known) => {
-                    let value = decode_valid(&mut Node::made(known), target.types[index]);
+                    let value = decode_valid(&mut Node::made(known), target.type_of(index));
                     let value = value.map_err(|mismatch| {
                         let reason = format!("the context's request metadata: {}", mismatch.reason);
                         let place = self.place_of(name, NOWHERE);
@@ -542,8 +542,8 @@ impl<'t> Conversion<'_, 't> {
                     Ok(value)
                 }
                 None => {
-                    self.record_loss(name, NOWHERE, LossKind::Defaulted, *reason);
-                    self.made(Cow::Borrowed(*text), target.types[index])
+                    self.record_loss(name, NOWHERE, LossKind::Defaulted, reason.get());
+                    self.made(Cow::Borrowed(text.get()), target.type_of(index))
                 }
             },
             Fill::EmptyObject(value) => {
@@ -565,7 +565,7 @@ impl<'t> Conversion<'_, 't> {
             },
             Fill::Missing(reason) => {
                 let place = self.place_of(name, NOWHERE);
-                Err(Refusal::new(place, *reason, Severity::Member))
+                Err(Refusal::new(place, reason.get(), Severity::Member))
             }
         }
     }

@@ -3,14 +3,17 @@
 //! Takes text, returns a [`Node`]: taken apart where some step may change something, text everywhere else. Text is scanned
 //! once; values that are not taken apart allocate nothing.
 
-use mcp_exact_wire::spans::{EntryReader, MemberReader};
+use std::borrow::Cow;
+
+use mcp_exact_wire::spans::{EntryReader, MemberName, MemberReader};
 use mcp_exact_wire::{
     Decode, DecodeError, Failed, Integer, Kind, Number, Read, Reader, UNRECOGNIZED,
 };
 
 use crate::generated::{DEFINITIONS, WATCHES};
-use crate::layout::{Definition, Layout, NONE, Objects, Shape, Type, Union};
+use crate::layout::{Definition, Layout, NONE, Objects, PackedChoice, Shape, Type, Union};
 use crate::node::{Body, Fixed, Member, NOWHERE, Node, UNKNOWN};
+use crate::packed::{List, Text};
 use crate::rules::{PathRow, Watch};
 
 /// Selection of the types that are taken apart.
@@ -41,14 +44,19 @@ impl Wanted {
         let Self::Path(path) = self else {
             return None;
         };
-        let row = usize::from(*path.watched.get(usize::from(definition))?);
+        let at = usize::from(definition.checked_sub(path.first)?);
+        let row = usize::from(*path.watched.rows().get(at)?);
         WATCHES.get(row.checked_sub(1)?)
     }
 }
 
 /// Reads a whole text as a value of a type. `base` is where the text begins in the input, or [`NOWHERE`].
-pub fn read(text: &str, base: usize, value: u16, wanted: Wanted) -> Result<Node<'_>, DecodeError> {
-    let mut r = Reader::new(text);
+pub fn read(
+    mut r: Reader<'_>,
+    base: usize,
+    value: u16,
+    wanted: Wanted,
+) -> Result<Node<'_>, DecodeError> {
     let mut source = Source {
         base,
         wanted,
@@ -72,11 +80,10 @@ pub struct Unfit {
 
 /// Reads a whole text as a value of a type, all of it taken apart. Optional members that do not fit are left out.
 pub fn read_lenient(
-    text: &str,
+    mut r: Reader<'_>,
     base: usize,
     value: u16,
 ) -> Result<(Node<'_>, Vec<Unfit>), DecodeError> {
-    let mut r = Reader::new(text);
     let mut source = Source {
         base,
         wanted: Wanted::Everything,
@@ -173,7 +180,7 @@ impl<'t> Source<'t> {
                 }
                 self.object(r, layout, watch)
             }
-            Shape::Union(union) => self.union(r, definition.name, union, watch),
+            Shape::Union(place) => self.union(r, definition.name, Union::at(*place), watch),
             shape => {
                 pass_shape(r, definition.name, shape)?;
                 let mut node = self.text(r, start);
@@ -247,12 +254,13 @@ impl<'t> Source<'t> {
         let definition = Definition::at(place);
         match &definition.shape {
             Shape::Object(layout) => self.glance_object(r, layout, watch),
-            Shape::Union(union) => {
+            Shape::Union(place) => {
+                let union = Union::at(*place);
                 let variant = select(r, definition.name, union)?;
-                if variant == UNKNOWN || watch.known >> variant & 1 == 0 {
-                    return Ok(false);
+                match union.variant(variant) {
+                    Some(value) if watch.known >> variant & 1 == 1 => self.glance(r, value),
+                    _ => Ok(false),
                 }
-                self.glance(r, union.variants[usize::from(variant)])
             }
             shape => {
                 let start = r.value_start();
@@ -268,16 +276,16 @@ impl<'t> Source<'t> {
         layout: &'static Layout,
         watch: &'static Watch,
     ) -> Read<bool> {
-        let mut object = MemberReader::open(r, &layout.members)?;
+        let types = layout.types.rows();
+        let mut object = MemberReader::open(r, layout)?;
         while let Some(member) = object.next(r)? {
-            let stays = match member.index {
-                Some(index) if watch.known >> index & 1 == 0 => {
-                    self.glance(r, layout.types[index])?
+            let stays = match member {
+                MemberName::Known(index) => {
+                    watch.known >> index & 1 == 0 && self.glance(r, types[index])?
                 }
-                Some(_) => false,
-                None => {
+                MemberName::Unknown(name) => {
                     r.skip()?;
-                    !watch.names.iter().any(|name| *name == member.name)
+                    !has(watch.names, &name)
                 }
             };
             if !stays {
@@ -294,16 +302,17 @@ impl<'t> Source<'t> {
         watch: Option<&'static Watch>,
     ) -> Read<Node<'t>> {
         let start = r.value_start();
-        let mut object = MemberReader::open(r, &layout.members)?;
+        let types = layout.types.rows();
+        let mut object = MemberReader::open(r, layout)?;
         let first = self.members.len();
         let mut is_whole = watch.is_some();
         let mut is_changed = false;
-        let (known, names) = watch.map_or((0, &[][..]), |watch| (watch.known, watch.names));
+        let known = watch.map_or(0, |watch| watch.known);
         while let Some(member) = object.next(r)? {
-            let value = match member.index {
-                Some(index) => {
-                    let is_required = layout.members.required >> index & 1 == 1;
-                    let Some(mut value) = self.member(r, layout.types[index], is_required)? else {
+            let (name, value) = match member {
+                MemberName::Known(index) => {
+                    let is_required = layout.required >> index & 1 == 1;
+                    let Some(mut value) = self.member(r, types[index], is_required)? else {
                         is_changed = true;
                         continue;
                     };
@@ -312,22 +321,19 @@ impl<'t> Source<'t> {
                         if value.fixed == Fixed::Whole {
                             value.fixed = Fixed::Parts;
                         }
-                    } else if value.fixed != Fixed::Whole && self.wanted.has(layout.types[index]) {
+                    } else if value.fixed != Fixed::Whole && self.wanted.has(types[index]) {
                         is_whole = false;
                     }
-                    value
+                    (Cow::Borrowed(layout.name(index)), value)
                 }
-                None => {
-                    is_whole = is_whole && !names.iter().any(|name| *name == member.name);
+                MemberName::Unknown(name) => {
+                    is_whole = is_whole && watch.is_some_and(|watch| !has(watch.names, &name));
                     let start = r.value_start();
                     r.skip()?;
-                    self.text(r, start)
+                    (name, self.text(r, start))
                 }
             };
-            self.members.push(Member {
-                name: member.name,
-                value,
-            });
+            self.members.push(Member { name, value });
         }
         if is_whole {
             self.members.truncate(first);
@@ -405,19 +411,18 @@ impl<'t> Source<'t> {
     fn union(
         &mut self,
         r: &mut Reader<'t>,
-        name: &'static str,
+        name: Text,
         union: &'static Union,
         watch: Option<&'static Watch>,
     ) -> Read<Node<'t>> {
         let start = r.value_start();
         let variant = select(r, name, union)?;
-        if variant == UNKNOWN {
-            r.unknown_variant(union.open, union.role)?;
+        let Some(value) = union.variant(variant) else {
+            r.unknown_variant(union.open.get(), union.role)?;
             let mut node = self.text(r, start);
             node.push_variant(UNKNOWN);
             return Ok(node);
-        }
-        let value = union.variants[usize::from(variant)];
+        };
         let mut node = self.value(r, value)?;
         node.push_variant(variant);
         let stays = watch.is_some_and(|watch| watch.known >> variant & 1 == 1);
@@ -432,7 +437,12 @@ impl<'t> Source<'t> {
 
 /// Returns true if no step changes a document.
 fn stays_document(watch: &Watch, text: &str) -> bool {
-    !crate::document::may_have(watch.names, text)
+    !crate::document::may_have(watch.names.rows(), text)
+}
+
+/// Returns true if a name is among some strings.
+fn has(names: List<Text>, name: &str) -> bool {
+    names.rows().iter().any(|known| known.get() == name)
 }
 
 /// Passes over a value of a type, checked as decoding checks it.
@@ -472,35 +482,41 @@ fn pass(r: &mut Reader<'_>, value: u16) -> Read<()> {
             Kind::Number => Integer::decode(r).map(drop),
             _ => Err(r.expected("a string or an integer")),
         },
-        Type::Constant(expected) => r.constant(expected),
-        Type::ConstantInteger(expected, words) => r.constant_integer(expected, words),
+        Type::Constant(expected) => r.constant(expected.get()),
+        Type::ConstantInteger(expected, words) => {
+            r.constant_integer(i64::from(expected), words.get())
+        }
     }
 }
 
-fn pass_shape(r: &mut Reader<'_>, name: &'static str, shape: &'static Shape) -> Read<()> {
+fn pass_shape(r: &mut Reader<'_>, name: Text, shape: &'static Shape) -> Read<()> {
     match shape {
         Shape::Object(layout) => {
-            let mut object = MemberReader::open(r, &layout.members)?;
+            let types = layout.types.rows();
+            let mut object = MemberReader::open(r, layout)?;
             while let Some(member) = object.next(r)? {
-                match member.index {
-                    Some(index) => pass(r, layout.types[index])?,
-                    None => r.skip()?,
+                match member {
+                    MemberName::Known(index) => pass(r, types[index])?,
+                    MemberName::Unknown(_) => r.skip()?,
                 }
             }
             Ok(())
         }
-        Shape::Union(union) => match select(r, name, union)? {
-            UNKNOWN => r.unknown_variant(union.open, union.role),
-            variant => pass(r, union.variants[usize::from(variant)]),
-        },
+        Shape::Union(place) => {
+            let union = Union::at(*place);
+            match union.variant(select(r, name, union)?) {
+                None => r.unknown_variant(union.open.get(), union.role),
+                Some(value) => pass(r, value),
+            }
+        }
         Shape::Document(_) => r.open_value_object(),
         Shape::Enum(_) => r.str().map(drop),
-        Shape::Constant(value) => r.constant(value),
+        Shape::Constant(value) => r.constant(value.get()),
     }
 }
 
 /// Returns the union variant of the next value.
-fn select(r: &mut Reader<'_>, name: &'static str, union: &'static Union) -> Read<u8> {
+fn select(r: &mut Reader<'_>, name: Text, union: &'static Union) -> Read<u8> {
     let has_only_objects =
         union.scalars == [NONE; 4] && union.arrays.is_empty() && union.values.is_empty();
     if !has_only_objects {
@@ -508,45 +524,47 @@ fn select(r: &mut Reader<'_>, name: &'static str, union: &'static Union) -> Read
         let variant = match r.kind()? {
             Kind::Object => return select_object(r, name, union),
             Kind::Array => return select_array(r, name, union),
-            Kind::String if !union.values.is_empty() => match r.pick_string(union.values)? {
-                Some(set) => union.valued[set],
-                None => string,
-            },
+            Kind::String if !union.values.is_empty() => r.pick_by_string(|text| {
+                let mut sets = union.values.rows().iter();
+                let set = sets.find(|set| has(set.values, text));
+                set.map_or(string, |set| set.variant)
+            })?,
             Kind::String => string,
             Kind::Number => number,
             Kind::Boolean => boolean,
             Kind::Null => null,
         };
         return match variant {
-            NONE => Err(r.no_variant(name)),
+            NONE => Err(r.no_variant(name.get())),
             variant => Ok(variant),
         };
     }
     select_object(r, name, union)
 }
 
-fn select_object(r: &mut Reader<'_>, name: &'static str, union: &'static Union) -> Read<u8> {
+fn select_object(r: &mut Reader<'_>, name: Text, union: &'static Union) -> Read<u8> {
     match union.objects {
         Objects::Only(variant) => Ok(variant),
-        Objects::None => Err(r.no_variant(name)),
-        Objects::Told(choice) => match r.pick(choice)? {
-            UNRECOGNIZED if union.open.is_empty() => Err(r.no_variant(name)),
+        Objects::None => Err(r.no_variant(name.get())),
+        Objects::Told(choice) => match r.pick(PackedChoice::at(choice))? {
+            UNRECOGNIZED if union.open.is_empty() => Err(r.no_variant(name.get())),
             UNRECOGNIZED => Ok(UNKNOWN),
             variant => Ok(variant),
         },
     }
 }
 
-fn select_array(r: &mut Reader<'_>, name: &'static str, union: &'static Union) -> Read<u8> {
-    let Some(first) = union.arrays.first() else {
-        return Err(r.no_variant(name));
+fn select_array(r: &mut Reader<'_>, name: Text, union: &'static Union) -> Read<u8> {
+    let arrays = union.arrays.rows();
+    let Some(first) = arrays.first() else {
+        return Err(r.no_variant(name.get()));
     };
     let Some(items) = union.items else {
         return Ok(*first);
     };
-    match r.pick_item(items)? {
+    match r.pick_item(PackedChoice::at(items))? {
         None => Ok(*first),
-        Some(variant) if union.arrays.contains(&variant) => Ok(variant),
-        Some(_) => Err(r.no_variant(name)),
+        Some(variant) if arrays.contains(&variant) => Ok(variant),
+        Some(_) => Err(r.no_variant(name.get())),
     }
 }

@@ -103,9 +103,9 @@ impl KnownRevision {
     }
 
     fn info(self, row: &MethodRow) -> Option<MethodInfo> {
-        row.revisions[self.place()].as_ref()?;
+        row.revisions.rows()[self.place()].as_ref()?;
         Some(MethodInfo {
-            method: row.method,
+            method: row.method.get(),
             request: row.request,
             from_client: row.is_sent(Side::Client, self.place()),
             from_server: row.is_sent(Side::Server, self.place()),
@@ -114,8 +114,8 @@ impl KnownRevision {
 
     /// Returns the names of its definitions as the schema has them, sorted.
     pub fn types(self) -> impl Iterator<Item = &'static str> {
-        let rows = RevisionRow::at(self.place()).types;
-        rows.iter().filter(|row| row.official).map(|row| row.name)
+        let rows = RevisionRow::at(self.place()).types.rows().iter();
+        rows.filter(|row| row.official).map(|row| row.name.get())
     }
 
     /// The place in the order of release, which is that in `ALL`: drafts come last.

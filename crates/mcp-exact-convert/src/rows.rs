@@ -4,7 +4,8 @@
 
 use mcp_exact_revisions::Side;
 
-use crate::generated::{METHODS, METHODS_BY_LENGTH, REVISIONS};
+use crate::generated::{METHODS, METHODS_BY_LENGTH, REVISIONS, TYPE_ROWS};
+use crate::packed::{List, Text};
 
 /// The place of nothing.
 pub const NONE: u16 = u16::MAX;
@@ -12,14 +13,14 @@ pub const NONE: u16 = u16::MAX;
 /// A revision, at its place in `KnownRevision::ALL`.
 pub struct RevisionRow {
     /// Its definitions, sorted by name.
-    pub types: &'static [TypeRow],
+    pub types: List<TypeRow>,
     /// The pairs with definitions of the next revision, sorted by both places.
-    pub edges: &'static [EdgeRow],
+    pub edges: List<EdgeRow>,
 }
 
 /// A definition of a revision.
 pub struct TypeRow {
-    pub name: &'static str,
+    pub name: Text,
     /// True if the schema has it under that name.
     pub official: bool,
     /// The place of its type.
@@ -28,16 +29,10 @@ pub struct TypeRow {
     older: u16,
 }
 
-/// A row of the list of definitions.
-pub const fn named(
-    name: &'static str,
-    official: bool,
-    value: u16,
-    newer: u16,
-    older: u16,
-) -> TypeRow {
+/// A row of the list of definitions, with the place of its name among the strings.
+pub const fn named(name: u16, official: bool, value: u16, newer: u16, older: u16) -> TypeRow {
     TypeRow {
-        name,
+        name: Text(name),
         official,
         value,
         newer,
@@ -80,7 +75,8 @@ pub const fn edge(older: u16, newer: u16, same: bool, up: u16, down: u16) -> Edg
 
 impl EdgeRow {
     /// The pair of two places.
-    pub fn find(edges: &'static [Self], older: u16, newer: u16) -> Option<&'static Self> {
+    pub fn find(edges: List<Self>, older: u16, newer: u16) -> Option<&'static Self> {
+        let edges = edges.rows();
         let found = edges.binary_search_by_key(&(older, newer), |edge| (edge.older, edge.newer));
         found.ok().map(|at| &edges[at])
     }
@@ -93,7 +89,7 @@ impl EdgeRow {
 
 /// A method of any revision.
 pub struct MethodRow {
-    pub method: &'static str,
+    pub method: Text,
     pub request: bool,
     /// The revisions in which clients send it, one bit each.
     pub client: u16,
@@ -106,7 +102,7 @@ pub struct MethodRow {
     /// Those whose next revision has the same result, all the way down.
     pub same_results: u16,
     /// Rows of the method in each known revision, oldest first.
-    pub revisions: &'static [Option<MethodIn>],
+    pub revisions: List<Option<MethodIn>>,
 }
 
 /// A method in one revision.
@@ -148,9 +144,9 @@ impl MethodRow {
 
     /// The row of a method.
     pub fn find(method: &str, request: bool) -> Option<&'static Self> {
-        let places = METHODS_BY_LENGTH.get(method.len())?.iter();
+        let places = METHODS_BY_LENGTH.get(method.len())?.rows().iter();
         let mut rows = places.map(|at| &METHODS[usize::from(*at)]);
-        rows.find(|row| row.request == request && row.method == method)
+        rows.find(|row| row.request == request && row.method.get() == method)
     }
 }
 
@@ -162,25 +158,34 @@ impl RevisionRow {
 
     /// The place of a definition.
     pub fn find(&self, name: &str) -> Option<u16> {
-        let at = self.types.binary_search_by(|row| row.name.cmp(name)).ok()?;
+        let types = self.types.rows();
+        let at = types
+            .binary_search_by(|row| row.name.get().cmp(name))
+            .ok()?;
         u16::try_from(at).ok()
     }
 
-    /// The same, for constants.
+    /// The definition at a place.
+    pub fn definition(&self, place: u16) -> &'static TypeRow {
+        &self.types.rows()[usize::from(place)]
+    }
+
+    /// [`find`](Self::find) for constants.
     pub const fn find_constant(&self, name: &str) -> Option<u16> {
-        let mut at = 0;
-        while at < self.types.len() {
-            if is_same(self.types[at].name, name) {
-                return Some(at as u16);
+        let range = self.types.range();
+        let mut at = range.start;
+        while at < range.end {
+            if is_same(TYPE_ROWS[at].name.constant(), name) {
+                return Some((at - range.start) as u16);
             }
             at += 1;
         }
         None
     }
 
-    /// The definition at a place.
-    pub const fn definition(&self, place: u16) -> &'static TypeRow {
-        &self.types[place as usize]
+    /// [`definition`](Self::definition) for constants.
+    pub const fn definition_constant(&self, place: u16) -> &'static TypeRow {
+        &TYPE_ROWS[self.types.range().start + place as usize]
     }
 }
 

@@ -2,9 +2,9 @@
 //!
 //! Generic over the types of all type crates, so that a program pays for those that it names.
 
-use mcp_exact_wire::{Decode, Defined, Encode, Revision, from_str, to_string};
+use mcp_exact_wire::{Decode, Defined, Encode, Failed, Reader, Revision, to_string};
 
-use crate::dynamic::{convert_type, counterpart};
+use crate::dynamic::{convert_json, convert_type, counterpart};
 use crate::loss::Refused;
 use crate::rows::{RevisionRow, is_same, some};
 use crate::{Context, KnownRevision};
@@ -73,8 +73,8 @@ fn between<S: Defined + Encode, T: Defined + Decode>(
     let from = const { KnownRevision::of(S::REVISION) };
     let to = const { KnownRevision::of(T::REVISION) };
     let text = to_string(value);
-    let converted = convert_type(S::NAME, &text, from, to, cx)?;
-    decoded(&converted)
+    let converted = convert_json(S::NAME, &text, from, to, cx)?;
+    decoded(Reader::of_checked(&converted))
 }
 
 /// Reads text of any revision as a type, for programs that read what peers of several revisions wrote.
@@ -107,11 +107,13 @@ pub fn read_as<T: Defined + Decode>(
         let reason = format!("`{}` of {to} has no counterpart in {from}", T::NAME);
         Refused::new("", reason)
     })?;
-    decoded(&convert_type(source, text, from, to, cx)?)
+    decoded(Reader::new(&convert_type(source, text, from, to, cx)?))
 }
 
-fn decoded<T: Defined + Decode>(text: &str) -> Result<T, Refused> {
-    from_str(text).map_err(|error| {
+fn decoded<T: Defined + Decode>(mut r: Reader<'_>) -> Result<T, Refused> {
+    let decoded = T::decode(&mut r).and_then(|value| r.end().map(|()| value));
+    decoded.map_err(|Failed| {
+        let error = r.into_error();
         let reason = format!("no `{}`: {}", T::NAME, error.detail());
         Refused::new(error.pointer(), reason)
     })
@@ -129,12 +131,15 @@ const fn are_counterparts(from: Revision, name: &str, to: Revision, target: &str
         let Some(found) = place else {
             return false;
         };
-        let row = RevisionRow::at(at).definition(found);
+        let row = RevisionRow::at(at).definition_constant(found);
         place = some(row.neighbour(up));
         at = if up { at + 1 } else { at - 1 };
     }
     match place {
-        Some(found) => is_same(RevisionRow::at(end).definition(found).name, target),
+        Some(found) => {
+            let row = RevisionRow::at(end).definition_constant(found);
+            is_same(row.name.constant(), target)
+        }
         None => false,
     }
 }

@@ -26,7 +26,7 @@ pub struct Choice {
 }
 
 /// A member whose presence decides.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub struct Probe {
     /// Its name.
     pub name: &'static str,
@@ -35,7 +35,7 @@ pub struct Probe {
 }
 
 /// One way to be a certain member of a union.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub struct Case {
     /// Value that the discriminant must have.
     pub tag: Tag,
@@ -46,7 +46,7 @@ pub struct Case {
 }
 
 /// Value that a discriminant must have.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tag {
     /// This value.
     Is(&'static str),
@@ -54,6 +54,59 @@ pub enum Tag {
     Absent,
     /// It does not decide.
     Any,
+}
+
+/// How the objects of a union are told apart, however that is stored: in a [`Choice`], or in tables of the conversions. The
+/// methods are named as the fields of [`Choice`].
+pub trait UnionDispatch {
+    /// Returns the name of the union.
+    fn name(&self) -> &'static str;
+    /// Returns the discriminant, or an empty string.
+    fn tag(&self) -> &'static str;
+    /// Returns the number of [`members`](Choice::members).
+    fn probe_count(&self) -> usize;
+    /// Returns one of them.
+    fn probe(&self, bit: usize) -> Probe;
+    /// Returns the number of [`cases`](Choice::cases).
+    fn case_count(&self) -> usize;
+    /// Returns one of them.
+    fn case(&self, at: usize) -> Case;
+    /// Returns pairs of members that exclude each other.
+    fn exclusive(&self) -> &'static [(u32, u32)];
+}
+
+impl UnionDispatch for Choice {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn tag(&self) -> &'static str {
+        self.tag
+    }
+
+    #[inline(always)]
+    fn probe_count(&self) -> usize {
+        self.members.len()
+    }
+
+    #[inline(always)]
+    fn probe(&self, bit: usize) -> Probe {
+        self.members[bit]
+    }
+
+    #[inline(always)]
+    fn case_count(&self) -> usize {
+        self.cases.len()
+    }
+
+    #[inline(always)]
+    fn case(&self, at: usize) -> Case {
+        self.cases[at]
+    }
+
+    fn exclusive(&self) -> &'static [(u32, u32)] {
+        self.exclusive
+    }
 }
 
 /// Result of [`Reader::pick`] if the union does not know the value of the discriminant.
@@ -67,9 +120,9 @@ struct Found<'a> {
 
 impl<'a> Reader<'a> {
     /// Returns the index of the union variant that the next object belongs to, or [`UNRECOGNIZED`].
-    pub fn pick(&mut self, choice: &Choice) -> Read<u8> {
+    pub fn pick(&mut self, choice: &impl UnionDispatch) -> Read<u8> {
         let start = self.peek_at();
-        if choice.members.is_empty()
+        if choice.probe_count() == 0
             && let Some(tag) = self.take_hint(start)
         {
             let tag = Some(Cow::Borrowed(tag));
@@ -78,9 +131,9 @@ impl<'a> Reader<'a> {
         if self.kind()? != Kind::Object {
             return Err(self.expected("an object"));
         }
-        let found = if choice.members.is_empty() {
+        let found = if choice.probe_count() == 0 {
             Found {
-                tag: self.tag(choice.tag)?,
+                tag: self.tag(choice.tag())?,
                 has: 0,
             }
         } else {
@@ -92,7 +145,7 @@ impl<'a> Reader<'a> {
 
     /// Returns the index of the union variant that the first item of the next array belongs to; `None` if the array is
     /// empty.
-    pub fn pick_item(&mut self, choice: &Choice) -> Read<Option<u8>> {
+    pub fn pick_item(&mut self, choice: &impl UnionDispatch) -> Read<Option<u8>> {
         let (start, depth) = (self.peek_at(), self.depth());
         let picked = if self.begin_array()? {
             Some(self.pick(choice)?)
@@ -105,9 +158,14 @@ impl<'a> Reader<'a> {
 
     /// Returns the index of the set that contains the next string; `None` if none does.
     pub fn pick_string(&mut self, sets: &[&[&str]]) -> Read<Option<usize>> {
+        self.pick_by_string(|text| sets.iter().position(|set| set.contains(&text)))
+    }
+
+    /// What a function makes of the next string.
+    pub fn pick_by_string<T>(&mut self, find: impl FnOnce(&str) -> T) -> Read<T> {
         let (start, depth) = (self.peek_at(), self.depth());
         let text = self.str()?;
-        let found = sets.iter().position(|set| set.contains(&&*text));
+        let found = find(&text);
         self.rewind(start, depth);
         Ok(found)
     }
@@ -152,7 +210,7 @@ impl<'a> Reader<'a> {
         Ok(tag)
     }
 
-    fn probe(&mut self, choice: &Choice) -> Read<Found<'a>> {
+    fn probe(&mut self, choice: &impl UnionDispatch) -> Read<Found<'a>> {
         let (start, depth) = (self.peek_at(), self.depth());
         self.open_object()?;
         let mut found = Found::default();
@@ -160,12 +218,13 @@ impl<'a> Reader<'a> {
         while self.next_member(&mut first)?.is_some() {
             let member = self.name()?;
             self.colon()?;
-            for (bit, probe) in choice.members.iter().enumerate() {
+            for bit in 0..choice.probe_count() {
+                let probe = choice.probe(bit);
                 if member == probe.name && (probe.inner.is_empty() || self.has(probe.inner)?) {
                     found.has |= 1 << bit;
                 }
             }
-            if found.tag.is_none() && !choice.tag.is_empty() && member == choice.tag {
+            if found.tag.is_none() && !choice.tag().is_empty() && member == choice.tag() {
                 found.tag = Some(self.str()?);
             } else {
                 self.leap()?;
@@ -193,10 +252,10 @@ impl<'a> Reader<'a> {
         Ok(has)
     }
 
-    fn exclude(&mut self, choice: &Choice, start: usize, has: u32) -> Read<()> {
-        for &(a, b) in choice.exclusive {
+    fn exclude(&mut self, choice: &impl UnionDispatch, start: usize, has: u32) -> Read<()> {
+        for &(a, b) in choice.exclusive() {
             if has & a != 0 && has & b != 0 {
-                let name = |bit: u32| choice.members[bit.trailing_zeros() as usize].name;
+                let name = |bit: u32| choice.probe(bit.trailing_zeros() as usize).name;
                 let detail = Detail::Exclusive(name(a), name(b));
                 return Err(self.fault(start, DecodeErrorKind::Exclusive, detail));
             }
@@ -204,18 +263,18 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    fn decide(&mut self, choice: &Choice, start: usize, found: &Found<'_>) -> Read<u8> {
+    fn decide(&mut self, choice: &impl UnionDispatch, start: usize, found: &Found<'_>) -> Read<u8> {
         let tag = found.tag.as_deref();
-        let fits = |case: &&Case| found.has & case.has == case.has;
         let mut known = false;
-        for case in choice.cases {
+        for at in 0..choice.case_count() {
+            let case = choice.case(at);
             let right = match case.tag {
                 Tag::Is(value) => tag == Some(value),
                 Tag::Absent => tag.is_none(),
                 Tag::Any => !known,
             };
             known |= right && case.tag != Tag::Any;
-            if right && fits(&case) {
+            if right && found.has & case.has == case.has {
                 return Ok(case.variant);
             }
         }
@@ -226,12 +285,17 @@ impl<'a> Reader<'a> {
     }
 
     #[cold]
-    fn undecided(&mut self, choice: &Choice, start: usize, tag: Option<&str>) -> Failed {
-        if tag.is_none() && !choice.tag.is_empty() {
-            let detail = Detail::Missing(choice.tag);
+    fn undecided(
+        &mut self,
+        choice: &impl UnionDispatch,
+        start: usize,
+        tag: Option<&str>,
+    ) -> Failed {
+        if tag.is_none() && !choice.tag().is_empty() {
+            let detail = Detail::Missing(choice.tag());
             return self.fault(start, DecodeErrorKind::Required, detail);
         }
-        let detail = Detail::Union(choice.name);
+        let detail = Detail::Union(choice.name());
         self.fault(start, DecodeErrorKind::Union, detail)
     }
 }

@@ -20,6 +20,33 @@ pub struct Shape {
     pub required: u64,
 }
 
+/// The members that a type knows, however they are stored: in a [`Shape`], or in tables of the conversions.
+pub trait KnownMembers: Copy {
+    /// Returns the [`keys`] of the names.
+    fn keys(self) -> &'static [u64];
+    /// Returns the name of a member.
+    fn name(self, index: usize) -> &'static str;
+    /// Returns one bit for each required member.
+    fn required(self) -> u64;
+}
+
+impl KnownMembers for &'static Shape {
+    #[inline(always)]
+    fn keys(self) -> &'static [u64] {
+        self.keys
+    }
+
+    #[inline(always)]
+    fn name(self, index: usize) -> &'static str {
+        self.members[index]
+    }
+
+    #[inline(always)]
+    fn required(self) -> u64 {
+        self.required
+    }
+}
+
 /// Returns the lookup keys of names: their first eight bytes, the closing quote of shorter ones included.
 pub const fn keys<const N: usize>(names: &[&str]) -> [u64; N] {
     let mut keys = [0; N];
@@ -77,8 +104,8 @@ fn key_at(bytes: &[u8], at: usize) -> Option<u64> {
 
 /// The members of one object while they are read.
 #[derive(Debug)]
-pub struct ObjectReader {
-    shape: &'static Shape,
+pub struct ObjectReader<M = &'static Shape> {
+    shape: M,
     start: usize,
     seen: u64,
     guess: usize,
@@ -98,14 +125,8 @@ impl<'a> Reader<'a> {
         }
         self.open_object()?;
         Ok(ObjectReader {
-            shape,
-            start: self.at() - 1,
-            seen: 0,
-            guess: 0,
-            opened: true,
-            first: true,
             envelope,
-            unknown: None,
+            ..ObjectReader::opened(shape, self.at() - 1)
         })
     }
 
@@ -210,14 +231,8 @@ impl ObjectReader {
     /// next.
     pub(crate) fn continued(shape: &'static Shape, start: usize, seen: u64) -> Self {
         Self {
-            shape,
-            start,
             seen,
-            guess: 0,
-            opened: true,
-            first: true,
-            envelope: false,
-            unknown: None,
+            ..Self::opened(shape, start)
         }
     }
 
@@ -263,14 +278,35 @@ impl ObjectReader {
     pub fn extra<T: Members>(self) -> Extra<T> {
         Extra::from_unknown(self.unknown)
     }
+}
+
+impl<M: KnownMembers> ObjectReader<M> {
+    /// An object whose first member is next.
+    #[inline(always)]
+    pub(crate) const fn opened(shape: M, start: usize) -> Self {
+        Self {
+            shape,
+            start,
+            seen: 0,
+            guess: 0,
+            opened: true,
+            first: true,
+            envelope: false,
+            unknown: None,
+        }
+    }
 
     /// Notes that a required member is missing. Generated code calls it where the type system cannot see that
     /// [`next`](Self::next) has checked that already.
     #[cold]
     pub fn incomplete(&self, r: &mut Reader<'_>) -> Failed {
-        let missing = self.shape.required & !self.seen;
+        let missing = self.shape.required() & !self.seen;
         let index = missing.trailing_zeros() as usize;
-        let name = self.shape.members.get(index).copied().unwrap_or_default();
+        let name = if index < self.shape.keys().len() {
+            self.shape.name(index)
+        } else {
+            ""
+        };
         r.fault(self.start, DecodeErrorKind::Required, Detail::Missing(name))
     }
 
@@ -283,10 +319,10 @@ impl ObjectReader {
         };
         // Most senders keep to some order: the member after the one before is tried first.
         let mut index = self.guess;
-        if self.shape.keys.get(index) != Some(&key) {
-            index = self.shape.keys.iter().position(|known| *known == key)?;
+        if self.shape.keys().get(index) != Some(&key) {
+            index = self.shape.keys().iter().position(|known| *known == key)?;
         }
-        let name = self.shape.members[index].as_bytes();
+        let name = self.shape.name(index).as_bytes();
         if name.len() >= 8 && !goes_on(bytes, name_at + 9, name) {
             return self.last_member(r, name_at);
         }
@@ -298,14 +334,19 @@ impl ObjectReader {
     #[inline(never)]
     fn last_member(&self, r: &mut Reader<'_>, name_at: usize) -> Option<usize> {
         let bytes = r.bytes();
-        let named = |name: &&str| is_named(bytes, name_at + 1, name.as_bytes());
-        let index = self.shape.members.iter().position(named)?;
-        r.set_at(name_at + self.shape.members[index].len() + 2);
+        let named =
+            |index: &usize| is_named(bytes, name_at + 1, self.shape.name(*index).as_bytes());
+        let index = self.indexes().find(named)?;
+        r.set_at(name_at + self.shape.name(index).len() + 2);
         Some(index)
     }
 
     pub(crate) fn find(&self, name: &str) -> Option<usize> {
-        self.shape.members.iter().position(|member| *member == name)
+        self.indexes().find(|index| self.shape.name(*index) == name)
+    }
+
+    fn indexes(&self) -> std::ops::Range<usize> {
+        0..self.shape.keys().len()
     }
 
     #[inline]
@@ -326,7 +367,7 @@ impl ObjectReader {
 
     #[inline]
     pub(crate) fn close(&mut self, r: &mut Reader<'_>) -> Read<Option<usize>> {
-        if self.shape.required & !self.seen != 0 {
+        if self.shape.required() & !self.seen != 0 {
             return Err(self.incomplete(r));
         }
         if let Some(unknown) = &self.unknown {

@@ -5,20 +5,21 @@
 
 use std::borrow::Cow;
 
+pub use crate::choice::UnionDispatch;
 use crate::document::{DocumentRule, check_members, member_violation};
 use crate::error::Read;
 pub use crate::extra::report_additional;
 use crate::leap;
-use crate::object::{ObjectReader, Shape, duplicate_in, duplicate_name};
+pub use crate::object::KnownMembers;
+use crate::object::{ObjectReader, duplicate_in, duplicate_name};
 use crate::reader::Reader;
 use crate::validate::{Path, Violations};
 
 /// The members of one object while they are read. Outside semantic versioning.
 #[doc(hidden)]
 #[derive(Debug)]
-pub struct MemberReader<'a> {
-    object: ObjectReader,
-    members: &'static [&'static str],
+pub struct MemberReader<'a, M> {
+    object: ObjectReader<M>,
     start: usize,
     first: bool,
     unknown: Vec<Cow<'a, str>>,
@@ -27,24 +28,25 @@ pub struct MemberReader<'a> {
 /// A member whose value comes next. Outside semantic versioning.
 #[doc(hidden)]
 #[derive(Debug)]
-pub struct MemberName<'a> {
-    /// Its place in the table; `None` for an unknown member.
-    pub index: Option<usize>,
-    /// Its name, unescaped.
-    pub name: Cow<'a, str>,
+pub enum MemberName<'a> {
+    /// A known member, by its place in the table.
+    Known(usize),
+    /// An unknown one, by its name, unescaped.
+    Unknown(Cow<'a, str>),
 }
 
-impl<'a> MemberReader<'a> {
+impl<'a, M: KnownMembers> MemberReader<'a, M> {
     /// Opens an object.
     ///
     /// # Errors
     /// As decoding a type with these members.
-    pub fn open(r: &mut Reader<'a>, shape: &'static Shape) -> Read<Self> {
-        let object = r.object(shape)?;
+    #[inline]
+    pub fn open(r: &mut Reader<'a>, members: M) -> Read<Self> {
+        r.open_object()?;
+        let start = r.at() - 1;
         Ok(Self {
-            object,
-            members: shape.members,
-            start: r.at() - 1,
+            object: ObjectReader::opened(members, start),
+            start,
             first: true,
             unknown: Vec::new(),
         })
@@ -61,7 +63,8 @@ impl<'a> MemberReader<'a> {
         };
         if let Some(index) = self.object.plain_member(r, name_at) {
             r.colon()?;
-            return self.known(r, name_at, index).map(Some);
+            let index = self.object.known(r, name_at, index)?;
+            return Ok(Some(MemberName::Known(index)));
         }
         self.other(r, name_at).map(Some)
     }
@@ -87,19 +90,11 @@ impl<'a> MemberReader<'a> {
         if let Cow::Owned(text) = &name
             && let Some(index) = self.object.find(text)
         {
-            return self.known(r, name_at, index);
+            let index = self.object.known(r, name_at, index)?;
+            return Ok(MemberName::Known(index));
         }
         self.unknown.push(name.clone());
-        Ok(MemberName { index: None, name })
-    }
-
-    #[inline]
-    fn known(&mut self, r: &mut Reader<'a>, name_at: usize, index: usize) -> Read<MemberName<'a>> {
-        let index = self.object.known(r, name_at, index)?;
-        Ok(MemberName {
-            index: Some(index),
-            name: Cow::Borrowed(self.members[index]),
-        })
+        Ok(MemberName::Unknown(name))
     }
 }
 

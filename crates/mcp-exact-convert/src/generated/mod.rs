@@ -4,8 +4,10 @@ mod definitions;
 mod revisions;
 mod roots;
 mod rules;
+mod strings;
 
-pub use definitions::{DEFINITIONS, TYPES};
+pub use definitions::*;
 pub use revisions::KnownRevision;
-pub use roots::{METHODS, METHODS_BY_LENGTH, REVISIONS};
-pub use rules::{OPS, PATHS, RULES, STEPS, WATCHES};
+pub use roots::*;
+pub use rules::*;
+pub use strings::STRINGS;

@@ -59,7 +59,7 @@ impl<'t> Conversion<'_, 't> {
 
 /// The variant of a union that is the definition `name`.
 fn variant_of(union: &Union, name: &str) -> Option<u8> {
-    let mut variants = union.variants.iter();
+    let mut variants = union.variants.rows().iter();
     let at = variants.position(|value| Type::at(*value).name() == name)?;
     u8::try_from(at).ok()
 }
@@ -67,7 +67,7 @@ fn variant_of(union: &Union, name: &str) -> Option<u8> {
 /// The definition of a member of an object; of the items when it is an array.
 fn member_definition(definition: &Definition, member: &str) -> Option<&'static Definition> {
     let layout = definition.layout()?;
-    let value = Type::at(layout.types[layout.find(member)?]);
+    let value = Type::at(layout.type_of(layout.find(member)?));
     item_definition(value)
 }
 

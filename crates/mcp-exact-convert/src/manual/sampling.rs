@@ -93,8 +93,8 @@ fn set_variant(item: &mut Node<'_>, content: &Definition) {
     let variant = match item.pop_variant() {
         Some(UNKNOWN) => Some(UNKNOWN),
         Some(at) => {
-            let variant = items.variants.get(usize::from(at));
-            variant.and_then(|value| variant_of(union, Type::at(*value).name()))
+            let variant = items.variant(at);
+            variant.and_then(|value| variant_of(union, Type::at(value).name()))
         }
         None => None,
     };
@@ -105,8 +105,8 @@ fn set_variant(item: &mut Node<'_>, content: &Definition) {
 
 /// The union of the items of the array variant.
 fn item_union(union: &'static Union) -> Option<&'static Union> {
-    let array = *union.arrays.first()?;
-    item_definition(Type::at(union.variants[usize::from(array)]))?.union()
+    let array = *union.arrays.rows().first()?;
+    item_definition(Type::at(union.variant(array)?))?.union()
 }
 
 /// Takes the content of an answer that has exactly one.
