@@ -3,6 +3,7 @@
 //! Notes places in the input, whatever was moved. The conversion of values is in `interpreter.rs` and the files beside it.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use mcp_exact_wire::MAX_POINTER;
 
@@ -17,10 +18,20 @@ pub struct Conversion<'c, 't> {
     known: &'c Known,
     path: Vec<Frame<'t>>,
     pub(crate) losses: Vec<Noted>,
+    /// Members that a step has moved, by where their values begin in the input.
+    moved: BTreeMap<usize, Moved>,
     /// The rule that runs: manual conversions find their step by it.
     pub(crate) rule: u16,
     /// The revisions of the step that runs.
     pub(crate) step: (KnownRevision, KnownRevision),
+}
+
+/// A member that a manual conversion has moved into another one.
+struct Moved {
+    /// The revision that has the member where it was.
+    since: KnownRevision,
+    /// What a peer of a revision that does not have it sees of that.
+    peer: &'static str,
 }
 
 /// A value on the way from the root to where the conversion is.
@@ -50,6 +61,7 @@ impl<'c, 't> Conversion<'c, 't> {
                 segment: Segment::Root,
             }],
             losses: Vec::new(),
+            moved: BTreeMap::new(),
             rule: 0,
             step,
         }
@@ -182,6 +194,24 @@ impl<'c, 't> Conversion<'c, 't> {
         }
     }
 
+    /// Notes that the member whose value begins at `at` was moved into another one. When a later step drops that one, the loss
+    /// says what a peer sees without the moved member: `peer`.
+    pub(crate) fn note_move(&mut self, at: usize, peer: &'static str) {
+        let since = self.step.0;
+        self.moved.insert(at, Moved { since, peer });
+    }
+
+    /// Returns the reason of the loss of a moved value; `reason` is that of the value that it was moved into.
+    fn reason_of_moved(&self, at: usize, reason: &str) -> String {
+        match self.moved.get(&at) {
+            Some(Moved { since, peer }) => {
+                let target = self.step.1;
+                format!("a member of {since} and later; for a peer of {target}: {peer}")
+            }
+            None => reason.to_owned(),
+        }
+    }
+
     /// Reports the parts of a value that were moved into it.
     fn record_moved(&mut self, value: &Node<'t>, own: (usize, usize), reason: &str) {
         let below = |this: &mut Self, inner: &Node<'t>| {
@@ -194,7 +224,8 @@ impl<'c, 't> Conversion<'c, 't> {
                     at: inner.at,
                     below: String::new(),
                 };
-                this.report(place, LossKind::Dropped, reason.to_owned());
+                let reason = this.reason_of_moved(inner.at, reason);
+                this.report(place, LossKind::Dropped, reason);
             }
         };
         match &value.body {

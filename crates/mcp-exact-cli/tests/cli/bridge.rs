@@ -50,7 +50,7 @@ fn explain_says_what_clients_of_each_revision_lose() {
 
         client of 2024-11-05: 1 tool
           tools/list (tool `echo`): dropped /tools/*/outputSchema: a member of 2025-06-18 and later; for a peer of 2025-03-26: structured results are not checked
-          tools/list (tool `echo`): dropped /tools/*/title: a member of 2025-03-26 and later; for a peer of 2024-11-05: it cannot tell tools that only read from those that destroy
+          tools/list (tool `echo`): dropped /tools/*/title: a member of 2025-06-18 and later; for a peer of 2024-11-05: the name is shown instead
 
         client of 2025-03-26: 1 tool
           tools/list (tool `echo`): dropped /tools/*/outputSchema: a member of 2025-06-18 and later; for a peer of 2025-03-26: structured results are not checked

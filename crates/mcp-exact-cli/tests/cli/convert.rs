@@ -45,7 +45,7 @@ fn a_type_is_converted_and_losses_go_to_standard_error() {
             exit 0
             out: {"inputSchema":{"type":"object"},"name":"echo"}
             err: -: dropped at "/icons" (tool `echo`): a member of 2025-11-25 and later; for a peer of 2025-06-18: no icon is shown
-            err: -: dropped at "/title" (tool `echo`): a member of 2025-03-26 and later; for a peer of 2024-11-05: it cannot tell tools that only read from those that destroy
+            err: -: dropped at "/title" (tool `echo`): a member of 2025-06-18 and later; for a peer of 2024-11-05: the name is shown instead
         "#]],
     );
 }

@@ -18,6 +18,7 @@ pub fn to_annotations<'t>(cx: &mut Conversion<'_, 't>, node: &mut Node<'t>) -> S
     };
     let reason = "the title stands in annotations.title";
     cx.record_loss("title", title.at, LossKind::Rewritten, reason);
+    cx.note_move(title.at, "the name is shown instead");
     let mut place = cx.place();
     place.below.push_str("/annotations/title");
     cx.report(place, LossKind::Rewritten, reason);
