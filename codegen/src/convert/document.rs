@@ -8,6 +8,7 @@ use std::fmt::Write as _;
 use super::Effects;
 use super::plan::Plan;
 use super::steps::{Effect, EffectKind};
+use super::table::{Action, Entry};
 use crate::ir::{Ir, RustIr};
 
 /// The page while it is written.
@@ -32,9 +33,13 @@ impl Page {
              required member the value stays unknown where the union allows that, and is *refused* elsewhere. Members that\n\
              decide what a message means are never carried as unknown members: they are converted, refused or dropped.\n\n\
              Each loss has the revision of the step that it belongs to, and the tool, prompt or resource that it is about. What a\n\
-             later step undoes or repeats is reported once. The rules below are those of `schema/conversions.toml`, the functions\n\
-             of `crates/mcp-exact-convert/src/manual/`, and the differences of the schemas; each is tested by its words in\n\
-             `tests/convert/tests/convert/`.\n\n\
+             later step undoes or repeats is reported once.\n\n\
+             To find the rule behind a loss or a refusal, search this page for its words. The entry of\n\
+             [`schema/conversions.toml`](../schema/conversions.toml) with the same words says why, and what it cites; the list\n\
+             at the end says which function runs and which test shows it. Words that are in no entry are those of a difference\n\
+             of the schemas (`codegen/src/convert/steps/`). What each conversion says about the documents of\n\
+             `fuzz/corpus/conversion`, between all revisions, is in\n\
+             [`losses.txt`](../tests/convert/tests/convert/losses.txt).\n\n\
              - *rewritten*: said in another way, nothing is lost\n\
              - *kept*: it breaks a rule of the target revision that the source revision did not have\n\
              - *defaulted*: the input does not say it, the output has to\n\
@@ -104,6 +109,29 @@ impl Page {
                 let kind = word(effect.kind);
                 let _ = writeln!(self.text, "| `{definition}` | {part} | {kind} | {reason} |");
             }
+        }
+    }
+
+    /// The conversions that a person chose, with what runs and what shows it.
+    pub fn chosen(&mut self, entries: &[Entry]) {
+        self.text.push_str(
+            "\n## Chosen conversions\n\nEntries of `schema/conversions.toml`. Functions are below \
+             `crates/mcp-exact-convert/src/manual/`, tests below `tests/convert/tests/convert/`.\n\n\
+             | entry | step | what runs | test |\n|---|---|---|---|\n",
+        );
+        for entry in entries {
+            let Entry {
+                id, from, to, test, ..
+            } = entry;
+            let runs = match &entry.action {
+                Action::Call(function) | Action::Prepare(function) => format!("`{function}`"),
+                Action::Refuse => "refused".to_owned(),
+                Action::Drop => "dropped".to_owned(),
+                Action::Default(value) => format!("`{value}` by default"),
+                Action::Means(value) => format!("absence means `{value}`"),
+                Action::Session(value) => format!("from the session, else `{value}`"),
+            };
+            let _ = writeln!(self.text, "| `{id}` | {from} → {to} | {runs} | `{test}` |");
         }
     }
 

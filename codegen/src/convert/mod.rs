@@ -103,6 +103,7 @@ pub fn conversions(irs: &[&RustIr], table: &str) -> Result<Files> {
     }
     let ids: Vec<&str> = irs.iter().map(|ir| ir.revision.as_str()).collect();
     table.all_used(&ids)?;
+    page.chosen(table.entries());
     files.insert(PAGE.to_owned(), page.finish());
     Ok(files)
 }

@@ -48,6 +48,8 @@ pub struct Entry {
     pub action: Action,
     /// Reason for the conversion, in words for its user.
     pub reason: String,
+    /// The test that shows it: its file and its function.
+    pub test: String,
     used: Cell<bool>,
 }
 
@@ -97,6 +99,7 @@ struct Written {
     session: Option<String>,
     reason: String,
     cites: String,
+    test: String,
 }
 
 #[derive(Deserialize)]
@@ -115,10 +118,10 @@ impl Written {
             let problem = format!("the conversion `{id}` {problem}");
             Err(Error::new("schema/conversions.toml", "", problem, remedy))
         };
-        if self.reason.is_empty() || self.cites.is_empty() {
+        if [&self.reason, &self.cites, &self.test].contains(&&String::new()) {
             return fail(
-                "does not say why",
-                "give it a reason, and the page that it cites",
+                "does not say why, or how that is known",
+                "give it a reason, the page that it cites, and its test",
             );
         }
         let actions = [
@@ -175,6 +178,7 @@ impl Written {
             absence: self.absence,
             action,
             reason: self.reason,
+            test: self.test,
             used: Cell::new(false),
         })
     }
@@ -187,7 +191,8 @@ impl Table {
     /// When an entry has another form.
     pub fn read(text: &str) -> Result<Self> {
         let file: File = toml::from_str(text).map_err(|error| {
-            let remedy = "give each conversion an id, from, to, type, one action, reason and cites";
+            let remedy =
+                "give each conversion an id, from, to, type, one action, reason, cites and test";
             Error::new("schema/conversions.toml", "", error.message(), remedy)
         })?;
         let entries = file.conversion.into_iter().map(Written::entry);
@@ -195,6 +200,11 @@ impl Table {
             entries: entries.collect::<Result<_>>()?,
             consequences: file.consequence,
         })
+    }
+
+    /// All entries, in the order of the file.
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
     }
 
     /// Returns the reason for omitting a member of `since` and later, and the effect on a peer of `target`.
@@ -289,6 +299,7 @@ mod tests {
         refuse = true
         reason = "because"
         cites = "a page"
+        test = "a test"
     "#;
 
     fn check(text: &str, expected: &str) {

@@ -9,6 +9,29 @@ pub const C: &str = "2025-06-18";
 pub const D: &str = "2025-11-25";
 pub const E: &str = "2026-07-28";
 
+/// `docs/conversions.md` leads from each chosen conversion to its test.
+#[test]
+fn each_chosen_conversion_has_its_test() {
+    let files = [
+        ("chosen", include_str!("chosen.rs")),
+        ("meaning", include_str!("meaning.rs")),
+    ];
+    let table = include_str!("../../../../schema/conversions.toml");
+    let named = table
+        .lines()
+        .filter_map(|line| line.strip_prefix("test = "));
+    let mut count = 0;
+    for test in named {
+        let parts = test.trim_matches('"').split_once("::");
+        let (file, function) = parts.expect("a file and a function");
+        let text = files.iter().find(|known| known.0 == file);
+        let is_there = |text: &str| text.contains(&format!("#[test]\nfn {function}() {{"));
+        assert!(text.is_some_and(|known| is_there(known.1)), "{test}");
+        count += 1;
+    }
+    assert_eq!(count, table.matches("[[conversion]]").count());
+}
+
 pub fn known(id: &str) -> KnownRevision {
     KnownRevision::parse(id).expect("a known revision")
 }
