@@ -9,8 +9,8 @@ use mcp_exact_convert::{
     Context, Home, KnownRevision, Lifecycle, Loss, MessageKind, Refused, Role, Root, convert,
 };
 use mcp_exact_wire::{
-    Decode, DecodeError, DecodeParams, Direction, Encode, EncodeParams, ErrorObject, Json,
-    JsonObject, Request, Revision, from_str, to_string,
+    Decode, DecodeError, DecodeParams, Direction, Encode, EncodeParams, ErrorObject, Failed, Json,
+    JsonObject, Reader, Request, Revision, from_str, to_string,
 };
 
 use crate::client::{ClientEndpoint, ServerNotification, ServerRequest};
@@ -385,9 +385,11 @@ fn converted<'t>(
     root: Root<'_>,
     text: Option<&'t str>,
     (from, to): (Revision, Revision),
-    mut cx: Context,
+    cx: Context,
     policy: LossPolicy,
 ) -> Result<Converted<Option<Cow<'t, str>>>, PeerError> {
+    // It was checked when it came, or a value was encoded.
+    let mut cx = cx.text_is_json();
     let known = |revision: Revision| {
         let unknown =
             || PeerError::internal(format!("the conversions of {revision} are not compiled in"));
@@ -419,14 +421,16 @@ fn at(pointer: &str, words: String) -> PeerError {
 fn object(text: Option<Cow<'_, str>>) -> Result<JsonObject, PeerError> {
     match text {
         None => Ok(JsonObject::new()),
-        // What a conversion writes is JSON.
-        Some(Cow::Owned(text)) if text.starts_with('{') => Ok(JsonObject::from_checked_text(text)),
+        Some(text) if text.starts_with('{') => Ok(JsonObject::from_checked_text(text.into_owned())),
         Some(text) => decoded(&text),
     }
 }
 
+/// Decodes what a conversion has given, which is JSON.
 fn decoded<T: Decode>(text: &str) -> Result<T, PeerError> {
-    from_str(text).map_err(|error| unfit(&error))
+    let mut r = Reader::of_checked(text);
+    let decoded = T::decode(&mut r).and_then(|value| r.end().map(|()| value));
+    decoded.map_err(|Failed| unfit(&r.into_error()))
 }
 
 fn unfit(error: &DecodeError) -> PeerError {
