@@ -84,7 +84,7 @@ pub enum CreateMessageRequestParamsIncludeContext {
 }
 
 impl CreateMessageRequestParamsIncludeContext {
-    /// The value as it stands in JSON.
+    /// The value in JSON.
     #[inline]
     pub fn as_str(&self) -> &str {
         match self {

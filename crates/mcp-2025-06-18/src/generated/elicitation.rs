@@ -160,7 +160,7 @@ pub enum ElicitResultAction {
 }
 
 impl ElicitResultAction {
-    /// The value as it stands in JSON.
+    /// The value in JSON.
     #[inline]
     pub fn as_str(&self) -> &str {
         match self {
@@ -255,7 +255,7 @@ pub enum NumberSchemaType {
 }
 
 impl NumberSchemaType {
-    /// The value as it stands in JSON.
+    /// The value in JSON.
     #[inline]
     pub fn as_str(&self) -> &str {
         match self {
@@ -359,7 +359,7 @@ pub enum StringSchemaFormat {
 }
 
 impl StringSchemaFormat {
-    /// The value as it stands in JSON.
+    /// The value in JSON.
     #[inline]
     pub fn as_str(&self) -> &str {
         match self {

@@ -95,7 +95,7 @@ pub enum IconTheme {
 }
 
 impl IconTheme {
-    /// The value as it stands in JSON.
+    /// The value in JSON.
     #[inline]
     pub fn as_str(&self) -> &str {
         match self {

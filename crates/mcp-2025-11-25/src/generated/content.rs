@@ -272,7 +272,7 @@ pub enum Role {
 }
 
 impl Role {
-    /// The value as it stands in JSON.
+    /// The value in JSON.
     #[inline]
     pub fn as_str(&self) -> &str {
         match self {

@@ -279,7 +279,7 @@ pub enum ElicitResultAction {
 }
 
 impl ElicitResultAction {
-    /// The value as it stands in JSON.
+    /// The value in JSON.
     #[inline]
     pub fn as_str(&self) -> &str {
         match self {
@@ -529,7 +529,7 @@ pub enum NumberSchemaType {
 }
 
 impl NumberSchemaType {
-    /// The value as it stands in JSON.
+    /// The value in JSON.
     #[inline]
     pub fn as_str(&self) -> &str {
         match self {
@@ -707,7 +707,7 @@ pub enum StringSchemaFormat {
 }
 
 impl StringSchemaFormat {
-    /// The value as it stands in JSON.
+    /// The value in JSON.
     #[inline]
     pub fn as_str(&self) -> &str {
         match self {

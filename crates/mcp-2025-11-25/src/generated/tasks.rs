@@ -513,7 +513,7 @@ pub enum TaskStatus {
 }
 
 impl TaskStatus {
-    /// The value as it stands in JSON.
+    /// The value in JSON.
     #[inline]
     pub fn as_str(&self) -> &str {
         match self {
@@ -624,7 +624,7 @@ pub enum ToolExecutionTaskSupport {
 }
 
 impl ToolExecutionTaskSupport {
-    /// The value as it stands in JSON.
+    /// The value in JSON.
     #[inline]
     pub fn as_str(&self) -> &str {
         match self {

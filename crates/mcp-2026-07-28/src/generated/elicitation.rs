@@ -226,7 +226,7 @@ pub enum ElicitResultAction {
 }
 
 impl ElicitResultAction {
-    /// The value as it stands in JSON.
+    /// The value in JSON.
     #[inline]
     pub fn as_str(&self) -> &str {
         match self {
@@ -431,7 +431,7 @@ pub enum NumberSchemaType {
 }
 
 impl NumberSchemaType {
-    /// The value as it stands in JSON.
+    /// The value in JSON.
     #[inline]
     pub fn as_str(&self) -> &str {
         match self {
@@ -609,7 +609,7 @@ pub enum StringSchemaFormat {
 }
 
 impl StringSchemaFormat {
-    /// The value as it stands in JSON.
+    /// The value in JSON.
     #[inline]
     pub fn as_str(&self) -> &str {
         match self {

@@ -32,7 +32,7 @@ pub enum LoggingLevel {
 }
 
 impl LoggingLevel {
-    /// The value as it stands in JSON.
+    /// The value in JSON.
     #[inline]
     pub fn as_str(&self) -> &str {
         match self {

@@ -26,7 +26,7 @@ pub enum CacheScope {
 }
 
 impl CacheScope {
-    /// The value as it stands in JSON.
+    /// The value in JSON.
     #[inline]
     pub fn as_str(&self) -> &str {
         match self {

@@ -451,7 +451,7 @@ pub enum ToolChoiceMode {
 }
 
 impl ToolChoiceMode {
-    /// The value as it stands in JSON.
+    /// The value in JSON.
     #[inline]
     pub fn as_str(&self) -> &str {
         match self {

@@ -720,7 +720,7 @@ pub enum TaskStatus {
 }
 
 impl TaskStatus {
-    /// The value as it stands in JSON.
+    /// The value in JSON.
     #[inline]
     pub fn as_str(&self) -> &str {
         match self {
