@@ -1,13 +1,36 @@
 //! `cargo xtask test`: all tests of the workspace through `cargo test`, unit, integration and doc tests alike.
 
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use anyhow::{Context, bail};
 
+/// Programs that the tests run, with the way to get each.
+const NEEDED: [(&str, &str); 2] = [
+    ("cc", "Debian package build-essential"),
+    (
+        "node",
+        "Debian package nodejs, or https://nodejs.org; version 20 or later",
+    ),
+];
+
 /// Runs `cargo test` in `root` with `arguments` behind, over the whole workspace and the whole program unless they name
 /// packages.
+///
+/// # Errors
+/// When a program that the tests run is missing, or a test fails.
 pub fn run(root: &Path, arguments: &[String]) -> anyhow::Result<()> {
+    let missing: Vec<String> = NEEDED
+        .iter()
+        .filter(|(program, _)| !is_installed(program))
+        .map(|(program, remedy)| format!("{program} ({remedy})"))
+        .collect();
+    if !missing.is_empty() {
+        bail!(
+            "the tests need what this machine lacks: {}",
+            missing.join(", ")
+        );
+    }
     let line = cargo_line(arguments);
     println!("running: cargo {}", line.join(" "));
     let status = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
@@ -19,6 +42,14 @@ pub fn run(root: &Path, arguments: &[String]) -> anyhow::Result<()> {
         bail!("tests failed ({status}); the output above names them");
     }
     Ok(())
+}
+
+/// Returns true if the program can be started.
+fn is_installed(program: &str) -> bool {
+    let mut command = Command::new(program);
+    command.arg("--version");
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    command.status().is_ok()
 }
 
 fn cargo_line(arguments: &[String]) -> Vec<String> {
@@ -42,6 +73,12 @@ mod tests {
             .map(|&argument| argument.to_owned())
             .collect();
         assert_eq!(cargo_line(&arguments).join(" "), line);
+    }
+
+    #[test]
+    fn missing_programs_are_noticed() {
+        assert!(is_installed("rustc"));
+        assert!(!is_installed("no-such-program-anywhere"));
     }
 
     #[test]
