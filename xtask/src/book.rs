@@ -1,6 +1,7 @@
-//! Builds the documentation site: the pages of `docs/book` by mdBook, and the page of all revisions beside them.
+//! Builds the documentation site: the pages of `docs/book` by mdBook, the page of all revisions, and the program that the
+//! page "Try it" runs.
 //!
-//! Installs mdBook into `target/tools` if it is not there. Writes to `target/book` alone.
+//! Installs mdBook into `target/tools` if it is missing. Writes to `target/book` alone.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,19 +9,22 @@ use std::process::Command;
 
 use anyhow::{Context, bail};
 
-use crate::diff;
+use crate::{diff, wasm};
 
 /// Release of mdBook that is installed.
 const VERSION: &str = "0.5.4";
 const SOURCE: &str = "docs/book";
-const SITE: &str = "target/book";
+/// Folder of the site.
+pub(crate) const SITE: &str = "target/book";
 /// Page of all revisions, which the chapter `revisions.md` links.
 const REVISIONS: &str = "revisions-page.html";
+/// Program that the page `try.md` runs.
+const PROGRAM: &str = "try/mcp-exact.wasm";
 
 /// Builds the site.
 ///
 /// # Errors
-/// When mdBook cannot be installed or refuses the pages.
+/// When mdBook cannot be installed or refuses the pages, or the program for browsers cannot be built.
 pub fn run(root: &Path) -> anyhow::Result<()> {
     let site = root.join(SITE);
     let status = Command::new(installed(root)?)
@@ -34,6 +38,7 @@ pub fn run(root: &Path) -> anyhow::Result<()> {
         bail!("mdbook failed ({status}); the output above says why");
     }
     fs::write(site.join(REVISIONS), diff::page(root)?)?;
+    fs::copy(wasm::program(root)?, site.join(PROGRAM))?;
     println!("{}", site.join("index.html").display());
     Ok(())
 }

@@ -21,6 +21,7 @@ pub mod quickstart;
 pub mod schema;
 pub mod test;
 pub mod transcripts;
+pub mod wasm;
 
 use std::path::PathBuf;
 

@@ -8,7 +8,7 @@ use clap::{Parser, Subcommand};
 use xtask::bench::{self, Bench};
 use xtask::{
     book, codegen, conformance, diff, interop, miri, nightly, package, page, providers, quickstart,
-    schema, test, transcripts, workspace_root,
+    schema, test, transcripts, wasm, workspace_root,
 };
 
 /// The commands that build this workspace.
@@ -69,6 +69,8 @@ enum Task {
     },
     /// Run the commands in docs/cli.md again, and write down what they print.
     Transcripts(transcripts::Arguments),
+    /// Build and test what runs as WebAssembly, and use the page that runs it in headless Chromium.
+    Wasm(wasm::Arguments),
 }
 
 #[derive(Subcommand)]
@@ -113,7 +115,7 @@ enum BenchTask {
         )]
         arguments: Vec<String>,
     },
-    /// A tool call through both machines of a session, next to decoding and encoding its messages.
+    /// A tool call through both endpoints of a session, next to decoding and encoding its messages.
     Session {
         /// Handed on, such as `--calls N`.
         #[arg(
@@ -218,6 +220,7 @@ fn run(task: Task) -> anyhow::Result<()> {
         Task::Page(arguments) => page::run(&root, &arguments),
         Task::Test { arguments } => test::run(&root, &arguments),
         Task::Transcripts(arguments) => transcripts::run(&root, &arguments),
+        Task::Wasm(arguments) => wasm::run(&root, &arguments),
     }
 }
 

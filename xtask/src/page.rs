@@ -8,9 +8,11 @@ use anyhow::{Context, bail};
 
 use crate::diff;
 
+/// Remedy if Chromium is missing.
+pub(crate) const NO_CHROMIUM: &str = "cannot run chromium; install the Debian package `chromium`";
 const CHECKS: &str = include_str!("page_checks.js");
 /// Width and height of a large and of a small screen.
-const SCREENS: [(u32, u32); 2] = [(1280, 900), (390, 844)];
+pub(crate) const SCREENS: [(u32, u32); 2] = [(1280, 900), (390, 844)];
 
 /// Arguments of `cargo xtask page`.
 #[derive(clap::Args)]
@@ -85,22 +87,15 @@ fn chromium(page: &Path, width: u32, height: u32, arguments: &[&str]) -> anyhow:
          list.textContent = event.data; document.body.append(list) }})</script>"
     );
     fs::write(&outer, frame)?;
-    let output = Command::new("chromium")
-        .args([
-            "--headless=new",
-            "--no-sandbox",
-            "--disable-gpu",
-            "--hide-scrollbars",
-        ])
+    let output = headless(width, height)
         .args([
             "--virtual-time-budget=5000",
             "--allow-file-access-from-files",
         ])
-        .arg(format!("--window-size={},{}", width.max(500), height + 90))
         .args(arguments)
         .arg(format!("file://{}", outer.display()))
         .output()
-        .context("cannot run chromium; install the Debian package `chromium`")?;
+        .context(NO_CHROMIUM)?;
     if !output.status.success() {
         bail!(
             "chromium failed: {}",
@@ -108,4 +103,18 @@ fn chromium(page: &Path, width: u32, height: u32, arguments: &[&str]) -> anyhow:
         );
     }
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// Returns the command that starts Chromium without a window, with room for a frame of this size.
+pub(crate) fn headless(width: u32, height: u32) -> Command {
+    let mut chromium = Command::new("chromium");
+    chromium
+        .args([
+            "--headless=new",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--hide-scrollbars",
+        ])
+        .arg(format!("--window-size={},{}", width.max(500), height + 90));
+    chromium
 }

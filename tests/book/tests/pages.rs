@@ -11,6 +11,13 @@ fn source() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/book/src")
 }
 
+/// Returns the files of the pages; the scripts of a page are in a folder.
+fn pages() -> Vec<PathBuf> {
+    let files = fs::read_dir(source()).expect("the pages are there");
+    let files = files.map(|file| file.expect("a page").path());
+    files.filter(|path| path.is_file()).collect()
+}
+
 fn read(path: &Path) -> String {
     fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
@@ -25,12 +32,9 @@ fn links(text: &str) -> Vec<&str> {
 fn each_page_is_in_the_summary() {
     let summary = read(&source().join("SUMMARY.md"));
     let listed: BTreeSet<String> = links(&summary).into_iter().map(str::to_owned).collect();
-    let files = fs::read_dir(source()).expect("the pages are there");
-    let files = files.map(|file| {
-        file.expect("a page")
-            .file_name()
-            .to_string_lossy()
-            .into_owned()
+    let files = pages().into_iter().filter_map(|path| {
+        path.file_name()
+            .map(|name| name.to_string_lossy().into_owned())
     });
     let files: BTreeSet<String> = files.filter(|name| name != "SUMMARY.md").collect();
     assert_eq!(listed, files);
@@ -39,8 +43,7 @@ fn each_page_is_in_the_summary() {
 #[test]
 fn rust_blocks_of_all_pages_are_compiled() {
     let tested = read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src/lib.rs"));
-    for file in fs::read_dir(source()).expect("the pages are there") {
-        let path = file.expect("a page").path();
+    for path in pages() {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         if read(&path).contains("```rust") {
             assert!(
@@ -53,8 +56,7 @@ fn rust_blocks_of_all_pages_are_compiled() {
 
 #[test]
 fn links_and_includes_lead_somewhere() {
-    for file in fs::read_dir(source()).expect("the pages are there") {
-        let path = file.expect("a page").path();
+    for path in pages() {
         let text = read(&path);
         let folder = path.parent().expect("it is in a folder");
         for link in links(&text) {

@@ -1,0 +1,327 @@
+//! Builds, tests and tries what runs as WebAssembly: the crates without an operating system's services, and the program
+//! `mcp-exact` on the page "Try it" of the documentation site.
+//!
+//! Tests run under the WASI of node, the page in headless Chromium, from a server of files on 127.0.0.1.
+
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use clap::ValueEnum;
+
+use crate::{book, page};
+
+/// Target without any operating system, as in browsers.
+const BARE: &str = "wasm32-unknown-unknown";
+/// Target of test programs and of the program on the page.
+const WASI: &str = "wasm32-wasip1";
+const CRATES: [&str; 5] = [
+    "mcp-exact-wire",
+    "mcp-exact-revisions",
+    "mcp-exact-model",
+    "mcp-exact-convert",
+    "mcp-exact-session",
+];
+/// Package that tests the messages of all type crates; the other ones need threads or processes.
+const TESTS: [&str; 1] = ["mcp-exact-tests-messages"];
+/// Maximum size of the compressed program, in bytes.
+const MAX_SIZE: usize = 900_000;
+const RUNNER: &str = "xtask/src/wasm/run.mjs";
+const CHECKS: &str = include_str!("wasm/checks.js");
+/// Time after which a page that posts no results counts as broken.
+const DEADLINE: Duration = Duration::from_secs(120);
+
+/// Arguments of `cargo xtask wasm`.
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// Run this step alone.
+    #[arg(long, value_name = "STEP")]
+    only: Option<Step>,
+    /// Write a picture of the page on each screen into this folder.
+    #[arg(long, value_name = "FOLDER")]
+    pictures: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Step {
+    /// Build the crates for a target without operating system.
+    Build,
+    /// Run the tests under node.
+    Test,
+    /// Build the site, and use its page in Chromium.
+    Page,
+}
+
+/// Runs the steps.
+///
+/// # Errors
+/// When a step fails, or a tool that it needs is missing.
+pub fn run(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
+    let is_wanted = |step| arguments.only.is_none_or(|only| only == step);
+    if is_wanted(Step::Build) {
+        let mut build = cargo(root, "build", BARE);
+        let types = revisions(root)?.into_iter().map(|id| format!("mcp-{id}"));
+        add_packages(
+            &mut build,
+            CRATES.map(str::to_owned).into_iter().chain(types),
+        );
+        succeed(build)?;
+    }
+    if is_wanted(Step::Test) {
+        let mut test = cargo(root, "test", WASI);
+        let runner = format!("node --no-warnings {}", root.join(RUNNER).display());
+        test.env("CARGO_TARGET_WASM32_WASIP1_RUNNER", runner);
+        // Doc tests have no runner.
+        test.args(["--no-fail-fast", "--lib", "--tests"]);
+        add_packages(
+            &mut test,
+            CRATES.into_iter().chain(TESTS).map(str::to_owned),
+        );
+        succeed(test)?;
+    }
+    if is_wanted(Step::Page) {
+        book::run(root)?;
+        check_size(&program(root)?)?;
+        try_page(root, arguments.pictures.as_deref())?;
+    }
+    Ok(())
+}
+
+/// Builds the program for the page. Returns its file.
+///
+/// # Errors
+/// When it does not build.
+pub fn program(root: &Path) -> anyhow::Result<PathBuf> {
+    let mut build = cargo(root, "build", WASI);
+    build.args(["--profile", "wasm", "--package", "mcp-exact-cli"]);
+    build.args(["--no-default-features", "--features"]);
+    build.arg(revisions(root)?.join(","));
+    succeed(build)?;
+    Ok(root.join("target").join(WASI).join("wasm/mcp-exact.wasm"))
+}
+
+/// Checks the size of the program as web servers compress it.
+fn check_size(program: &Path) -> anyhow::Result<()> {
+    let script = "const bytes = require('fs').readFileSync(process.argv[1]); \
+                  console.log(require('zlib').brotliCompressSync(bytes).length)";
+    let output = Command::new("node")
+        .args(["-e", script])
+        .arg(program)
+        .output()
+        .context("cannot run node; install version 20 or later")?;
+    let text = String::from_utf8(output.stdout)?;
+    let size: usize = text.trim().parse().context("node does not compress")?;
+    println!("{}: {size} bytes by brotli", program.display());
+    if size > MAX_SIZE {
+        bail!(
+            "the compressed program may have {MAX_SIZE} bytes; a feature or a dependency is too large"
+        );
+    }
+    Ok(())
+}
+
+/// Returns the released revisions.
+fn revisions(root: &Path) -> anyhow::Result<Vec<String>> {
+    let list = fs::read_to_string(root.join("schema/revisions.toml"))?;
+    let revisions = codegen::revisions(&list)?.into_iter();
+    let released = revisions.filter(|revision| !revision.is_draft());
+    Ok(released.map(|revision| revision.id).collect())
+}
+
+fn cargo(root: &Path, command: &str, target: &str) -> Command {
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo
+        .args([command, "--locked", "--target", target])
+        .current_dir(root);
+    cargo
+}
+
+fn add_packages(command: &mut Command, packages: impl Iterator<Item = String>) {
+    for package in packages {
+        command.args(["--package", &package]);
+    }
+}
+
+fn succeed(mut command: Command) -> anyhow::Result<()> {
+    let status = command.status().context("cannot start cargo")?;
+    if status.success() {
+        return Ok(());
+    }
+    bail!(
+        "cargo failed ({status}); if the standard library is missing: rustup target add {BARE} {WASI}"
+    )
+}
+
+/// Uses the page in Chromium, on a large and on a small screen.
+fn try_page(root: &Path, pictures: Option<&Path>) -> anyhow::Result<()> {
+    let server = Server::start(root.join(book::SITE))?;
+    let mut failed = 0;
+    for (width, height) in page::SCREENS {
+        println!("{width} × {height}");
+        for line in server.results(width, height)?.lines() {
+            println!("  {line}");
+            failed += usize::from(!line.starts_with("ok"));
+        }
+        if let Some(pictures) = pictures {
+            fs::create_dir_all(pictures)?;
+            let file = pictures.join(format!("try-{width}.png"));
+            server.picture(width, height, &file)?;
+        }
+    }
+    match failed {
+        0 => Ok(()),
+        _ => bail!("{failed} checks of the page failed"),
+    }
+}
+
+/// Server of the site's files. It adds the checks to the page, and takes their results.
+struct Server {
+    address: String,
+    results: mpsc::Receiver<String>,
+}
+
+impl Server {
+    fn start(site: PathBuf) -> anyhow::Result<Self> {
+        let listener = TcpListener::bind("127.0.0.1:0")?;
+        let address = listener.local_addr()?.to_string();
+        let (sender, results) = mpsc::channel();
+        thread::spawn(move || {
+            for connection in listener.incoming().flatten() {
+                let (site, sender) = (site.clone(), sender.clone());
+                // A browser that closes a connection early has lost nothing.
+                thread::spawn(move || serve(connection, &site, &sender).ok());
+            }
+        });
+        Ok(Self { address, results })
+    }
+
+    /// Opens the page with the checks. Returns the results that they post.
+    fn results(&self, width: u32, height: u32) -> anyhow::Result<String> {
+        let profile = tempfile::tempdir()?;
+        let mut chromium = page::headless(width, height);
+        chromium
+            .arg(format!("--user-data-dir={}", profile.path().display()))
+            // Keeps Chromium open.
+            .arg("--remote-debugging-port=0")
+            .arg(self.url("checked", width, height))
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        let _running = Running(chromium.spawn().context(page::NO_CHROMIUM)?);
+        let results = self.results.recv_timeout(DEADLINE);
+        results.context("the checks of the page did not run to their end")
+    }
+
+    fn picture(&self, width: u32, height: u32, file: &Path) -> anyhow::Result<()> {
+        let status = page::headless(width, height)
+            .arg("--virtual-time-budget=20000")
+            .arg(format!("--screenshot={}", file.display()))
+            .arg(self.url("plain", width, height))
+            .stderr(Stdio::null())
+            .status()
+            .context(page::NO_CHROMIUM)?;
+        if status.success() {
+            Ok(())
+        } else {
+            bail!("chromium failed ({status})")
+        }
+    }
+
+    /// Returns the address of a page with a frame of this size, because Chromium has no window as narrow as a telephone.
+    fn url(&self, page: &str, width: u32, height: u32) -> String {
+        format!("http://{}/{page}/{width}/{height}", self.address)
+    }
+}
+
+/// Chromium, which ends with this value.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // It has ended already if this fails.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Answers one request.
+fn serve(
+    mut connection: TcpStream,
+    site: &Path,
+    results: &mpsc::Sender<String>,
+) -> anyhow::Result<()> {
+    let mut reader = BufReader::new(connection.try_clone()?);
+    let mut head = Vec::new();
+    let mut length = 0;
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line)?;
+        let line = line.trim_end().to_owned();
+        if line.is_empty() {
+            break;
+        }
+        if let Some((name, value)) = line.split_once(':')
+            && name.eq_ignore_ascii_case("content-length")
+        {
+            length = value.trim().parse()?;
+        }
+        head.push(line);
+    }
+    let request = head.first().context("there is no request")?;
+    let path = request.split(' ').nth(1).context("there is no path")?;
+    let (kind, body) = match path.split('/').collect::<Vec<_>>()[..] {
+        ["", "results"] => {
+            let mut body = vec![0; length];
+            reader.read_exact(&mut body)?;
+            results.send(String::from_utf8(body)?)?;
+            ("text/plain", Vec::new())
+        }
+        ["", page @ ("checked" | "plain"), width, height] => (
+            "text/html",
+            format!(
+                "<!doctype html><body style=\"margin:0\"><iframe src=\"/{page}.html\" \
+                 style=\"border:0;width:{width}px;height:{height}px\"></iframe>"
+            )
+            .into_bytes(),
+        ),
+        ["", "checked.html"] => {
+            let page = fs::read_to_string(site.join("try.html"))?;
+            let checks = format!("<script>\n{CHECKS}</script>\n</body>");
+            ("text/html", page.replace("</body>", &checks).into_bytes())
+        }
+        ["", "plain.html"] => ("text/html", fs::read(site.join("try.html"))?),
+        _ => {
+            let file = site.join(
+                path.trim_start_matches('/')
+                    .split('?')
+                    .next()
+                    .unwrap_or_default(),
+            );
+            let mut body = Vec::new();
+            File::open(&file)?.read_to_end(&mut body)?;
+            (media_type(&file), body)
+        }
+    };
+    let length = body.len();
+    write!(
+        connection,
+        "HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n"
+    )?;
+    Ok(connection.write_all(&body)?)
+}
+
+fn media_type(file: &Path) -> &'static str {
+    match file.extension().and_then(|name| name.to_str()) {
+        Some("css") => "text/css",
+        Some("html") => "text/html",
+        Some("js") => "text/javascript",
+        Some("svg") => "image/svg+xml",
+        Some("wasm") => "application/wasm",
+        _ => "application/octet-stream",
+    }
+}
