@@ -39,11 +39,12 @@ pub use input::tables::check_tables;
 pub use ir::properties::Value as PropertyValue;
 pub use notice::Notice;
 pub use workspace::embed::{EMBEDDED, embed};
-pub use workspace::regions::{Wired, files as wired_files, wire};
+pub use workspace::regions::{TypeCrate, files as files_with_regions, write_regions};
 pub use workspace::revision_table::{
     AssumedProperties, FOLDER as REVISION_TABLE_FOLDER, Lifecycle, RevisionFacts, RevisionRow,
     assumed_properties, property_changes, revision_facts, revision_table,
 };
+pub use workspace::test_types::{FOLDER as TEST_TYPES_FOLDER, test_types};
 
 /// A schema after all passes: everything that the emitters read.
 #[derive(Debug, Clone)]

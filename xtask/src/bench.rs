@@ -6,40 +6,57 @@ use std::process::Command;
 
 use anyhow::{Context, bail};
 
-/// Benchmark.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Bench {
-    /// Calls through the macro API.
-    Api,
-    /// Decoding and encoding.
-    Codec,
-    /// Cost of a build on each library.
-    Compile,
-    /// Conversions between revisions.
-    Convert,
-    /// Servers of an echo tool.
-    Serve,
-    /// A call through both endpoints of a session.
-    Session,
+/// The benchmarks.
+#[derive(Debug, clap::Subcommand)]
+pub enum Task {
+    /// Calls through the macro API, next to the drivers and endpoints below it.
+    Api(Arguments),
+    /// Speed, allocations and instructions of decoding and encoding.
+    Codec(Arguments),
+    /// Conversions between revisions, next to looking at and decoding the same messages.
+    Convert(Arguments),
+    /// Servers of an echo tool over stdio and HTTP, next to hand-written floors and rmcp.
+    Serve(Arguments),
+    /// A tool call through both endpoints of a session, next to decoding and encoding its messages.
+    Session(Arguments),
+    /// CPU time of a clean build, dependencies and size of a small program.
+    Compile(Arguments),
 }
 
-impl Bench {
-    fn package(self) -> &'static str {
-        match self {
-            Self::Api => "api-bench",
-            Self::Codec => "codec-bench",
-            Self::Compile => "compile-bench",
-            Self::Convert => "convert-bench",
-            Self::Serve => "serve-bench",
-            Self::Session => "session-bench",
-        }
+/// Arguments of a benchmark, which its own program reads.
+#[derive(Debug, clap::Args)]
+pub struct Arguments {
+    /// Handed on, such as `--quick`, `--only NAME` and `--markdown FILE`; `-- --help` lists them.
+    #[arg(
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        value_name = "ARGUMENT"
+    )]
+    arguments: Vec<String>,
+}
+
+impl Task {
+    /// Returns the package in `benches/` and its arguments.
+    fn program(&self) -> (&'static str, &[String]) {
+        let (package, of) = match self {
+            Self::Api(of) => ("api-bench", of),
+            Self::Codec(of) => ("codec-bench", of),
+            Self::Compile(of) => ("compile-bench", of),
+            Self::Convert(of) => ("convert-bench", of),
+            Self::Serve(of) => ("serve-bench", of),
+            Self::Session(of) => ("session-bench", of),
+        };
+        (package, &of.arguments)
     }
 }
 
 /// Runs a benchmark in the directory where the command was given, so that files it writes are found there.
-pub fn run(root: &Path, bench: Bench, arguments: &[String]) -> anyhow::Result<()> {
+///
+/// # Errors
+/// When the benchmark cannot be built or fails.
+pub fn run(root: &Path, task: &Task) -> anyhow::Result<()> {
     let status = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
-        .args(cargo_line(root, bench, arguments))
+        .args(cargo_line(root, task))
         .status()
         .context("cannot start cargo; install the Rust toolchain that Cargo.toml names")?;
     if !status.success() {
@@ -48,13 +65,14 @@ pub fn run(root: &Path, bench: Bench, arguments: &[String]) -> anyhow::Result<()
     Ok(())
 }
 
-fn cargo_line(root: &Path, bench: Bench, arguments: &[String]) -> Vec<String> {
+fn cargo_line(root: &Path, task: &Task) -> Vec<String> {
+    let (package, arguments) = task.program();
     let manifest = root.join("benches").join("Cargo.toml");
     let mut line: Vec<String> = ["run", "--release", "--quiet", "--locked", "--manifest-path"]
         .map(str::to_owned)
         .to_vec();
     line.push(manifest.display().to_string());
-    line.extend(["--package", bench.package(), "--"].map(str::to_owned));
+    line.extend(["--package", package, "--"].map(str::to_owned));
     line.extend_from_slice(arguments);
     line
 }
@@ -63,28 +81,28 @@ fn cargo_line(root: &Path, bench: Bench, arguments: &[String]) -> Vec<String> {
 mod tests {
     use super::*;
 
-    fn check(bench: Bench, arguments: &[&str], end: &str) {
-        let arguments: Vec<String> = arguments
-            .iter()
-            .map(|&argument| argument.to_owned())
-            .collect();
-        let line = cargo_line(Path::new("."), bench, &arguments).join(" ");
+    fn check(task: fn(Arguments) -> Task, arguments: &[&str], end: &str) {
+        let arguments = arguments.iter().map(|&argument| argument.to_owned());
+        let task = task(Arguments {
+            arguments: arguments.collect(),
+        });
+        let line = cargo_line(Path::new("."), &task).join(" ");
         assert!(line.ends_with(end), "{line}");
     }
 
     #[test]
     fn arguments_go_to_the_program() {
         check(
-            Bench::Codec,
+            Task::Codec,
             &["--quick"],
             "--package codec-bench -- --quick",
         );
-        check(Bench::Api, &[], "--package api-bench --");
-        check(Bench::Compile, &[], "--package compile-bench --");
-        check(Bench::Convert, &[], "--package convert-bench --");
-        check(Bench::Serve, &[], "--package serve-bench --");
+        check(Task::Api, &[], "--package api-bench --");
+        check(Task::Compile, &[], "--package compile-bench --");
+        check(Task::Convert, &[], "--package convert-bench --");
+        check(Task::Serve, &[], "--package serve-bench --");
         check(
-            Bench::Session,
+            Task::Session,
             &["--calls", "5"],
             "--package session-bench -- --calls 5",
         );

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use codegen::ir::RustIr;
 use codegen::{
-    Extension, Files, Listed, Lowered, Revision, RevisionFacts, RevisionRow, Tables, Wired,
+    Extension, Files, Listed, Lowered, Revision, RevisionFacts, RevisionRow, Tables, TypeCrate,
 };
 
 /// The first line of every generated manifest.
@@ -105,12 +105,12 @@ pub fn generate(root: &Path, schemas: &Schemas) -> anyhow::Result<Files> {
         .collect();
     files.extend(codegen::revision_table(&schemas.rows(&represented))?);
     let extensions = schemas.extensions.iter().map(|listed| &listed.revision);
-    let wired: Vec<Wired<'_>> = schemas
+    let crates: Vec<TypeCrate<'_>> = schemas
         .revisions
         .iter()
         .chain(extensions)
         .zip(&represented)
-        .map(|(revision, ir)| Wired {
+        .map(|(revision, ir)| TypeCrate {
             revision,
             ir,
             extends: schemas.base_of(&revision.id),
@@ -120,10 +120,14 @@ pub fn generate(root: &Path, schemas: &Schemas) -> anyhow::Result<Files> {
     let released = released.filter(|(revision, _)| !revision.is_draft());
     let released: Vec<&RustIr> = released.map(|(_, ir)| ir).collect();
     files.extend(codegen::conversions(&released, &schemas.conversions)?);
-    for path in codegen::wired_files() {
+    files.extend(codegen::test_types(&crates));
+    for path in codegen::files_with_regions() {
         let text = fs::read_to_string(root.join(path))
             .with_context(|| format!("cannot read {path}; restore it from version control"))?;
-        files.insert(path.to_owned(), codegen::wire(path, &text, &wired)?);
+        files.insert(
+            path.to_owned(),
+            codegen::write_regions(path, &text, &crates)?,
+        );
     }
     Ok(files)
 }
@@ -282,12 +286,13 @@ fn drift(root: &Path, files: &Files) -> anyhow::Result<Drift> {
 }
 
 /// The folders in which everything is generated: those below `crates` whose manifest says so, and those of embedded data,
-/// of the conversions and of the table of revisions.
+/// of the conversions, of the table of revisions and of the types for tests.
 fn generated_folders(root: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let others = [
         codegen::EMBEDDED,
         codegen::CONVERSIONS_FOLDER,
         codegen::REVISION_TABLE_FOLDER,
+        codegen::TEST_TYPES_FOLDER,
     ]
     .map(|folder| root.join(folder));
     let mut folders: Vec<PathBuf> = others

@@ -72,15 +72,15 @@ pub fn text(figures: &[Figures]) -> String {
 
 /// Each revision as a library.
 macro_rules! revisions {
-    ($($id:literal $library:ident)*) => {
+    ($($id:literal $marker:ident $library:ident;)*) => {
         $(mod $library {
             use super::{Entry, Library, Role, Side};
 
             pub struct Typed;
 
             pub enum Decoded {
-                Client(::$library::ClientMessage),
-                Server(::$library::ServerMessage),
+                Client(mcp_exact_tests_types::$library::ClientMessage),
+                Server(mcp_exact_tests_types::$library::ServerMessage),
             }
 
             impl Library for Typed {
@@ -91,16 +91,16 @@ macro_rules! revisions {
                 fn decode(entry: &Entry) -> Result<Decoded, String> {
                     let answers = |_: &_| entry.answers;
                     match entry.side {
-                        Side::Client => ::$library::decode_message(&entry.bytes, &answers).map(Decoded::Client),
-                        Side::Server => ::$library::decode_message(&entry.bytes, &answers).map(Decoded::Server),
+                        Side::Client => mcp_exact_tests_types::$library::decode_message(&entry.bytes, &answers).map(Decoded::Client),
+                        Side::Server => mcp_exact_tests_types::$library::decode_message(&entry.bytes, &answers).map(Decoded::Server),
                     }
                     .map_err(|error| error.to_string())
                 }
 
                 fn encode(decoded: &Decoded, out: &mut Vec<u8>) {
                     match decoded {
-                        Decoded::Client(message) => ::$library::encode_into(message, out),
-                        Decoded::Server(message) => ::$library::encode_into(message, out),
+                        Decoded::Client(message) => mcp_exact_tests_types::$library::encode_into(message, out),
+                        Decoded::Server(message) => mcp_exact_tests_types::$library::encode_into(message, out),
                     }
                 }
             }
@@ -113,12 +113,4 @@ macro_rules! revisions {
     };
 }
 
-// @generated revision crates: begin
-revisions! {
-    "2024-11-05" mcp_2024_11_05
-    "2025-03-26" mcp_2025_03_26
-    "2025-06-18" mcp_2025_06_18
-    "2025-11-25" mcp_2025_11_25
-    "2026-07-28" mcp_2026_07_28
-}
-// @generated revision crates: end
+mcp_exact_tests_types::for_each_revision!(revisions);

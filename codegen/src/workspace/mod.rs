@@ -1,5 +1,7 @@
-//! Generated files outside of the type crates: the table of revisions, embedded data, and regions of other files.
+//! Generated files outside of the type crates: the table of revisions, embedded data, the type crates in one place for
+//! tests, and regions of other files.
 
 pub mod embed;
 pub mod regions;
 pub mod revision_table;
+pub mod test_types;

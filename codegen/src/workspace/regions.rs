@@ -1,57 +1,54 @@
-//! Generated regions of other files that list revisions: dependencies, features and tables, between two marks.
+//! Regions of manifests and of the README that list revisions: what stands between two marks.
 //!
-//! Takes the text of such a file and all revisions; returns the text with the regions written anew. Outside of its regions a
-//! file belongs to people. Never adds or moves a mark.
+//! Takes the text of such a file and all type crates; gives the text with the regions written anew. Outside of its regions a
+//! file belongs to people. Never adds or moves a mark. Rust code has no regions: it calls `for_each_revision!`.
 
-use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use crate::error::{Error, Result};
 use crate::input::lists::Revision;
-use crate::ir::names::{library, marker_name, static_name};
-use crate::ir::{Ir, Shape};
+use crate::ir::Ir;
 
-/// A revision and its representation.
+/// A type crate: of a revision, or of an extension.
 #[derive(Debug, Clone, Copy)]
-pub struct Wired<'r> {
+pub struct TypeCrate<'r> {
     /// The entry of the list.
     pub revision: &'r Revision,
     /// Its representation.
     pub ir: &'r Ir,
-    /// The revision that it extends, if it is an extension.
+    /// The revision that an extension extends.
     pub extends: Option<&'r str>,
 }
 
-/// The files with regions, from the root of the workspace.
+/// Returns the files with regions, by their paths from the root of the workspace.
 pub fn files() -> impl Iterator<Item = &'static str> {
     FILES.iter().map(|file| file.path)
 }
 
-/// The text of a file with its regions written anew.
+/// Returns the text of a file with its regions written anew.
 ///
 /// # Errors
 /// When a mark is missing or there twice; the error names the file.
-pub fn wire(path: &str, text: &str, wired: &[Wired<'_>]) -> Result<String> {
+pub fn write_regions(path: &str, text: &str, crates: &[TypeCrate<'_>]) -> Result<String> {
     let file = FILES.iter().find(|file| file.path == path).ok_or_else(|| {
         let problem = "no region of this file is known";
         Error::new(path, "", problem, "list its regions in the generator")
     })?;
     let mut text = text.to_owned();
-    let (extensions, revisions): (Vec<Wired<'_>>, Vec<Wired<'_>>) =
-        wired.iter().partition(|wired| wired.extends.is_some());
+    let (extensions, revisions): (Vec<TypeCrate<'_>>, Vec<TypeCrate<'_>>) =
+        crates.iter().partition(|crates| crates.extends.is_some());
     for (region, write) in file.regions {
-        let of_extensions = region.starts_with("extension ");
-        let wired = if of_extensions {
+        let crates = if region.starts_with("extension ") {
             &extensions
         } else {
             &revisions
         };
-        text = replace(file, region, &text, &write(wired))?;
+        text = replace(file, region, &text, &write(crates))?;
     }
     Ok(text)
 }
 
-type Write = fn(&[Wired<'_>]) -> String;
+type Write = fn(&[TypeCrate<'_>]) -> String;
 
 struct File {
     path: &'static str,
@@ -75,7 +72,6 @@ const FILES: &[File] = &[
         regions: &[
             ("revision table", readme_table),
             ("extension table", extension_table),
-            ("revision list", readme_list),
         ],
     },
     File {
@@ -87,99 +83,12 @@ const FILES: &[File] = &[
         ],
     },
     File {
-        path: "crates/mcp-exact-cli/src/revisions.rs",
-        comment: ("// ", ""),
-        regions: &[("revision table", cli_table)],
-    },
-    File {
         path: "crates/mcp-exact-session/Cargo.toml",
         comment: ("# ", ""),
         regions: &[
             ("revision features", session_features),
             ("revision dependencies", session_dependencies),
         ],
-    },
-    File {
-        path: "crates/mcp-exact-session/src/typed.rs",
-        comment: ("// ", ""),
-        regions: &[("revision list", |revisions| {
-            marker_list(released(revisions))
-        })],
-    },
-    File {
-        path: "tests/agreement/Cargo.toml",
-        comment: ("# ", ""),
-        regions: &[
-            ("revision dependencies", test_dependencies),
-            ("extension dependencies", test_dependencies),
-        ],
-    },
-    File {
-        path: "tests/agreement/tests/agreement/revisions.rs",
-        comment: ("// ", ""),
-        regions: &[
-            ("revision types", |revisions| {
-                test_types("REVISIONS", revisions)
-            }),
-            ("extension types", |extensions| {
-                test_types("EXTENSIONS", extensions)
-            }),
-        ],
-    },
-    File {
-        path: "tests/agreement/tests/agreement/revision_table.rs",
-        comment: ("// ", ""),
-        regions: &[("revision markers", |revisions| marker_list(ids(revisions)))],
-    },
-    File {
-        path: "tests/fuzz/Cargo.toml",
-        comment: ("# ", ""),
-        regions: &[("revision dependencies", registry_dependencies)],
-    },
-    File {
-        path: "tests/fuzz/src/convert.rs",
-        comment: ("// ", ""),
-        regions: &[("revision definitions", fuzz_definitions)],
-    },
-    File {
-        path: "tests/fuzz/src/lib.rs",
-        comment: ("// ", ""),
-        regions: &[("revision messages", fuzz_messages)],
-    },
-    File {
-        path: "tests/serde/Cargo.toml",
-        comment: ("# ", ""),
-        regions: &[("revision dependencies", test_dependencies)],
-    },
-    File {
-        path: "tests/serde/tests/serde/types.rs",
-        comment: ("// ", ""),
-        regions: &[("revision types", serde_types)],
-    },
-    File {
-        path: "benches/Cargo.toml",
-        comment: ("# ", ""),
-        regions: &[("revision dependencies", bench_dependencies)],
-    },
-    File {
-        path: "benches/codec/Cargo.toml",
-        comment: ("# ", ""),
-        regions: &[("revision dependencies", plain_dependencies)],
-    },
-    File {
-        path: "benches/codec/src/revisions.rs",
-        comment: ("// ", ""),
-        regions: &[("revision crates", crate_list)],
-    },
-    File {
-        path: "benches/compile/mcp-revisions/Cargo.toml",
-        comment: ("# ", ""),
-        regions: &[("revision dependencies", plain_dependencies)],
-    },
-    File {
-        path: "benches/compile/mcp-revisions/src/main.rs",
-        comment: ("// ", ""),
-        regions: &[("revision crates", crate_list)],
     },
 ];
 
@@ -213,227 +122,97 @@ fn fail(file: &File, problem: String) -> Error {
 }
 
 /// The revisions whose crates are published, and which published crates may therefore use.
-fn released<'r>(revisions: &'r [Wired<'r>]) -> impl Iterator<Item = &'r str> {
-    let released = revisions.iter().filter(|wired| !wired.revision.is_draft());
-    released.map(|wired| wired.revision.id.as_str())
+fn released<'r>(revisions: &'r [TypeCrate<'r>]) -> impl Iterator<Item = &'r str> {
+    let released = revisions
+        .iter()
+        .filter(|crates| !crates.revision.is_draft());
+    released.map(|crates| crates.revision.id.as_str())
 }
 
-fn ids<'r>(revisions: &'r [Wired<'r>]) -> impl Iterator<Item = &'r str> {
-    revisions.iter().map(|wired| wired.revision.id.as_str())
+fn ids<'r>(revisions: &'r [TypeCrate<'r>]) -> impl Iterator<Item = &'r str> {
+    revisions.iter().map(|crates| crates.revision.id.as_str())
 }
 
-fn lines<'l>(ids: impl Iterator<Item = &'l str>, line: impl Fn(&str) -> String) -> String {
+/// One line an identifier.
+pub(super) fn lines<'l>(
+    ids: impl Iterator<Item = &'l str>,
+    line: impl Fn(&str) -> String,
+) -> String {
     ids.map(|id| line(id) + "\n").collect()
 }
 
-fn workspace_dependencies(revisions: &[Wired<'_>]) -> String {
+fn workspace_dependencies(revisions: &[TypeCrate<'_>]) -> String {
     lines(ids(revisions), |id| {
         format!("mcp-{id} = {{ path = \"crates/mcp-{id}\", version = \"0.1.0\" }}")
     })
 }
 
-fn readme_table(revisions: &[Wired<'_>]) -> String {
+fn readme_table(revisions: &[TypeCrate<'_>]) -> String {
     let mut text =
         "| revision | crate | definitions | official schema |\n|---|---|---|---|\n".to_owned();
-    for Wired { revision, ir, .. } in revisions {
-        let id = &revision.id;
-        let definitions = ir.definitions.iter().filter(|d| d.official).count();
-        let unpublished = if revision.is_draft() {
-            " (draft, not published)"
-        } else {
-            ""
-        };
+    for revision in revisions {
         // Writing to a `String` does not fail.
         let _ = writeln!(
             text,
-            "| {id} | `mcp-{id}`{unpublished} | {definitions} | [schema/{id}](schema/{id}/schema.json) |"
+            "| {} | {}",
+            revision.revision.id,
+            readme_cells(*revision)
         );
     }
     text
 }
 
-fn extension_table(extensions: &[Wired<'_>]) -> String {
+fn extension_table(extensions: &[TypeCrate<'_>]) -> String {
     let mut text =
         "| extension | to revision | crate | definitions | schema |\n|---|---|---|---|---|\n"
             .to_owned();
-    for Wired {
-        revision,
-        ir,
-        extends,
-    } in extensions
-    {
-        let id = &revision.id;
-        let definitions = ir.definitions.iter().filter(|d| d.official).count();
-        let unpublished = if revision.is_draft() {
-            " (draft, not published)"
-        } else {
-            ""
-        };
-        let _ = writeln!(
-            text,
-            "| {id} | {} | `mcp-{id}`{unpublished} | {definitions} | [schema/{id}](schema/{id}/schema.json) |",
-            extends.unwrap_or_default()
-        );
+    for extension in extensions {
+        let id = &extension.revision.id;
+        let base = extension.extends.unwrap_or_default();
+        let _ = writeln!(text, "| {id} | {base} | {}", readme_cells(*extension));
     }
     text
 }
 
-/// Returns the output of `mcp-exact revisions`.
-fn readme_list(revisions: &[Wired<'_>]) -> String {
-    let mut text = "```text\n$ mcp-exact revisions\n\
-                    revision    status   definitions  requests  notifications\n"
-        .to_owned();
-    for Wired { revision, ir, .. } in revisions.iter().filter(|w| !w.revision.is_draft()) {
-        let definitions = ir.definitions.iter().filter(|d| d.official).count();
-        let methods = |request: bool| {
-            let sent = ir.methods.iter().filter(|m| m.from_client || m.from_server);
-            let sent = sent.filter(|method| method.request == request);
-            let names: BTreeSet<&str> = sent.map(|method| method.method.as_str()).collect();
-            names.len()
-        };
-        let (requests, notifications) = (methods(true), methods(false));
-        let _ = writeln!(
-            text,
-            "{:<12}{:<9}{definitions:>11}{requests:>10}{notifications:>15}",
-            revision.id, revision.status
-        );
-    }
-    text + "```\n"
+/// The cells that revisions and extensions have in common: crate, number of definitions, schema.
+fn readme_cells(TypeCrate { revision, ir, .. }: TypeCrate<'_>) -> String {
+    let id = &revision.id;
+    let definitions = ir.definitions.iter().filter(|d| d.official).count();
+    let unpublished = if revision.is_draft() {
+        " (draft, not published)"
+    } else {
+        ""
+    };
+    format!("`mcp-{id}`{unpublished} | {definitions} | [schema/{id}](schema/{id}/schema.json) |")
 }
 
-fn cli_features(revisions: &[Wired<'_>]) -> String {
+fn cli_features(revisions: &[TypeCrate<'_>]) -> String {
+    features("\"client\", ", revisions)
+}
+
+fn session_features(revisions: &[TypeCrate<'_>]) -> String {
+    features("", revisions)
+}
+
+/// One feature a released revision, all of which are default features after `others`.
+fn features(others: &str, revisions: &[TypeCrate<'_>]) -> String {
     let names: Vec<String> = released(revisions).map(|id| format!("\"{id}\"")).collect();
     let features = lines(released(revisions), |id| {
         format!("{id} = [\"dep:mcp-{id}\"]")
     });
-    format!("default = [\"client\", {}]\n{features}", names.join(", "))
+    format!("default = [{others}{}]\n{features}", names.join(", "))
 }
 
-fn cli_dependencies(revisions: &[Wired<'_>]) -> String {
+fn cli_dependencies(revisions: &[TypeCrate<'_>]) -> String {
     lines(released(revisions), |id| {
         format!("mcp-{id} = {{ workspace = true, features = [\"registry\"], optional = true }}")
     })
 }
 
-fn session_features(revisions: &[Wired<'_>]) -> String {
-    let names: Vec<String> = released(revisions).map(|id| format!("\"{id}\"")).collect();
-    let features = lines(released(revisions), |id| {
-        format!("{id} = [\"dep:mcp-{id}\"]")
-    });
-    format!("default = [{}]\n{features}", names.join(", "))
-}
-
-/// Identifier, marker and crate of each revision.
-fn marker_list<'l>(ids: impl Iterator<Item = &'l str>) -> String {
-    let list = lines(ids, |id| {
-        format!("    \"{id}\" {} {};", marker_name(id), library(id))
-    });
-    format!("revisions! {{\n{list}}}\n")
-}
-
-fn session_dependencies(revisions: &[Wired<'_>]) -> String {
+fn session_dependencies(revisions: &[TypeCrate<'_>]) -> String {
     lines(released(revisions), |id| {
         format!("mcp-{id} = {{ workspace = true, optional = true }}")
     })
-}
-
-fn cli_table(revisions: &[Wired<'_>]) -> String {
-    lines(released(revisions), |id| {
-        let (library, row) = (library(id), static_name(id));
-        format!(
-            "    #[cfg(feature = \"{id}\")]\n    \
-             CompiledRevision {{ spec: mcp_exact_revisions::{row}, definitions: {library}::DEFINITIONS, model_json: include_str!(\"../data/{id}.json\") }},"
-        )
-    })
-}
-
-fn test_dependencies(revisions: &[Wired<'_>]) -> String {
-    lines(ids(revisions), |id| {
-        format!("mcp-{id} = {{ workspace = true, features = [\"registry\", \"schemars1\"] }}")
-    })
-}
-
-fn test_types(table: &str, revisions: &[Wired<'_>]) -> String {
-    let mut text = format!("types! {{ {table}\n");
-    for Wired { revision, ir, .. } in revisions {
-        let id = &revision.id;
-        let unions = ir.definitions.iter();
-        let unions = unions.filter(|definition| matches!(definition.shape, Shape::Union(_)));
-        let unions = wrapped(unions.map(|definition| definition.name.as_str()));
-        let _ = write!(text, "    \"{id}\" {} {{\n{unions}    }}\n", library(id));
-    }
-    text + "}\n"
-}
-
-fn plain_dependencies(revisions: &[Wired<'_>]) -> String {
-    lines(ids(revisions), |id| format!("mcp-{id}.workspace = true"))
-}
-
-fn registry_dependencies(revisions: &[Wired<'_>]) -> String {
-    lines(ids(revisions), |id| {
-        format!("mcp-{id} = {{ workspace = true, features = [\"registry\"] }}")
-    })
-}
-
-fn fuzz_definitions(revisions: &[Wired<'_>]) -> String {
-    lines(ids(revisions), |id| {
-        format!("    {}::DEFINITIONS,", library(id))
-    })
-}
-
-fn bench_dependencies(revisions: &[Wired<'_>]) -> String {
-    lines(ids(revisions), |id| {
-        format!("mcp-{id} = {{ path = \"../crates/mcp-{id}\" }}")
-    })
-}
-
-fn fuzz_messages(revisions: &[Wired<'_>]) -> String {
-    lines(ids(revisions), |id| {
-        let library = library(id);
-        format!(
-            "    frame::<{library}::FromClient, {library}::FromServer>(bytes);\n    \
-             frame::<{library}::FromServer, {library}::FromClient>(bytes);"
-        )
-    })
-}
-
-/// The definitions of the schemas, as the tables of the crates list them.
-fn serde_types(revisions: &[Wired<'_>]) -> String {
-    let mut text = "revisions! {\n".to_owned();
-    for Wired { revision, ir, .. } in revisions {
-        let (id, library) = (&revision.id, library(&revision.id));
-        let official = ir.definitions.iter().filter(|d| d.official);
-        let names = wrapped(official.map(|definition| definition.name.as_str()));
-        let _ = write!(text, "    \"{id}\" {library} {{\n{names}    }}\n");
-    }
-    text + "}\n"
-}
-
-fn crate_list(revisions: &[Wired<'_>]) -> String {
-    let list = lines(ids(revisions), |id| format!("    \"{id}\" {}", library(id)));
-    format!("revisions! {{\n{list}}}\n")
-}
-
-/// Words in lines of at most 120 characters.
-fn wrapped<'w>(words: impl Iterator<Item = &'w str>) -> String {
-    let mut text = String::new();
-    let mut width = usize::MAX;
-    for word in words {
-        if width.saturating_add(1 + word.len()) > 120 {
-            text.push_str(if text.is_empty() {
-                "        "
-            } else {
-                "\n        "
-            });
-            width = 8;
-        } else {
-            text.push(' ');
-            width += 1;
-        }
-        text.push_str(word);
-        width += word.len();
-    }
-    text + "\n"
 }
 
 #[cfg(test)]
@@ -492,13 +271,5 @@ mod tests {
             "# @generated x: end\n# @generated x: begin\n",
             Err("`# @generated x: begin` does not come first, on a line of its own"),
         );
-    }
-
-    #[test]
-    fn long_lists_are_wrapped() {
-        let words = ["Aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"; 2];
-        let line = format!("        {}\n", words[0]);
-        assert_eq!(wrapped(words.into_iter()), line.repeat(2));
-        assert_eq!(wrapped(["A", "B"].into_iter()), "        A B\n");
     }
 }

@@ -14,7 +14,7 @@ use crate::emit::ident;
 use crate::error::{Error, Result};
 use crate::input::lists::Revision;
 use crate::ir::Ir;
-use crate::ir::names::static_name;
+use crate::ir::names::{library, marker_name, static_name};
 use crate::ir::properties::{PROPERTIES, Property, Source, Value as PropertyValue};
 
 pub use facts::{AssumedProperties, Lifecycle, RevisionFacts, assumed_properties, revision_facts};
@@ -68,6 +68,7 @@ pub fn revision_table(rows: &[RevisionRow<'_>]) -> Result<Files> {
         let text = text.replace("    }\n    ///", "    }\n\n    ///");
         files.insert(format!("{FOLDER}/{name}.rs"), text);
     }
+    files.insert(format!("{FOLDER}/for_each.rs"), for_each(rows));
     Ok(files)
 }
 
@@ -127,8 +128,45 @@ fn check_lifecycle(row: &RevisionRow<'_>) -> Result<()> {
     Err(Error::new(&row.revision.id, "", problem, remedy))
 }
 
+/// The macro that code with a line a revision is written with.
+fn for_each(rows: &[RevisionRow<'_>]) -> String {
+    let released = rows.iter().filter(|row| !row.revision.is_draft());
+    let rows = released.map(|row| {
+        let id = &row.revision.id;
+        let (marker, library, row) = (marker_name(id), library(id), static_name(id));
+        format!("            \"{id}\" {marker} {library} {row};\n")
+    });
+    let rows: String = rows.collect();
+    format!("{HEADER}\n{FOR_EACH}{rows}        }}\n    }};\n}}\n")
+}
+
+/// The macro up to its rows.
+const FOR_EACH: &str = r#"/// Calls a macro with one row a released revision, oldest first: its identifier, the type that stands for it in its type crate,
+/// the name of that crate in paths, and its static in this crate.
+///
+/// For code that has something for each revision: tables, variants of an enum, functions. The caller depends on the type
+/// crates that it names.
+///
+/// The rows grow with each revision, and with them what the macro of the caller makes; a published crate that calls this macro
+/// depends on one exact version of this crate.
+///
+/// ```
+/// macro_rules! ids {
+///     ($($id:literal $marker:ident $library:ident $spec:ident;)*) => {
+///         [$($id),*]
+///     };
+/// }
+/// assert!(mcp_exact_revisions::for_each_revision!(ids).contains(&"2025-06-18"));
+/// ```
+#[macro_export]
+macro_rules! for_each_revision {
+    ($callback:ident) => {
+        $callback! {
+"#;
+
 fn root() -> TokenStream {
     quote! {
+        mod for_each;
         mod properties;
         mod table;
         pub(crate) use properties::Properties;

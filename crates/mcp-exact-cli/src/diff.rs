@@ -2,9 +2,10 @@
 //!
 //! Takes the representations that are compiled in, and lets the model crate compare and render them. Reads no schema.
 
+use std::fmt::Write as _;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use anyhow::Context;
 use clap::{ArgGroup, Args};
@@ -125,31 +126,24 @@ fn print(arguments: &Arguments, from: &Ir, to: &Ir) -> anyhow::Result<()> {
 /// Returns the day of today in UTC, or of SOURCE_DATE_EPOCH for builds that have to be repeatable.
 fn today() -> String {
     let epoch = std::env::var("SOURCE_DATE_EPOCH").ok();
-    let seconds = epoch
-        .and_then(|seconds| seconds.parse::<u64>().ok())
-        .or_else(|| {
-            let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-            now.ok().map(|now| now.as_secs())
-        });
-    seconds.map_or_else(String::new, |seconds| day(seconds / 86_400))
+    let epoch = epoch.and_then(|seconds| seconds.parse().ok());
+    let now = match epoch {
+        Some(seconds) => SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(seconds)),
+        None => Some(SystemTime::now()),
+    };
+    now.map_or_else(String::new, day)
 }
 
-/// Returns a day as `2026-11-22`, by its number since 1970-01-01 (Howard Hinnant, "chrono-compatible low-level date
-/// algorithms", `civil_from_days`).
-fn day(number: u64) -> String {
-    let shifted = number + 719_468;
-    let (era, of_era) = (shifted / 146_097, shifted % 146_097);
-    let year_of_era = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted_month = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * shifted_month + 2) / 5 + 1;
-    let month = if shifted_month < 10 {
-        shifted_month + 3
+/// Returns a day as `2026-11-22`, or nothing after the year 9999.
+fn day(time: SystemTime) -> String {
+    let mut text = String::new();
+    let written = write!(text, "{}", humantime::format_rfc3339_seconds(time));
+    text.truncate(if written.is_ok() {
+        "2026-11-22".len()
     } else {
-        shifted_month - 9
-    };
-    let year = year_of_era + era * 400 + u64::from(month <= 2);
-    format!("{year:04}-{month:02}-{day:02}")
+        0
+    });
+    text
 }
 
 #[cfg(test)]
@@ -163,8 +157,10 @@ mod tests {
             (11_016, "2000-02-29"),
             (20_779, "2026-11-22"),
             (20_819, "2027-01-01"),
+            (4_000_000, ""),
         ] {
-            assert_eq!(day(number), expected);
+            let time = SystemTime::UNIX_EPOCH + Duration::from_secs(number * 86_400);
+            assert_eq!(day(time), expected);
         }
     }
 }

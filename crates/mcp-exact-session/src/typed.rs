@@ -151,11 +151,11 @@ impl Direction for DisabledRevision {
 }
 
 macro_rules! revisions {
-    ($($id:literal $marker:ident $krate:ident;)*) => {
+    ($($id:literal $marker:ident $library:ident $spec:ident;)*) => {
         mod markers {
             $(
                 #[cfg(feature = $id)]
-                pub use $krate::$marker;
+                pub use $library::$marker;
                 #[cfg(not(feature = $id))]
                 pub type $marker = super::DisabledRevision;
             )*
@@ -191,15 +191,7 @@ macro_rules! revisions {
     };
 }
 
-// @generated revision list: begin
-revisions! {
-    "2024-11-05" V2024_11_05 mcp_2024_11_05;
-    "2025-03-26" V2025_03_26 mcp_2025_03_26;
-    "2025-06-18" V2025_06_18 mcp_2025_06_18;
-    "2025-11-25" V2025_11_25 mcp_2025_11_25;
-    "2026-07-28" V2026_07_28 mcp_2026_07_28;
-}
-// @generated revision list: end
+mcp_exact_revisions::for_each_revision!(revisions);
 
 impl<C> IncomingRequest<C> {
     /// Decodes the request by the types of the revision that it speaks.

@@ -3,16 +3,14 @@
 use mcp_exact_convert::{Context, KnownRevision, Newer, check_type, convert_type, violations};
 use mcp_exact_wire::{Definition, Json, MAX_POINTER, from_str};
 
-/// The definitions of each revision by name, oldest revision first.
-const REVISIONS: &[&[Definition]] = &[
-    // @generated revision definitions: begin
-    mcp_2024_11_05::DEFINITIONS,
-    mcp_2025_03_26::DEFINITIONS,
-    mcp_2025_06_18::DEFINITIONS,
-    mcp_2025_11_25::DEFINITIONS,
-    mcp_2026_07_28::DEFINITIONS,
-    // @generated revision definitions: end
-];
+macro_rules! revisions {
+    ($($id:literal $marker:ident $library:ident $spec:ident;)*) => {
+        /// The definitions of each revision that is converted, oldest first.
+        const REVISIONS: &[&[Definition]] = &[$(mcp_exact_tests_types::$library::DEFINITIONS),*];
+    };
+}
+
+mcp_exact_revisions::for_each_revision!(revisions);
 
 /// A conversion as its line describes it: the name of a definition, the places of two revisions, and a digit for the
 /// options; then a text. Choices that the line does not state are taken from its bytes.

@@ -20,21 +20,20 @@ use mcp_exact_wire::{
 };
 use serde_json::value::RawValue;
 
-/// Messages of both directions of every revision.
-pub fn messages(bytes: &[u8]) {
-    // @generated revision messages: begin
-    frame::<mcp_2024_11_05::FromClient, mcp_2024_11_05::FromServer>(bytes);
-    frame::<mcp_2024_11_05::FromServer, mcp_2024_11_05::FromClient>(bytes);
-    frame::<mcp_2025_03_26::FromClient, mcp_2025_03_26::FromServer>(bytes);
-    frame::<mcp_2025_03_26::FromServer, mcp_2025_03_26::FromClient>(bytes);
-    frame::<mcp_2025_06_18::FromClient, mcp_2025_06_18::FromServer>(bytes);
-    frame::<mcp_2025_06_18::FromServer, mcp_2025_06_18::FromClient>(bytes);
-    frame::<mcp_2025_11_25::FromClient, mcp_2025_11_25::FromServer>(bytes);
-    frame::<mcp_2025_11_25::FromServer, mcp_2025_11_25::FromClient>(bytes);
-    frame::<mcp_2026_07_28::FromClient, mcp_2026_07_28::FromServer>(bytes);
-    frame::<mcp_2026_07_28::FromServer, mcp_2026_07_28::FromClient>(bytes);
-    // @generated revision messages: end
+macro_rules! revisions {
+    ($($id:literal $marker:ident $library:ident;)*) => {
+        /// Messages of both directions of every revision.
+        pub fn messages(bytes: &[u8]) {
+            $({
+                use mcp_exact_tests_types::$library::{FromClient, FromServer};
+                frame::<FromClient, FromServer>(bytes);
+                frame::<FromServer, FromClient>(bytes);
+            })*
+        }
+    };
 }
+
+mcp_exact_tests_types::for_each_revision!(revisions);
 
 /// Decode, encode and decode again: the same value and the same text. Checks that a bad message is explained, and that text
 /// that is not JSON is reported as such. `Peer` sends the requests that the results of `D` answer.

@@ -1,4 +1,4 @@
-//! The table of revisions in the workspace's README against schema/revisions.toml and the generated crates.
+//! The tables of revisions and extensions in the workspace's README against the lists in schema/ and the generated crates.
 
 use std::fs;
 use std::path::Path;
@@ -8,47 +8,52 @@ fn text(path: &str) -> String {
     fs::read_to_string(root.join(path)).expect("a file of the workspace")
 }
 
-fn row((id, status): (&str, &str)) -> String {
+/// The entries of a list, as `name` calls them.
+fn entries(path: &str, name: &str) -> Vec<toml::Table> {
+    let list: toml::Table = text(path).parse().expect("a list");
+    let entries = list[name].as_array().expect("entries").iter();
+    let entries = entries.map(|entry| entry.as_table().expect("an entry").clone());
+    entries.collect()
+}
+
+/// The cells after the identifier and the revision that an extension extends.
+fn cells(entry: &toml::Table) -> String {
+    let id = entry["id"].as_str().expect("a string");
     let registry = text(&format!("crates/mcp-{id}/src/generated/registry.rs"));
     let definitions = registry.matches("Definition::of::<").count();
-    let note = match status {
-        "draft" => " (draft, not published)",
+    let note = match entry["status"].as_str() {
+        Some("draft") => " (draft, not published)",
         _ => "",
     };
-    format!("| {id} | `mcp-{id}`{note} | {definitions} | [schema/{id}](schema/{id}/schema.json) |")
+    format!("`mcp-{id}`{note} | {definitions} | [schema/{id}](schema/{id}/schema.json) |")
+}
+
+/// Compares the rows of a table, which are told apart by how they begin, with those that the entries demand.
+fn check(is_row: impl Fn(&str) -> bool, expected: &[String]) {
+    let readme = text("README.md");
+    let rows = readme
+        .lines()
+        .filter(|line| line.contains("/schema.json) |") && is_row(line));
+    assert_eq!(rows.collect::<Vec<_>>(), expected);
 }
 
 #[test]
-fn the_readme_lists_every_revision_and_no_other() {
-    let revisions = text("schema/revisions.toml");
-    let values = |key: &'static str| {
-        let lines = revisions.lines();
-        lines.filter_map(move |line| line.strip_prefix(key)?.strip_suffix('"'))
-    };
-    let listed = values("id = \"").zip(values("status = \""));
-    let expected: Vec<String> = listed.map(row).collect();
-    let readme = text("README.md");
-    let rows: Vec<&str> = readme
-        .lines()
-        .filter(|line| line.contains("/schema.json) |") && !line.starts_with("| ext-"))
-        .collect();
-    assert_eq!(rows, expected);
+fn the_readme_lists_every_revision() {
+    let revisions = entries("schema/revisions.toml", "revision");
+    let rows = revisions.iter().map(|revision| {
+        let id = revision["id"].as_str().expect("a string");
+        format!("| {id} | {}", cells(revision))
+    });
+    check(|row| !row.starts_with("| ext-"), &rows.collect::<Vec<_>>());
 }
 
 #[test]
 fn the_readme_lists_every_extension() {
-    let extensions = text("schema/extensions.toml");
-    let readme = text("README.md");
-    let ids = extensions
-        .lines()
-        .filter_map(|line| line.strip_prefix("id = \"")?.strip_suffix('"'));
-    for id in ids {
-        let registry = text(&format!("crates/mcp-{id}/src/generated/registry.rs"));
-        let definitions = registry.matches("Definition::of::<").count();
-        let row = readme
-            .lines()
-            .find(|line| line.starts_with(&format!("| {id} |")));
-        let end = format!("| {definitions} | [schema/{id}](schema/{id}/schema.json) |");
-        assert!(row.is_some_and(|row| row.ends_with(&end)), "{id}: {row:?}");
-    }
+    let extensions = entries("schema/extensions.toml", "extension");
+    let rows = extensions.iter().map(|extension| {
+        let id = extension["id"].as_str().expect("a string");
+        let base = extension["extends"].as_str().expect("a string");
+        format!("| {id} | {base} | {}", cells(extension))
+    });
+    check(|row| row.starts_with("| ext-"), &rows.collect::<Vec<_>>());
 }

@@ -1,4 +1,4 @@
-//! `cargo xtask schema add` and `remove`: a revision joins the workspace, or leaves it, in one step.
+//! `cargo xtask schema add`: a revision joins the workspace in one step.
 //!
 //! Takes a schema file; writes its entry, its crate and every generated region, then builds and tests the result. When
 //! anything fails, every file is as it was. Looks into the schema through the generator only.
@@ -6,7 +6,7 @@
 use std::fs;
 use std::path::Path;
 use std::process::Command;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::SystemTime;
 
 use anyhow::{Context, bail, ensure};
 use clap::{Args, ValueEnum};
@@ -98,7 +98,7 @@ pub fn add(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
             .iter()
             .any(|method| method.method == "initialize"),
     );
-    let place = revisions_toml::place(&list, id, draft);
+    let place = revisions_toml::place(&list, id, draft)?;
     let assumed = codegen::assumed_properties(&schemas.facts, place, lifecycle);
     let facts = RevisionFacts::new(id, lifecycle, &assumed);
     // Everything before this line only reads.
@@ -111,7 +111,7 @@ pub fn add(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
             (lifecycle, &assumed),
             &today(),
         ),
-    );
+    )?;
     let mut rollback = Rollback::new(root);
     rollback.remember("Cargo.lock")?;
     rollback.write(&format!("schema/{id}/schema.json"), &origin.bytes)?;
@@ -157,40 +157,6 @@ pub fn add(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Takes a revision out again.
-///
-/// # Errors
-/// If there is no such revision, or the remaining ones cannot be generated.
-pub fn remove(root: &Path, id: &str) -> anyhow::Result<()> {
-    let mut found = LISTS.iter().filter_map(|path| {
-        let list = fs::read_to_string(root.join(path)).ok()?;
-        Some((path, revisions_toml::without(&list, id)?))
-    });
-    let (path, list) = found
-        .next()
-        .with_context(|| format!("there is no {id} in {}", LISTS.join(" or ")))?;
-    let mut rollback = Rollback::new(root);
-    rollback.remember("Cargo.lock")?;
-    rollback.write(path, list.as_bytes())?;
-    write_generated(root, &mut rollback, id)?;
-    for folder in [format!("schema/{id}"), format!("crates/mcp-{id}")] {
-        if root.join(&folder).exists() {
-            rollback.remove(&folder)?;
-        }
-    }
-    rollback.remove_file(&format!("{}/{id}.json", codegen::EMBEDDED))?;
-    cargo(root, &["metadata", "--format-version", "1", "--quiet"], &[])?;
-    rollback.keep();
-    println!(
-        "removed {id}; take it out of schema/errata.toml and schema/names.toml where an entry names it, \
-         which `cargo xtask codegen` checks"
-    );
-    Ok(())
-}
-
-/// The lists of what `remove` takes out.
-const LISTS: [&str; 2] = ["schema/revisions.toml", "schema/extensions.toml"];
-
 /// A name that can be a part of paths, crate names and features.
 pub fn check_id(id: &str) -> anyhow::Result<()> {
     let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
@@ -232,10 +198,10 @@ pub fn dialect(schema: &[u8]) -> &'static str {
     if is_draft_07 { "draft-07" } else { "2020-12" }
 }
 
-/// The day, such as `2026-11-21`.
+/// The day in UTC, such as `2026-11-21`.
 pub fn today() -> String {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    revisions_toml::day(now.map_or(0, |since| since.as_secs()))
+    let now = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
+    now[.."2026-11-21".len()].to_owned()
 }
 
 /// Writes the generator's output for the current list; returns the lines of the crate of `id`.
@@ -278,7 +244,12 @@ pub fn prove(root: &Path, id: &str, tests: &[&str]) -> anyhow::Result<()> {
     rustfmt(root, &format!("crates/{package}/src/lib.rs"))
 }
 
-fn cargo(root: &Path, arguments: &[&str], environment: &[(&str, &str)]) -> anyhow::Result<()> {
+/// Runs cargo; what it prints is shown only when it fails.
+pub(super) fn cargo(
+    root: &Path,
+    arguments: &[&str],
+    environment: &[(&str, &str)],
+) -> anyhow::Result<()> {
     println!("running: cargo {}", arguments.join(" "));
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     run(Command::new(cargo)

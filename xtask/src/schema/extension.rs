@@ -64,7 +64,7 @@ pub fn add(root: &Path, arguments: &Arguments, extends: &str) -> anyhow::Result<
     let mut rollback = Rollback::new(root);
     rollback.remember("Cargo.lock")?;
     rollback.write(&format!("schema/{id}/schema.json"), &origin.bytes)?;
-    rollback.write(LIST, with_extension(&list, &entry).as_bytes())?;
+    rollback.write(LIST, with_extension(&list, &entry)?.as_bytes())?;
     let lines = write_generated(root, &mut rollback, id)?;
     prove(root, id, &["mcp-exact-tests-agreement"])?;
     rollback.keep();

@@ -1,12 +1,67 @@
-//! `cargo xtask schema`: the official schema files, the lists that name them, and what comes and goes with a revision.
+//! `cargo xtask schema`: the official schema files, the lists that name them, and what comes and goes with a revision. One
+//! file a command, and what they share.
 
 pub mod add;
 pub mod check;
 mod extension;
-pub mod files;
+pub mod fetch;
 pub mod history;
+mod lists;
 pub mod origin;
+pub mod remove;
 pub mod review;
 pub mod revisions_toml;
 pub mod rollback;
 pub mod source;
+pub mod verify;
+
+use std::path::{Path, PathBuf};
+
+use clap::Subcommand;
+
+/// The commands of `cargo xtask schema`.
+#[derive(Debug, Subcommand)]
+pub enum Action {
+    /// Take a revision in: its entry, its crate, and its place in everything that lists revisions; build and test it.
+    Add(add::Arguments),
+    /// Run the generator over every schema in the history of a clone of the official repository.
+    History {
+        /// The clone.
+        clone: PathBuf,
+    },
+    /// Compare with the official repository: new revisions, amended files, drafts.
+    Check {
+        /// An address or a clone, instead of the one that schema/revisions.toml names.
+        #[arg(long, value_name = "URL|DIR")]
+        upstream: Vec<String>,
+    },
+    /// Take a revision out again.
+    Remove {
+        /// The revision.
+        revision: String,
+    },
+    /// Take the files again from the packages that schema/revisions.toml names.
+    Fetch {
+        /// The revisions to take; all of them when none is named.
+        #[arg(value_name = "REVISION")]
+        revisions: Vec<String>,
+    },
+    /// Check all files against schema/revisions.toml, offline.
+    Verify,
+}
+
+/// Runs one of the commands.
+///
+/// # Errors
+/// As the command says.
+pub fn run(root: &Path, action: &Action) -> anyhow::Result<()> {
+    let folder = root.join("schema");
+    match action {
+        Action::Add(arguments) => add::add(root, arguments),
+        Action::History { clone } => history::run(root, clone),
+        Action::Check { upstream } => check::check(root, upstream),
+        Action::Remove { revision } => remove::remove(root, revision),
+        Action::Fetch { revisions } => fetch::fetch(&folder, revisions),
+        Action::Verify => verify::verify(&folder),
+    }
+}

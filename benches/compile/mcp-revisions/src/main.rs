@@ -8,13 +8,14 @@ type Failure = Box<dyn std::error::Error>;
 /// Decodes by the crate of a revision, and finds the method in the encoded message: the unions differ from revision to
 /// revision.
 macro_rules! revisions {
-    ($($id:literal $library:ident)*) => {
+    ($($id:literal $marker:ident $library:ident;)*) => {
         fn method(revision: &str, bytes: &[u8]) -> Result<String, Failure> {
             match revision {
                 $($id => {
-                    let message: $library::ClientMessage = $library::decode_message(bytes, &|_| None)?;
-                    let text = $library::to_string(&message);
-                    let method = $library::Look::at(&text)?.method;
+                    use mcp_exact_tests_types::$library as types;
+                    let message: types::ClientMessage = types::decode_message(bytes, &|_| None)?;
+                    let text = types::to_string(&message);
+                    let method = types::Look::at(&text)?.method;
                     Ok(method.map_or_else(|| "none".to_owned(), Into::into))
                 })*
                 _ => Err(format!("no revision is called {revision}").into()),
@@ -23,15 +24,7 @@ macro_rules! revisions {
     };
 }
 
-// @generated revision crates: begin
-revisions! {
-    "2024-11-05" mcp_2024_11_05
-    "2025-03-26" mcp_2025_03_26
-    "2025-06-18" mcp_2025_06_18
-    "2025-11-25" mcp_2025_11_25
-    "2026-07-28" mcp_2026_07_28
-}
-// @generated revision crates: end
+mcp_exact_tests_types::for_each_revision!(revisions);
 
 fn main() -> Result<(), Failure> {
     let mut bytes = Vec::new();

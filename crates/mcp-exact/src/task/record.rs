@@ -212,25 +212,14 @@ fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Returns a time in the form of RFC 3339, in UTC.
+/// Returns a time in the form of RFC 3339, in UTC; at the latest the end of the year 9999, after which there is no such form.
 fn timestamp(millis: u64) -> String {
-    let (days, rest) = (millis / 86_400_000, millis % 86_400_000);
-    // Days since 0000-03-01, so that a leap day is the last one of its year; 400 years have 146,097 days.
-    let days = days + 719_468;
-    let (era, day) = (days / 146_097, days % 146_097);
-    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
-    let day = day - (365 * year + year / 4 - year / 100);
-    let month = (5 * day + 2) / 153;
-    let day = day - (153 * month + 2) / 5 + 1;
-    let (month, later) = match month {
-        0..=9 => (month + 3, 0),
-        _ => (month - 9, 1),
-    };
-    let year = era * 400 + year + later;
-    let (hour, minute) = (rest / 3_600_000, rest / 60_000 % 60);
-    let (second, milli) = (rest / 1_000 % 60, rest % 1_000);
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{milli:03}Z")
+    let time = UNIX_EPOCH + Duration::from_millis(millis.min(END_OF_9999));
+    humantime::format_rfc3339_millis(time).to_string()
 }
+
+/// 9999-12-31T23:59:59.999Z in milliseconds since the Unix epoch.
+const END_OF_9999: u64 = 253_402_300_799_999;
 
 #[cfg(test)]
 mod tests {
@@ -247,6 +236,7 @@ mod tests {
             (1_709_164_800_000, "2024-02-29T00:00:00.000Z"),
             (1_735_689_599_001, "2024-12-31T23:59:59.001Z"),
             (4_107_542_400_000, "2100-03-01T00:00:00.000Z"),
+            (u64::MAX, "9999-12-31T23:59:59.999Z"),
         ] {
             assert_eq!(timestamp(millis), expected);
         }

@@ -1,9 +1,9 @@
 //! The tasks extension in use: its types are those of the revision if both schemas are equal, and a task is distinguished
 //! from the result that it replaces. The agreement of its types with its schema is tested together with the revisions.
 
-use mcp_2026_07_28 as core;
+use mcp_exact_tests_types::mcp_2026_07_28 as core;
+use mcp_exact_tests_types::mcp_ext_tasks as tasks;
 use mcp_exact_wire::{Nullable, Request, from_str, to_string};
-use mcp_ext_tasks as tasks;
 
 #[test]
 fn equal_definitions_are_the_revisions_types() {

@@ -9,20 +9,12 @@ macro_rules! revisions {
 
         #[test]
         fn types_agree_with_the_table() {
-            $(check::<$types::$marker>($id);)*
+            $(check::<mcp_exact_tests_types::$types::$marker>($id);)*
         }
     };
 }
 
-// @generated revision markers: begin
-revisions! {
-    "2024-11-05" V2024_11_05 mcp_2024_11_05;
-    "2025-03-26" V2025_03_26 mcp_2025_03_26;
-    "2025-06-18" V2025_06_18 mcp_2025_06_18;
-    "2025-11-25" V2025_11_25 mcp_2025_11_25;
-    "2026-07-28" V2026_07_28 mcp_2026_07_28;
-}
-// @generated revision markers: end
+mcp_exact_tests_types::for_each_revision!(revisions);
 
 /// Compares the constants of a revision's types with its row.
 fn check<R: RevisionTypes>(id: &str) {

@@ -31,53 +31,23 @@ macro_rules! types {
     ($table:ident $($id:literal $types:ident { $($union:ident)* })*) => {
         static $table: &[Types] = &[$(Types {
             id: $id,
-            definitions: $types::DEFINITIONS,
-            json_schemas: &$types::JSON_SCHEMAS,
-            unions: &[$(Union::of::<$types::$union>(stringify!($union))),*],
+            definitions: mcp_exact_tests_types::$types::DEFINITIONS,
+            json_schemas: &mcp_exact_tests_types::$types::JSON_SCHEMAS,
+            unions: &[$(Union::of::<mcp_exact_tests_types::$types::$union>(stringify!($union))),*],
         }),*];
     };
 }
 
-// @generated revision types: begin
-types! { REVISIONS
-    "2024-11-05" mcp_2024_11_05 {
-        AnyResourceContents ClientNotification ClientRequest ClientResult CompleteRequestParamsRef ContentBlock
-        JSONRPCMessage SamplingMessageContent ServerNotification ServerRequest ServerResult
-    }
-    "2025-03-26" mcp_2025_03_26 {
-        AnyResourceContents ClientNotification ClientRequest ClientResult CompleteRequestParamsRef ContentBlock
-        JSONRPCBatchRequestItem JSONRPCBatchResponseItem JSONRPCMessage SamplingMessageContent ServerNotification
-        ServerRequest ServerResult
-    }
-    "2025-06-18" mcp_2025_06_18 {
-        AnyResourceContents ClientNotification ClientRequest ClientResult CompleteRequestParamsRef ContentBlock
-        ElicitResultContentValue JSONRPCMessage PrimitiveSchemaDefinition SamplingMessageContent ServerNotification
-        ServerRequest ServerResult
-    }
-    "2025-11-25" mcp_2025_11_25 {
-        AnyResourceContents CallToolOutcome ClientNotification ClientRequest ClientResult CompleteRequestParamsRef
-        ContentBlock CreateMessageOutcome ElicitOutcome ElicitRequestParams ElicitResultContentValue EnumSchema
-        JSONRPCMessage JSONRPCResponse MultiSelectEnumSchema PrimitiveSchemaDefinition SamplingMessageContent
-        SamplingMessageContentBlock ServerNotification ServerRequest ServerResult SingleSelectEnumSchema
-    }
-    "2026-07-28" mcp_2026_07_28 {
-        AnyResourceContents CallToolOutcome ClientRequest CompleteRequestParamsRef ContentBlock ElicitRequestParams
-        ElicitResultContentValue EnumSchema GetPromptOutcome InputRequest InputResponse JSONRPCMessage JSONRPCResponse
-        MultiSelectEnumSchema PrimitiveSchemaDefinition ReadResourceOutcome SamplingMessageContent
-        SamplingMessageContentBlock ServerNotification ServerResult SingleSelectEnumSchema
-    }
+macro_rules! revision_types {
+    ($($rows:tt)*) => { types! { REVISIONS $($rows)* } };
 }
-// @generated revision types: end
 
-// @generated extension types: begin
-types! { EXTENSIONS
-    "ext-tasks" mcp_ext_tasks {
-        AnyResourceContents ContentBlock DetailedTask ElicitRequestParams ElicitResultContentValue GetTaskResult
-        InputRequest InputResponse PrimitiveSchemaDefinition SamplingMessageContent SamplingMessageContentBlock
-        TaskStatusNotificationParams
-    }
+macro_rules! extension_types {
+    ($($rows:tt)*) => { types! { EXTENSIONS $($rows)* } };
 }
-// @generated extension types: end
+
+mcp_exact_tests_types::for_each_unions!(revision_types);
+mcp_exact_tests_types::for_each_extension_unions!(extension_types);
 
 /// A union and how a document is decoded as it.
 pub struct Union {

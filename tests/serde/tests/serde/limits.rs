@@ -3,7 +3,7 @@
 //!
 //! A layer refuses or rounds values that it cannot hold; the types never do.
 
-use mcp_2025_06_18 as mcp;
+use mcp_exact_tests_types::mcp_2025_06_18 as mcp;
 use mcp_exact_wire::{Integer, Json, JsonObject, Map, Number};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};

@@ -3,7 +3,7 @@
 //!
 //! Also as whole documents, and inside derived types of other people.
 
-use mcp_2025_06_18 as mcp;
+use mcp_exact_tests_types::mcp_2025_06_18 as mcp;
 use mcp_exact_wire::{Json, JsonObject, Map, to_string};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};

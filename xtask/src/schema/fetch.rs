@@ -1,0 +1,137 @@
+//! `cargo xtask schema fetch`: takes the schema files from the packages that the lists name.
+//!
+//! Asks registries, and writes a file only when its hash is the pinned one.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, bail, ensure};
+
+use super::lists::{FILE, INDEX, Index, Revision, file_of, load, sha256};
+use super::source::{self, Source};
+
+/// Takes the named revisions, or all, from their packages and stores them under `directory`.
+pub fn fetch(directory: &Path, wanted: &[String]) -> anyhow::Result<()> {
+    let index = load(directory)?;
+    for revision in select(&index, wanted)? {
+        let Some(source) = &revision.source else {
+            println!("{}: no package has it", revision.id);
+            continue;
+        };
+        let bytes = source::read(source).with_context(|| {
+            format!(
+                "revision {}: cannot take {FILE} (sha256 {} expected) from {source}; correct its source in {INDEX}, or \
+                 check the connection and try again",
+                revision.id, revision.sha256
+            )
+        })?;
+        let outcome = store(directory, revision, &bytes)?;
+        println!(
+            "{}: {outcome} ({} bytes, {source})",
+            revision.id,
+            bytes.len()
+        );
+    }
+    Ok(())
+}
+
+/// The revisions to work on, in the order of the index.
+fn select<'index>(
+    index: &'index Index,
+    wanted: &[String],
+) -> anyhow::Result<Vec<&'index Revision>> {
+    let known: BTreeMap<&str, &Revision> = index
+        .revisions
+        .iter()
+        .map(|revision| (revision.id.as_str(), revision))
+        .collect();
+    for id in wanted {
+        if !known.contains_key(id.as_str()) {
+            let ids: Vec<&str> = known.into_keys().collect();
+            bail!(
+                "revision {id} is not listed in {INDEX}; name one of {} or add an entry",
+                ids.join(", ")
+            );
+        }
+    }
+    Ok(index
+        .revisions
+        .iter()
+        .filter(|revision| wanted.is_empty() || wanted.contains(&revision.id))
+        .collect())
+}
+
+/// Writes the bytes if they are the pinned ones; returns the outcome.
+fn store(directory: &Path, revision: &Revision, bytes: &[u8]) -> anyhow::Result<&'static str> {
+    let found = sha256(bytes);
+    ensure!(
+        found == revision.sha256,
+        "revision {}: {} has sha256 {found}, but {INDEX} expects {}; nothing was written. Correct package, version or \
+         path there, or pin the new hash after reviewing the difference",
+        revision.id,
+        revision
+            .source
+            .as_ref()
+            .map_or_else(String::new, Source::to_string),
+        revision.sha256,
+    );
+    let path = file_of(directory, revision);
+    if fs::read(&path).is_ok_and(|present| present == bytes) {
+        return Ok("unchanged");
+    }
+    fs::create_dir_all(directory.join(&revision.id))
+        .and_then(|()| fs::write(&path, bytes))
+        .with_context(|| format!("cannot write {}; check its permissions", path.display()))?;
+    Ok("written")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::lists::tests::{BYTES, tree};
+    use super::super::verify::verify;
+    use super::*;
+
+    #[test]
+    fn fetch_refuses_an_unknown_revision() {
+        let error = fetch(tree().path(), &["z".to_owned()]).expect_err("unknown");
+        assert_eq!(
+            error.to_string(),
+            "revision z is not listed in revisions.toml; name one of a, b or add an entry"
+        );
+    }
+
+    #[test]
+    fn store_refuses_other_bytes_and_writes_nothing() {
+        let tree = tree();
+        let index = load(tree.path()).expect("index");
+        let error = store(tree.path(), &index.revisions[0], b"other")
+            .expect_err("other bytes")
+            .to_string();
+        assert!(
+            error.starts_with("revision a: crate p 1.0.0, s.json has sha256 d9298a10"),
+            "{error}"
+        );
+        assert!(error.contains(&sha256(BYTES)), "{error}");
+        assert_eq!(
+            fs::read(tree.path().join("a").join(FILE)).expect("file"),
+            BYTES
+        );
+    }
+
+    #[test]
+    fn store_restores_a_removed_directory() {
+        let tree = tree();
+        let index = load(tree.path()).expect("index");
+        fs::remove_dir_all(tree.path().join("a")).expect("removed");
+        assert_eq!(
+            store(tree.path(), &index.revisions[0], BYTES).expect("stored"),
+            "written"
+        );
+        assert_eq!(
+            store(tree.path(), &index.revisions[0], BYTES).expect("stored"),
+            "unchanged"
+        );
+        verify(tree.path()).expect("no problem");
+    }
+}

@@ -1,0 +1,157 @@
+//! Reads schema/revisions.toml and schema/extensions.toml as `schema fetch` and `schema verify` need them: which files are
+//! kept, and with which hash. Never looks into a schema.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, ensure};
+use serde::Deserialize;
+use sha2::{Digest, Sha256};
+
+use super::source::Source;
+
+/// The file with one entry a revision.
+pub(super) const INDEX: &str = "revisions.toml";
+/// The file with one entry an extension.
+pub(super) const EXTENSIONS: &str = "extensions.toml";
+/// The only file of a revision's directory.
+pub(super) const FILE: &str = "schema.json";
+
+/// Fields of schema/revisions.toml that these commands need; the generator reads the rest.
+#[derive(Debug, Deserialize)]
+pub(super) struct Index {
+    /// Extensions follow the revisions: their files are kept in the same way.
+    #[serde(rename = "revision")]
+    pub(super) revisions: Vec<Revision>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Extensions {
+    #[serde(default)]
+    extension: Vec<Revision>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Revision {
+    pub(super) id: String,
+    pub(super) sha256: String,
+    pub(super) source: Option<Source>,
+}
+
+pub(super) fn load(directory: &Path) -> anyhow::Result<Index> {
+    let path = directory.join(INDEX);
+    let text = fs::read_to_string(&path).with_context(|| {
+        format!(
+            "cannot read {}; restore it from version control",
+            path.display()
+        )
+    })?;
+    let mut index: Index = toml::from_str(&text)
+        .with_context(|| format!("cannot understand {}; correct it", path.display()))?;
+    let path = directory.join(EXTENSIONS);
+    if let Ok(text) = fs::read_to_string(&path) {
+        let extensions: Extensions = toml::from_str(&text)
+            .with_context(|| format!("cannot understand {}; correct it", path.display()))?;
+        index.revisions.extend(extensions.extension);
+    }
+    let mut seen = BTreeSet::new();
+    for revision in &index.revisions {
+        let plain = revision
+            .id
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+        ensure!(
+            plain && !revision.id.is_empty(),
+            "revision {:?} is no directory name; correct {INDEX}",
+            revision.id
+        );
+        ensure!(
+            seen.insert(&revision.id),
+            "revision {} is listed twice; remove one entry of {INDEX}",
+            revision.id
+        );
+    }
+    Ok(index)
+}
+
+pub(super) fn file_of(directory: &Path, revision: &Revision) -> PathBuf {
+    directory.join(&revision.id).join(FILE)
+}
+
+pub(super) fn sha256(bytes: &[u8]) -> String {
+    Sha256::digest(bytes)
+        .iter()
+        .fold(String::new(), |mut text, byte| {
+            let _ = write!(text, "{byte:02x}");
+            text
+        })
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use tempfile::TempDir;
+
+    use super::*;
+    use crate::schema::verify::verify;
+
+    pub(in crate::schema) const BYTES: &[u8] = b"{\"definitions\":{}}\n";
+
+    /// A schema directory with the revisions `a` and `b`, both in order.
+    pub(in crate::schema) fn tree() -> TempDir {
+        let tree = tempfile::tempdir().expect("temporary directory");
+        let mut text = String::new();
+        for id in ["a", "b"] {
+            fs::create_dir(tree.path().join(id)).expect("directory");
+            fs::write(tree.path().join(id).join(FILE), BYTES).expect("file");
+            let hash = sha256(BYTES);
+            let source = "{ registry = \"crates\", package = \"p\", version = \"1.0.0\", path = \"s.json\" }";
+            text.push_str(&format!(
+                "[[revision]]\nid = \"{id}\"\nsha256 = \"{hash}\"\nsource = {source}\n"
+            ));
+        }
+        fs::write(tree.path().join(INDEX), text).expect("index");
+        tree
+    }
+
+    fn complaint(tree: &TempDir) -> String {
+        verify(tree.path()).expect_err("a problem").to_string()
+    }
+
+    #[test]
+    fn hash_of_nothing_is_the_known_one() {
+        assert_eq!(
+            sha256(b""),
+            "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+        );
+    }
+
+    #[test]
+    fn a_revision_listed_twice_is_refused() {
+        let tree = tree();
+        let index = tree.path().join(INDEX);
+        let text = fs::read_to_string(&index)
+            .expect("index")
+            .replace("\"b\"", "\"a\"");
+        fs::write(&index, text).expect("index");
+        assert_eq!(
+            complaint(&tree),
+            "revision a is listed twice; remove one entry of revisions.toml"
+        );
+    }
+
+    #[test]
+    fn an_id_that_leaves_the_directory_is_refused() {
+        let tree = tree();
+        let index = tree.path().join(INDEX);
+        let text = fs::read_to_string(&index)
+            .expect("index")
+            .replace("\"b\"", "\"../b\"");
+        fs::write(&index, text).expect("index");
+        assert_eq!(
+            complaint(&tree),
+            "revision \"../b\" is no directory name; correct revisions.toml"
+        );
+    }
+}

@@ -1,0 +1,182 @@
+//! `cargo xtask schema verify`: the schema files that are kept against the hashes that the lists pin.
+//!
+//! Reads files only, and reports everything that is wrong at once.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, ensure};
+
+use super::lists::{FILE, INDEX, Revision, file_of, load, sha256};
+
+/// Checks every file under `directory` offline; one error lists all problems.
+pub fn verify(directory: &Path) -> anyhow::Result<()> {
+    let index = load(directory)?;
+    let found = directories(directory)?;
+    let mut problems: Vec<String> = index
+        .revisions
+        .iter()
+        .filter_map(|revision| problem_of(directory, revision))
+        .collect();
+    let listed: BTreeSet<&str> = index
+        .revisions
+        .iter()
+        .map(|revision| revision.id.as_str())
+        .collect();
+    for name in found.iter().filter(|name| !listed.contains(name.as_str())) {
+        problems.push(format!(
+            "directory {name} is not listed in {INDEX}; add a [[revision]] for it or remove it"
+        ));
+    }
+    ensure!(
+        problems.is_empty(),
+        "{} in schema/:\n{}",
+        count(problems.len(), "problem"),
+        problems.join("\n")
+    );
+    println!(
+        "{} verified against {INDEX}",
+        count(index.revisions.len(), "schema file")
+    );
+    Ok(())
+}
+
+/// Returns the problem of the stored file of the revision, with the remedy.
+fn problem_of(directory: &Path, revision: &Revision) -> Option<String> {
+    let id = &revision.id;
+    let path = format!("{id}/{FILE}");
+    match fs::read(file_of(directory, revision)) {
+        Err(error) => Some(format!(
+            "revision {id}: cannot read {path} ({error}), sha256 {} expected; run `cargo xtask schema fetch {id}`",
+            revision.sha256,
+        )),
+        Ok(bytes) => {
+            let found = sha256(&bytes);
+            (found != revision.sha256).then(|| {
+                format!(
+                    "revision {id}: {path} has sha256 {found}, but {INDEX} expects {}; the file is never edited, \
+                     run `cargo xtask schema fetch {id}`",
+                    revision.sha256,
+                )
+            })
+        }
+    }
+}
+
+/// The names of the directories below `directory`, sorted.
+fn directories(directory: &Path) -> anyhow::Result<BTreeSet<String>> {
+    let unreadable = || format!("cannot list {}; check its permissions", directory.display());
+    let mut names = BTreeSet::new();
+    for entry in fs::read_dir(directory).with_context(unreadable)? {
+        let entry = entry.with_context(unreadable)?;
+        if entry.file_type().with_context(unreadable)?.is_dir() {
+            names.insert(entry.file_name().to_string_lossy().into_owned());
+        }
+    }
+    Ok(names)
+}
+
+fn count(number: usize, noun: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{number} {noun}{plural}")
+}
+
+#[cfg(test)]
+mod tests {
+    use tempfile::TempDir;
+
+    use super::super::lists::EXTENSIONS;
+    use super::super::lists::tests::{BYTES, tree};
+    use super::*;
+
+    fn complaint(tree: &TempDir) -> String {
+        verify(tree.path()).expect_err("a problem").to_string()
+    }
+
+    #[test]
+    fn verify_accepts_what_is_in_order() {
+        verify(tree().path()).expect("no problem");
+    }
+
+    #[test]
+    fn verify_finds_a_changed_byte() {
+        let tree = tree();
+        fs::write(tree.path().join("b").join(FILE), b"{\"definitions\":{} }").expect("file");
+        let complaint = complaint(&tree);
+        let found = sha256(b"{\"definitions\":{} }");
+        let expected = sha256(BYTES);
+        assert_eq!(
+            complaint,
+            format!(
+                "1 problem in schema/:\nrevision b: b/schema.json has sha256 {found}, but revisions.toml expects \
+                 {expected}; the file is never edited, run `cargo xtask schema fetch b`"
+            )
+        );
+    }
+
+    #[test]
+    fn verify_finds_a_missing_file() {
+        let tree = tree();
+        fs::remove_file(tree.path().join("a").join(FILE)).expect("removed");
+        let complaint = complaint(&tree);
+        assert!(
+            complaint.contains("revision a: cannot read a/schema.json"),
+            "{complaint}"
+        );
+        assert!(
+            complaint.ends_with("run `cargo xtask schema fetch a`"),
+            "{complaint}"
+        );
+    }
+
+    #[test]
+    fn verify_finds_a_missing_directory() {
+        let tree = tree();
+        fs::remove_dir_all(tree.path().join("a")).expect("removed");
+        assert!(complaint(&tree).contains("revision a: cannot read a/schema.json"));
+    }
+
+    #[test]
+    fn extensions_are_kept_like_revisions() {
+        let tree = tree();
+        fs::create_dir(tree.path().join("ext-x")).expect("directory");
+        fs::write(tree.path().join("ext-x").join(FILE), BYTES).expect("file");
+        let listed = |id: &str| {
+            let text = format!(
+                "[[extension]]\nid = \"{id}\"\nsha256 = \"{}\"\n",
+                sha256(BYTES)
+            );
+            fs::write(tree.path().join(EXTENSIONS), text).expect("list");
+        };
+        listed("ext-x");
+        verify(tree.path()).expect("no problem");
+        fs::write(tree.path().join("ext-x").join(FILE), b"{}").expect("file");
+        assert!(complaint(&tree).contains("ext-x/schema.json has sha256"));
+        listed("a");
+        assert!(complaint(&tree).contains("revision a is listed twice"));
+    }
+
+    #[test]
+    fn verify_finds_an_unlisted_directory() {
+        let tree = tree();
+        fs::create_dir(tree.path().join("c")).expect("directory");
+        assert_eq!(
+            complaint(&tree),
+            "1 problem in schema/:\ndirectory c is not listed in revisions.toml; add a [[revision]] for it or remove it"
+        );
+    }
+
+    #[test]
+    fn verify_tells_everything_at_once() {
+        let tree = tree();
+        fs::write(tree.path().join("a").join(FILE), b"").expect("file");
+        fs::create_dir(tree.path().join("c")).expect("directory");
+        assert!(complaint(&tree).starts_with("2 problems in schema/:\n"));
+    }
+
+    #[test]
+    fn the_files_of_this_workspace_are_in_order() {
+        verify(&crate::workspace_root().join("schema")).expect("no problem");
+    }
+}
