@@ -18,6 +18,7 @@ pub mod package;
 pub mod page;
 pub mod providers;
 pub mod quickstart;
+pub mod rehearsal;
 pub mod schema;
 pub mod test;
 pub mod transcripts;

@@ -1,5 +1,6 @@
 //! `cargo xtask nightly`: what takes too long for every change: the property tests with many seeds, mutation testing of the
-//! session's rules and refusals, Miri, the getting started of the README, and random traffic with faults over all transports.
+//! session's rules and refusals, Miri, the getting started of the README, an invented revision, and random traffic with faults
+//! over all transports.
 //!
 //! Takes the parts to run and a shard; installs cargo-mutants into `target/` if it is missing. Writes the count of mutants
 //! to `docs/mutants.md` when all of them were tested.
@@ -10,7 +11,7 @@ use std::process::Command;
 
 use anyhow::{Context, bail};
 
-use crate::{miri, quickstart};
+use crate::{miri, quickstart, rehearsal};
 
 /// Release of cargo-mutants that is installed.
 const VERSION: &str = "27.1.0";
@@ -70,6 +71,8 @@ pub enum Part {
     Miri,
     /// Steps that the README tells a new user to take.
     Quickstart,
+    /// An invented revision and an extension of it, added and removed in a copy of the workspace.
+    Rehearsal,
     /// Random traffic with faults over all transports; afterwards nothing may be left of it.
     Soak,
 }
@@ -88,6 +91,9 @@ pub fn run(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
     }
     if wants(Part::Quickstart) {
         quickstart::run(root)?;
+    }
+    if wants(Part::Rehearsal) {
+        rehearsal::run(root)?;
     }
     if wants(Part::Soak) {
         soak(root, arguments)?;

@@ -1,0 +1,210 @@
+//! `cargo xtask nightly rehearsal`: the day on which a revision is published, with an invented one.
+//!
+//! Copies the files of the workspace into a scratch folder, makes a schema from that of the newest revision, and runs
+//! `cargo xtask schema add` there, for the revision and for an extension of it. Then removes both and expects every file as
+//! it was. Changes nothing outside of the scratch folder but `target/`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, bail, ensure};
+use serde_json::{Value, json};
+
+/// The identifier of the invented revision.
+const REVISION: &str = "2099-01-01";
+/// The invented extension of it.
+const EXTENSION: &str = "ext-rehearsal";
+
+/// Adds and removes an invented revision and an extension in a copy of `root`.
+///
+/// # Errors
+/// When a command fails, or files differ afterwards.
+pub fn run(root: &Path) -> anyhow::Result<()> {
+    let scratch = tempfile::tempdir().context("cannot make a temporary directory; check TMPDIR")?;
+    let copy = scratch.path().join("workspace");
+    let files = copy_files(root, &copy)?;
+    let (revision, extension) = (
+        scratch.path().join("revision.json"),
+        scratch.path().join("extension.json"),
+    );
+    fs::write(&revision, invented(&newest(root)?)?)?;
+    fs::write(&extension, invented_extension().to_string())?;
+    let revision = revision.display().to_string();
+    let extension = extension.display().to_string();
+    let cargo = |words: &[&str]| cargo(root, &copy, words);
+    let xtask = ["run", "--quiet", "--package", "xtask", "--", "schema"];
+    let schema = |words: &[&str]| cargo(&[&xtask, words].concat());
+    schema(&["add", REVISION, "--from", &revision])?;
+    let repository = "https://example.com/ext-rehearsal";
+    let of_extension = ["--extends", REVISION, "--repository", repository];
+    schema(&[&["add", EXTENSION, "--from", &extension], &of_extension[..]].concat())?;
+    // What lists revisions by features knows the new one.
+    let users = [
+        "--package",
+        "mcp-exact-session",
+        "--package",
+        "mcp-exact-cli",
+    ];
+    cargo(
+        &[
+            &["check", "--quiet", "--features", "mcp-exact-cli/full"],
+            &users[..],
+        ]
+        .concat(),
+    )?;
+    schema(&["remove", EXTENSION])?;
+    schema(&["remove", REVISION])?;
+    let changed: Vec<String> = files
+        .iter()
+        .filter(|file| fs::read(root.join(file)).ok() != fs::read(copy.join(file)).ok())
+        .map(|file| file.display().to_string())
+        .collect();
+    ensure!(
+        changed.is_empty(),
+        "`schema remove` left changes in {}",
+        changed.join(", ")
+    );
+    println!("rehearsal: {REVISION} and {EXTENSION} came and went");
+    Ok(())
+}
+
+/// Copies what git tracks or would track, as it is in the working tree; returns the paths.
+fn copy_files(root: &Path, copy: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let listed = Command::new("git")
+        .arg("-C")
+        .arg(root)
+        .args([
+            "ls-files",
+            "-z",
+            "--cached",
+            "--others",
+            "--exclude-standard",
+        ])
+        .output()
+        .context("cannot start git; install it")?;
+    ensure!(
+        listed.status.success(),
+        "{} is no checkout of git",
+        root.display()
+    );
+    let listed = String::from_utf8(listed.stdout).context("a path is not UTF-8")?;
+    let mut files: Vec<PathBuf> = listed
+        .split_terminator('\0')
+        .map(PathBuf::from)
+        .filter(|file| root.join(file).is_file())
+        .collect();
+    files.sort();
+    files.dedup();
+    for file in &files {
+        let to = copy.join(file);
+        if let Some(folder) = to.parent() {
+            fs::create_dir_all(folder)?;
+        }
+        fs::copy(root.join(file), to).with_context(|| format!("cannot copy {}", file.display()))?;
+    }
+    Ok(files)
+}
+
+/// The schema of the newest released revision.
+fn newest(root: &Path) -> anyhow::Result<Value> {
+    let folder = root.join("schema");
+    let schemas = crate::codegen::Schemas::read(&folder)?;
+    let mut released = schemas
+        .revisions
+        .iter()
+        .filter(|revision| !revision.is_draft());
+    let newest = released.next_back().context("no revision is released")?;
+    let text = fs::read_to_string(folder.join(&newest.id).join("schema.json"))?;
+    Ok(serde_json::from_str(&text)?)
+}
+
+/// A schema with what a next revision may bring: a method, a kind of content, members that come and go, values, and
+/// keywords that no official schema has.
+fn invented(newest: &Value) -> anyhow::Result<Vec<u8>> {
+    let mut schema = newest.clone();
+    let definitions = &mut schema["$defs"];
+    for (from, to) in [
+        ("CompleteRequest", "MeasureRequest"),
+        ("CompleteRequestParams", "MeasureRequestParams"),
+        ("CompleteResult", "MeasureResult"),
+        ("CompleteResultResponse", "MeasureResultResponse"),
+        ("AudioContent", "VideoContent"),
+    ] {
+        let text = definitions[from].to_string();
+        ensure!(
+            text != "null",
+            "the newest schema has no {from}; correct the rehearsal"
+        );
+        let text = text
+            .replace("#/$defs/Complete", "#/$defs/Measure")
+            .replace("completion/complete", "lengths/measure")
+            .replace("\"const\":\"audio\"", "\"const\":\"video\"");
+        definitions[to] = serde_json::from_str(&text)?;
+    }
+    for (union, variant) in [
+        ("ClientRequest", "MeasureRequest"),
+        ("ServerResult", "MeasureResult"),
+        ("ContentBlock", "VideoContent"),
+    ] {
+        let variants = definitions[union]["anyOf"].as_array_mut();
+        let variants = variants.with_context(|| format!("{union} is no union"))?;
+        variants.push(json!({ "$ref": format!("#/$defs/{variant}") }));
+    }
+    definitions["MeasureOptions"] = json!({
+        "type": "object",
+        "properties": {
+            "comparison": { "type": "string", "enum": ["<", "<=", "2.0", "self"] },
+            "unit": { "type": "string", "pattern": "^[a-z]+$" },
+            "bounds": { "type": "array", "items": { "type": ["number", "string", "null"] } },
+        },
+        "required": ["comparison"],
+        "additionalProperties": false,
+    });
+    let params = &mut definitions["MeasureRequestParams"]["properties"];
+    params["options"] = json!({ "$ref": "#/$defs/MeasureOptions" });
+    definitions["Tool"]["properties"]["homepage"] = json!({ "type": "string", "format": "uri" });
+    if let Some(hints) = definitions["ToolAnnotations"]["properties"].as_object_mut() {
+        hints.remove("idempotentHint");
+    }
+    if let Some(levels) = definitions["LoggingLevel"]["enum"].as_array_mut() {
+        levels.push("trace".into());
+    }
+    Ok(serde_json::to_vec_pretty(&schema)?)
+}
+
+/// A schema with a definition of its own, which refers to one of the revision.
+fn invented_extension() -> Value {
+    json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$defs": {
+            "Ruler": {
+                "description": "What lengths are measured with.",
+                "type": "object",
+                "properties": {
+                    "name": { "type": "string" },
+                    "options": { "$ref": "#/$defs/MeasureOptions" },
+                },
+                "required": ["name"],
+            },
+        },
+    })
+}
+
+/// Runs cargo in the copy, with the target folder of this workspace: dependencies are built already.
+fn cargo(root: &Path, copy: &Path, words: &[&str]) -> anyhow::Result<()> {
+    println!("running: cargo {}", words.join(" "));
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let target =
+        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
+    let status = Command::new(cargo)
+        .args(words)
+        .current_dir(copy)
+        .env("CARGO_TARGET_DIR", target)
+        .status()
+        .context("cannot start cargo; install the toolchain")?;
+    if !status.success() {
+        bail!("cargo {} failed ({status})", words.join(" "));
+    }
+    Ok(())
+}
