@@ -3,7 +3,9 @@
 //! Takes a checked schema; returns one without `allOf`, without unions of one member, with `anyOf` for `oneOf`, and with
 //! open objects spelt in one way. Instances that were valid stay valid, and no others become so.
 
+mod absorb;
 pub mod nullable;
+mod refine;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -71,7 +73,8 @@ impl Pass<'_, '_> {
         };
         // A definition's dialect is its document's.
         object.remove("$schema");
-        self.map_patterns(&mut object, pointer);
+        absorb::patterns(&mut object, pointer, self.notices);
+        absorb::boolean_constant(&mut object, pointer, self.notices);
         object.retain(|key, _| !is_unchecked(key));
         if let Some(any) = object.remove("oneOf")
             && object.insert("anyOf".into(), any).is_some()
@@ -93,13 +96,7 @@ impl Pass<'_, '_> {
                 object.remove("anyOf");
             }
         }
-        if let Some(Value::Array(any)) = object.get_mut("anyOf")
-            && any.len() == 1
-        {
-            let one = any.remove(0);
-            object.remove("anyOf");
-            object = self.merge(object, as_object(one), pointer)?;
-        }
+        object = self.without_union_of_one(object, pointer)?;
         for key in ["items", "additionalProperties"] {
             if let Some(inner) = object.remove(key) {
                 if inner == Value::Bool(false) {
@@ -123,9 +120,11 @@ impl Pass<'_, '_> {
             for (index, member) in any.iter_mut().enumerate() {
                 *member = self.rewrite(member.take(), &format!("{pointer}/anyOf/{index}"), seen)?;
             }
+            absorb::arrays(self.schema, any, pointer, self.notices);
             // Members that differ in words only are one now.
             self.without_repeats(any, pointer);
         }
+        object = self.without_union_of_one(object, pointer)?;
         let mut object = nullable::pull_out(object);
         if nullable::inner_mut(&mut object).is_some_and(|inner| inner["anyOf"].is_array())
             && let Some(inner) = nullable::inner_mut(&mut object)
@@ -135,35 +134,19 @@ impl Pass<'_, '_> {
         Ok(Value::Object(in_one(object)))
     }
 
-    /// Turns patterns of member names into the type of all members if no other member is allowed, and into an open object
-    /// otherwise.
-    fn map_patterns(&mut self, object: &mut Map<String, Value>, pointer: &str) {
-        let Some(Value::Object(patterns)) = object.remove("patternProperties") else {
-            return;
-        };
-        let pointer = format!("{pointer}/patternProperties");
-        let has_members = object.get("properties").is_some_and(|p| *p != json!({}));
-        let mut schemas: Vec<&Value> = patterns.values().collect();
-        schemas.dedup();
-        let everything = patterns
-            .keys()
-            .all(|p| matches!(p.as_str(), "" | ".*" | "^.*$"));
-        let rest = object.get("additionalProperties");
-        match schemas[..] {
-            [only] if everything && rest.is_none() && !has_members => {
-                object.insert("additionalProperties".into(), only.clone());
+    /// Puts the only variant of a union in the place of the union.
+    fn without_union_of_one(
+        &self,
+        mut object: Map<String, Value>,
+        pointer: &str,
+    ) -> Result<Map<String, Value>> {
+        match object.get_mut("anyOf") {
+            Some(Value::Array(any)) if any.len() == 1 => {
+                let one = any.remove(0);
+                object.remove("anyOf");
+                self.merge(object, as_object(one), pointer)
             }
-            [only] if rest == Some(&Value::Bool(false)) && !has_members => {
-                object.insert("additionalProperties".into(), only.clone());
-                let words = "every member has this type; `validate()` does not check the names";
-                self.notices.add(&pointer, words);
-            }
-            _ => {
-                // The members that match are allowed, and nothing tells them from the others.
-                object.remove("additionalProperties");
-                let words = "members with such names are kept as any JSON, and `validate()` does not check them";
-                self.notices.add(&pointer, words);
-            }
+            _ => Ok(object),
         }
     }
 
@@ -321,6 +304,8 @@ impl Pass<'_, '_> {
                 ("required", Some(from_a)) => union(&from_a, &from_b),
                 ("type", Some(from_a)) if both_numbers(&from_a, &from_b) => json!("integer"),
                 ("properties", Some(from_a)) => self.merge_properties(from_a, from_b, pointer)?,
+                ("$ref", Some(from_a)) if refine::refines(self.schema, &from_b, &from_a) => from_b,
+                ("$ref", Some(from_a)) if refine::refines(self.schema, &from_a, &from_b) => from_a,
                 (key, Some(_)) => {
                     let problem = format!("two schemas disagree about `{key}` of the same value");
                     let remedy = "say one of them by an erratum";

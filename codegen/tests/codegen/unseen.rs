@@ -347,6 +347,94 @@ fn any_value_in_a_union() {
     );
 }
 
+/// As in drafts of 2025: sampling messages whose content is one block, or blocks of one kind or another.
+#[test]
+fn several_arrays_in_a_union() {
+    check(
+        json!({ "anyOf": [
+            { "type": "string" },
+            { "type": "array", "items": { "type": "boolean" } },
+            { "type": "array", "items": { "anyOf": [{ "type": "integer" }, { "type": "boolean" }] } },
+        ] }),
+        &expect![[r#"
+            /definitions/Thing: the arrays of this union are one, whose items may be those of any of them; `validate()` does not check which
+            /definitions/Thing/anyOf/1/items: what is anonymous here is called `ThingInline`, as a shorter name is taken
+        "#]],
+    );
+    check(
+        json!({ "anyOf": [
+            { "type": "array", "items": { "type": "string" } },
+            { "type": "array", "items": { "type": "integer" } },
+        ] }),
+        &expect![[r#"
+            /definitions/Thing: the arrays of this union are one, whose items may be those of any of them; `validate()` does not check which
+        "#]],
+    );
+    check(
+        json!({ "anyOf": [{ "type": "array", "items": { "type": "boolean" } }, { "type": "array" }, { "type": "string" }] }),
+        &expect![[r#"
+            /definitions/Thing: the arrays of this union are one, whose items may be those of any of them; `validate()` does not check which
+        "#]],
+    );
+}
+
+#[test]
+fn constants_that_are_true_or_false() {
+    let hints = |value: bool, more: Value| {
+        let mut properties = json!({ "readOnly": { "const": value, "type": "boolean" } });
+        if let (Some(all), Value::Object(more)) = (properties.as_object_mut(), more) {
+            all.extend(more);
+        }
+        json!({ "type": "object", "properties": properties, "required": ["readOnly"] })
+    };
+    check(
+        hints(true, json!({})),
+        &expect![[r#"
+        /definitions/Thing/properties/readOnly/const: `validate()` does not check that this is true
+    "#]],
+    );
+    check(
+        object(json!({ "hints": { "anyOf": [
+            hints(true, json!({})),
+            hints(false, json!({ "destructive": { "type": "boolean" } })),
+        ] } })),
+        &expect![[r#"
+            /definitions/Thing/properties/hints/anyOf/0/properties/readOnly/const: `validate()` does not check that this is true
+            /definitions/Thing/properties/hints/anyOf/1/properties/readOnly/const: `validate()` does not check that this is false
+            /definitions/Thing/properties/hints/anyOf/1: what is anonymous here is called `ThingHintsInline`, as a shorter name is taken
+            /definitions/Thing/properties/hints/anyOf/0: what is anonymous here is called `ThingHintsValue`, as a shorter name is taken
+        "#]],
+    );
+}
+
+/// As in drafts of 2025 and 2026: `JSONRPCResultResponse & { result: GetTaskPayloadResult }`.
+#[test]
+fn references_of_which_one_narrows_the_other() {
+    let base = object(json!({ "_meta": { "type": "object", "description": "Metadata." } }));
+    let narrow = object(json!({ "_meta": { "type": "object" }, "value": { "type": "string" } }));
+    let other = object(json!({ "value": { "type": "integer" } }));
+    let whole = |result: &str| {
+        let part =
+            |name: &str| object(json!({ "result": { "$ref": format!("#/definitions/{name}") } }));
+        json!({ "allOf": [part("Base"), part(result)] })
+    };
+    let definitions = json!({ "Base": base, "Narrow": narrow, "Other": other });
+    check_with(
+        whole("Narrow"),
+        definitions.clone(),
+        &expect![[r#"
+        absorbed without a notice
+    "#]],
+    );
+    check_with(
+        whole("Other"),
+        definitions,
+        &expect![[r#"
+        refused: 2000-01-01 at /definitions/Thing/allOf/1/properties/result: two schemas disagree about `$ref` of the same value; say one of them by an erratum
+    "#]],
+    );
+}
+
 #[test]
 fn keywords_that_no_type_can_show() {
     check(
