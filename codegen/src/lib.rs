@@ -3,8 +3,6 @@
 //! Pure and deterministic: no clock, no network, no environment. Equal input gives equal bytes. The steps from a schema file
 //! to its crate are [`lower`], which lists the passes in their order, and [`emit`].
 
-#![warn(clippy::match_bool, clippy::too_many_lines)]
-
 mod convert;
 mod emit;
 mod error;

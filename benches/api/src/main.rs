@@ -31,9 +31,10 @@ fn main() -> anyhow::Result<()> {
     let calls = after(&arguments, "--calls").map(|calls| calls.parse::<u32>());
     if let Some(calls) = calls {
         let calls = calls.context("--calls needs a number")?;
-        return match arguments.iter().any(|argument| argument == "--endpoints") {
-            true => endpoints_alone(calls),
-            false => in_memory(calls),
+        return if arguments.iter().any(|argument| argument == "--endpoints") {
+            endpoints_alone(calls)
+        } else {
+            in_memory(calls)
         };
     }
     let mut rows = vec![serve()?];

@@ -89,10 +89,7 @@ pub fn text(run: &Run, demands: &[Verdict]) -> String {
 }
 
 fn word(verdict: &Verdict) -> &'static str {
-    match verdict.holds {
-        true => "ok",
-        false => "MISS",
-    }
+    if verdict.holds { "ok" } else { "MISS" }
 }
 
 /// The page that is recorded.

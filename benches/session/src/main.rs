@@ -270,9 +270,12 @@ fn compare_stateless<R: RevisionTypes>(wanted: &Wanted, rows: &mut Vec<Row>) {
             || ServerEndpoint::new(Arc::clone(&settings), Binding::StreamableHttp, Time::ZERO);
         let mut kept = new();
         if let Some(calls) = wanted.calls {
-            (0..calls).for_each(|_| match wanted.codec {
-                true => post(&mut kept, &request, &headers, &result),
-                false => post(&mut new(), &request, &headers, &result),
+            (0..calls).for_each(|_| {
+                if wanted.codec {
+                    post(&mut kept, &request, &headers, &result)
+                } else {
+                    post(&mut new(), &request, &headers, &result)
+                }
             });
             continue;
         }

@@ -110,7 +110,7 @@ pub fn lib_rs(ir: &RustIr, revision: &Revision, base: Option<Base<'_>>) -> Resul
     let tokens = quote! {
         #(#![doc = #lines])*
         #[rustfmt::skip]
-        #[allow(clippy::all, missing_docs, unused_imports)]
+        #[allow(clippy::all, clippy::too_many_lines, missing_docs, unused_imports)]
         mod generated;
         pub use generated::*;
         #[rustfmt::skip]

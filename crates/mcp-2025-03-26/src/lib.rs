@@ -109,7 +109,7 @@
 //! | sampling | [`CreateMessageRequest`], [`CreateMessageRequestParams`], [`CreateMessageRequestParamsIncludeContext`], [`CreateMessageResult`], [`ModelHint`], [`ModelPreferences`], [`SamplingMessage`] |
 //! | tools | [`CallToolRequest`], [`CallToolRequestParams`], [`CallToolResult`], [`ListToolsRequest`], [`ListToolsResult`], [`Tool`], [`ToolAnnotations`], [`ToolInputSchema`], [`ToolListChangedNotification`] |
 #[rustfmt::skip]
-#[allow(clippy::all, missing_docs, unused_imports)]
+#[allow(clippy::all, clippy::too_many_lines, missing_docs, unused_imports)]
 mod generated;
 pub use generated::*;
 

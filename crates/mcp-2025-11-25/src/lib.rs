@@ -113,7 +113,7 @@
 //! | tasks | [`CancelTaskRequest`], [`CancelTaskRequestParams`], [`CancelTaskResult`], [`CreateTaskResult`], [`GetTaskPayloadRequest`], [`GetTaskPayloadRequestParams`], [`GetTaskPayloadResult`], [`GetTaskRequest`], [`GetTaskRequestParams`], [`GetTaskResult`], [`ListTasksRequest`], [`ListTasksResult`], [`RelatedTaskMetadata`], [`Task`], [`TaskAugmentedRequestParams`], [`TaskMetadata`], [`TaskStatus`], [`TaskStatusNotification`], [`TaskStatusNotificationParams`], [`ToolExecutionTaskSupport`] |
 //! | tools | [`CallToolOutcome`], [`CallToolRequest`], [`CallToolRequestParams`], [`CallToolResult`], [`ListToolsRequest`], [`ListToolsResult`], [`Tool`], [`ToolAnnotations`], [`ToolChoice`], [`ToolChoiceMode`], [`ToolExecution`], [`ToolInputSchema`], [`ToolListChangedNotification`], [`ToolOutputSchema`] |
 #[rustfmt::skip]
-#[allow(clippy::all, missing_docs, unused_imports)]
+#[allow(clippy::all, clippy::too_many_lines, missing_docs, unused_imports)]
 mod generated;
 pub use generated::*;
 

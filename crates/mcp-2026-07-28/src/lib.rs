@@ -108,7 +108,7 @@
 //! | subscriptions | [`SubscriptionFilter`], [`SubscriptionsAcknowledgedNotification`], [`SubscriptionsAcknowledgedNotificationParams`], [`SubscriptionsListenRequest`], [`SubscriptionsListenRequestParams`], [`SubscriptionsListenResult`], [`SubscriptionsListenResultMetaObject`], [`SubscriptionsListenResultResponse`] |
 //! | tools | [`CallToolOutcome`], [`CallToolRequest`], [`CallToolRequestParams`], [`CallToolResult`], [`CallToolResultResponse`], [`ListToolsRequest`], [`ListToolsResult`], [`ListToolsResultResponse`], [`Tool`], [`ToolAnnotations`], [`ToolChoice`], [`ToolChoiceMode`], [`ToolInputSchema`], [`ToolListChangedNotification`], [`ToolOutputSchema`] |
 #[rustfmt::skip]
-#[allow(clippy::all, missing_docs, unused_imports)]
+#[allow(clippy::all, clippy::too_many_lines, missing_docs, unused_imports)]
 mod generated;
 pub use generated::*;
 

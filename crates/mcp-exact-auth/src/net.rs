@@ -40,10 +40,8 @@ impl Addresses {
         if address.is_loopback() {
             return self.loopback;
         }
-        match is_public(address) {
-            true => true,
-            false => self.private && !address.is_unspecified() && !address.is_multicast(),
-        }
+        let may_be_private = !address.is_unspecified() && !address.is_multicast();
+        is_public(address) || (self.private && may_be_private)
     }
 
     /// Checks a URL before it is requested; returns the rule that it breaks. Names are checked when they are resolved.
@@ -66,9 +64,10 @@ impl Addresses {
             Some("http") if self.plain || (is_loopback && self.loopback) => {}
             _ => return Err("it is not https"),
         }
-        match address.is_none_or(|address| self.allow(address)) {
-            true => Ok(()),
-            false => Err("it leads to a private or reserved address"),
+        if address.is_none_or(|address| self.allow(address)) {
+            Ok(())
+        } else {
+            Err("it leads to a private or reserved address")
         }
     }
 }
@@ -194,9 +193,10 @@ impl Service<Name> for CheckedResolver {
                 .into_iter()
                 .filter(|address| addresses.allow(address.ip()));
             let allowed: Vec<SocketAddr> = allowed.collect();
-            match has_any && allowed.is_empty() {
-                true => Err(BlockedName(host).into()),
-                false => Ok(allowed.into_iter()),
+            if has_any && allowed.is_empty() {
+                Err(BlockedName(host).into())
+            } else {
+                Ok(allowed.into_iter())
             }
         })
     }

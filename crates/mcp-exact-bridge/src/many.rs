@@ -243,9 +243,10 @@ impl Shared {
         match (known, uri) {
             (Some(server), Some(uri)) => {
                 let principal = request.context().principal.as_ref();
-                match self.may_use(server, principal, &uri) {
-                    true => Ok(Target::One(server, request.params().cloned())),
-                    false => Err(unknown_resource(&uri)),
+                if self.may_use(server, principal, &uri) {
+                    Ok(Target::One(server, request.params().cloned()))
+                } else {
+                    Err(unknown_resource(&uri))
                 }
             }
             _ => Ok(Target::First),

@@ -190,15 +190,12 @@ impl Stateless {
         let asks_by_requests = negotiation.lifecycle == Lifecycle::Initialize;
         let is_alone = asks_by_requests && owner.client.answers_questions();
         loop {
-            let relayed = match is_alone {
-                true => {
-                    let lease = self.lease(backend, owner.clone()).await?;
-                    self.call_alone(client, &request, lease).await
-                }
-                false => {
-                    let connection = self.shared_connection(backend, &owner).await?;
-                    self.call_shared(client, &request, &connection).await
-                }
+            let relayed = if is_alone {
+                let lease = self.lease(backend, owner.clone()).await?;
+                self.call_alone(client, &request, lease).await
+            } else {
+                let connection = self.shared_connection(backend, &owner).await?;
+                self.call_shared(client, &request, &connection).await
             };
             match relayed {
                 // Nothing was sent on a connection that was lost meanwhile: another one is as good.
@@ -528,16 +525,13 @@ impl Stateless {
                     return;
                 };
                 let used = open.since.elapsed();
-                match used >= idle_after && open.shared.calls.is_empty() {
-                    true => {
-                        state.open.remove(&owner);
-                        return;
-                    }
-                    false => {
-                        wait = idle_after
-                            .saturating_sub(used)
-                            .max(Duration::from_millis(10))
-                    }
+                if used >= idle_after && open.shared.calls.is_empty() {
+                    state.open.remove(&owner);
+                    return;
+                } else {
+                    wait = idle_after
+                        .saturating_sub(used)
+                        .max(Duration::from_millis(10))
                 }
             }
         });

@@ -112,9 +112,10 @@ impl Way {
         let cx = Context::new().request_meta(client_meta).has_read_input();
         let root = root(MessageKind::Request, method, Role::Client);
         // The server is told of its client by the connection: that a request cannot say it again is no loss.
-        let params = match self.from == self.to {
-            true => params.cloned(),
-            false => params.map(|params| with_known_client(&without(params, &OPTIONAL_META, &[]))),
+        let params = if self.from == self.to {
+            params.cloned()
+        } else {
+            params.map(|params| with_known_client(&without(params, &OPTIONAL_META, &[])))
         };
         let converted = self.run(root, params.as_ref().map(JsonObject::text), cx)?;
         Ok(converted.map(|params| without(&params, &OWN_META, &INPUT)))

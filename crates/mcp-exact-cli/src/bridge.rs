@@ -100,9 +100,10 @@ enum Losses {
 /// Runs the bridge until the last client has left, or explains.
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     block_on(async {
-        match arguments.explain {
-            true => explain(arguments).await,
-            false => relay(arguments).await,
+        if arguments.explain {
+            explain(arguments).await
+        } else {
+            relay(arguments).await
         }
     })
 }
@@ -171,9 +172,10 @@ fn servers(bridge: &Bridge) -> String {
             Some(info) => format!("of revision {}", info.revision),
             None => "that cannot be reached".to_owned(),
         };
-        match name.is_empty() {
-            true => format!("server {speaks}"),
-            false => format!("server {name} {speaks}"),
+        if name.is_empty() {
+            format!("server {speaks}")
+        } else {
+            format!("server {name} {speaks}")
         }
     });
     servers.collect::<Vec<_>>().join(", ")
@@ -234,12 +236,13 @@ impl<'a> Setup<'a> {
 
     async fn connect(&self) -> anyhow::Result<Bridge> {
         let options = self.options.clone();
-        let bridge = match self.servers.is_empty() {
-            false => Bridge::many(self.servers.clone(), options).await,
-            true => match self.arguments.settings.target(&self.arguments.server)? {
+        let bridge = if self.servers.is_empty() {
+            match self.arguments.settings.target(&self.arguments.server)? {
                 Target::Command(command) => Bridge::new(*command, options).await,
                 Target::Http(endpoint) => Bridge::new(*endpoint, options).await,
-            },
+            }
+        } else {
+            Bridge::many(self.servers.clone(), options).await
         };
         bridge.map_err(|error| anyhow!("{}", plain(&error.to_string())))
     }
@@ -346,9 +349,10 @@ async fn offers(bridge: &Bridge, revision: Revision) -> anyhow::Result<String> {
         }
     }
     client.close();
-    Ok(match offers.is_empty() {
-        true => "nothing is offered".to_owned(),
-        false => offers.join(", "),
+    Ok(if offers.is_empty() {
+        "nothing is offered".to_owned()
+    } else {
+        offers.join(", ")
     })
 }
 

@@ -229,13 +229,15 @@ fn print_verdict(
     verdict: &Verdict,
     bytes: &[u8],
 ) -> io::Result<()> {
-    let painter = match arguments.print {
-        true => Painter::stderr(),
-        false => Painter::stdout(),
+    let painter = if arguments.print {
+        Painter::stderr()
+    } else {
+        Painter::stdout()
     };
-    let unknown = match arguments.unknown {
-        true => verdict.unknown.as_slice(),
-        false => &[],
+    let unknown = if arguments.unknown {
+        verdict.unknown.as_slice()
+    } else {
+        &[]
     };
     let text = worded(name, verdict, unknown, bytes, painter);
     if !arguments.print {

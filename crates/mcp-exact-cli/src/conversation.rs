@@ -329,9 +329,10 @@ impl Conversation {
         let found = verdict
             .findings
             .into_iter()
-            .chain(match self.options.wants_unknown {
-                true => verdict.unknown,
-                false => Vec::new(),
+            .chain(if self.options.wants_unknown {
+                verdict.unknown
+            } else {
+                Vec::new()
             });
         let breach = |finding: crate::verdict::Finding| Breach {
             rule: match finding.pointer.as_str() {
@@ -370,9 +371,10 @@ impl Conversation {
         let key = (from, id.to_string());
         let is_stateless = spec.is_some_and(|spec| spec.lifecycle() == Lifecycle::Discover);
         if self.pending.contains_key(&key) || (!is_stateless && self.answered.contains(&key)) {
-            let rule = match is_stateless {
-                true => &rules::ID_IN_FLIGHT,
-                false => &rules::ID_UNIQUE,
+            let rule = if is_stateless {
+                &rules::ID_IN_FLIGHT
+            } else {
+                &rules::ID_UNIQUE
             };
             breaches.push(Breach {
                 rule,
@@ -529,10 +531,7 @@ impl Conversation {
                 // before 2025-11-25 require an id, but MCP has its messages follow JSON-RPC.
                 breaches.retain(|breach| breach.pointer != "/id");
             }
-            let label = match is_error {
-                true => "error",
-                false => "result",
-            };
+            let label = if is_error { "error" } else { "result" };
             return self.observed(from, &format!("{label} for the id {id}"), breaches);
         };
         if let Some(token) = &pending.token

@@ -53,9 +53,10 @@ impl Painter {
             Style::Red => "31",
             Style::Yellow => "33",
         };
-        match self.0 {
-            true => format!("\u{1b}[{code}m{text}\u{1b}[0m"),
-            false => text.to_owned(),
+        if self.0 {
+            format!("\u{1b}[{code}m{text}\u{1b}[0m")
+        } else {
+            text.to_owned()
         }
     }
 }
@@ -109,9 +110,10 @@ pub fn table(heading: &[&str], rows: &[Vec<String>], painter: Painter) -> String
         let mut line = String::new();
         for (index, cell) in cells.iter().enumerate().take(count) {
             let is_last = index + 1 == count;
-            let room = match is_last {
-                true => LINE.saturating_sub(width(&line)).max(WIDEST),
-                false => WIDEST,
+            let room = if is_last {
+                LINE.saturating_sub(width(&line)).max(WIDEST)
+            } else {
+                WIDEST
             };
             let text = shortened(cell, room);
             line.push_str(&text);

@@ -39,9 +39,10 @@ impl Process {
             .args(arguments)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            .stderr(match shows_stderr {
-                true => Stdio::inherit(),
-                false => Stdio::null(),
+            .stderr(if shows_stderr {
+                Stdio::inherit()
+            } else {
+                Stdio::null()
             })
             .spawn()
             .with_context(|| format!("cannot start {}", program.to_string_lossy()))?;

@@ -105,12 +105,11 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let status = child.wait().context("the server cannot be waited for")?;
     let _ = of_server.join();
     // The server has said its last: what the client still says is not waited for.
-    let wrong = match watching.is_finished() {
-        true => watching.join().map_or(0, |watcher| watcher.wrong),
-        false => {
-            FINISH.store(true, std::sync::atomic::Ordering::Release);
-            watching.join().map_or(0, |watcher| watcher.wrong)
-        }
+    let wrong = if watching.is_finished() {
+        watching.join().map_or(0, |watcher| watcher.wrong)
+    } else {
+        FINISH.store(true, std::sync::atomic::Ordering::Release);
+        watching.join().map_or(0, |watcher| watcher.wrong)
     };
     if arguments.fail && wrong > 0 {
         return Ok(Outcome::Invalid);

@@ -148,17 +148,19 @@ fn clean(transport: &str) -> Result<(), Failed> {
     }
     let revisions = found["revisions"].as_array().map_or(0, Vec::len);
     let known = mcp_exact_revisions::all().len();
-    match revisions == known {
-        true => Ok(()),
-        false => Err(format!("the server was examined in {}", found["revisions"]).into()),
+    if revisions == known {
+        Ok(())
+    } else {
+        Err(format!("the server was examined in {}", found["revisions"]).into())
     }
 }
 
 fn allowed(transport: &str, fault: &str, revision: &str) -> Result<(), Failed> {
     let (code, found) = examine(transport, fault, &["--revision", revision]);
-    match code == 0 && found["findings"] == serde_json::json!([]) {
-        true => Ok(()),
-        false => Err(format!("exit code {code}, {found:#}").into()),
+    if code == 0 && found["findings"] == serde_json::json!([]) {
+        Ok(())
+    } else {
+        Err(format!("exit code {code}, {found:#}").into())
     }
 }
 

@@ -70,9 +70,10 @@ fn elicitation_code(code: i64, from: KnownRevision, to: KnownRevision) -> Change
     if code != URL_ELICITATION_REQUIRED || defined == wanted {
         return None;
     }
-    let reason = match defined {
-        true => "this revision has no elicitation by URL; the call fails without it",
-        false => "a code of its sender's own, which means that a URL is needed in this revision",
+    let reason = if defined {
+        "this revision has no elicitation by URL; the call fails without it"
+    } else {
+        "a code of its sender's own, which means that a URL is needed in this revision"
     };
     Some((INTERNAL_ERROR, LossKind::Replaced, reason))
 }

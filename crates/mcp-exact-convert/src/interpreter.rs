@@ -32,14 +32,20 @@ impl<'t> Conversion<'_, 't> {
                 self.sized(node, bounds)
             }
             Op::Map(values) => self.entries(node, values),
-            Op::Nullable(inner) => match is_null(node) {
-                true => Ok(()),
-                false => self.convert(node, inner),
-            },
-            Op::NotNull(inner) => match is_null(node) {
-                true => Err(self.mismatch("null is not allowed here")),
-                false => self.convert(node, inner),
-            },
+            Op::Nullable(inner) => {
+                if is_null(node) {
+                    Ok(())
+                } else {
+                    self.convert(node, inner)
+                }
+            }
+            Op::NotNull(inner) => {
+                if is_null(node) {
+                    Err(self.mismatch("null is not allowed here"))
+                } else {
+                    self.convert(node, inner)
+                }
+            }
         }
     }
 

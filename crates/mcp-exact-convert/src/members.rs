@@ -126,9 +126,10 @@ impl<'t> Conversion<'_, 't> {
         for (index, gone) in gone {
             if let Gone::Default(_, text, _, _, required) = gone {
                 let member = object.old(usize::from(*index));
-                is_silent &= match required {
-                    true => member.is_some_and(|member| member.value.says(text.get())),
-                    false => member.is_none(),
+                is_silent &= if *required {
+                    member.is_some_and(|member| member.value.says(text.get()))
+                } else {
+                    member.is_none()
                 };
             }
         }
@@ -218,9 +219,10 @@ impl<'t> Conversion<'_, 't> {
 
     /// Drops and reports a member; nothing is lost if its value means the same as its absence.
     fn drop_member(&mut self, name: &str, value: &Node<'t>, reason: Text, absence: Text) {
-        match value.says_nothing(absence.get()) {
-            true => self.record_loss(name, value.at, LossKind::Rewritten, ABSENCE),
-            false => self.record_drop(name, value, reason.get()),
+        if value.says_nothing(absence.get()) {
+            self.record_loss(name, value.at, LossKind::Rewritten, ABSENCE)
+        } else {
+            self.record_drop(name, value, reason.get())
         }
     }
 
@@ -241,9 +243,10 @@ impl<'t> Conversion<'_, 't> {
 
     fn keeps_constant(&mut self, name: &str, stays: bool, envelope: bool) -> bool {
         if !stays {
-            let reason = match envelope {
-                true => ENVELOPE,
-                false => "a constant of the type, which the other revision leaves out",
+            let reason = if envelope {
+                ENVELOPE
+            } else {
+                "a constant of the type, which the other revision leaves out"
             };
             self.record_loss(name, NOWHERE, LossKind::Rewritten, reason);
         }
@@ -431,9 +434,10 @@ impl<'t> Conversion<'_, 't> {
         let name = object.target.name(index);
         let at = object.new[index];
         let Some(member) = object.members.get_mut(at as usize) else {
-            let reason = match envelope {
-                true => ENVELOPE,
-                false => "a constant of the type",
+            let reason = if envelope {
+                ENVELOPE
+            } else {
+                "a constant of the type"
             };
             self.record_loss(name, NOWHERE, LossKind::Rewritten, reason);
             return object.push(name, Node::made(text));
@@ -523,9 +527,10 @@ impl<'t> Conversion<'_, 't> {
         let name = target.name(index);
         match fill {
             Fill::Value(text, is_meant, reason) => {
-                let kind = match is_meant {
-                    true => LossKind::Rewritten,
-                    false => LossKind::Defaulted,
+                let kind = if *is_meant {
+                    LossKind::Rewritten
+                } else {
+                    LossKind::Defaulted
                 };
                 self.record_loss(name, NOWHERE, kind, reason.get());
                 self.made(Cow::Borrowed(text.get()), target.type_of(index))

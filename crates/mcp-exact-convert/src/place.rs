@@ -109,9 +109,10 @@ impl Pointers {
                     }
                     is_unnamed |= is_item;
                     is_name = *byte == b'{';
-                    levels.push(match is_name {
-                        true => Level::Object(pointer.len()),
-                        false => Level::Array(pointer.len(), 0),
+                    levels.push(if is_name {
+                        Level::Object(pointer.len())
+                    } else {
+                        Level::Array(pointer.len(), 0)
                     });
                     if !is_name {
                         pointer.push_str("/0");

@@ -215,9 +215,10 @@ fn handler(method: &Method, krate: &Path) -> TokenStream {
             Parameter::Extractor { ty, by_reference } => {
                 let name = own(&format!("extracted_{at}"));
                 parameters.push(quote!(#name: #ty));
-                passed.push(match by_reference {
-                    true => quote!(&#name),
-                    false => quote!(#name),
+                passed.push(if *by_reference {
+                    quote!(&#name)
+                } else {
+                    quote!(#name)
                 });
             }
         }
@@ -303,15 +304,16 @@ fn resource(method: &Method, krate: &Path) -> (Ident, TokenStream) {
         Some(name) => name.to_token_stream(),
         None => name_of(&method.ident).to_token_stream(),
     };
-    match is_template {
-        true => (
+    if is_template {
+        (
             format_ident!("template"),
             quote!(#krate::ResourceTemplate::new(#uri).named(#name)),
-        ),
-        false => (
+        )
+    } else {
+        (
             format_ident!("resource"),
             quote!(#krate::Resource::new(#uri).named(#name)),
-        ),
+        )
     }
 }
 

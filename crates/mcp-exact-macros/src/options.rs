@@ -215,20 +215,16 @@ impl MethodOptions {
                     | "blocking"
                     | "local"
             );
-            match is_flag {
-                true if meta.input.peek(Token![=]) => {
-                    self.flags.push((name, meta.value()?.parse()?))
-                }
-                true => {
-                    let flag = LitBool::new(true, name.span());
-                    self.flags.push((name, flag));
-                }
-                false => {
-                    let text = meta.value().and_then(|value| value.parse());
-                    let words = format!("`{name}` needs a string: `{name} = \"…\"`");
-                    let text = text.map_err(|_| meta.error(words))?;
-                    self.texts.push((name, text));
-                }
+            if is_flag && meta.input.peek(Token![=]) {
+                self.flags.push((name, meta.value()?.parse()?));
+            } else if is_flag {
+                let flag = LitBool::new(true, name.span());
+                self.flags.push((name, flag));
+            } else {
+                let text = meta.value().and_then(|value| value.parse());
+                let words = format!("`{name}` needs a string: `{name} = \"…\"`");
+                let text = text.map_err(|_| meta.error(words))?;
+                self.texts.push((name, text));
             }
             Ok(())
         });

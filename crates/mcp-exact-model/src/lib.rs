@@ -29,8 +29,6 @@
 //! assert_eq!(change.meaning, Meaning::BreaksReading);
 //! ```
 
-#![warn(clippy::match_bool, clippy::too_many_lines)]
-
 mod diff;
 mod ir;
 pub mod render;

@@ -125,12 +125,13 @@ pub(crate) fn check_error(
         })?;
     }
     let path = ["elicitation", "url"];
-    match spec.has_elicitation_modes() && !capabilities::is_declared(declared, &path) {
-        true => Err(SendError::Capability {
+    if spec.has_elicitation_modes() && !capabilities::is_declared(declared, &path) {
+        Err(SendError::Capability {
             method: ELICITATION.to_owned(),
             capability: path.join("."),
-        }),
-        false => Ok(()),
+        })
+    } else {
+        Ok(())
     }
 }
 

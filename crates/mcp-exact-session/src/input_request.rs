@@ -90,9 +90,10 @@ pub(crate) fn check_elicitation(
         Some("url") => {
             require(params, "url", Kind::String)?;
             // 2025-11-25 recognises a finished elicitation by its id; later no notification names it.
-            match spec.has_elicitation_complete() {
-                true => require(params, "elicitationId", Kind::String),
-                false => Ok(()),
+            if spec.has_elicitation_complete() {
+                require(params, "elicitationId", Kind::String)
+            } else {
+                Ok(())
             }
         }
         Some(_) if sent => Err(wrong("mode")),

@@ -21,9 +21,10 @@ fn handle(client: &ClientHandle, event: ClientEvent) {
 
 fn connect(server: &str) -> Result<(ClientHandle, JoinHandle<()>), Failed> {
     let settings = ClientConfig::new(Identity::new("host", "1.0.0")).build()?;
-    match server.contains("://") {
-        true => Ok(HttpEndpoint::new(server)?.connect(settings, None, Arc::new(handle))),
-        false => Ok(ServerCommand::new(server).connect(settings, None, Arc::new(handle))?),
+    if server.contains("://") {
+        Ok(HttpEndpoint::new(server)?.connect(settings, None, Arc::new(handle)))
+    } else {
+        Ok(ServerCommand::new(server).connect(settings, None, Arc::new(handle))?)
     }
 }
 

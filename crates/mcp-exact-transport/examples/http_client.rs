@@ -53,9 +53,10 @@ async fn run() -> Result<(), Failed> {
     let (session, driver) = Session::connect(endpoint, config.build()?);
     let (info, _) = session.client.ready().await?;
     say(&format!("connect: {info}"))?;
-    match restart {
-        true => survive_restart(&session).await?,
-        false => use_everything(&session, &info).await?,
+    if restart {
+        survive_restart(&session).await?
+    } else {
+        use_everything(&session, &info).await?
     }
     session.client.close();
     driver.await?;

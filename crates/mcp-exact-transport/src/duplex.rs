@@ -357,9 +357,10 @@ impl<E: Endpoint, T: Transport> Driver<E, T> {
         // The ping outlives the silence that ends the connection, so that nothing cancels it.
         let timeout = 4 * limit;
         let ping = |state: &mut State<E>, now| state.endpoint.ping(timeout, now);
-        match listens && self.shared.call(ping) {
-            true => self.is_pinged = true,
-            false => self.hear(),
+        if listens && self.shared.call(ping) {
+            self.is_pinged = true
+        } else {
+            self.hear()
         }
         Ok(())
     }

@@ -264,9 +264,10 @@ impl Decoder {
         }
         has_data.then(|| {
             Decoded::Event(Event {
-                event: match event.is_empty() {
-                    true => "message".to_owned(),
-                    false => event,
+                event: if event.is_empty() {
+                    "message".to_owned()
+                } else {
+                    event
                 },
                 data,
                 id: self.last_id.clone(),

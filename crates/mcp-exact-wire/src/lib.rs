@@ -36,8 +36,6 @@
 //! | an [`io::Write`](std::io::Write), such as a file or a socket | [`to_writer`], in pieces of 16 kB |
 //! | a `BytesMut` of the crate `bytes` | [`to_writer`] with `&mut buffer.writer()`, which `bytes::BufMut` offers |
 
-#![warn(clippy::match_bool, clippy::too_many_lines)]
-
 mod block;
 #[doc(hidden)]
 pub mod bridge;

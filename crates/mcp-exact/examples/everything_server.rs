@@ -497,9 +497,10 @@ impl Everything {
     #[tool(task)]
     async fn confirm_delete(filename: String, cx: &Cx) -> Result<String> {
         let answer = cx.elicit::<Consent>(format!("Delete {filename}?")).await?;
-        Ok(match answer.accepted_with(|form| form.confirm) {
-            true => format!("Deleted {filename}."),
-            false => format!("Kept {filename}."),
+        Ok(if answer.accepted_with(|form| form.confirm) {
+            format!("Deleted {filename}.")
+        } else {
+            format!("Kept {filename}.")
         })
     }
 

@@ -157,9 +157,10 @@ pub struct BuildError {
 impl BuildError {
     /// Returns `Ok` when there is no problem.
     pub(crate) fn check(problems: Vec<Problem>) -> Result<(), Self> {
-        match problems.is_empty() {
-            true => Ok(()),
-            false => Err(Self { problems }),
+        if problems.is_empty() {
+            Ok(())
+        } else {
+            Err(Self { problems })
         }
     }
 

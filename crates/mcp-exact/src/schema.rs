@@ -108,16 +108,19 @@ pub(crate) fn prompt_arguments(schema: &Value) -> Result<Vec<PromptArgument>, St
         let text = property.get(name).and_then(Value::as_str);
         text.map(str::to_owned)
     };
-    let argument = |(name, property): (&String, &Value)| match is_scalar(property) {
-        true => Ok(PromptArgument {
-            name: name.clone(),
-            title: text(property, "title"),
-            description: text(property, "description"),
-            required: required.contains(&name.as_str()),
-        }),
-        false => Err(format!(
-            "argument {name:?} is no string, number, boolean or enum; prompt arguments are strings on the wire"
-        )),
+    let argument = |(name, property): (&String, &Value)| {
+        if is_scalar(property) {
+            Ok(PromptArgument {
+                name: name.clone(),
+                title: text(property, "title"),
+                description: text(property, "description"),
+                required: required.contains(&name.as_str()),
+            })
+        } else {
+            Err(format!(
+                "argument {name:?} is no string, number, boolean or enum; prompt arguments are strings on the wire"
+            ))
+        }
     };
     properties.iter().map(argument).collect()
 }

@@ -90,9 +90,10 @@ async fn lists_of_a_caller_are_private() {
         let builder = Server::builder("test", "1.0.0")
             .cache(public)
             .tool("tool", || async { "text" });
-        let builder = match by_caller {
-            true => builder.visible(|caller, _| caller.principal().is_none()),
-            false => builder,
+        let builder = if by_caller {
+            builder.visible(|caller, _| caller.principal().is_none())
+        } else {
+            builder
         };
         let server = builder.build().expect("a server");
         let client = Client::in_memory(&server).await.expect("a client");

@@ -66,9 +66,10 @@ pub fn encode(text: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
     let mut encoded = String::new();
     for byte in text.bytes() {
-        match plain(byte) {
-            true => encoded.push(char::from(byte)),
-            false => encoded += &format!("%{byte:02X}"),
+        if plain(byte) {
+            encoded.push(char::from(byte))
+        } else {
+            encoded += &format!("%{byte:02X}")
         }
     }
     encoded

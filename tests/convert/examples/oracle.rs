@@ -86,9 +86,10 @@ impl Case<'_> {
                 let losses = cx.losses().iter();
                 let losses = losses.map(|l| json!([l.pointer, l.kind.name(), l.reason]));
                 let losses: Vec<Value> = losses.collect();
-                match untouched {
-                    true => json!(["same", losses]),
-                    false => json!(["out", out, losses]),
+                if untouched {
+                    json!(["same", losses])
+                } else {
+                    json!(["out", out, losses])
                 }
             }
             Err(refused) => json!(["refused", refused.pointer(), refused.reason()]),
@@ -433,9 +434,10 @@ fn difference(before: &Value, after: &Value, input: Option<&str>) -> Option<&'st
         _ => {}
     }
     let parts = |outcome: &Value| -> (Option<String>, Vec<Value>) {
-        let (output, losses) = match outcome[0] == "same" {
-            true => (input.map(str::to_owned), &outcome[1]),
-            false => (outcome[1].as_str().map(str::to_owned), &outcome[2]),
+        let (output, losses) = if outcome[0] == "same" {
+            (input.map(str::to_owned), &outcome[1])
+        } else {
+            (outcome[1].as_str().map(str::to_owned), &outcome[2])
         };
         let mut losses = losses.as_array().cloned().unwrap_or_default();
         losses.sort_by_cached_key(Value::to_string);

@@ -250,9 +250,10 @@ impl World {
             return;
         };
         self.questions.retain(|known| *known != ask);
-        let answer = match choices.chance(180) {
-            true => Ok(RawResult::from(object(r#"{"roots":[]}"#))),
-            false => Err(PeerError::internal("no")),
+        let answer = if choices.chance(180) {
+            Ok(RawResult::from(object(r#"{"roots":[]}"#)))
+        } else {
+            Err(PeerError::internal("no"))
         };
         let _ = self.client.progress(ask, &Progress::new(1.0));
         let _ = self.client.answer(ask, answer, self.now);

@@ -88,9 +88,12 @@ fn random_strings() {
         let length = *rng.pick(&[0, 1, 3, 7, 8, 9, 16, 31, 33, 64, 70, LONGEST]);
         let percent = *rng.pick(&[0, 2, 10, 50, 100]);
         let text: String = (0..rng.below(length + 1))
-            .map(|_| match rng.chance(percent) {
-                true => *rng.pick(&specials),
-                false => char::from(b' ' + rng.below(95) as u8),
+            .map(|_| {
+                if rng.chance(percent) {
+                    *rng.pick(&specials)
+                } else {
+                    char::from(b' ' + rng.below(95) as u8)
+                }
             })
             .collect();
         bytes += text.len();

@@ -309,6 +309,7 @@ fn errors_keep_their_id_absent_null_or_there() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table with a row each")]
 fn each_bad_message_gets_the_answer_that_it_deserves() {
     use MessageErrorKind::{
         InvalidNotification, InvalidParams, InvalidRequest, InvalidResponse, MethodNotFound, Parse,

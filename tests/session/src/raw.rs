@@ -380,9 +380,10 @@ impl RawClient {
         let message: Value = serde_json::from_str(text).expect("JSON");
         let request = message.get("id").is_some() && message.get("method").is_some();
         let sse = self.speaks.map(Revision::as_str) == Some("2024-11-05");
-        match request && !sse {
-            true => self.posts.push((message["id"].to_string(), stream)),
-            false => self.machine.closed(stream, Closed::Clean, self.now),
+        if request && !sse {
+            self.posts.push((message["id"].to_string(), stream))
+        } else {
+            self.machine.closed(stream, Closed::Clean, self.now)
         }
     }
 

@@ -118,9 +118,10 @@ impl SchemaChecker {
             let more = self.named.iter().filter(|id| Some(&***id) != agreed);
             candidates.extend(more.cloned());
         }
-        match candidates.is_empty() {
-            true => owned(all()),
-            false => candidates,
+        if candidates.is_empty() {
+            owned(all())
+        } else {
+            candidates
         }
     }
 }

@@ -291,10 +291,12 @@ impl<'s> Generator<'s> {
         depth: usize,
     ) {
         let declared = parts.properties();
-        let count = match declared.is_empty() {
-            true => self.rng.below(4),
-            false if self.rng.chance(15) => 1 + self.rng.below(2),
-            false => 0,
+        let count = if declared.is_empty() {
+            self.rng.below(4)
+        } else if self.rng.chance(15) {
+            1 + self.rng.below(2)
+        } else {
+            0
         };
         for _ in 0..count {
             let name = self.undeclared_name(parts);

@@ -4,8 +4,6 @@
 //! It never looks at the generated types or at the generator of the code: the expected values must be independent of the
 //! tested code.
 
-#![warn(clippy::match_bool, clippy::too_many_lines)]
-
 mod edit;
 pub mod generate;
 pub mod mutate;

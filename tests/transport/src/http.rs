@@ -194,9 +194,10 @@ impl Reply {
         let is_chunked = headers
             .iter()
             .any(|(name, value)| name == "transfer-encoding" && value == "chunked");
-        let body = match is_chunked {
-            true => unchunk(body),
-            false => body.to_owned(),
+        let body = if is_chunked {
+            unchunk(body)
+        } else {
+            body.to_owned()
         };
         Self {
             status,

@@ -199,9 +199,10 @@ async fn over_http(site: &Site, random: &mut Random) {
         "2024-11-05" => ("/sse", HttpTransport::Sse),
         _ => ("/mcp", HttpTransport::Streamable),
     };
-    let url = match is_cut {
-        true => site.proxy.url(path),
-        false => site.server.url(path),
+    let url = if is_cut {
+        site.proxy.url(path)
+    } else {
+        site.server.url(path)
     };
     let endpoint = HttpEndpoint::new(&url).expect("a URL");
     let endpoint = endpoint

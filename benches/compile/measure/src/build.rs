@@ -31,9 +31,10 @@ pub fn fetch(workspace: &Path) -> Result<(), String> {
 /// # Errors
 /// When cargo fails or its output is not where it should be.
 pub fn cost(workspace: &Path, library: &str, times: u32) -> Result<Cost, String> {
-    let package = match library.starts_with("server-") {
-        true => library.to_owned(),
-        false => format!("parse-{library}"),
+    let package = if library.starts_with("server-") {
+        library.to_owned()
+    } else {
+        format!("parse-{library}")
     };
     let dependencies = dependencies(workspace, &package)?;
     let target = target(workspace).join(library);

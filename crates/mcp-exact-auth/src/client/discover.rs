@@ -204,11 +204,12 @@ fn checked(
             .iter()
             .any(|known| locate::is_same_issuer(known, issuer));
     let has_pkce = ServerMetadata::lists(methods, "S256") == Some(true) || is_assumed;
-    match has_pkce || !matches!(options.grant, GrantKind::AuthorizationCode) {
-        true => Ok(server),
-        false => Err(OAuthError::NoPkce {
+    if has_pkce || !matches!(options.grant, GrantKind::AuthorizationCode) {
+        Ok(server)
+    } else {
+        Err(OAuthError::NoPkce {
             issuer: issuer.to_owned(),
-        }),
+        })
     }
 }
 

@@ -240,9 +240,10 @@ impl Flow {
             return Ok(token);
         }
         let stored = &used.stored;
-        let server = match stored.is_assumed {
-            true => ServerMetadata::assumed(&stored.issuer),
-            false => server_metadata(&self.fetch, &self.options, &stored.issuer).await?,
+        let server = if stored.is_assumed {
+            ServerMetadata::assumed(&stored.issuer)
+        } else {
+            server_metadata(&self.fetch, &self.options, &stored.issuer).await?
         };
         match self.refresh(&used, &server).await {
             Err(error) if !error.is_transient() => {
@@ -385,9 +386,10 @@ impl Flow {
         let is_listed = ServerMetadata::lists(&found.server.scopes_supported, "offline_access");
         let wants_offline = self.options.wants_refresh
             && matches!(self.options.grant, GrantKind::AuthorizationCode);
-        match is_listed == Some(true) && wants_offline {
-            true => scopes.union(&offline),
-            false => scopes,
+        if is_listed == Some(true) && wants_offline {
+            scopes.union(&offline)
+        } else {
+            scopes
         }
     }
 
@@ -430,9 +432,10 @@ impl Flow {
     }
 
     async fn authorize(&self, found: &Found, asked: Scopes) -> Result<Arc<Token>, OAuthError> {
-        let key = match found.is_dpop {
-            true => Some(DpopKey::generate()?),
-            false => None,
+        let key = if found.is_dpop {
+            Some(DpopKey::generate()?)
+        } else {
+            None
         };
         let (client_id, issued) = match &self.options.grant {
             GrantKind::AuthorizationCode => self.by_code(found, &asked, key.as_ref()).await?,
@@ -598,12 +601,13 @@ impl Flow {
             self.records.remove(&client_key(&server.issuer)).await?;
         }
         let issued = issued?;
-        match issued.is_dpop && key.is_none() {
-            true => Err(OAuthError::BadToken {
+        if issued.is_dpop && key.is_none() {
+            Err(OAuthError::BadToken {
                 url,
                 reason: "it is bound to a key that the client does not have".to_owned(),
-            }),
-            false => Ok(issued),
+            })
+        } else {
+            Ok(issued)
         }
     }
 

@@ -41,11 +41,12 @@ impl Gate {
         if url.scheme() != "https" && !may_be_plain {
             return Err(blocked("it is not https"));
         }
-        match address(&url).is_none_or(|address| self.0.allow(address)) {
-            true => Ok(url),
-            false => Err(blocked(
+        if address(&url).is_none_or(|address| self.0.allow(address)) {
+            Ok(url)
+        } else {
+            Err(blocked(
                 "it leads to a private or reserved address; `allow_private_addresses` allows it in a trusted network",
-            )),
+            ))
         }
     }
 }

@@ -63,9 +63,10 @@ impl OAuthClient {
             locate::parse(&target).is_some_and(|url| url.origin() == self.flow.endpoint().origin());
         // The end of a session is no reason to sign in.
         if !is_of_server || request.method() == Method::DELETE {
-            let token = match is_of_server {
-                true => self.flow.token().await?,
-                false => None,
+            let token = if is_of_server {
+                self.flow.token().await?
+            } else {
+                None
             };
             return self.send(&request, &target, token.as_deref()).await;
         }

@@ -64,9 +64,10 @@ impl TokenRequest {
 
     /// Adds scopes, if there are any.
     pub(crate) fn scopes(self, scopes: &Scopes) -> Self {
-        match scopes.is_empty() {
-            true => self,
-            false => self.set("scope", &scopes.to_string()),
+        if scopes.is_empty() {
+            self
+        } else {
+            self.set("scope", &scopes.to_string())
         }
     }
 

@@ -68,9 +68,10 @@ impl AccessBuilder {
     /// # Errors
     /// It names neither a subject nor a client: all such tokens would be one principal.
     pub fn build(self) -> Result<Access, TokenError> {
-        match self.0.subject.is_some() || self.0.client_id.is_some() {
-            true => Ok(Access(Arc::new(self.0))),
-            false => Err(TokenError::invalid(NOBODY)),
+        if self.0.subject.is_some() || self.0.client_id.is_some() {
+            Ok(Access(Arc::new(self.0)))
+        } else {
+            Err(TokenError::invalid(NOBODY))
         }
     }
 }

@@ -108,9 +108,10 @@ pub(super) fn check(
         let nonce = claims.nonce.as_deref();
         nonce.is_some_and(|nonce| nonces.accept(nonce, now))
     };
-    match expected.nonces.is_none_or(holds) {
-        true => Ok(claims.jti),
-        false => Err(Refused::Nonce),
+    if expected.nonces.is_none_or(holds) {
+        Ok(claims.jti)
+    } else {
+        Err(Refused::Nonce)
     }
 }
 

@@ -305,11 +305,12 @@ impl ResourceServer {
                 }
             }
         }
-        match is_unavailable {
-            true => Err(AuthError::new(StatusCode::SERVICE_UNAVAILABLE)),
-            false => Err(invalid(
+        if is_unavailable {
+            Err(AuthError::new(StatusCode::SERVICE_UNAVAILABLE))
+        } else {
+            Err(invalid(
                 refused.as_deref().unwrap_or("the token is not valid"),
-            )),
+            ))
         }
     }
 
@@ -339,9 +340,10 @@ impl ResourceServer {
             Refused::Invalid(words) => refused(words),
             Refused::Nonce => self.demand_nonce(now),
         })?;
-        match self.used.insert(key, &id) {
-            true => Ok(()),
-            false => Err(refused("the proof was used before")),
+        if self.used.insert(key, &id) {
+            Ok(())
+        } else {
+            Err(refused("the proof was used before"))
         }
     }
 

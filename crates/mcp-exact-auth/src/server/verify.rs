@@ -349,9 +349,10 @@ fn audiences(resource: String) -> Vec<String> {
         Some(bare) => bare.to_owned(),
         None => format!("{resource}/"),
     };
-    match is_origin {
-        true => vec![other, resource],
-        false => vec![resource],
+    if is_origin {
+        vec![other, resource]
+    } else {
+        vec![resource]
     }
 }
 

@@ -77,11 +77,12 @@ impl Config {
     pub fn read(path: &Path) -> anyhow::Result<(Self, Servers)> {
         let text = std::fs::read_to_string(path);
         let text = text.with_context(|| format!("cannot read {}", path.display()))?;
-        let read = match text.trim_start().starts_with('{') {
-            true => ServerEntry::read_all(&text)
+        let read = if text.trim_start().starts_with('{') {
+            ServerEntry::read_all(&text)
                 .map(|servers| (Self::default(), servers))
-                .map_err(anyhow::Error::from),
-            false => Self::of_toml(&text),
+                .map_err(anyhow::Error::from)
+        } else {
+            Self::of_toml(&text)
         };
         let (config, entries) = read.with_context(|| path.display().to_string())?;
         let servers = addresses(entries).with_context(|| path.display().to_string())?;

@@ -52,17 +52,19 @@ impl Authorization {
             (_, Some(issuer)) => OAuth::new("mcp-exact").issuer(issuer),
             (_, None) => OAuth::new("mcp-exact"),
         };
-        let oauth = match self.headless {
-            true => oauth.user_agent(Headless::terminal()),
-            false => oauth.user_agent(Browser::default().open_with(|url| {
+        let oauth = if self.headless {
+            oauth.user_agent(Headless::terminal())
+        } else {
+            oauth.user_agent(Browser::default().open_with(|url| {
                 tell(&format!("Sign in at {url}"));
                 open_browser(url).map_err(|error| format!("{error}; or add --headless"))
-            })),
+            }))
         };
         let oauth = oauth.scopes(&self.scope);
-        match self.forget {
-            true => Ok(oauth),
-            false => stored(oauth),
+        if self.forget {
+            Ok(oauth)
+        } else {
+            stored(oauth)
         }
     }
 }

@@ -78,13 +78,15 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         clear_bar();
         let result: Value = result?.parse()?;
         client.close();
-        match arguments.json {
-            true => say(&serde_json::to_string_pretty(&result)?)?,
-            false => print(&result)?,
+        if arguments.json {
+            say(&serde_json::to_string_pretty(&result)?)?
+        } else {
+            print(&result)?
         }
-        Ok(match result["isError"] == true {
-            true => Outcome::Invalid,
-            false => Outcome::Valid,
+        Ok(if result["isError"] == true {
+            Outcome::Invalid
+        } else {
+            Outcome::Valid
         })
     })
 }

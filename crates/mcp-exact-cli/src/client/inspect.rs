@@ -38,9 +38,10 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         let connect = arguments.settings.connect(&arguments.server)?;
         let client = connect.await.map_err(explained)?;
         let offer = Offer::of(&client).await?;
-        let text = match arguments.json {
-            true => serde_json::to_string_pretty(&offer.json()?)? + "\n",
-            false => offer.text(),
+        let text = if arguments.json {
+            serde_json::to_string_pretty(&offer.json()?)? + "\n"
+        } else {
+            offer.text()
         };
         client.close();
         io::stdout().lock().write_all(text.as_bytes())?;

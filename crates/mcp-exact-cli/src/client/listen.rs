@@ -69,9 +69,10 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
             set.await.map_err(explained)?;
         }
         let resources = arguments.resource.iter().map(String::as_str);
-        let _subscription = match arguments.resource.is_empty() {
-            true => None,
-            false => Some(client.subscribe(resources).await.map_err(explained)?),
+        let _subscription = if arguments.resource.is_empty() {
+            None
+        } else {
+            Some(client.subscribe(resources).await.map_err(explained)?)
         };
         say(&format!("listening, revision {}", client.revision()))?;
         let end = async {

@@ -193,15 +193,14 @@ impl Settings {
 
     fn command(&self, server: &[OsString]) -> anyhow::Result<ServerCommand> {
         let (program, arguments) = server.split_first().context("there is no server")?;
-        let mut command = match self.trace {
+        let mut command = if self.trace {
             // The proxy prints what passes.
-            true => {
-                ServerCommand::new(std::env::current_exe().context("cannot find this program")?)
-                    .args(["proxy", "--trace", "--"])
-                    .arg(program)
-                    .args(arguments)
-            }
-            false => ServerCommand::new(program).args(arguments),
+            ServerCommand::new(std::env::current_exe().context("cannot find this program")?)
+                .args(["proxy", "--trace", "--"])
+                .arg(program)
+                .args(arguments)
+        } else {
+            ServerCommand::new(program).args(arguments)
         };
         for variable in &self.env {
             let (name, value) = assignment(variable)?;

@@ -116,9 +116,10 @@ fn no_reply(session: &mut Session<'_>, method: &str) {
         return;
     }
     let before = session.strays;
-    let next = match session.is_stateless {
-        true => "server/discover",
-        false => "ping",
+    let next = if session.is_stateless {
+        "server/discover"
+    } else {
+        "ping"
     };
     session.request(next, json!({}));
     if session.strays > before {

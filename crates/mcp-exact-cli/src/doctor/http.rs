@@ -212,9 +212,10 @@ impl Http {
         headers.extend(revision.map(|revision| (VERSION, revision)));
         headers.extend(mirrored(message, named.as_deref()));
         let id = message.get("id").cloned();
-        let is_last = |found: &Value| match message.is_array() {
-            true => found.is_array(),
-            false => {
+        let is_last = |found: &Value| {
+            if message.is_array() {
+                found.is_array()
+            } else {
                 id.is_some() && found.get("method").is_none() && found.get("id") == id.as_ref()
             }
         };

@@ -97,9 +97,10 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     print(arguments, &found, &report)?;
     let is_well =
         report.count(Level::Must) == 0 && !(arguments.strict && report.count(Level::Should) > 0);
-    Ok(match is_well {
-        true => Outcome::Valid,
-        false => Outcome::Invalid,
+    Ok(if is_well {
+        Outcome::Valid
+    } else {
+        Outcome::Invalid
     })
 }
 

@@ -45,9 +45,10 @@ impl Server<'_> {
             return Vec::new();
         };
         let Some(id) = message.get("id") else {
-            return match self.is("answers-notifications") {
-                true => vec![json!({"jsonrpc": "2.0", "id": 0, "result": {}})],
-                false => Vec::new(),
+            return if self.is("answers-notifications") {
+                vec![json!({"jsonrpc": "2.0", "id": 0, "result": {}})]
+            } else {
+                Vec::new()
             };
         };
         let params = &message["params"];
@@ -59,18 +60,20 @@ impl Server<'_> {
             "tools/call" => self.progress(params),
             _ => Vec::new(),
         };
-        let outcome = match stateless {
-            true => self.stateless(method, params, version.unwrap_or_default()),
-            false => self.handshake(method, params),
+        let outcome = if stateless {
+            self.stateless(method, params, version.unwrap_or_default())
+        } else {
+            self.handshake(method, params)
         };
         if self.is("silent-on-unknown-method")
             && outcome.as_ref().is_err_and(|error| error.0 == -32601)
         {
             return answers;
         }
-        let id = match self.is("id-as-string") {
-            true => json!(id.to_string()),
-            false => id.clone(),
+        let id = if self.is("id-as-string") {
+            json!(id.to_string())
+        } else {
+            id.clone()
         };
         let mut response = json!({"jsonrpc": "2.0", "id": id});
         match outcome {
@@ -135,16 +138,18 @@ impl Server<'_> {
         let acknowledged = json!({"jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged",
             "params": {"_meta": meta, "notifications": {"toolsListChanged": true}}});
         let changed = json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed", "params": {"_meta": meta}});
-        match self.is("late-acknowledgement") {
-            true => vec![changed, acknowledged],
-            false => vec![acknowledged],
+        if self.is("late-acknowledgement") {
+            vec![changed, acknowledged]
+        } else {
+            vec![acknowledged]
         }
     }
 
     fn capabilities(&self) -> Value {
-        match self.is("undeclared-tools") {
-            true => json!({"resources": {}, "prompts": {}}),
-            false => json!({"tools": {"listChanged": true}, "resources": {}, "prompts": {}}),
+        if self.is("undeclared-tools") {
+            json!({"resources": {}, "prompts": {}})
+        } else {
+            json!({"tools": {"listChanged": true}, "resources": {}, "prompts": {}})
         }
     }
 
@@ -152,14 +157,12 @@ impl Server<'_> {
         match method {
             "initialize" => {
                 let offer = params["protocolVersion"].as_str().unwrap_or_default();
-                let agreed = match HANDSHAKE.contains(&offer) {
+                let agreed = match offer {
                     _ if self.is("accepts-any-revision") => offer,
-                    _ if self.is("forgets-its-revision") => match offer {
-                        "2025-11-25" => "2025-06-18",
-                        _ => "2025-11-25",
-                    },
-                    true => offer,
-                    false => "2025-11-25",
+                    "2025-11-25" if self.is("forgets-its-revision") => "2025-06-18",
+                    _ if self.is("forgets-its-revision") => "2025-11-25",
+                    _ if HANDSHAKE.contains(&offer) => offer,
+                    _ => "2025-11-25",
                 };
                 self.revision = agreed.to_owned();
                 let mut result = json!({"protocolVersion": agreed, "capabilities": self.capabilities(),
@@ -436,9 +439,10 @@ fn respond(request: &HttpRequest, fault: &str) -> (u16, String, String) {
         }
         one => server.answer(one),
     };
-    let session = match is_initialize {
-        true => format!("mcp-session-id: {SESSION}\r\n"),
-        false => String::new(),
+    let session = if is_initialize {
+        format!("mcp-session-id: {SESSION}\r\n")
+    } else {
+        String::new()
     };
     if answers.is_empty() {
         return match fault {
@@ -488,9 +492,10 @@ fn stateless_http(
         let is_older = request
             .header("mcp-protocol-version")
             .is_some_and(|header| HANDSHAKE.contains(&header));
-        let code = match server.is("header-chooses-revision") && is_older {
-            true => -32600,
-            false => -32020,
+        let code = if server.is("header-chooses-revision") && is_older {
+            -32600
+        } else {
+            -32020
         };
         let error = json!({"jsonrpc": "2.0", "id": message["id"], "error": {"code": code, "message": "Header mismatch"}});
         return (400, json, error.to_string());

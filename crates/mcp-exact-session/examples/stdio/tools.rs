@@ -117,12 +117,13 @@ fn ask(request: &IncomingRequest<()>) -> Reply {
             (capability.to_owned(), InputRequest::new(method, params))
         })
         .collect();
-    match requests.is_empty() {
-        true => result_of(text("This client cannot be asked anything")),
-        false => Reply::InputRequired {
+    if requests.is_empty() {
+        result_of(text("This client cannot be asked anything"))
+    } else {
+        Reply::InputRequired {
             requests,
             state: None,
-        },
+        }
     }
 }
 

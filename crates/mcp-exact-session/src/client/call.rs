@@ -308,9 +308,10 @@ fn message_of(id: u64, outbound: &OutboundRequest, session: &NegotiatedSession) 
     let level = level.map(|level| Json::string(level.name()));
     let names = PARAMS;
     let params = params.unwrap_or_default();
-    let present = match outbound.plain {
-        true => [None; PARAMS.len()],
-        false => params.find_each(names),
+    let present = if outbound.plain {
+        [None; PARAMS.len()]
+    } else {
+        params.find_each(names)
     };
     let own = present[0].and_then(JsonRef::object);
     let capabilities = options.capabilities.as_ref();
@@ -330,9 +331,10 @@ fn message_of(id: u64, outbound: &OutboundRequest, session: &NegotiatedSession) 
         (state.0, state.1.as_ref().map(Json::view)),
         (baggage.0, baggage.1.as_ref().map(Json::view)),
     ];
-    let meta = match more.iter().all(|(_, value)| value.is_none()) {
-        true => meta,
-        false => Cow::Owned(JsonObject::from(meta.view().with(more))),
+    let meta = if more.iter().all(|(_, value)| value.is_none()) {
+        meta
+    } else {
+        Cow::Owned(JsonObject::from(meta.view().with(more)))
     };
     let input = outbound.input.as_ref().map(JsonObject::view);
     let [_, responses, state] = input.map_or([None; 3], |input| input.find_each(names));

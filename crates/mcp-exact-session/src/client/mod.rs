@@ -185,9 +185,10 @@ impl ClientEndpoint {
 
     fn check_frame(&mut self, stream: StreamId, now: Time) -> Result<(), ReceiveError> {
         self.core.advance(now);
-        match self.is_closed() {
-            true => Err(ReceiveError::Closed),
-            false => self.core.check_input(stream),
+        if self.is_closed() {
+            Err(ReceiveError::Closed)
+        } else {
+            self.core.check_input(stream)
         }
     }
 
@@ -267,17 +268,19 @@ impl ClientEndpoint {
 
     /// Takes what leaves next on a stream, with the bytes of a frame.
     pub fn poll_transmit_on(&mut self, stream: StreamId) -> Option<(Transmit, Vec<u8>)> {
-        match self.endpoint_known {
-            true => self.core.streams.pop_on(stream),
-            false => None,
+        if self.endpoint_known {
+            self.core.streams.pop_on(stream)
+        } else {
+            None
         }
     }
 
     /// Returns what leaves next on a stream, without taking it.
     pub fn peek_transmit_on(&self, stream: StreamId) -> Option<(Transmit, &[u8])> {
-        match self.endpoint_known {
-            true => self.core.streams.peek_on(stream),
-            false => None,
+        if self.endpoint_known {
+            self.core.streams.peek_on(stream)
+        } else {
+            None
         }
     }
 

@@ -165,9 +165,10 @@ impl ClientEndpoint {
         match mirrored(&schema.to_object()) {
             Ok(parameters) => {
                 let limit = self.core.limits.tool_bytes;
-                match self.tools.remember(&name, parameters, limit) {
-                    true => Ok(()),
-                    false => Err(Violation::Limit(Limit::ToolBytes)),
+                if self.tools.remember(&name, parameters, limit) {
+                    Ok(())
+                } else {
+                    Err(Violation::Limit(Limit::ToolBytes))
                 }
             }
             Err(reason) => {

@@ -105,8 +105,9 @@ fn check_elicitation(capabilities: &JsonObject) -> Result<(), ConfigError> {
         let able = |mode: &str| capabilities::is_declared(modes, &[mode]);
         modes.is_empty() || able("form") || able("url")
     };
-    match modes.as_ref().is_some_and(able) {
-        true => Ok(()),
-        false => Err(ConfigError::NoElicitationMode),
+    if modes.as_ref().is_some_and(able) {
+        Ok(())
+    } else {
+        Err(ConfigError::NoElicitationMode)
     }
 }

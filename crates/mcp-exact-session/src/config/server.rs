@@ -226,9 +226,10 @@ impl<'a> ResultMembers<'a> {
 
 impl ResultDefaults {
     fn of(config: &ServerConfig, spec: &'static RevisionSpec) -> Self {
-        let scope = match config.cache.public {
-            true => "public",
-            false => "private",
+        let scope = if config.cache.public {
+            "public"
+        } else {
+            "private"
         };
         let info = Json::from(config.identity.towards(spec));
         let mut declared = capability::towards(spec, &config.capabilities);
@@ -290,9 +291,10 @@ impl ResultDefaults {
         ];
         let mut set = present.iter().zip(&more);
         let is_new = !set.any(|(present, (_, value))| present.is_some() && value.is_some());
-        match is_new {
-            true => message::result(id, result.view().with_new(more)),
-            false => message::result(id, result.view().with(more)),
+        if is_new {
+            message::result(id, result.view().with_new(more))
+        } else {
+            message::result(id, result.view().with(more))
         }
     }
 }

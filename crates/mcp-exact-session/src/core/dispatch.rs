@@ -265,9 +265,10 @@ pub(crate) trait Endpoint: Sized {
     /// Refuses a batch where the revision has none: each request by itself, so that no caller waits for it.
     fn refuse_batch(&mut self, stream: StreamId, items: &[ParsedMessage]) {
         let revision = self.spec().map(RevisionSpec::revision);
-        let refusal = match items.is_empty() {
-            true => Refusal::BatchEmpty(revision),
-            false => Refusal::BatchUnsupported(revision),
+        let refusal = if items.is_empty() {
+            Refusal::BatchEmpty(revision)
+        } else {
+            Refusal::BatchUnsupported(revision)
         };
         let requests = items.iter().filter_map(|item| match item {
             Ok(Message::Request(request)) => Some(&request.id),
@@ -312,9 +313,10 @@ pub(crate) trait Endpoint: Sized {
             self.core().violation(violation);
         }
         let status = refusal.status(false);
-        match self.may_omit_id() && self.may_answer() {
-            true => self.send_answer(at, message::error(None, &refusal.error()), status),
-            false => self.finish_post(at, status),
+        if self.may_omit_id() && self.may_answer() {
+            self.send_answer(at, message::error(None, &refusal.error()), status)
+        } else {
+            self.finish_post(at, status)
         }
     }
 

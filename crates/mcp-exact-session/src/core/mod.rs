@@ -166,9 +166,10 @@ impl<R: Role> Core<R> {
 
     pub(crate) fn poll_transmit(&mut self, out: &mut Vec<u8>) -> Option<Transmit> {
         let (transmit, bytes) = self.streams.pop()?;
-        match out.is_empty() {
-            true => *out = bytes,
-            false => out.extend_from_slice(&bytes),
+        if out.is_empty() {
+            *out = bytes
+        } else {
+            out.extend_from_slice(&bytes)
         }
         Some(transmit)
     }

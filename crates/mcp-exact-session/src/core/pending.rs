@@ -173,9 +173,10 @@ impl<P> PendingRequests<P> {
         let ended = self.has_ended(id);
         let key = self.by_wire_id.get(id);
         let Some(request) = key.and_then(|key| self.by_key.get_mut(*key)) else {
-            return match ended {
-                true => ProgressTarget::Ended,
-                false => ProgressTarget::Unknown,
+            return if ended {
+                ProgressTarget::Ended
+            } else {
+                ProgressTarget::Unknown
             };
         };
         let Some(last) = &mut request.progress else {
@@ -212,9 +213,10 @@ impl<P> PendingRequests<P> {
     /// Ends a request whose deadline has passed.
     pub(crate) fn take_expired(&mut self, now: Time) -> Option<PendingRequest<P>> {
         let (deadline, key) = self.deadlines.first()?;
-        match deadline <= now {
-            true => self.take(key),
-            false => None,
+        if deadline <= now {
+            self.take(key)
+        } else {
+            None
         }
     }
 

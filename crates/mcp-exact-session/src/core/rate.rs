@@ -35,9 +35,10 @@ impl Rate {
             self.count += 1;
             return RateDecision::Take;
         }
-        match std::mem::replace(&mut self.reported, true) {
-            true => RateDecision::Refuse,
-            false => RateDecision::RefuseFirst,
+        if std::mem::replace(&mut self.reported, true) {
+            RateDecision::Refuse
+        } else {
+            RateDecision::RefuseFirst
         }
     }
 }

@@ -263,9 +263,10 @@ impl Streams {
         for id in ids {
             let open = self.is_open(id);
             self.discard_queue(id);
-            match open {
-                true => self.push_close(id),
-                false => self.remove(id),
+            if open {
+                self.push_close(id)
+            } else {
+                self.remove(id)
             }
         }
         self.deferred.clear();

@@ -20,8 +20,9 @@ pub fn check_origin(http: &HttpRequest, allowed: &[&str]) -> Result<(), Refusal>
             .any(|known| known.eq_ignore_ascii_case(origin))
     };
     let mut origins = http.headers.iter().filter(named);
-    match origins.all(|(_, origin)| known(origin.trim())) {
-        true => Ok(()),
-        false => Err(Refusal::OriginNotAllowed),
+    if origins.all(|(_, origin)| known(origin.trim())) {
+        Ok(())
+    } else {
+        Err(Refusal::OriginNotAllowed)
     }
 }

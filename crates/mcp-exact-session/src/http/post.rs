@@ -105,9 +105,10 @@ fn belongs(http: &HttpRequest, head: Head, offer: &Offer) -> Posted {
     if offer.has(Lifecycle::Discover) && discover || !offer.has(Lifecycle::Initialize) {
         return Posted::Stateless;
     }
-    match head.is_initialize {
-        true => Posted::Initialize,
-        false => in_session(http, offer),
+    if head.is_initialize {
+        Posted::Initialize
+    } else {
+        in_session(http, offer)
     }
 }
 
@@ -117,18 +118,20 @@ fn belongs(http: &HttpRequest, head: Head, offer: &Offer) -> Posted {
 /// Method Not Allowed" (`basic/transports`, "Listening for Messages from the Server"). `streams` is true if this server has
 /// such streams. From 2026-07-28 on there are none.
 pub fn classify_get(http: &HttpRequest, offer: &Offer, streams: bool) -> Posted {
-    match streams && has_sessions(http, offer) {
-        true => in_session(http, offer),
-        false => Posted::Refused(Refusal::MethodNotAllowed),
+    if streams && has_sessions(http, offer) {
+        in_session(http, offer)
+    } else {
+        Posted::Refused(Refusal::MethodNotAllowed)
     }
 }
 
 /// Classifies a DELETE: it ends a session, or belongs nowhere (`basic/transports`, "Session Management"). `allowed` is true
 /// if clients may end sessions; "the server MAY respond to this request with HTTP 405".
 pub fn classify_delete(http: &HttpRequest, offer: &Offer, allowed: bool) -> Posted {
-    match allowed && has_sessions(http, offer) {
-        true => in_session(http, offer),
-        false => Posted::Refused(Refusal::MethodNotAllowed),
+    if allowed && has_sessions(http, offer) {
+        in_session(http, offer)
+    } else {
+        Posted::Refused(Refusal::MethodNotAllowed)
     }
 }
 

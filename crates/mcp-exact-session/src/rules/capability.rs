@@ -121,11 +121,12 @@ pub(crate) fn towards(spec: &RevisionSpec, capabilities: &JsonObject) -> JsonObj
             "sampling" => !spec.has_sampling_tools(),
             _ => false,
         };
-        match empty {
-            true => kept.insert(&name, JsonObject::new()),
+        if empty {
+            kept.insert(&name, JsonObject::new());
+        } else {
             // Scanned before: the text is one value.
-            false => kept.insert(&name, value.parse().unwrap_or(Json::null())),
-        };
+            kept.insert(&name, value.parse().unwrap_or(Json::null()));
+        }
     }
     kept
 }

@@ -151,16 +151,18 @@ impl<'a> Rules<'a> {
         params: Option<&JsonObject>,
     ) -> Result<Handler, Refusal> {
         if let Some(extension) = self.extension_of_request(method, self.remote()) {
-            return match extension.is_declared(self.peer.object) {
-                true => Ok(Handler::Program),
-                false => Err(Refusal::MissingExtension(extension.id.clone())),
+            return if extension.is_declared(self.peer.object) {
+                Ok(Handler::Program)
+            } else {
+                Err(Refusal::MissingExtension(extension.id.clone()))
             };
         }
         let Some(rule) = find(Kind::Request, self.remote(), method, self.spec) else {
             let vendor = self.is_vendor(&self.extensions.requests, method);
-            return match vendor && !self.is_sent_by(self.local, method) {
-                true => Ok(Handler::Program),
-                false => Err(Refusal::UnknownMethod(method.to_owned())),
+            return if vendor && !self.is_sent_by(self.local, method) {
+                Ok(Handler::Program)
+            } else {
+                Err(Refusal::UnknownMethod(method.to_owned()))
             };
         };
         if let Some(missing) = self.missing(rule.receiver, params, self.own) {
@@ -179,10 +181,10 @@ impl<'a> Rules<'a> {
             let vendor = self.is_vendor(&self.extensions.notifications, method);
             let known = vendor && !self.is_sent_by(self.local, method);
             let extension = self.extension_of_notification(method, self.remote());
-            return match known || extension.is_some_and(|known| known.is_declared(self.peer.object))
-            {
-                true => Ok(Handler::Program),
-                false => Err(Refusal::NotAllowed(method.to_owned())),
+            return if known || extension.is_some_and(|known| known.is_declared(self.peer.object)) {
+                Ok(Handler::Program)
+            } else {
+                Err(Refusal::NotAllowed(method.to_owned()))
             };
         };
         let needed = rule.sender_needs.filter(|_| !rule.taken_undeclared);
@@ -219,9 +221,10 @@ impl<'a> Rules<'a> {
         &SentMembers { meta, task, .. }: &SentMembers<'_>,
     ) -> Result<(), SendError> {
         if let Some(extension) = self.extension_of_request(method, self.local) {
-            return match extension.is_declared(self.peer.object) {
-                true => own_token(method, meta),
-                false => Err(extension.missing(method)),
+            return if extension.is_declared(self.peer.object) {
+                own_token(method, meta)
+            } else {
+                Err(extension.missing(method))
             };
         }
         let unknown = || SendError::Method {
@@ -231,9 +234,10 @@ impl<'a> Rules<'a> {
         let Some(rule) = find(Kind::Request, self.local, method, self.spec) else {
             let vendor = self.is_vendor(&self.extensions.requests, method);
             let sends = self.local == Side::Client || self.spec.has_server_requests();
-            return match vendor && sends && !self.is_sent_by(self.remote(), method) {
-                true => own_token(method, meta),
-                false => Err(unknown()),
+            return if vendor && sends && !self.is_sent_by(self.remote(), method) {
+                own_token(method, meta)
+            } else {
+                Err(unknown())
             };
         };
         if rule.sent_by == Local::Endpoint {
@@ -270,15 +274,17 @@ impl<'a> Rules<'a> {
         };
         let Some(rule) = find(Kind::Notification, self.local, method, self.spec) else {
             if let Some(extension) = self.extension_of_notification(method, self.local) {
-                return match extension.is_declared(self.peer.object) {
-                    true => Ok(Handler::Program),
-                    false => Err(extension.missing(method)),
+                return if extension.is_declared(self.peer.object) {
+                    Ok(Handler::Program)
+                } else {
+                    Err(extension.missing(method))
                 };
             }
             let vendor = self.is_vendor(&self.extensions.notifications, method);
-            return match vendor && !self.is_sent_by(self.remote(), method) {
-                true => Ok(Handler::Program),
-                false => Err(unknown()),
+            return if vendor && !self.is_sent_by(self.remote(), method) {
+                Ok(Handler::Program)
+            } else {
+                Err(unknown())
             };
         };
         if rule.sent_by == Local::Endpoint {
@@ -289,11 +295,12 @@ impl<'a> Rules<'a> {
         if let Some(missing) = self.missing(rule.sender_needs, params, self.own) {
             return Err(missing.on_sending(method));
         }
-        match self.is_discover() && !is_placed(rule, params, target) {
-            true => Err(SendError::Placement {
+        if self.is_discover() && !is_placed(rule, params, target) {
+            Err(SendError::Placement {
                 method: method.to_owned(),
-            }),
-            false => Ok(rule.handler),
+            })
+        } else {
+            Ok(rule.handler)
         }
     }
 
@@ -387,12 +394,13 @@ pub(crate) fn is_elicitation(method: &str) -> bool {
 
 /// Tokens must differ among all active requests (`basic/utilities/progress`): the endpoint chooses them.
 fn own_token(method: &str, meta: Option<JsonRef<'_>>) -> Result<(), SendError> {
-    match has_own_token(meta) {
-        false => Ok(()),
-        true => Err(SendError::Params {
+    if has_own_token(meta) {
+        Err(SendError::Params {
             method: method.to_owned(),
             reason: "the endpoint chooses progress tokens; leave `progressToken` out".to_owned(),
-        }),
+        })
+    } else {
+        Ok(())
     }
 }
 

@@ -59,10 +59,13 @@ impl Rules<'_> {
         };
         match &*kind {
             COMPLETE => Ok(ResultKind::Complete),
-            INPUT_REQUIRED => match self.may_require_input(method) {
-                true => Ok(ResultKind::InputRequired),
-                false => Err(refused(&kind)),
-            },
+            INPUT_REQUIRED => {
+                if self.may_require_input(method) {
+                    Ok(ResultKind::InputRequired)
+                } else {
+                    Err(refused(&kind))
+                }
+            }
             kind => match self.extensions.of_result_type(kind) {
                 Some(extension) if extension.is_declared(self.peer.object) => {
                     Ok(ResultKind::Extension)

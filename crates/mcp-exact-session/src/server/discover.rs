@@ -100,9 +100,10 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
             check_names(http, &call.method, params, spec, &self.settings.extensions)?;
             self.check_tool_headers(http, call, spec)?;
         }
-        let input = match rules.may_require_input(&call.method) {
-            true => self.input_of(call, meta, cx)?,
-            false => Input::default(),
+        let input = if rules.may_require_input(&call.method) {
+            self.input_of(call, meta, cx)?
+        } else {
+            Input::default()
         };
         Ok(Admitted {
             client,

@@ -65,9 +65,10 @@ impl State {
             level: None,
         });
         let session = Session { client, principal };
-        match ready {
-            true => Self::Operating(Operating { session }),
-            false => Self::ExpectInitialized(ExpectInitialized { session }),
+        if ready {
+            Self::Operating(Operating { session })
+        } else {
+            Self::ExpectInitialized(ExpectInitialized { session })
         }
     }
 

@@ -269,9 +269,10 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         about: Option<RequestKey>,
     ) {
         let id = self.core.pending.next_id();
-        let params = match new.progress {
-            true => Some(with_token(params, id)),
-            false => params,
+        let params = if new.progress {
+            Some(with_token(params, id))
+        } else {
+            params
         };
         let early = self.state.is_operating() || self.may_leave_early(method);
         let bytes = crate::message::request(id, method, params.as_ref());
@@ -280,11 +281,10 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         frame.carries = Some(new.key);
         self.core.pending.open(new, self.core.now);
         self.reserve_ids();
-        match early {
-            true => {
-                self.core.push(frame);
-            }
-            false => self.core.streams.defer(frame),
+        if early {
+            self.core.push(frame);
+        } else {
+            self.core.streams.defer(frame)
         }
     }
 }

@@ -77,9 +77,10 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
     }
 
     fn wants_log(&self, client: &ClientContext, level: Level) -> bool {
-        let wanted = match client.is_discover() {
-            true => client.level,
-            false => Some(self.level.unwrap_or(self.settings.log_level)),
+        let wanted = if client.is_discover() {
+            client.level
+        } else {
+            Some(self.level.unwrap_or(self.settings.log_level))
         };
         wanted.is_some_and(|wanted| level >= wanted)
     }
@@ -248,13 +249,16 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
                 }
                 Ok(())
             }
-            (Handler::ElicitationComplete, _) => match self.core.elicitations.complete(params) {
-                true => Ok(()),
-                false => Err(unfit(
-                    method,
-                    "the `elicitationId` of an elicitation of this client",
-                )),
-            },
+            (Handler::ElicitationComplete, _) => {
+                if self.core.elicitations.complete(params) {
+                    Ok(())
+                } else {
+                    Err(unfit(
+                        method,
+                        "the `elicitationId` of an elicitation of this client",
+                    ))
+                }
+            }
             _ => Ok(()),
         }
     }
@@ -297,9 +301,10 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
 
     /// Returns the result of sending a message about a request that is not in flight.
     fn not_in_flight(&self, key: RequestKey) -> Result<Sent, SendError> {
-        match self.core.in_flight.was_cancelled(key) {
-            true => Ok(Sent::Suppressed),
-            false => Err(SendError::UnknownRequest),
+        if self.core.in_flight.was_cancelled(key) {
+            Ok(Sent::Suppressed)
+        } else {
+            Err(SendError::UnknownRequest)
         }
     }
 
@@ -318,9 +323,10 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
                     stream: request.stream,
                     about: Some(key),
                     // Nothing is told before the acknowledgement (2026-07-28, `basic/patterns/subscriptions`).
-                    subscription: match request.role.is_acknowledged {
-                        true => request.role.subscription.clone(),
-                        false => None,
+                    subscription: if request.role.is_acknowledged {
+                        request.role.subscription.clone()
+                    } else {
+                        None
                     },
                 })
             }

@@ -380,9 +380,10 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
                 self.state = other;
                 let method = call.method.clone();
                 let early = self.state.client().is_none() && self.settings.speaks_initialize;
-                Err(match early {
-                    true => Refusal::NotInitialized(method),
-                    false => Refusal::NotAllowed(method),
+                Err(if early {
+                    Refusal::NotInitialized(method)
+                } else {
+                    Refusal::NotAllowed(method)
                 })
             }
         }
@@ -491,9 +492,10 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
             }
         }
         self.stateless_notification(call, cx).map_err(|refusal| {
-            match self.settings.speaks_initialize {
-                true => Refusal::NotInitialized(call.method.clone()),
-                false => refusal,
+            if self.settings.speaks_initialize {
+                Refusal::NotInitialized(call.method.clone())
+            } else {
+                refusal
             }
         })
     }

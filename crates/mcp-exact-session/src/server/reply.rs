@@ -34,9 +34,10 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
     ) -> Result<Sent, SendError> {
         self.core.advance(now);
         let Some(request) = self.core.in_flight.get(to) else {
-            return match self.core.in_flight.was_cancelled(to) {
-                true => Ok(Sent::Suppressed),
-                false => Err(SendError::UnknownRequest),
+            return if self.core.in_flight.was_cancelled(to) {
+                Ok(Sent::Suppressed)
+            } else {
+                Err(SendError::UnknownRequest)
             };
         };
         if request.role.awaiting.is_some() || request.role.subscription.is_some() {
@@ -93,15 +94,13 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         let client = &request.role.client;
         elicitation::check_error(error, client.spec, &client.info.capabilities)?;
         let stateless = client.is_discover();
-        let error = match stateless && !self.settings.keep_error_codes {
-            true => with_allowed_code(error),
-            false => error.clone(),
+        let error = if stateless && !self.settings.keep_error_codes {
+            with_allowed_code(error)
+        } else {
+            error.clone()
         };
         let bytes = message::error(Some(&request.id), &error);
-        let status = match stateless {
-            true => error.http_status(),
-            false => 200,
-        };
+        let status = if stateless { error.http_status() } else { 200 };
         self.core.elicitations.record_error(&error);
         Ok(self.finish_request(to, bytes, Some(status)))
     }

@@ -223,9 +223,10 @@ pub async fn use_prompts(session: &Session, completes: bool) -> Result<(), Faile
         let arguments = prompt["arguments"].as_array().into_iter().flatten();
         let mut values = Map::new();
         for name in arguments.filter_map(|argument| argument["name"].as_str()) {
-            let value = match completes {
-                true => complete(session, &prompt["name"], name).await?,
-                false => WORD.into(),
+            let value = if completes {
+                complete(session, &prompt["name"], name).await?
+            } else {
+                WORD.into()
             };
             values.insert(name.into(), value);
         }

@@ -345,11 +345,13 @@ impl ClientHandle {
         to: ServerRequestKey,
         answer: Result<RawResult, PeerError>,
     ) -> Result<Sent, SendError> {
-        self.shared
-            .call(|state, now| match state.epoch() == self.epoch {
-                true => state.endpoint.answer(to, answer, now),
-                false => Err(SendError::UnknownRequest),
-            })
+        self.shared.call(|state, now| {
+            if state.epoch() == self.epoch {
+                state.endpoint.answer(to, answer, now)
+            } else {
+                Err(SendError::UnknownRequest)
+            }
+        })
     }
 
     /// Sends a progress notification for a question of the server; suppressed if the server did not ask for progress.
@@ -357,11 +359,13 @@ impl ClientHandle {
     /// # Errors
     /// [`SendError::Progress`] if the progress does not increase.
     pub fn progress(&self, of: ServerRequestKey, progress: &Progress) -> Result<Sent, SendError> {
-        self.shared
-            .call(|state, _| match state.epoch() == self.epoch {
-                true => state.endpoint.progress(of, progress),
-                false => Ok(Sent::Suppressed),
-            })
+        self.shared.call(|state, _| {
+            if state.epoch() == self.epoch {
+                state.endpoint.progress(of, progress)
+            } else {
+                Ok(Sent::Suppressed)
+            }
+        })
     }
 
     /// Sends a notification, such as `notifications/roots/list_changed`.

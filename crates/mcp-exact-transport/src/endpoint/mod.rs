@@ -153,9 +153,10 @@ impl<E: Endpoint> State<E> {
                         continue;
                     };
                     let is_lost = outcome == Outcome::Lost && E::has_lost_session(&self.role);
-                    match is_lost && slot.is_repeatable() {
-                        true => self.lost.push(slot),
-                        false => slot.complete(outcome),
+                    if is_lost && slot.is_repeatable() {
+                        self.lost.push(slot)
+                    } else {
+                        slot.complete(outcome)
                     }
                 }
                 Sorted::Progress(key, progress) => {

@@ -109,11 +109,12 @@ async fn documents(url: &str, granted: &Granted) -> mcp_exact::Result<String> {
     let request = request.body(bytes::Bytes::new())?;
     let response = HyperClient::default().send(request).await;
     let response = response.map_err(|error| Error::msg(error.to_string()))?;
-    match response.status().is_success() {
-        true => Ok("1 document".to_owned()),
-        false => Err(Error::msg(format!(
+    if response.status().is_success() {
+        Ok("1 document".to_owned())
+    } else {
+        Err(Error::msg(format!(
             "the service answered {}",
             response.status()
-        ))),
+        )))
     }
 }

@@ -111,15 +111,12 @@ impl Client {
             flag.is_some_and(|flag| flag.text() == "true")
         });
         let filter: JsonObject = announced.map(|(_, member)| (member, true)).collect();
-        match filter.is_empty() {
-            true => Ok(()),
+        if !filter.is_empty() {
             // The subscription lasts as long as the connection.
-            false => {
-                let listening = Listening::begin(self, filter).await?;
-                self.link().keep_lists(listening);
-                Ok(())
-            }
+            let listening = Listening::begin(self, filter).await?;
+            self.link().keep_lists(listening);
         }
+        Ok(())
     }
 }
 
@@ -157,9 +154,10 @@ async fn listen_again(link: Weak<ClientLink>, params: JsonObject, first: Pending
             request.await;
         }
         // One that ends at once is not begun again at once.
-        pause = match begun.elapsed() > LONGEST_PAUSE {
-            true => SHORTEST_PAUSE,
-            false => LONGEST_PAUSE.min(pause * 2),
+        pause = if begun.elapsed() > LONGEST_PAUSE {
+            SHORTEST_PAUSE
+        } else {
+            LONGEST_PAUSE.min(pause * 2)
         };
         tokio::time::sleep(pause).await;
         let Some(link) = link.upgrade().filter(|link| !link.is_closed()) else {

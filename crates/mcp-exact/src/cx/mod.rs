@@ -468,9 +468,10 @@ impl Cx {
     }
 
     fn check_open(&self) -> Result<(), RequestEnded> {
-        match self.has_ended() {
-            true => Err(RequestEnded),
-            false => Ok(()),
+        if self.has_ended() {
+            Err(RequestEnded)
+        } else {
+            Ok(())
         }
     }
 }

@@ -231,12 +231,13 @@ impl Host {
             tool,
             arguments: &arguments,
         };
-        let result = match self.policies.allow(&call) {
-            true => client.call_tool(tool, &arguments).await.map_err(failed),
-            false => Err(HostError::Refused {
+        let result = if self.policies.allow(&call) {
+            client.call_tool(tool, &arguments).await.map_err(failed)
+        } else {
+            Err(HostError::Refused {
                 server: server.to_owned(),
                 tool: tool.to_owned(),
-            }),
+            })
         };
         if let Some(audit) = &self.audit {
             audit(&call, &result);
@@ -286,16 +287,17 @@ fn prefix(server: &str) -> String {
     let mut prefix = String::new();
     for character in server.chars() {
         let is_kept = character.is_ascii_alphanumeric() || character == '-';
-        match is_kept {
-            true => prefix.push(character),
-            false if prefix.ends_with('_') => {}
-            false => prefix.push('_'),
+        if is_kept {
+            prefix.push(character);
+        } else if !prefix.ends_with('_') {
+            prefix.push('_');
         }
     }
     prefix.truncate(prefix.trim_end_matches('_').len());
-    match prefix.is_empty() {
-        true => "server".to_owned(),
-        false => prefix,
+    if prefix.is_empty() {
+        "server".to_owned()
+    } else {
+        prefix
     }
 }
 

@@ -319,9 +319,10 @@ where
 /// Names that all clients accept (section `server/tools`, "Tool Names").
 fn check_tool_name(name: &str) -> Result<(), Problem> {
     let accepted = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte);
-    match (1..=128).contains(&name.len()) && name.bytes().all(accepted) {
-        true => Ok(()),
-        false => Err(Problem::ToolName(name.to_owned())),
+    if (1..=128).contains(&name.len()) && name.bytes().all(accepted) {
+        Ok(())
+    } else {
+        Err(Problem::ToolName(name.to_owned()))
     }
 }
 

@@ -68,9 +68,10 @@ impl Server {
         };
         let all = Arc::clone(&serving.catalogue);
         // Most servers have neither: the name of what is called is not looked for then.
-        let own = match all.methods.is_empty() && all.raw.is_none() {
-            true => None,
-            false => all.own_method(request.method(), named(&request).as_deref()),
+        let own = if all.methods.is_empty() && all.raw.is_none() {
+            None
+        } else {
+            all.own_method(request.method(), named(&request).as_deref())
         };
         if let Some(entry) = own {
             let reply = Box::pin(self.call_method(serving, entry)).await;
@@ -154,9 +155,10 @@ impl Server {
                 .catalogue
                 .matching(&uri)
                 .any(|(entry, _)| sees(Listed::Template(&entry.template)));
-        match known {
-            true => Ok(JsonObject::new()),
-            false => Err(resource_not_found(&uri)),
+        if known {
+            Ok(JsonObject::new())
+        } else {
+            Err(resource_not_found(&uri))
         }
     }
 
@@ -306,17 +308,18 @@ impl Server {
             .catalogue
             .completion(&wanted.reference, &wanted.argument)
         else {
-            return match serving
+            return if serving
                 .catalogue
                 .has_argument(&wanted.reference, &wanted.argument)
             {
-                true => Ok(Reply::Result(Completions::default().object())),
-                false => Err(PeerError::invalid_params(format!(
+                Ok(Reply::Result(Completions::default().object()))
+            } else {
+                Err(PeerError::invalid_params(format!(
                     "{} {:?} has no argument {:?}",
                     wanted.reference.kind(),
                     wanted.reference.name(),
                     wanted.argument
-                ))),
+                )))
             };
         };
         let handler = entry.handler.clone();
@@ -422,9 +425,10 @@ pub(super) fn tool_object(
     };
     let plain = result.is_plain();
     let object = result.object();
-    match plain {
-        true => Ok(object),
-        false => outgoing::result("tools/call", object, cx.revision(), None),
+    if plain {
+        Ok(object)
+    } else {
+        outgoing::result("tools/call", object, cx.revision(), None)
     }
 }
 

@@ -96,9 +96,10 @@ impl<O> Running<O> {
                     Err(error) => return Poll::Ready(Step::Ended(End::Diverged(error))),
                 }
             }
-            match self.is_spent(self.cx.is_waiting(), task) {
-                true => Poll::Ready(Step::Ended(End::TimedOut)),
-                false => Poll::Pending,
+            if self.is_spent(self.cx.is_waiting(), task) {
+                Poll::Ready(Step::Ended(End::TimedOut))
+            } else {
+                Poll::Pending
             }
         })
         .await
@@ -117,9 +118,10 @@ impl<O> Running<O> {
             if live.set_asks(asks.unwrap_or_default()) {
                 return Poll::Ready(Step::Asks);
             }
-            match self.is_spent(live.is_waiting(), task) {
-                true => Poll::Ready(Step::Ended(End::TimedOut)),
-                false => Poll::Pending,
+            if self.is_spent(live.is_waiting(), task) {
+                Poll::Ready(Step::Ended(End::TimedOut))
+            } else {
+                Poll::Pending
             }
         })
         .await

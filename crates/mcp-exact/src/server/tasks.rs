@@ -219,17 +219,19 @@ impl Server {
             return Err(unknown());
         }
         if let Some(live) = registry.get(id) {
-            return match is_own(&live.record()) {
-                true => Ok(Known::Live(live)),
-                false => Err(unknown()),
+            return if is_own(&live.record()) {
+                Ok(Known::Live(live))
+            } else {
+                Err(unknown())
             };
         }
         let record = registry.store().load(id).await;
         let record = record.map_err(|error| PeerError::internal(error.to_string()))?;
         let record = record.filter(is_own).ok_or_else(unknown)?;
-        match record.is_finished() {
-            true => Ok(Known::Finished(Box::new(record))),
-            false => Ok(self.resume(registry, record).await),
+        if record.is_finished() {
+            Ok(Known::Finished(Box::new(record)))
+        } else {
+            Ok(self.resume(registry, record).await)
         }
     }
 

@@ -186,9 +186,10 @@ impl Registry {
     /// # Errors
     /// [`TaskError::TooMany`].
     pub(crate) fn check_limit(&self) -> Result<(), TaskError> {
-        match self.live().len() < self.config.limit {
-            true => Ok(()),
-            false => Err(TaskError::TooMany(self.config.limit)),
+        if self.live().len() < self.config.limit {
+            Ok(())
+        } else {
+            Err(TaskError::TooMany(self.config.limit))
         }
     }
 }

@@ -82,9 +82,10 @@ impl UriTemplate {
                         if let Some((_, value)) = value
                             && let Some(text) = expanded(variable, value, &style)
                         {
-                            match first {
-                                true => uri.push_str(style.first),
-                                false => uri.push(style.separator),
+                            if first {
+                                uri.push_str(style.first)
+                            } else {
+                                uri.push(style.separator)
                             }
                             first = false;
                             uri.push_str(&text);
@@ -115,9 +116,12 @@ fn expanded(variable: &Variable, value: &TemplateValue, style: &Style) -> Option
         TemplateValue::List(list) if list.is_empty() => None,
         TemplateValue::Pairs(pairs) if pairs.is_empty() => None,
         TemplateValue::List(list) if explode => {
-            let items = list.iter().map(|item| match style.named {
-                true => named(&variable.name, &encoded(item), style),
-                false => encoded(item),
+            let items = list.iter().map(|item| {
+                if style.named {
+                    named(&variable.name, &encoded(item), style)
+                } else {
+                    encoded(item)
+                }
             });
             Some(join(items, style.separator))
         }
@@ -126,9 +130,12 @@ fn expanded(variable: &Variable, value: &TemplateValue, style: &Style) -> Option
             Some(named(&variable.name, &items, style))
         }
         TemplateValue::Pairs(pairs) if explode => {
-            let items = pairs.iter().map(|(key, value)| match style.named {
-                true => named(&encoded(key), &encoded(value), style),
-                false => format!("{}={}", encoded(key), encoded(value)),
+            let items = pairs.iter().map(|(key, value)| {
+                if style.named {
+                    named(&encoded(key), &encoded(value), style)
+                } else {
+                    format!("{}={}", encoded(key), encoded(value))
+                }
             });
             Some(join(items, style.separator))
         }
@@ -164,10 +171,11 @@ fn encode(text: &str, reserved: bool, out: &mut String) {
             || b"-._~".contains(byte)
             || (reserved && b":/?#[]@!$&'()*+,;=".contains(byte))
             || (reserved && *byte == b'%' && triplet(at + 1) && triplet(at + 2));
-        match keep {
-            true => out.push(char::from(*byte)),
+        if keep {
+            out.push(char::from(*byte));
+        } else {
             // Writing to a string does not fail.
-            false => drop(write!(out, "%{byte:02X}")),
+            let _ = write!(out, "%{byte:02X}");
         }
     }
 }

@@ -191,14 +191,15 @@ fn variable(text: &str, inner: &str) -> Result<Variable, TemplateError> {
         && name
             .bytes()
             .all(|b| b.is_ascii_alphanumeric() || b"_.%".contains(&b));
-    match is_name {
-        true => Ok(Variable {
+    if is_name {
+        Ok(Variable {
             name: name.to_owned(),
             modifier,
-        }),
-        false => Err(TemplateError(format!(
+        })
+    } else {
+        Err(TemplateError(format!(
             "`{name}` in `{{{inner}}}` is no variable name; use letters, digits and `_`"
-        ))),
+        )))
     }
 }
 

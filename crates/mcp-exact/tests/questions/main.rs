@@ -63,9 +63,10 @@ fn connect(server: &Server) -> Connect {
                 .schema()
                 .map(|schema| schema.to_string())
                 .unwrap_or_default();
-            match schema.contains("\"yes\"") {
-                true => form.accept(&object(r#"{"yes":true}"#)),
-                false => form.accept(&object(r#"{"name":"Ada"}"#)),
+            if schema.contains("\"yes\"") {
+                form.accept(&object(r#"{"yes":true}"#))
+            } else {
+                form.accept(&object(r#"{"name":"Ada"}"#))
             }
         })
         .on_sample(|request: SampleRequest| async move {

@@ -208,12 +208,11 @@ async fn states_belong_to_their_principal() {
         let (answers, state) = answered(&result);
         let more = format!(r#","inputResponses":{answers},"requestState":{state}"#);
         let answer = post(&address, retries, &more).await;
-        match goes_on {
-            true => assert!(answer.to_string().contains(r#""text":"true""#), "{answer}"),
-            false => {
-                let error = object(answer.get("error").expect("an error").text());
-                assert_eq!(error.get("code").expect("a code").text(), "-32602");
-            }
+        if goes_on {
+            assert!(answer.to_string().contains(r#""text":"true""#), "{answer}")
+        } else {
+            let error = object(answer.get("error").expect("an error").text());
+            assert_eq!(error.get("code").expect("a code").text(), "-32602");
         }
     }
     serving.abort();
@@ -241,9 +240,10 @@ async fn large_answers_end_the_request() {
             let asks_for_name = form
                 .schema()
                 .is_some_and(|schema| schema.to_string().contains("\"name\""));
-            match asks_for_name {
-                true => form.accept(&object(&format!(r#"{{"name":"{}"}}"#, "x".repeat(length)))),
-                false => form.accept(&object(r#"{"yes":true}"#)),
+            if asks_for_name {
+                form.accept(&object(&format!(r#"{{"name":"{}"}}"#, "x".repeat(length))))
+            } else {
+                form.accept(&object(r#"{"yes":true}"#))
             }
         })
     };
@@ -261,13 +261,12 @@ async fn large_answers_end_the_request() {
         || connect(5_000),
         |client| async move {
             let called = client.call::<_, usize>("names", &()).await;
-            match client.revision() == newest() {
+            if client.revision() == newest() {
+                let error = called.expect_err("too large").to_string();
+                assert!(error.contains("state_bytes"), "{error}");
+            } else {
                 // Nothing travels: the handler waits.
-                false => assert_eq!(called, Ok(5_000)),
-                true => {
-                    let error = called.expect_err("too large").to_string();
-                    assert!(error.contains("state_bytes"), "{error}");
-                }
+                assert_eq!(called, Ok(5_000));
             }
         },
     )
@@ -295,9 +294,10 @@ async fn timers_around_questions_measure_waiting() {
     };
     revisions_from("2025-06-18", connect, |client| async move {
         let text: String = client.call("ask", &()).await.expect("a text");
-        let expected = match client.revision() == newest() {
-            true => "true",
-            false => "late",
+        let expected = if client.revision() == newest() {
+            "true"
+        } else {
+            "late"
         };
         assert_eq!(text, expected, "{}", client.revision());
     })

@@ -321,9 +321,12 @@ async fn undeclared_tasks_are_refused() {
         })
         .build()
         .expect("a server");
-    let expected = |client: &Client| match client.revision() == newest() {
-        true => Some(-32021),
-        false => Some(-32601),
+    let expected = |client: &Client| {
+        if client.revision() == newest() {
+            Some(-32021)
+        } else {
+            Some(-32601)
+        }
     };
     every_revision(
         || Client::in_memory(&server).methods(["tasks/get", "tasks/cancel", "tasks/update"]),

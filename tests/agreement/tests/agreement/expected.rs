@@ -54,10 +54,9 @@ fn object(schema: &Schema, at: &At, doc: &Doc, members: &[(String, Doc)]) -> Vec
         None => Vec::new(),
     };
     let is_constant = |name: &str| at.schema["properties"][name].get("const").is_some();
-    known.sort_by_key(|name| match required.contains(name.as_str()) {
-        true if is_constant(name) => 0,
-        true => 1,
-        false => 2,
+    known.sort_by_key(|name| {
+        let is_optional = !required.contains(name.as_str());
+        (is_optional, !is_optional && !is_constant(name))
     });
     let rank = |name: &String| known.iter().position(|other| *other == name);
     encoded.sort_by_key(|(name, _)| rank(name).unwrap_or(known.len()));

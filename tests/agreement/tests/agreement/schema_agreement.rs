@@ -49,9 +49,10 @@ impl Tally {
             &mut self.invalid
         };
         *counts.entry(definition).or_default() += 1;
-        let rule = match valid {
-            true => excuse(&revision.schema, definition, doc),
-            false => None,
+        let rule = if valid {
+            excuse(&revision.schema, definition, doc)
+        } else {
+            None
         };
         let text = write(doc, rng);
         let inspected = (revision.definition(definition).inspect)(text.as_bytes());

@@ -154,9 +154,10 @@ impl Http {
         if !self.server.wants_input() && !self.server.is_closed() {
             return false;
         }
-        let kind = match exchange.is_standalone {
-            true => StreamKind::Standalone,
-            false => StreamKind::Post,
+        let kind = if exchange.is_standalone {
+            StreamKind::Standalone
+        } else {
+            StreamKind::Post
         };
         let Ok(stream) = self.server.open(kind) else {
             refuse(exchange, 503);
@@ -169,14 +170,13 @@ impl Http {
         let mut with = FrameContext::new(());
         with.http = Some(exchange.headers.clone());
         let body = std::mem::take(&mut exchange.body);
-        let received = match body.len() > self.message_bytes {
-            true => {
-                let end = body.len().min(KEPT);
-                let (head, tail) = (&body[..end], &body[body.len() - end..]);
-                let kept = Oversized { head, tail };
-                self.server.receive_oversized(stream, &kept, with, now)
-            }
-            false => self.server.receive(stream, &body, with, now),
+        let received = if body.len() > self.message_bytes {
+            let end = body.len().min(KEPT);
+            let (head, tail) = (&body[..end], &body[body.len() - end..]);
+            let kept = Oversized { head, tail };
+            self.server.receive_oversized(stream, &kept, with, now)
+        } else {
+            self.server.receive(stream, &body, with, now)
         };
         received.expect("it wants input");
         true
@@ -328,12 +328,11 @@ impl Link for Http {
 
     fn pump(&mut self, rng: &mut Rng, most: usize, now: Time) -> bool {
         let streams: Vec<StreamId> = self.exchanges.keys().copied().collect();
-        match streams.is_empty() || rng.chance(30) {
-            true => self.post(now),
-            false => {
-                let stream = *rng.pick(&streams);
-                self.pump_one(stream, most, now)
-            }
+        if streams.is_empty() || rng.chance(30) {
+            self.post(now)
+        } else {
+            let stream = *rng.pick(&streams);
+            self.pump_one(stream, most, now)
         }
     }
 

@@ -318,9 +318,10 @@ fn write_entrances(listed: &BTreeMap<&str, Vec<&str>>) {
         if let Some(rest) = line.strip_prefix("id = ") {
             id = rest.trim_matches('"').to_owned();
         }
-        match line.starts_with("entrances = ") {
-            true => written.push_str(&format!("entrances = {:?}", listed[&*id])),
-            false => written.push_str(line),
+        if line.starts_with("entrances = ") {
+            written.push_str(&format!("entrances = {:?}", listed[&*id]))
+        } else {
+            written.push_str(line)
         }
         written.push('\n');
     }

@@ -275,9 +275,10 @@ impl SimulatedNetwork {
                 "roots/list" => json!({ "roots": [] }),
                 _ => json!({ "role": "assistant", "model": "m", "content": text }),
             };
-            let answer = match self.rng.chance(50) {
-                true => Ok(result(body)),
-                false => Err(PeerError::internal("no")),
+            let answer = if self.rng.chance(50) {
+                Ok(result(body))
+            } else {
+                Err(PeerError::internal("no"))
             };
             let _ = self.client.answer(ask, answer, self.now);
         }
@@ -367,9 +368,10 @@ impl SimulatedNetwork {
     }
 
     fn checker(&mut self, from_client: bool, frame: &[u8]) {
-        let agreed = match from_client {
-            true => self.client.session_info(),
-            false => self.server.session_info().or(self.client.session_info()),
+        let agreed = if from_client {
+            self.client.session_info()
+        } else {
+            self.server.session_info().or(self.client.session_info())
         };
         let agreed = agreed.map(|agreed| agreed.revision.as_str());
         if let Some(checker) = &mut self.checker {
@@ -433,9 +435,10 @@ impl SimulatedNetwork {
     fn transmitted(&mut self, from_client: bool) {
         let mut out = Vec::new();
         loop {
-            let transmit = match from_client {
-                true => self.client.poll_transmit(&mut out),
-                false => self.server.poll_transmit(&mut out),
+            let transmit = if from_client {
+                self.client.poll_transmit(&mut out)
+            } else {
+                self.server.poll_transmit(&mut out)
             };
             let Some(transmit) = transmit else {
                 return;
@@ -449,9 +452,10 @@ impl SimulatedNetwork {
             self.checker(from_client, &frame);
             let message = serde_json::from_slice(&frame).expect("JSON");
             self.served[usize::from(from_client)].left(&message);
-            match from_client {
-                true => self.to_server.push_back(frame),
-                false => self.to_client.push_back(frame),
+            if from_client {
+                self.to_server.push_back(frame)
+            } else {
+                self.to_client.push_back(frame)
             }
         }
     }

@@ -179,9 +179,10 @@ impl KilledServer {
             return;
         }
         let (key, subscribes) = self.waiting.swap_remove(self.rng.below(self.waiting.len()));
-        let body = match subscribes {
-            true => json!({}),
-            false => json!({ "content": [] }),
+        let body = if subscribes {
+            json!({})
+        } else {
+            json!({ "content": [] })
         };
         self.server
             .reply(key, result(body), Time::ZERO)
@@ -256,16 +257,13 @@ impl KilledServer {
             return;
         }
         let seen = self.seen.get_mut(&id).expect("the client has sent it");
-        match message["error"].is_object() {
-            true => {
-                let text = message["error"]["message"].as_str().unwrap_or_default();
-                assert!(text.contains("the request is lost"), "{message}");
-                seen.lost += 1;
-            }
-            false => {
-                seen.results += 1;
-                self.promised.extend(self.uris.get(&id).cloned());
-            }
+        if message["error"].is_object() {
+            let text = message["error"]["message"].as_str().unwrap_or_default();
+            assert!(text.contains("the request is lost"), "{message}");
+            seen.lost += 1;
+        } else {
+            seen.results += 1;
+            self.promised.extend(self.uris.get(&id).cloned());
         }
     }
 

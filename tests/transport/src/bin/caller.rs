@@ -21,19 +21,18 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     let config = echo::client_settings(revision);
     let handler = Arc::new(echo::answer);
-    let (client, driver) = match server.starts_with("http://") {
-        true => {
-            let transport = match revision.as_str() {
-                "2024-11-05" => HttpTransport::Sse,
-                _ => HttpTransport::Streamable,
-            };
-            let endpoint = HttpEndpoint::new(server)?.transport(transport);
-            let endpoint = endpoint.retry(Duration::from_millis(20));
-            endpoint.connect(config, None, handler)
-        }
-        false => ServerCommand::new(server)
+    let (client, driver) = if server.starts_with("http://") {
+        let transport = match revision.as_str() {
+            "2024-11-05" => HttpTransport::Sse,
+            _ => HttpTransport::Streamable,
+        };
+        let endpoint = HttpEndpoint::new(server)?.transport(transport);
+        let endpoint = endpoint.retry(Duration::from_millis(20));
+        endpoint.connect(config, None, handler)
+    } else {
+        ServerCommand::new(server)
             .args(rest)
-            .connect(config, None, handler)?,
+            .connect(config, None, handler)?
     };
     match client.ready().await {
         Ok(_) => {

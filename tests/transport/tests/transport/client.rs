@@ -187,9 +187,10 @@ async fn redirects_stay_within_the_origin() {
     assert_eq!(other.arrived().len(), 0, "nothing went to the other server");
 
     let server = ScriptedServer::start(|request| {
-        Some(match request.head.contains(" /mcp ") {
-            true => empty("307 Temporary Redirect", "Location: /moved\r\n"),
-            false => answer(request),
+        Some(if request.head.contains(" /mcp ") {
+            empty("307 Temporary Redirect", "Location: /moved\r\n")
+        } else {
+            answer(request)
         })
     })
     .await;

@@ -221,12 +221,11 @@ async fn tls_clients_choose_their_protocol() {
             let endpoint = endpoint.client(Arc::new(client.clone()));
             let settings = echo::client_settings(revision);
             let (handle, driver) = endpoint.connect(settings, None, Arc::new(echo::answer));
-            match is_trusting {
-                true => echo::use_all(&handle, revision).await,
-                false => {
-                    let error = handle.ready().await.expect_err("not trusted");
-                    assert!(error.to_string().contains("certificate"), "{error}");
-                }
+            if is_trusting {
+                echo::use_all(&handle, revision).await
+            } else {
+                let error = handle.ready().await.expect_err("not trusted");
+                assert!(error.to_string().contains("certificate"), "{error}");
             }
             handle.close();
             driver.await.expect("driver");

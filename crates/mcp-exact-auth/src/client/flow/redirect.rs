@@ -13,13 +13,14 @@ pub(super) fn check_redirect(uri: &str) -> Result<(), OAuthError> {
         "http" => is_loopback(&url),
         scheme => scheme.contains('.'),
     });
-    match is_safe {
-        true => Ok(()),
-        false => Err(OAuthError::Url {
+    if is_safe {
+        Ok(())
+    } else {
+        Err(OAuthError::Url {
             what: "the redirect URI",
             url: uri.to_owned(),
             reason: "use https, a loopback address, or a custom scheme with a dot".to_owned(),
-        }),
+        })
     }
 }
 

@@ -171,9 +171,10 @@ pub(super) fn of_frame(bytes: &[u8]) -> String {
 }
 
 pub(super) fn joined(parts: Vec<String>) -> String {
-    match parts.is_empty() {
-        true => "nothing".to_owned(),
-        false => parts.join(", "),
+    if parts.is_empty() {
+        "nothing".to_owned()
+    } else {
+        parts.join(", ")
     }
 }
 

@@ -264,15 +264,14 @@ impl Driver {
                 Ended::UseSse => break self.explain(),
                 Ended::Lost => {
                     // A server that forgets its sessions at once is not asked at once again.
-                    match begun.elapsed() < LASTING {
-                        true => {
-                            tokio::select! {
-                                () = tokio::time::sleep(pause) => {}
-                                () = self.closed_by_program() => {}
-                            }
-                            pause = (pause * 2).min(LONGEST_PAUSE);
+                    if begun.elapsed() < LASTING {
+                        tokio::select! {
+                            () = tokio::time::sleep(pause) => {}
+                            () = self.closed_by_program() => {}
                         }
-                        false => pause = self.endpoint.retry,
+                        pause = (pause * 2).min(LONGEST_PAUSE);
+                    } else {
+                        pause = self.endpoint.retry
                     }
                     if !self.begin_again() {
                         break self.explain();

@@ -45,12 +45,11 @@ pub(super) async fn run(driver: &Driver) -> Ended {
             listen(driver, &mut tasks);
         }
         if seen.has_closed.load(Ordering::Acquire) {
-            return match Seen::take(&seen.wants_sse) {
-                true => Ended::UseSse,
-                false => {
-                    end_session(driver, &mut tasks).await;
-                    Ended::Closed
-                }
+            return if Seen::take(&seen.wants_sse) {
+                Ended::UseSse
+            } else {
+                end_session(driver, &mut tasks).await;
+                Ended::Closed
             };
         }
         tokio::select! {
@@ -81,9 +80,10 @@ async fn send_all(
             }
             Transmit::Close { stream } => {
                 if let Some(task) = posts.remove(&stream) {
-                    match driver.connection.lingers() {
-                        true => drop(tasks.spawn(end_late(task))),
-                        false => task.abort(),
+                    if driver.connection.lingers() {
+                        drop(tasks.spawn(end_late(task)))
+                    } else {
+                        task.abort()
                     }
                 }
             }
@@ -208,9 +208,10 @@ impl Post {
                 connection
                     .read_events(self.stream, body, &mut position)
                     .await;
-                match connection.is_waiting_on(self.stream) {
-                    true => self.resume(position).await,
-                    false => None,
+                if connection.is_waiting_on(self.stream) {
+                    self.resume(position).await
+                } else {
+                    None
                 }
             }
         }
@@ -313,9 +314,10 @@ async fn get(
     connection
         .read_events(stream, response.into_body(), position)
         .await;
-    match connection.is_waiting_on(stream) {
-        true => Got::Ended,
-        false => Got::Answered,
+    if connection.is_waiting_on(stream) {
+        Got::Ended
+    } else {
+        Got::Answered
     }
 }
 
@@ -351,9 +353,12 @@ fn listen(driver: &Driver, tasks: &mut JoinSet<()>) {
             }
             sleep(pause).await;
         };
-        connection.shared.call(|state, now| match is_lost {
-            true => state.endpoint.session_ended(now),
-            false => state.endpoint.closed(stream, Closed::Clean, now),
+        connection.shared.call(|state, now| {
+            if is_lost {
+                state.endpoint.session_ended(now)
+            } else {
+                state.endpoint.closed(stream, Closed::Clean, now)
+            }
         });
     });
 }

@@ -24,9 +24,10 @@ pub(super) fn check(url: &str) -> Result<Uri, InvalidTarget> {
     let without_fragment = url.split('#').next().unwrap_or("");
     let uri: Uri = without_fragment.parse().map_err(|_| invalid())?;
     let is_http = matches!(uri.scheme_str(), Some("http" | "https"));
-    match is_http && uri.host().is_some_and(|host| !host.is_empty()) {
-        true => Ok(uri),
-        false => Err(invalid()),
+    if is_http && uri.host().is_some_and(|host| !host.is_empty()) {
+        Ok(uri)
+    } else {
+        Err(invalid())
     }
 }
 
@@ -82,9 +83,10 @@ pub(super) fn resolve(base: &Uri, reference: &str) -> Result<Uri, InvalidTarget>
     let has_user = resolved
         .authority()
         .is_some_and(|authority| authority.as_str().contains('@'));
-    match origin(&resolved) == origin(base) && !has_user {
-        true => Ok(resolved),
-        false => Err(InvalidTarget::OtherOrigin(reference.to_owned())),
+    if origin(&resolved) == origin(base) && !has_user {
+        Ok(resolved)
+    } else {
+        Err(InvalidTarget::OtherOrigin(reference.to_owned()))
     }
 }
 

@@ -155,23 +155,26 @@ impl Attachment {
     /// takes over meanwhile finds it.
     fn poll_message(&self, cx: &Context<'_>) -> Poll<Option<Message>> {
         let stays = self.log().is_some();
-        self.poll(cx, |endpoint| match stays {
-            true => match endpoint.peek_transmit_on(self.stream)? {
-                (Transmit::Frame { sequence, last, .. }, bytes) => Some(Message {
-                    bytes: Bytes::copy_from_slice(bytes),
-                    sequence: sequence + 1,
-                    last,
-                }),
-                _ => None,
-            },
-            false => match endpoint.poll_transmit_on(self.stream)? {
-                (Transmit::Frame { sequence, last, .. }, bytes) => Some(Message {
-                    bytes: bytes.into(),
-                    sequence: sequence + 1,
-                    last,
-                }),
-                _ => None,
-            },
+        self.poll(cx, |endpoint| {
+            if stays {
+                match endpoint.peek_transmit_on(self.stream)? {
+                    (Transmit::Frame { sequence, last, .. }, bytes) => Some(Message {
+                        bytes: Bytes::copy_from_slice(bytes),
+                        sequence: sequence + 1,
+                        last,
+                    }),
+                    _ => None,
+                }
+            } else {
+                match endpoint.poll_transmit_on(self.stream)? {
+                    (Transmit::Frame { sequence, last, .. }, bytes) => Some(Message {
+                        bytes: bytes.into(),
+                        sequence: sequence + 1,
+                        last,
+                    }),
+                    _ => None,
+                }
+            }
         })
     }
 

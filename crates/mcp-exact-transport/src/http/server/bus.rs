@@ -92,9 +92,10 @@ fn deliver(session: &Session, frame: &[u8]) {
     let shared = session.shared();
     let opened = {
         let endpoint = &mut shared.lock().endpoint;
-        match endpoint.concerns(frame) {
-            true => endpoint.open(StreamKind::Post).ok(),
-            false => None,
+        if endpoint.concerns(frame) {
+            endpoint.open(StreamKind::Post).ok()
+        } else {
+            None
         }
     };
     let Some(stream) = opened else {

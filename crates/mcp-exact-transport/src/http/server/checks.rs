@@ -41,9 +41,10 @@ pub(super) fn check_source(parts: &Parts, options: &HttpServerOptions) -> Result
             }
         }
     };
-    match host_allowed {
-        true => Ok(()),
-        false => Err(forbidden("the host is not allowed; add it to `hosts`")),
+    if host_allowed {
+        Ok(())
+    } else {
+        Err(forbidden("the host is not allowed; add it to `hosts`"))
     }
 }
 
@@ -82,9 +83,10 @@ fn is_loopback(host: &str) -> bool {
 
 /// Name of a host without its port; `None` if it is malformed.
 fn name_of(host: &str) -> Option<&str> {
-    let end = match host.starts_with('[') {
-        true => host.find(']')? + 1,
-        false => host.find(':').unwrap_or(host.len()),
+    let end = if host.starts_with('[') {
+        host.find(']')? + 1
+    } else {
+        host.find(':').unwrap_or(host.len())
     };
     let (name, port) = host.split_at(end);
     let is_port = |port: &str| !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
@@ -100,23 +102,23 @@ pub(super) fn check_post_types(headers: &HeaderMap) -> Result<(), Refusal> {
     // What clients send as a rule.
     let usual = "application/json, text/event-stream";
     let is_usual = |accept: &HeaderMap| accept.get(ACCEPT).is_some_and(|accept| accept == usual);
-    match is_usual(headers) || accepts(headers, JSON) && accepts(headers, EVENT_STREAM) {
-        true => Ok(()),
-        false => Err(refuse(
+    if is_usual(headers) || accepts(headers, JSON) && accepts(headers, EVENT_STREAM) {
+        Ok(())
+    } else {
+        Err(refuse(
             StatusCode::NOT_ACCEPTABLE,
             "the client has to accept `application/json` and `text/event-stream`",
-        )),
+        ))
     }
 }
 
 /// Checks that the client of a GET takes an event stream.
 pub(super) fn check_get_types(headers: &HeaderMap) -> Result<(), Refusal> {
-    match accepts(headers, EVENT_STREAM) {
-        true => Ok(()),
-        false => {
-            let words = "the client has to accept `text/event-stream`";
-            Err(refuse(StatusCode::NOT_ACCEPTABLE, words))
-        }
+    if accepts(headers, EVENT_STREAM) {
+        Ok(())
+    } else {
+        let words = "the client has to accept `text/event-stream`";
+        Err(refuse(StatusCode::NOT_ACCEPTABLE, words))
     }
 }
 

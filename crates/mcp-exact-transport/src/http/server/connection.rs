@@ -255,9 +255,10 @@ impl hyper::service::Service<Request<Incoming>> for Requests {
         // On the heap while the request is served, so that idle connections are small.
         Box::pin(async move {
             #[cfg(feature = "compression")]
-            let response = match compression {
-                true => compress(service, request).await,
-                false => service.respond(request).await.map(SentBody::Left),
+            let response = if compression {
+                compress(service, request).await
+            } else {
+                service.respond(request).await.map(SentBody::Left)
             };
             #[cfg(not(feature = "compression"))]
             let response = service.respond(request).await;

@@ -23,9 +23,10 @@ use crate::http::{LAST_EVENT_ID, headers_of};
 async fn session_of(inner: &Arc<Inner>, request: &Checked) -> Result<Arc<Session>, Refusal> {
     let http = headers_of(&request.parts.headers);
     let offer = &inner.settings().offer;
-    let posted = match request.parts.method == Method::DELETE {
-        true => classify_delete(&http, offer, true),
-        false => classify_get(&http, offer, true),
+    let posted = if request.parts.method == Method::DELETE {
+        classify_delete(&http, offer, true)
+    } else {
+        classify_get(&http, offer, true)
     };
     match posted {
         Posted::Session(id) => resume::find(inner, &id, request.principal.as_ref()).await,

@@ -36,9 +36,10 @@ pub trait Authenticate: Send + Sync + 'static {
     /// Some scope is not granted.
     fn authorize(&self, request: &Parts, scopes: &[String]) -> Result<(), AuthError> {
         let _ = request;
-        match scopes.is_empty() {
-            true => Ok(()),
-            false => Err(AuthError::forbidden()),
+        if scopes.is_empty() {
+            Ok(())
+        } else {
+            Err(AuthError::forbidden())
         }
     }
 

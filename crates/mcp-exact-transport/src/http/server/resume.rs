@@ -74,9 +74,10 @@ pub(super) async fn load(
     let loaded = store.load(id).await;
     let loaded = loaded.map_err(|error| unavailable(&error.to_string()))?;
     let record = loaded.ok_or_else(unknown)?;
-    match record.principal.as_deref() == principal.map(|principal| &*principal.0) {
-        true => Ok(record),
-        false => Err(unknown()),
+    if record.principal.as_deref() == principal.map(|principal| &*principal.0) {
+        Ok(record)
+    } else {
+        Err(unknown())
     }
 }
 
@@ -129,9 +130,10 @@ async fn save_if(
         }
         let snapshot = {
             let endpoint = &mut session.shared().lock().endpoint;
-            match in_any_case || endpoint.snapshot_due() >= least {
-                true => endpoint.snapshot(),
-                false => None,
+            if in_any_case || endpoint.snapshot_due() >= least {
+                endpoint.snapshot()
+            } else {
+                None
             }
         };
         let Some(snapshot) = snapshot else {

@@ -349,9 +349,10 @@ pub(super) fn new_id(
         return Ok(id.into());
     };
     let sealed = seal.seal(&id, &seal_context(principal));
-    match is_session_id(&sealed) {
-        true => Ok(sealed.into()),
-        false => Err("the seal of session ids has to make visible ASCII"),
+    if is_session_id(&sealed) {
+        Ok(sealed.into())
+    } else {
+        Err("the seal of session ids has to make visible ASCII")
     }
 }
 

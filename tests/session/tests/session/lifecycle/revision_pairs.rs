@@ -35,13 +35,15 @@ fn expected(client: &[&str], server: &[&str]) -> Option<&'static str> {
     let answers = of(server, Lifecycle::Initialize);
     // A server that was probed and speaks that era says what else it speaks.
     let mut offered = offers.iter();
-    let offered = match !modern.is_empty() && !probes.is_empty() {
-        true => offered.find(|id| answers.contains(id)),
-        false => offered.next(),
+    let offered = if !modern.is_empty() && !probes.is_empty() {
+        offered.find(|id| answers.contains(id))
+    } else {
+        offered.next()
     }?;
-    let answered = match answers.contains(offered) {
-        true => offered,
-        false => answers.first()?,
+    let answered = if answers.contains(offered) {
+        offered
+    } else {
+        answers.first()?
     };
     offers.contains(answered).then_some(*answered)
 }

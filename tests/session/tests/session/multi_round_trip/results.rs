@@ -79,12 +79,13 @@ fn extension_result_needs_the_declaration() {
             ))
             .key;
         let sent = try_reply(&mut server, key, result(json!({ "resultType": "later" })));
-        match passes {
-            true => assert_eq!(sent, Ok(Sent::Queued)),
-            false => assert!(
+        if passes {
+            assert_eq!(sent, Ok(Sent::Queued))
+        } else {
+            assert!(
                 matches!(sent, Err(SendError::Capability { .. })),
                 "{sent:?}"
-            ),
+            )
         }
     }
     // A vendor's own type passes without a declaration: the program has listed it.
@@ -127,22 +128,19 @@ fn input_required_answers_three_methods_only() {
             let mut server = modern::server();
             let key = server.serve(&request).key;
             let sent = try_reply(&mut server, key, reply);
-            match supported.contains(&method) {
-                true => {
-                    assert_eq!(sent, Ok(Sent::Queued), "{method}");
-                    let answers = server.drain();
-                    assert_eq!(answers[0]["result"]["resultType"], "input_required");
-                }
-                false => {
-                    assert!(
-                        matches!(
-                            sent,
-                            Err(SendError::ResultType { .. } | SendError::InputRequests(_))
-                        ),
-                        "{method}: {sent:?}"
-                    );
-                    assert!(server.drain().is_empty(), "{method}");
-                }
+            if supported.contains(&method) {
+                assert_eq!(sent, Ok(Sent::Queued), "{method}");
+                let answers = server.drain();
+                assert_eq!(answers[0]["result"]["resultType"], "input_required");
+            } else {
+                assert!(
+                    matches!(
+                        sent,
+                        Err(SendError::ResultType { .. } | SendError::InputRequests(_))
+                    ),
+                    "{method}: {sent:?}"
+                );
+                assert!(server.drain().is_empty(), "{method}");
             }
         }
     }
@@ -173,12 +171,13 @@ fn raw_input_required_asks_for_declared_input_only() {
                 key,
                 result(required(json!({ "a": ask(method) }))),
             );
-            match passes {
-                true => assert_eq!(sent, Ok(Sent::Queued), "{method}"),
-                false => assert!(
+            if passes {
+                assert_eq!(sent, Ok(Sent::Queued), "{method}")
+            } else {
+                assert!(
                     matches!(sent, Err(SendError::Capability { .. })),
                     "{method}: {sent:?}"
-                ),
+                )
             }
         }
     }

@@ -67,12 +67,14 @@ fn run(
         }
         while let Some(event) = server.poll_event() {
             if let ServerEvent::Request(request) = event {
-                let reply = match request.responses.is_empty() {
-                    true if request.method() == "tools/call" => Reply::InputRequired {
+                let is_first = request.responses.is_empty();
+                let reply = if is_first && request.method() == "tools/call" {
+                    Reply::InputRequired {
                         requests: vec![("r".to_owned(), InputRequest::new("roots/list", None))],
                         state: None,
-                    },
-                    _ => Reply::Result(result(json!({ "content": [], "tools": [] }))),
+                    }
+                } else {
+                    Reply::Result(result(json!({ "content": [], "tools": [] })))
                 };
                 server
                     .reply(request.key, reply, Time::ZERO)
@@ -205,12 +207,13 @@ fn sse_a_post_that_fails_ends_its_request() {
         let Some(Transmit::Frame { stream: on, .. }) = client.poll_transmit(&mut Vec::new()) else {
             panic!("nothing leaves");
         };
-        let why = match broken {
-            true => TransportFailure::Lost,
-            false => TransportFailure::Status {
+        let why = if broken {
+            TransportFailure::Lost
+        } else {
+            TransportFailure::Status {
                 code: 500,
                 body: Vec::new(),
-            },
+            }
         };
         client.failed(on, why, Time::ZERO);
         let told = client.poll_event();

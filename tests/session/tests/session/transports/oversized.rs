@@ -193,13 +193,14 @@ fn oversized_message_without_id_is_reported() {
         ] {
             let mut server = server_at(revision);
             let answers = to_server(&mut server, &text);
-            match errors_need_id(revision) {
-                true => assert!(answers.is_empty(), "{revision}: {answers:?}"),
-                false => assert_eq!(
+            if errors_need_id(revision) {
+                assert!(answers.is_empty(), "{revision}: {answers:?}")
+            } else {
+                assert_eq!(
                     (answers.len(), answers[0].get("id")),
                     (1, None),
                     "{revision}"
-                ),
+                )
             }
             assert_eq!(server.violations(), [Violation::Limit(Limit::MessageBytes)]);
         }

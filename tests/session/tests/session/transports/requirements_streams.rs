@@ -190,11 +190,12 @@ fn canc_by_closing_the_stream_over_http() {
     let mut poster = HttpHarness::new(NEW);
     for timeout in [false, true] {
         let (key, stream, ..) = poster.request("tools/call", json!({ "name": "x" }));
-        match timeout {
-            true => poster
+        if timeout {
+            poster
                 .client
-                .handle_timeout(poster.client.poll_timeout().expect("a deadline")),
-            false => poster.client.cancel(key, "enough", Time::ZERO),
+                .handle_timeout(poster.client.poll_timeout().expect("a deadline"))
+        } else {
+            poster.client.cancel(key, "enough", Time::ZERO)
         }
         assert_eq!(
             poster.client.poll_transmit(&mut Vec::new()),

@@ -100,20 +100,22 @@ fn client_sends_negotiated_notifications() {
         extension.client_notifications = vec![METHOD.to_owned()];
         let mut config = client_config(&[NEW]);
         config.extensions.negotiated = vec![extension];
-        let capabilities = match declares {
-            true => json!({ "extensions": { ID: {} } }),
-            false => json!({}),
+        let capabilities = if declares {
+            json!({ "extensions": { ID: {} } })
+        } else {
+            json!({})
         };
         let mut client = CheckedClient::ready(config, NEW, capabilities);
         let sent = client
             .machine
             .notify(METHOD, Some(object(json!({ "x": 1 }))));
-        match declares {
-            true => assert_eq!((sent, client.drain().len()), (Ok(Sent::Queued), 1)),
-            false => assert!(
+        if declares {
+            assert_eq!((sent, client.drain().len()), (Ok(Sent::Queued), 1))
+        } else {
+            assert!(
                 matches!(sent, Err(SendError::Capability { .. })),
                 "{sent:?}"
-            ),
+            )
         }
     }
 }

@@ -217,9 +217,10 @@ fn canc_server_ends_listen() {
         let [ServerEvent::Subscribed { key, .. }] = events[..] else {
             panic!("{events:?}");
         };
-        match shutdown {
-            true => server.machine.shutdown(Time::ZERO),
-            false => server.machine.end_subscription(key),
+        if shutdown {
+            server.machine.shutdown(Time::ZERO)
+        } else {
+            server.machine.end_subscription(key)
         }
         let sent = server.drain();
         assert_eq!(sent[0]["method"], "notifications/cancelled");
