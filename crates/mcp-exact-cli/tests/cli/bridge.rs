@@ -62,8 +62,8 @@ fn explain_says_what_clients_of_each_revision_lose() {
           nothing is lost
 
         client of 2026-07-28: 1 tool
-          tools/list: defaulted /cacheScope: nothing is known of who may see it, so that it counts as private
-          tools/list: defaulted /ttlMs: nothing is known of how long it stays right, so that it counts as stale at once
+          tools/list: defaulted /cacheScope: the older revision states no cache scope, so the result counts as private
+          tools/list: defaulted /ttlMs: the older revision states no lifetime, so the result counts as stale at once
     "#]]
     .assert_eq(&ended.out);
 }

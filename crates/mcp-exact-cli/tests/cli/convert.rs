@@ -98,8 +98,8 @@ fn the_params_of_a_request_are_converted() {
         expect![[r#"
             exit 0
             out: {"name":"a"}
-            err: -: rewritten at "/_meta/io.modelcontextprotocol~1clientCapabilities" (tool `a`): each request says the capabilities of its client since 2026-07-28; none are known
-            err: -: rewritten at "/_meta/io.modelcontextprotocol~1protocolVersion" (tool `a`): each request says its revision since 2026-07-28
+            err: -: rewritten at "/_meta/io.modelcontextprotocol~1clientCapabilities" (tool `a`): since 2026-07-28, each request carries the capabilities of its client; none are known
+            err: -: rewritten at "/_meta/io.modelcontextprotocol~1protocolVersion" (tool `a`): since 2026-07-28, each request carries its revision
         "#]],
     );
 }
@@ -125,9 +125,9 @@ fn a_result_is_converted_by_the_method_that_it_answers() {
         expect![[r#"
             exit 0
             out: {"tools":[],"cacheScope":"private","resultType":"complete","ttlMs":0}
-            err: -: defaulted at "/cacheScope": nothing is known of who may see it, so that it counts as private
+            err: -: defaulted at "/cacheScope": the older revision states no cache scope, so the result counts as private
             err: -: rewritten at "/resultType": a result without resultType is complete
-            err: -: defaulted at "/ttlMs": nothing is known of how long it stays right, so that it counts as stale at once
+            err: -: defaulted at "/ttlMs": the older revision states no lifetime, so the result counts as stale at once
         "#]],
     );
     check(
@@ -232,8 +232,8 @@ fn what_the_session_knows_goes_into_meta() {
         expect![[r#"
             exit 1
             err: -: rewritten at "/_meta" (tool `a`): an empty object says what absence says
-            err: -: defaulted at "/_meta/io.modelcontextprotocol~1clientCapabilities" (tool `a`): each request says the capabilities of its client since 2026-07-28; none are known
-            err: -: defaulted at "/_meta/io.modelcontextprotocol~1protocolVersion" (tool `a`): each request says its revision since 2026-07-28
+            err: -: defaulted at "/_meta/io.modelcontextprotocol~1clientCapabilities" (tool `a`): since 2026-07-28, each request carries the capabilities of its client; none are known
+            err: -: defaulted at "/_meta/io.modelcontextprotocol~1protocolVersion" (tool `a`): since 2026-07-28, each request carries its revision
             err: -: refused because of 2 losses; leave `strict` out to allow losses
         "#]],
     );
@@ -248,8 +248,8 @@ fn strict_accepts_what_is_only_said_in_another_way() {
         expect![[r#"
             exit 0
             out: {"inputSchema":{"type":"object"},"name":"echo","annotations":{"title":"Echo"}}
-            err: -: rewritten at "/title" (tool `echo`): the title stands in annotations.title
-            err: -: rewritten at "/annotations/title" (tool `echo`): the title stands in annotations.title
+            err: -: rewritten at "/title" (tool `echo`): the title moves to annotations.title
+            err: -: rewritten at "/annotations/title" (tool `echo`): the title moves to annotations.title
         "#]],
     );
 }
@@ -263,8 +263,8 @@ fn strict_refuses_losses() {
         expect![[r#"
             exit 1
             err: -: dropped at "/icons" (tool `echo`): a member of 2025-11-25 and later; for a peer of 2025-06-18: no icon is shown
-            err: -: rewritten at "/title" (tool `echo`): the title stands in annotations.title
-            err: -: rewritten at "/annotations/title" (tool `echo`): the title stands in annotations.title
+            err: -: rewritten at "/title" (tool `echo`): the title moves to annotations.title
+            err: -: rewritten at "/annotations/title" (tool `echo`): the title moves to annotations.title
             err: -: refused because of 1 loss; leave `strict` out to allow losses
         "#]],
     );
@@ -273,7 +273,7 @@ fn strict_refuses_losses() {
         TOOL,
         expect![[r#"
             exit 1
-            out: {"file":"-","json":null,"losses":[{"pointer":"/icons","subject":"tool `echo`","kind":"dropped","reason":"a member of 2025-11-25 and later; for a peer of 2025-06-18: no icon is shown"},{"pointer":"/title","subject":"tool `echo`","kind":"rewritten","reason":"the title stands in annotations.title"},{"pointer":"/annotations/title","subject":"tool `echo`","kind":"rewritten","reason":"the title stands in annotations.title"}],"error":"refused because of 1 loss; leave `strict` out to allow losses"}
+            out: {"file":"-","json":null,"losses":[{"pointer":"/icons","subject":"tool `echo`","kind":"dropped","reason":"a member of 2025-11-25 and later; for a peer of 2025-06-18: no icon is shown"},{"pointer":"/title","subject":"tool `echo`","kind":"rewritten","reason":"the title moves to annotations.title"},{"pointer":"/annotations/title","subject":"tool `echo`","kind":"rewritten","reason":"the title moves to annotations.title"}],"error":"refused because of 1 loss; leave `strict` out to allow losses"}
         "#]],
     );
     check(
@@ -305,7 +305,7 @@ fn what_the_other_revision_cannot_say_is_refused() {
         r#"{"role":"user","content":{"type":"audio","data":"","mimeType":"audio/wav"}}"#,
         expect![[r#"
             exit 1
-            err: -: refused at "/content": sampling has no audio in 2024-11-05, and nothing may stand for it
+            err: -: refused at "/content": sampling has no audio in 2024-11-05, and no other content can replace it
         "#]],
     );
     check(

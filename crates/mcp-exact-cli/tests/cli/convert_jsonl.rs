@@ -162,7 +162,7 @@ fn refusals_are_answers() {
         &question("2025-03-26", "2024-11-05", "SamplingMessage", audio),
         expect![[r#"
             exit 0
-            out: {"json":null,"losses":[],"error":"refused at \"/content\": sampling has no audio in 2024-11-05, and nothing may stand for it"}
+            out: {"json":null,"losses":[],"error":"refused at \"/content\": sampling has no audio in 2024-11-05, and no other content can replace it"}
         "#]],
     );
     check(

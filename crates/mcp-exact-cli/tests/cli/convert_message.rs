@@ -40,8 +40,8 @@ fn params_come_and_go_with_what_they_say() {
         out: {"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}
         err: -: rewritten at "/params": params have to be there
         err: -: rewritten at "/params/_meta": an empty object says what absence says
-        err: -: defaulted at "/params/_meta/io.modelcontextprotocol~1clientCapabilities": each request says the capabilities of its client since 2026-07-28; none are known
-        err: -: defaulted at "/params/_meta/io.modelcontextprotocol~1protocolVersion": each request says its revision since 2026-07-28
+        err: -: defaulted at "/params/_meta/io.modelcontextprotocol~1clientCapabilities": since 2026-07-28, each request carries the capabilities of its client; none are known
+        err: -: defaulted at "/params/_meta/io.modelcontextprotocol~1protocolVersion": since 2026-07-28, each request carries its revision
     "#]],
     );
     check(
@@ -50,8 +50,8 @@ fn params_come_and_go_with_what_they_say() {
         expect![[r#"
             exit 0
             out: {"jsonrpc":"2.0","id":1,"method":"tools/list"}
-            err: -: rewritten at "/params/_meta/io.modelcontextprotocol~1clientCapabilities": each request says the capabilities of its client since 2026-07-28; none are known
-            err: -: rewritten at "/params/_meta/io.modelcontextprotocol~1protocolVersion": each request says its revision since 2026-07-28
+            err: -: rewritten at "/params/_meta/io.modelcontextprotocol~1clientCapabilities": since 2026-07-28, each request carries the capabilities of its client; none are known
+            err: -: rewritten at "/params/_meta/io.modelcontextprotocol~1protocolVersion": since 2026-07-28, each request carries its revision
         "#]],
     );
 }
@@ -195,7 +195,7 @@ fn a_request_of_a_server_needs_no_direction() {
         r#"{"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{"mode":"url","elicitationId":"1","message":"m","url":"https://example.com"}}"#,
         expect![[r#"
             exit 1
-            err: -: refused at "/params": elicitation by URL is not known up to 2025-06-18
+            err: -: refused at "/params": 2025-06-18 and earlier have no elicitation by URL
         "#]],
     );
 }

@@ -30,7 +30,7 @@ pub fn titled_enum<'t>(cx: &mut Conversion<'_, 't>, node: &mut Node<'t>) -> Step
     let options = node.take("oneOf");
     let at = options.as_ref().map_or(NOWHERE, |options| options.at);
     for (member, at) in [("oneOf", at), ("enum", NOWHERE), ("enumNames", NOWHERE)] {
-        let reason = "values and titles stand in enum and enumNames";
+        let reason = "values and titles become enum and enumNames";
         cx.record_loss(member, at, LossKind::Rewritten, reason);
     }
     for name in ["enum", "enumNames"] {

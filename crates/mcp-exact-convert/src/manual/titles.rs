@@ -16,7 +16,7 @@ pub fn to_annotations<'t>(cx: &mut Conversion<'_, 't>, node: &mut Node<'t>) -> S
     let Some(title) = node.take("title") else {
         return Ok(());
     };
-    let reason = "the title stands in annotations.title";
+    let reason = "the title moves to annotations.title";
     cx.record_loss("title", title.at, LossKind::Rewritten, reason);
     cx.note_move(title.at, "the name is shown instead");
     let mut place = cx.place();
