@@ -489,7 +489,7 @@ pub enum Level {
 }
 
 impl Level {
-    /// The value as it stands in JSON.
+    /// The value in JSON.
     #[inline]
     pub fn as_str(&self) -> &str {
         match self {
@@ -606,7 +606,7 @@ pub enum MaybeLinkLevel {
 }
 
 impl MaybeLinkLevel {
-    /// The value as it stands in JSON.
+    /// The value in JSON.
     #[inline]
     pub fn as_str(&self) -> &str {
         match self {
@@ -1041,7 +1041,7 @@ pub enum Unusual {
 }
 
 impl Unusual {
-    /// The value as it stands in JSON.
+    /// The value in JSON.
     #[inline]
     pub fn as_str(&self) -> &str {
         match self {

@@ -54,7 +54,7 @@ pub enum Ok {
 }
 
 impl Ok {
-    /// The value as it stands in JSON.
+    /// The value in JSON.
     #[inline]
     pub fn as_str(&self) -> &str {
         match self {

@@ -57,7 +57,7 @@ pub enum Colour {
 }
 
 impl Colour {
-    /// The value as it stands in JSON.
+    /// The value in JSON.
     #[inline]
     pub fn as_str(&self) -> &str {
         match self {
