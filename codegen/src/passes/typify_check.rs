@@ -206,9 +206,18 @@ fn lowered_type(value: &ir::Type) -> String {
         ir::Type::Integer(_) => "integer".to_owned(),
         ir::Type::Number(_) => "number".to_owned(),
         ir::Type::Ref { name } => name.to_upper_camel_case(),
-        ir::Type::Array { items, .. } => format!("array of {}", lowered_type(items)),
-        ir::Type::Map(values) => format!("map of {}", lowered_type(values)),
+        ir::Type::Array { items, .. } => collection("array", &lowered_type(items)),
+        ir::Type::Map(values) => collection("map", &lowered_type(values)),
         ir::Type::Nullable(inner) => format!("{} or null", lowered_type(inner)),
+    }
+}
+
+/// Names an array or a map by what it holds; null among that is not null of the whole.
+fn collection(kind: &str, inner: &str) -> String {
+    if inner.ends_with(" or null") {
+        format!("{kind} of ({inner})")
+    } else {
+        format!("{kind} of {inner}")
     }
 }
 
@@ -314,9 +323,9 @@ impl Model<'_> {
             TypeDetails::Option(inner) => format!("{} or null", self.type_words(&inner)),
             TypeDetails::Box(inner) => self.type_words(&inner),
             TypeDetails::Vec(items) | TypeDetails::Set(items) | TypeDetails::Array(items, _) => {
-                format!("array of {}", self.type_words(&items))
+                collection("array", &self.type_words(&items))
             }
-            TypeDetails::Map(_, values) => format!("map of {}", self.type_words(&values)),
+            TypeDetails::Map(_, values) => collection("map", &self.type_words(&values)),
             TypeDetails::String => "string".to_owned(),
             TypeDetails::Unit => "null".to_owned(),
             TypeDetails::Builtin(name) => builtin(name).to_owned(),

@@ -142,6 +142,23 @@ fn enums_of_other_values() {
 }
 
 #[test]
+fn null_in_collections_that_may_be_absent() {
+    let several = json!({ "type": ["string", "number", "null"] });
+    check(
+        object(json!({ "a": { "type": "array", "items": several } })),
+        &expect![[r#"
+            absorbed without a notice
+        "#]],
+    );
+    check(
+        object(json!({ "a": { "type": "object", "additionalProperties": several } })),
+        &expect![[r#"
+            absorbed without a notice
+        "#]],
+    );
+}
+
+#[test]
 fn null_among_several_types() {
     check(
         json!({ "type": ["string", "integer", "null"] }),
