@@ -59,7 +59,7 @@ pub enum OAuthError {
     },
     /// The resource does not name the issuer that the program has chosen.
     #[error(
-        "the resource metadata names the authorization servers {named:?}, not `{issuer}`, which is configured"
+        "the resource metadata names the authorization servers {named:?}, not `{issuer}`, which is configured; configure one of them"
     )]
     IssuerNotNamed {
         /// The configured issuer.
@@ -68,7 +68,9 @@ pub enum OAuthError {
         named: Vec<String>,
     },
     /// No metadata of an authorization server was found.
-    #[error("no metadata of the authorization server `{issuer}` was found; tried {tried:?}")]
+    #[error(
+        "no metadata of the authorization server `{issuer}` was found; tried {tried:?}; correct the entry in `authorization_servers` of the MCP server"
+    )]
     NoServerMetadata {
         /// The issuer.
         issuer: String,
@@ -96,7 +98,9 @@ pub enum OAuthError {
         issuer: String,
     },
     /// The metadata lacks an endpoint that the grant needs.
-    #[error("the authorization server `{issuer}` has no `{endpoint}`")]
+    #[error(
+        "the metadata of the authorization server `{issuer}` has no `{endpoint}`, which this grant needs; use another grant, or have the server corrected"
+    )]
     NoEndpoint {
         /// The issuer.
         issuer: String,
@@ -115,7 +119,9 @@ pub enum OAuthError {
         configured: Option<String>,
     },
     /// The server refuses to register the client.
-    #[error("the client could not be registered at `{url}`: {reason}")]
+    #[error(
+        "the client could not be registered at `{url}`: {reason}; register it there by hand and configure its id with `OAuth::registered`"
+    )]
     Registration {
         /// The endpoint.
         url: String,
@@ -132,8 +138,9 @@ pub enum OAuthError {
     },
     /// The user or the authorization server refused.
     #[error(
-        "authorization was refused by `{issuer}`: {error}{}",
-        described(description)
+        "authorization was refused by `{issuer}`: {error}{}{}",
+        described(description),
+        hint(error)
     )]
     Refused {
         /// The issuer.
@@ -179,7 +186,7 @@ pub enum OAuthError {
     },
     /// The server refuses a token that was just obtained.
     #[error(
-        "the server refuses a token that `{issuer}` has just issued for `{resource}`{}; compare the audience and issuer that the server expects",
+        "the server refuses a token that `{issuer}` has just issued for `{resource}`{}; compare the audience and issuer that the server expects (Keycloak and Entra ID write other audiences than the resource)",
         described(description)
     )]
     StillUnauthorized {
@@ -249,6 +256,42 @@ fn hint(error: &str) -> &'static str {
             "; the authorization server does not know the resource, so register it there (Entra ID: as application ID URI)"
         }
         "invalid_client" => "; check id, secret and authentication method of the client",
+        "invalid_scope" => {
+            "; the authorization server does not know a scope that was asked for, so define it there or have the MCP server name others"
+        }
+        "unauthorized_client" | "unsupported_grant_type" => {
+            "; allow this grant for the client at the authorization server"
+        }
         _ => "",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whoever reads an error of a provider learns what to configure.
+    #[test]
+    fn errors_of_providers_name_a_remedy() {
+        for (error, remedy) in [
+            ("invalid_target", "application ID URI"),
+            ("invalid_client", "authentication method"),
+            ("invalid_scope", "define it there"),
+            ("unauthorized_client", "allow this grant"),
+        ] {
+            let refused = OAuthError::Refused {
+                issuer: "https://as.example".to_owned(),
+                error: error.to_owned(),
+                description: None,
+            };
+            let token = OAuthError::Token {
+                url: "https://as.example/token".to_owned(),
+                error: error.to_owned(),
+                description: Some("words of the server".to_owned()),
+            };
+            for words in [refused.to_string(), token.to_string()] {
+                assert!(words.contains(remedy), "{words}");
+            }
+        }
     }
 }
