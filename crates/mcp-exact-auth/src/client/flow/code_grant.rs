@@ -7,8 +7,9 @@ use std::time::{Duration, SystemTime};
 
 use url::Url;
 
+use super::Flow;
 use super::client_id::ClientId;
-use super::{Flow, check_redirect};
+use super::redirect::check_redirect;
 use crate::client::discover::server_metadata;
 use crate::client::error::OAuthError;
 use crate::client::options::OAuth;
