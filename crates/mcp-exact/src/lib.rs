@@ -93,6 +93,7 @@ mod link;
 mod logs;
 mod ok;
 mod outgoing;
+mod params;
 mod replay;
 mod reply;
 mod schema;

@@ -17,6 +17,7 @@ use super::output::ToolOutput;
 use super::{Client, ClientError, result_of};
 use crate::link::{Json, JsonObject, Level, PendingRequest, Progress, TraceContext};
 use crate::outgoing;
+use crate::params::label;
 
 enum State {
     New {
@@ -34,6 +35,8 @@ pub struct Request {
     method: String,
     options: Options,
     state: State,
+    /// How the log names the request, while somebody reads the log.
+    label: String,
 }
 
 impl Request {
@@ -46,6 +49,7 @@ impl Request {
                 params,
                 progress: None,
             },
+            label: String::new(),
         }
     }
 
@@ -91,9 +95,12 @@ impl Future for Request {
             match &mut this.state {
                 State::New { params, progress } => {
                     let (params, progress) = (params.take(), progress.take());
-                    tracing::debug!("-> {}", this.method);
+                    if tracing::enabled!(tracing::Level::DEBUG) {
+                        this.label = label(&this.method, params.as_ref());
+                    }
+                    tracing::debug!("-> {}", this.label);
                     if let Some(params) = &params {
-                        tracing::trace!("-> {}: {params}", this.method);
+                        tracing::trace!("-> {}: {params}", this.label);
                     }
                     this.state = State::Done;
                     let sent = this.link.request(
@@ -109,9 +116,9 @@ impl Future for Request {
                     this.state = State::Done;
                     let result = result_of(outcome)
                         .map_err(|error| this.link.authorization().explain(error))
-                        .inspect_err(|error| tracing::debug!("<- {}: {error}", this.method))?;
-                    tracing::debug!("<- {}: result", this.method);
-                    tracing::trace!("<- {}: {result}", this.method);
+                        .inspect_err(|error| tracing::debug!("<- {}: {error}", this.label))?;
+                    tracing::debug!("<- {}: result", this.label);
+                    tracing::trace!("<- {}: {result}", this.label);
                     let revision = this.link.revision();
                     let result = outgoing::received(&this.method, result, revision);
                     return Poll::Ready(result.map_err(ClientError::Result));

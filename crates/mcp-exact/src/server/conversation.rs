@@ -4,8 +4,8 @@
 
 use std::time::Instant;
 
-use super::dispatch::named;
 use crate::link::{JsonObject, Reply, Request};
+use crate::params::label;
 
 /// One request, while it is answered. Does nothing if the log is disabled.
 pub(super) struct Conversation(Option<(String, Instant)>);
@@ -15,10 +15,7 @@ impl Conversation {
         if !tracing::enabled!(tracing::Level::DEBUG) {
             return Self(None);
         }
-        let what = match named(request) {
-            Some(name) => format!("{} {name}", request.method()),
-            None => request.method().to_owned(),
-        };
+        let what = label(request.method(), request.params());
         tracing::debug!("<- {what} ({})", request.revision());
         let params = request.params().map_or("{}", JsonObject::text);
         tracing::trace!("<- {what}: {params}");

@@ -21,6 +21,7 @@ use crate::link::{
     self, JsonObject, Lifecycle, Link, Outcome, PeerError, Reply, Request, resource_not_found,
 };
 use crate::outgoing;
+use crate::params::{subject, text};
 use crate::replay::{Record, Run};
 use crate::reply::{Completions, Contents, PromptResult, ToolResult};
 use crate::task;
@@ -71,7 +72,8 @@ impl Server {
         let own = if all.methods.is_empty() && all.raw.is_none() {
             None
         } else {
-            all.own_method(request.method(), named(&request).as_deref())
+            let named = request.params().and_then(subject);
+            all.own_method(request.method(), named.as_deref())
         };
         if let Some(entry) = own {
             let reply = Box::pin(self.call_method(serving, entry)).await;
@@ -521,12 +523,6 @@ fn prompt_arguments(
     }
 }
 
-/// Returns the name or URI in the params of a request.
-pub(super) fn named(request: &Request) -> Option<String> {
-    let params = request.params()?;
-    text(params, "name").or_else(|| text(params, "uri"))
-}
-
 fn uri_of(listed: Listed<'_>) -> &str {
     match listed {
         Listed::Resource(resource) => resource.uri(),
@@ -538,12 +534,4 @@ fn uri_of(listed: Listed<'_>) -> &str {
 pub(super) fn member(params: Option<&JsonObject>, name: &str) -> Result<String, PeerError> {
     let value = params.and_then(|params| text(params, name));
     value.ok_or_else(|| PeerError::invalid_params(format!("`{name}` has to be a string")))
-}
-
-fn text(params: &JsonObject, name: &str) -> Option<String> {
-    params
-        .view()
-        .find(name)?
-        .as_str()
-        .map(std::borrow::Cow::into_owned)
 }

@@ -1,0 +1,25 @@
+//! What the params of a request say by name: the tool, prompt or resource that the request is about.
+
+use crate::link::JsonObject;
+
+/// Returns the name or URI in the params of a request.
+pub(crate) fn subject(params: &JsonObject) -> Option<String> {
+    text(params, "name").or_else(|| text(params, "uri"))
+}
+
+/// Returns a member that is a string.
+pub(crate) fn text(params: &JsonObject, name: &str) -> Option<String> {
+    params
+        .view()
+        .find(name)?
+        .as_str()
+        .map(std::borrow::Cow::into_owned)
+}
+
+/// Returns how the log names a request: its method, and what it is about.
+pub(crate) fn label(method: &str, params: Option<&JsonObject>) -> String {
+    match params.and_then(subject) {
+        Some(name) => format!("{method} {name}"),
+        None => method.to_owned(),
+    }
+}

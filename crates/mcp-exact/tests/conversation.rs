@@ -1,0 +1,80 @@
+//! The conversation in the log (`RUST_LOG=mcp_exact=debug`): lines of client and server name what is asked, and hold no arguments.
+//!
+//! A program of its own, because the subscriber counts for all of it.
+
+use std::fmt;
+use std::sync::{Arc, Mutex};
+
+use mcp_exact::{Client, Input, Server};
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Level, Metadata, Subscriber};
+
+/// Keeps the lines of this crate down to `debug`.
+struct Lines(Arc<Mutex<Vec<String>>>);
+
+impl Subscriber for Lines {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        *metadata.level() <= Level::DEBUG && metadata.target().starts_with("mcp_exact::")
+    }
+
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+    fn event(&self, event: &Event<'_>) {
+        let mut line = Line(String::new());
+        event.record(&mut line);
+        self.0.lock().expect("no panic").push(line.0);
+    }
+
+    fn enter(&self, _: &Id) {}
+
+    fn exit(&self, _: &Id) {}
+}
+
+struct Line(String);
+
+impl Visit for Line {
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        if field.name() == "message" {
+            self.0 = format!("{value:?}");
+        }
+    }
+}
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Arguments {
+    text: String,
+}
+
+#[tokio::test]
+async fn lines_name_what_is_asked() {
+    let lines: Arc<Mutex<Vec<String>>> = Arc::default();
+    tracing::subscriber::set_global_default(Lines(Arc::clone(&lines))).expect("no other one");
+    let server = Server::builder("test", "1.0.0")
+        .tool("echo", |Input(arguments): Input<Arguments>| async move {
+            arguments.text
+        })
+        .build()
+        .expect("a server");
+    let client = Client::in_memory(&server).await.expect("connected");
+    let arguments = serde_json::json!({"text": "hunter2"});
+    let text: String = client.call("echo", &arguments).await.expect("a text");
+    assert_eq!(text, "hunter2");
+    let lines = lines.lock().expect("no panic");
+    for expected in [
+        "-> tools/call echo",
+        "<- tools/call echo (",
+        "-> tools/call echo: result after ",
+        "<- tools/call echo: result",
+    ] {
+        let has = lines.iter().any(|line| line.starts_with(expected));
+        assert!(has, "{expected} in {lines:?}");
+    }
+    assert!(!lines.iter().any(|line| line.contains("hunter2")));
+}
