@@ -464,6 +464,36 @@ mod tests {
         assert_eq!(inner.to_object().text(), r#"{"c":2}"#);
     }
 
+    /// Wherever the members stand in the blocks that are compared, and however they are spelt.
+    #[test]
+    fn rare_members_are_found_as_others_are() {
+        for member in [
+            r#""_meta":{"a":1}"#,
+            r#""task" : 1"#,
+            r#""\u005fmeta":1"#,
+            r#""t\u0061sk":[]"#,
+            r#""_met":1"#,
+            r#""x":{"_meta":1}"#,
+            r#""x":"\"_meta\":1""#,
+            r#""é":"ü""#,
+        ] {
+            for before in 0..80 {
+                for after in [0, 1, 17, 80] {
+                    let (before, after) = ("b".repeat(before), "c".repeat(after));
+                    let text = format!(r#"{{"{before}":"{after}",{member},"{after}":0}}"#);
+                    let object = object(&text);
+                    let names = ["_meta", "task"];
+                    let found = object.view().find_rare(names);
+                    assert_eq!(found, object.view().find_each(names), "{text}");
+                    // A name of one letter is looked for by a walk.
+                    let names = ["task", "c"];
+                    let found = object.view().find_rare(names);
+                    assert_eq!(found, object.view().find_each(names), "{text}");
+                }
+            }
+        }
+    }
+
     #[test]
     fn an_object_with_members_that_are_set_goes_on_with_what_encloses_it() {
         let check = |text: &str, expected: &str| {

@@ -199,10 +199,10 @@ impl<'a> ResultMembers<'a> {
         let [name, .., meta] = MEMBERS;
         let [kind, ttl, scope, meta] = match cached {
             Cached::Never => {
-                let [kind, meta] = result.view().find_each([name, meta]);
+                let [kind, meta] = result.view().find_rare([name, meta]);
                 [kind, None, None, meta]
             }
-            Cached::Single | Cached::List => result.view().find_each(MEMBERS),
+            Cached::Single | Cached::List => result.view().find_rare(MEMBERS),
         };
         Self {
             kind,

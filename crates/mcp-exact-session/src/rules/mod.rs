@@ -103,7 +103,7 @@ impl<'a> SentMembers<'a> {
     pub(crate) fn of(params: &'a JsonObject) -> Self {
         let [name, responses, state] = PARAMS;
         let [meta, responses, state, task] =
-            params.view().find_each([name, responses, state, "task"]);
+            params.view().find_rare([name, responses, state, "task"]);
         Self {
             meta,
             task,
