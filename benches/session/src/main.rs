@@ -261,10 +261,7 @@ fn compare_stateless<R: RevisionTypes>(wanted: &Wanted, rows: &mut Vec<Row>) {
             ("mcp-method", "tools/call"),
             ("mcp-name", "write_file"),
         ];
-        let owned = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
-        let headers = HttpRequest {
-            headers: headers.map(owned).into(),
-        };
+        let headers = HttpRequest::new(headers);
         let settings = stateless_settings::<R>();
         let new =
             || ServerEndpoint::new(Arc::clone(&settings), Binding::StreamableHttp, Time::ZERO);

@@ -326,7 +326,7 @@ mod tests {
             .collect();
         assert_eq!(headers, expected);
         let check = |headers: Vec<(String, String)>| {
-            check_params(&HttpRequest { headers }, &tool, Some(&arguments))
+            check_params(&HttpRequest::new(headers), &tool, Some(&arguments))
                 .map_err(|e| e.error().code())
         };
         assert_eq!(check(headers.clone()), Ok(()));

@@ -47,8 +47,7 @@ pub(crate) fn missing(name: &str) -> Refusal {
 /// The value of a header that mirrors the body. Two values, and characters that HTTP does not allow ("Value Encoding": visible
 /// ASCII, space and tab), are refused.
 pub(crate) fn single<'h>(http: &'h HttpRequest, name: &str) -> Result<Option<&'h str>, Refusal> {
-    let named = |(known, _): &&(String, String)| known.eq_ignore_ascii_case(name);
-    let mut values = http.headers.iter().filter(named).map(|(_, value)| &**value);
+    let mut values = http.values(name);
     match (values.next(), values.next()) {
         (Some(_), Some(_)) => Err(Refusal::HeaderMismatch(format!("`{name}` is repeated"))),
         (Some(value), None) if !is_safe(value) => {

@@ -2,19 +2,37 @@
 //!
 //! Plain data.
 
+use std::borrow::Cow;
+
 /// Headers of an HTTP request.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HttpRequest {
-    /// Names, in any case, and values.
-    pub headers: Vec<(String, String)>,
+    headers: Vec<(Cow<'static, str>, String)>,
 }
 
 impl HttpRequest {
+    /// Creates a request from its headers: names, in any case, and values.
+    pub fn new<N: Into<Cow<'static, str>>, V: Into<String>>(
+        headers: impl IntoIterator<Item = (N, V)>,
+    ) -> Self {
+        let headers = headers.into_iter();
+        Self {
+            headers: headers
+                .map(|(name, value)| (name.into(), value.into()))
+                .collect(),
+        }
+    }
+
     /// Returns the value of a header; of a repeated one, the first.
     pub fn header(&self, name: &str) -> Option<&str> {
-        let mut all = self.headers.iter();
-        let found = all.find(|(known, _)| known.eq_ignore_ascii_case(name));
-        found.map(|(_, value)| value.as_str())
+        self.values(name).next()
+    }
+
+    /// Iterates over the values of a header.
+    pub(crate) fn values(&self, name: &str) -> impl Iterator<Item = &str> {
+        let all = self.headers.iter();
+        let named = all.filter(move |(known, _)| known.eq_ignore_ascii_case(name));
+        named.map(|(_, value)| value.as_str())
     }
 }
 

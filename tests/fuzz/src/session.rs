@@ -336,7 +336,7 @@ impl World {
         };
         let mut with = FrameContext::new(());
         if self.binding != Binding::Duplex {
-            with.http = Some(HttpRequest { headers });
+            with.http = Some(HttpRequest::new(headers));
         }
         let _ = self.server.receive(to, bytes, with, self.now);
     }

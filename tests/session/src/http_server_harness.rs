@@ -14,11 +14,7 @@ pub const SESSIONS: [&str; 3] = ["2025-03-26", "2025-06-18", "2025-11-25"];
 /// A request with these headers.
 pub fn http_request(headers: &[(&str, &str)]) -> HttpRequest {
     let headers = headers.iter();
-    HttpRequest {
-        headers: headers
-            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
-            .collect(),
-    }
+    HttpRequest::new(headers.map(|(name, value)| ((*name).to_owned(), *value)))
 }
 
 /// A negotiated session of a revision, with these capabilities of the peer.

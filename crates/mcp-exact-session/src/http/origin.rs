@@ -13,14 +13,12 @@ use crate::refusal::Refusal;
 /// # Errors
 /// [`Refusal::OriginNotAllowed`], status 403.
 pub fn check_origin(http: &HttpRequest, allowed: &[&str]) -> Result<(), Refusal> {
-    let named = |(name, _): &&(String, String)| name.eq_ignore_ascii_case("origin");
     let known = |origin: &str| {
         allowed
             .iter()
             .any(|known| known.eq_ignore_ascii_case(origin))
     };
-    let mut origins = http.headers.iter().filter(named);
-    if origins.all(|(_, origin)| known(origin.trim())) {
+    if http.values("origin").all(|origin| known(origin.trim())) {
         Ok(())
     } else {
         Err(Refusal::OriginNotAllowed)

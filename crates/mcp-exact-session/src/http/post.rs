@@ -175,7 +175,9 @@ fn in_session(http: &HttpRequest, offer: &Offer) -> Posted {
 
 /// Returns true if a text can be the id of a session: visible ASCII, and not empty.
 pub fn is_session_id(id: &str) -> bool {
-    !id.is_empty() && id.bytes().all(|byte| matches!(byte, 0x21..=0x7e))
+    // Without branches, so that the compiler compares many bytes at once.
+    let is_visible = |all: bool, byte: u8| all & matches!(byte, 0x21..=0x7e);
+    !id.is_empty() && id.bytes().fold(true, is_visible)
 }
 
 #[cfg(test)]
@@ -193,9 +195,7 @@ mod tests {
         let headers = headers
             .iter()
             .map(|(n, v)| ((*n).to_owned(), (*v).to_owned()));
-        let http = HttpRequest {
-            headers: headers.collect(),
-        };
+        let http = HttpRequest::new(headers);
         let offer = Offer::of(offer.iter().copied()).expect("known");
         let posted = classify(&http, body.as_bytes(), &offer);
         let read = PostBody::read(body.as_bytes(), &Limits::default());

@@ -7,6 +7,9 @@ pub mod client;
 #[cfg(feature = "http-server")]
 pub mod server;
 
+#[cfg(feature = "http-server")]
+use std::borrow::Cow;
+
 use http::HeaderMap;
 #[cfg(feature = "http-server")]
 use http::HeaderValue;
@@ -31,17 +34,32 @@ pub(crate) fn headers_of(headers: &HeaderMap) -> HttpRequest {
     };
     let all = headers.iter().map(|(name, value)| (name.as_str(), value));
     let own = all.filter(|(name, _)| name.starts_with("mcp-"));
-    HttpRequest {
-        headers: own
-            .map(|(name, value)| (name.to_owned(), text(value)))
-            .collect(),
-    }
+    HttpRequest::new(own.map(|(name, value)| (name_of(name), text(value))))
+}
+
+/// Name of a header of the protocol; the names that most requests have are not copied.
+#[cfg(feature = "http-server")]
+fn name_of(name: &str) -> Cow<'static, str> {
+    const USUAL: [&str; 4] = [
+        "mcp-session-id",
+        "mcp-protocol-version",
+        "mcp-method",
+        "mcp-name",
+    ];
+    let usual = USUAL.into_iter().find(|known| *known == name);
+    usual.map_or_else(|| Cow::Owned(name.to_owned()), Cow::Borrowed)
 }
 
 /// Returns true if the media type of a `Content-Type` is `expected`, whatever its parameters.
 pub(crate) fn has_media_type(headers: &HeaderMap, expected: &str) -> bool {
-    let value = headers.get(http::header::CONTENT_TYPE);
-    let value = value.and_then(|value| value.to_str().ok()).unwrap_or("");
+    let Some(value) = headers.get(http::header::CONTENT_TYPE) else {
+        return false;
+    };
+    // What is sent as a rule.
+    if value == expected {
+        return true;
+    }
+    let value = value.to_str().unwrap_or("");
     let media_type = value.split(';').next().unwrap_or("").trim();
     media_type.eq_ignore_ascii_case(expected)
 }

@@ -109,7 +109,7 @@ impl Http {
             None => return false,
             Some(Transmit::Frame { stream, http, .. }) => {
                 let headers = post_headers(&http);
-                let exchange = self.exchange(HttpRequest { headers }, body);
+                let exchange = self.exchange(HttpRequest::new(headers), body);
                 self.exchanges.insert(stream, exchange);
             }
             // The client gives the request up: the connection closes, and the server learns of it.

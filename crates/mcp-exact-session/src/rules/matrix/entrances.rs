@@ -95,7 +95,7 @@ pub(super) fn received_by_post(spec: &RevisionSpec, method: &str) -> String {
         header("Mcp-Method", method),
     ];
     let context = FrameContext {
-        http: Some(HttpRequest { headers }),
+        http: Some(HttpRequest::new(headers)),
         ..FrameContext::new(())
     };
     let text = message(spec, Declared::Both, Some(json!(1)), method, params()).to_string();

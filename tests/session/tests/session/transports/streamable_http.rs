@@ -89,7 +89,7 @@ impl Web {
             "Mcp-Session-Id",
             self.session.as_ref().map(|_| "s".to_owned()),
         );
-        let request = HttpRequest { headers };
+        let request = HttpRequest::new(headers);
         match classify(&request, body, &self.settings.offer) {
             Posted::Stateless => {
                 let mut server = self.server();
