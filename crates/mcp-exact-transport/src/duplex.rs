@@ -273,9 +273,9 @@ impl<E: Endpoint, T: Transport> Driver<E, T> {
         let (shared, context) = (&self.shared, &self.context);
         let mut has_closed = false;
         let polled = self.transport.poll_receive(cx, &mut |received| {
-            let result = shared.receive(StreamId::DUPLEX, received, context.clone());
+            let (result, wants_more) = shared.receive(StreamId::DUPLEX, received, context.clone());
             has_closed |= result == Err(ReceiveError::Closed);
-            shared.lock().endpoint.wants_input()
+            wants_more
         })?;
         match polled {
             Poll::Pending => Ok(Poll::Pending),

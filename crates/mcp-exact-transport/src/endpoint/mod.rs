@@ -256,13 +256,13 @@ impl<E: Endpoint> Shared<E> {
     }
 
     /// Passes a message to the endpoint and its events to the handler; the driver, which calls this, is not notified of
-    /// output.
+    /// output. Returns whether the endpoint wants another message, too.
     pub(crate) fn receive(
         self: &Arc<Self>,
         on: StreamId,
         received: Received<'_>,
         context: E::Context,
-    ) -> Result<(), ReceiveError> {
+    ) -> (Result<(), ReceiveError>, bool) {
         self.receive_by(|endpoint, now| match received {
             Received::Frame(frame) => endpoint.receive(on, frame, context, now),
             Received::Oversized(message) => endpoint.receive_oversized(on, &message, context, now),
@@ -273,13 +273,13 @@ impl<E: Endpoint> Shared<E> {
     pub(crate) fn receive_by(
         self: &Arc<Self>,
         receive: impl FnOnce(&mut E, Time) -> Result<(), ReceiveError>,
-    ) -> Result<(), ReceiveError> {
+    ) -> (Result<(), ReceiveError>, bool) {
         let mut state = self.lock();
         let now = clock::now();
         let result = receive(&mut state.endpoint, now);
         state.settle(now);
-        drop(self.dispatch(state));
-        result
+        let state = self.dispatch(state);
+        (result, state.endpoint.wants_input())
     }
 
     /// Hands events to the handler. One thread at a time does, so that events keep their order.

@@ -5,6 +5,7 @@
 
 use std::fs::File;
 use std::io::{self, Read, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
@@ -64,24 +65,21 @@ fn read_all(
     lines: &mut Lines,
 ) -> io::Result<()> {
     let context = FrameContext::new(RequestContext::default());
+    let mut bytes = vec![0; READ];
     loop {
-        let buffer = lines.buffer();
-        let start = buffer.len();
-        buffer.resize(start + READ, 0);
-        let read = input.read(&mut buffer[start..]);
-        buffer.truncate(start + *read.as_ref().unwrap_or(&0));
-        let is_over = match read {
-            Ok(count) => count == 0,
+        let count = match input.read(&mut bytes) {
+            Ok(count) => count,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
             Err(error) => return Err(error),
         };
+        lines.buffer().extend_from_slice(&bytes[..count]);
+        let is_over = count == 0;
         let burst = writer.begin();
         let mut since = Instant::now();
         while let Some(received) = if is_over { lines.rest() } else { lines.next() } {
             // The output is written before the endpoint is full, so that it takes every frame.
-            let _ = shared.receive(StreamId::DUPLEX, received, context.clone());
-            let is_full = !shared.lock().endpoint.wants_input();
-            if is_full || since.elapsed() > BURST {
+            let (_, wants_more) = shared.receive(StreamId::DUPLEX, received, context.clone());
+            if !wants_more || since.elapsed() > BURST {
                 writer.write(shared);
                 since = Instant::now();
             }
@@ -100,15 +98,18 @@ struct Writer {
     me: Weak<Self>,
     output: Mutex<Output>,
     shared: OnceLock<Weak<Shared<ServerEndpoint>>>,
+    /// The reading thread works through a burst and writes at its end, after it has cleared this: what another thread has queued
+    /// before it saw the burst is written then.
+    is_in_burst: AtomicBool,
     timer: Mutex<Timer>,
+    /// Whether the timer has a deadline, which few servers ever have.
+    is_armed: AtomicBool,
     changed: Condvar,
 }
 
 struct Output {
     file: File,
     buffer: Vec<u8>,
-    /// The reading thread works through a burst and writes at its end.
-    is_in_burst: bool,
     error: Option<io::Error>,
 }
 
@@ -123,7 +124,7 @@ struct Burst<'a>(&'a Writer);
 
 impl Drop for Burst<'_> {
     fn drop(&mut self) {
-        lock(&self.0.output).is_in_burst = false;
+        self.0.is_in_burst.store(false, Ordering::SeqCst);
     }
 }
 
@@ -138,17 +139,18 @@ impl Writer {
             output: Mutex::new(Output {
                 file,
                 buffer: Vec::new(),
-                is_in_burst: false,
                 error: None,
             }),
             shared: OnceLock::new(),
+            is_in_burst: AtomicBool::new(false),
             timer: Mutex::default(),
+            is_armed: AtomicBool::new(false),
             changed: Condvar::new(),
         })
     }
 
     fn begin(&self) -> Burst<'_> {
-        lock(&self.output).is_in_burst = true;
+        self.is_in_burst.store(true, Ordering::SeqCst);
         Burst(self)
     }
 
@@ -205,7 +207,11 @@ impl Writer {
 
     /// Sets the next deadline. The thread that waits for it starts with the first one.
     fn arm(&self, deadline: Option<Time>) {
+        if deadline.is_none() && !self.is_armed.load(Ordering::SeqCst) {
+            return;
+        }
         let mut timer = lock(&self.timer);
+        self.is_armed.store(deadline.is_some(), Ordering::SeqCst);
         if timer.deadline == deadline {
             return;
         }
@@ -223,7 +229,7 @@ impl Writer {
 impl Signal<ServerEndpoint> for Writer {
     fn changed(&self, shared: &Arc<Shared<ServerEndpoint>>, deadline: Option<Time>) {
         self.arm(deadline);
-        if !lock(&self.output).is_in_burst {
+        if !self.is_in_burst.load(Ordering::SeqCst) {
             self.write(shared);
         }
     }

@@ -195,7 +195,7 @@ impl Connection {
     /// Gives the endpoint one message.
     pub(super) async fn receive(&self, stream: StreamId, message: Received<'_>) {
         loop {
-            match self.shared.receive(stream, message, ()) {
+            match self.shared.receive(stream, message, ()).0 {
                 Err(ReceiveError::Full) => tokio::time::sleep(Duration::from_millis(2)).await,
                 _ => return self.shared.wake(),
             }

@@ -228,7 +228,7 @@ pub(super) fn receive(
     body: PostBody<'_>,
     context: FrameContext<RequestContext>,
 ) -> Result<(), Refusal> {
-    let received =
+    let (received, _) =
         shared.receive_by(|endpoint, now| endpoint.receive_post(stream, body, context, now));
     received.map_err(|error| refused(&error.refusal()))
 }
