@@ -1,8 +1,10 @@
-//! A proxy that cuts all its connections on request, and leads to another server after a restart.
+//! Proxies: one before a server, which cuts all its connections on request and leads to another server after a restart, and one
+//! that clients are configured to use.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
@@ -54,4 +56,54 @@ impl CuttingProxy {
     pub fn cut(&self) {
         self.cuts.send_modify(|cuts| *cuts += 1);
     }
+}
+
+/// A proxy for clients of one server (RFC 9112, section 3.2.2: they name the whole URI). The name of the server is known to the
+/// proxy alone.
+pub struct ForwardProxy {
+    address: SocketAddr,
+    heads: Arc<Mutex<Vec<String>>>,
+}
+
+impl ForwardProxy {
+    /// Starts a proxy that leads to `target` whatever server its clients name.
+    pub async fn start(target: SocketAddr) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("bound");
+        let address = listener.local_addr().expect("an address");
+        let heads: Arc<Mutex<Vec<String>>> = Arc::default();
+        let seen = Arc::clone(&heads);
+        tokio::spawn(async move {
+            while let Ok((near, _)) = listener.accept().await {
+                tokio::spawn(forward(near, target, Arc::clone(&seen)));
+            }
+        });
+        Self { address, heads }
+    }
+
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// Returns the head of the first request of each connection.
+    pub fn heads(&self) -> Vec<String> {
+        self.heads.lock().expect("unlocked").clone()
+    }
+}
+
+async fn forward(mut near: TcpStream, target: SocketAddr, seen: Arc<Mutex<Vec<String>>>) {
+    let mut bytes = Vec::new();
+    while !bytes.windows(4).any(|end| end == b"\r\n\r\n") {
+        match near.read_buf(&mut bytes).await {
+            Ok(1..) => {}
+            _ => return,
+        }
+    }
+    let text = String::from_utf8_lossy(&bytes).into_owned();
+    let head = text.split("\r\n\r\n").next().unwrap_or_default();
+    seen.lock().expect("unlocked").push(head.to_owned());
+    let mut far = TcpStream::connect(target).await.expect("the server");
+    // Servers have to understand the form that is for proxies, so that it is passed on as it is.
+    far.write_all(&bytes).await.expect("written");
+    // The client or the server ends the connection.
+    let _ = tokio::io::copy_bidirectional(&mut near, &mut far).await;
 }

@@ -6,9 +6,10 @@ use std::time::Duration;
 use mcp_exact_session::{CallOptions, Change, ClientConfig, ClientEvent, Identity, Offer, Outcome};
 use mcp_exact_tests_transport::echo::{self, call};
 use mcp_exact_tests_transport::http::TestServer;
+use mcp_exact_tests_transport::proxy::ForwardProxy;
 use mcp_exact_transport::ClientHandle;
 use mcp_exact_transport::http::client::{HttpEndpoint, HttpTransport, ReqwestClient};
-use mcp_exact_transport::http::server::HttpServerOptions;
+use mcp_exact_transport::http::server::{Allowed, HttpServerOptions};
 use tokio::task::JoinHandle;
 
 fn connect(url: &str, revision: &str) -> (ClientHandle, JoinHandle<()>) {
@@ -46,6 +47,42 @@ async fn reqwest_carries_every_revision() {
         client.close();
         driver.await.expect("driver");
         assert_eq!(server.service.sessions(), 0, "{revision}");
+    }
+}
+
+/// The client reaches a server whose name only the proxy knows.
+#[tokio::test]
+async fn client_reaches_server_by_proxy() {
+    let options = HttpServerOptions {
+        hosts: Allowed::Only(vec!["server.test".to_owned()]),
+        ..HttpServerOptions::default()
+    };
+    let server = TestServer::start(options).await;
+    let proxy = ForwardProxy::start(server.address).await;
+    let by_proxy = reqwest::Proxy::all(proxy.url()).expect("a URL");
+    let by_proxy = by_proxy.basic_auth("user", "secret");
+    let carrier = ReqwestClient::new(reqwest::Client::builder().proxy(by_proxy)).expect("built");
+    for revision in echo::REVISIONS {
+        let (path, transport) = match revision {
+            "2024-11-05" => ("sse", HttpTransport::Sse),
+            _ => ("mcp", HttpTransport::Automatic),
+        };
+        let url = format!("http://server.test/{path}");
+        let endpoint = HttpEndpoint::new(&url).expect("a URL").transport(transport);
+        let endpoint = endpoint.client(Arc::new(carrier.clone()));
+        let config = echo::client_settings(revision);
+        let (client, driver) = endpoint.connect(config, None, Arc::new(echo::answer));
+        echo::use_all(&client, revision).await;
+        client.close();
+        driver.await.expect("driver");
+    }
+    let heads = proxy.heads();
+    assert!(!heads.is_empty());
+    for head in heads {
+        let (line, headers) = head.split_once("\r\n").expect("headers");
+        assert!(line.contains(" http://server.test/"), "{head}");
+        let headers = headers.to_ascii_lowercase();
+        assert!(headers.contains("proxy-authorization: basic "), "{head}");
     }
 }
 
