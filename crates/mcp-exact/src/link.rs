@@ -503,10 +503,14 @@ impl Listeners {
         }
     }
 
-    /// Adds a change bus that changes are announced on.
+    /// Announces changes on the change bus of a service from now on, once on each bus.
     #[cfg(feature = "http-server")]
-    pub(crate) fn add_announcer(&self, announcer: transport::http::server::Announcer) {
-        locked(&self.announcers).push(announcer);
+    pub(crate) fn announce_by(&self, service: &transport::http::server::HttpService) {
+        let mut announcers = locked(&self.announcers);
+        if announcers.iter().any(|known| service.join(known)) {
+            return;
+        }
+        announcers.extend(service.announcer());
     }
 
     /// Announces a change to every client that wants to know, those of other processes included where there is a change bus.

@@ -7,10 +7,12 @@ use std::sync::{Arc, Mutex};
 
 use mcp_exact::testing::revisions_from;
 use mcp_exact::transport::http::server::{HttpListener, HttpServerOptions};
+use mcp_exact::transport::store::{BusMessage, ChangeBus as _, MemoryChangeBus};
 use mcp_exact::{
     Client, ClientChange, Connect, Cx, Error, Form, Headers, JsonObject, Progress, Server, Tool,
     revisions, schemars, serde,
 };
+use mcp_exact_session::Change;
 use tokio::task::AbortHandle;
 
 use common::object;
@@ -64,9 +66,13 @@ impl Drop for Listening {
 }
 
 async fn listen(server: &Server) -> Listening {
+    listen_with(server, HttpServerOptions::default()).await
+}
+
+async fn listen_with(server: &Server, options: HttpServerOptions) -> Listening {
     let listener = HttpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("an address");
-    let service = server.http(HttpServerOptions::default());
+    let service = server.http(options);
     let task = tokio::spawn(listener.serve(service, std::future::pending()));
     Listening {
         url: format!("http://{address}/mcp"),
@@ -177,4 +183,70 @@ async fn changes_are_announced_over_http() {
             "{revision}: {server:?}"
         );
     }
+}
+
+/// Two services of one server share a change bus, as in a program that mounts it twice or serves two addresses.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn services_on_one_bus_announce_once() {
+    let server = Server::builder("test", "1.0.0")
+        .declare_tools()
+        .declare_prompts()
+        .declare_resources()
+        .build()
+        .expect("a server");
+    let bus = Arc::new(MemoryChangeBus::default());
+    let announced = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&announced);
+    let _subscription = bus.subscribe(Arc::new(move |message: &BusMessage| {
+        if let BusMessage::Changed { change, .. } = message {
+            seen.lock().expect("a lock").push(change.clone());
+        }
+    }));
+    let mut clients = Vec::new();
+    for _ in 0..2 {
+        let options = HttpServerOptions {
+            change_bus: Some(Arc::clone(&bus) as _),
+            ..HttpServerOptions::default()
+        };
+        let listening = listen_with(&server, options).await;
+        let (changed, changes) = tokio::sync::mpsc::unbounded_channel();
+        let client = connect(&listening.url)
+            .on_change(move |change| drop(changed.send(change)))
+            .await
+            .expect("a client");
+        // The subscription may take a moment.
+        while changes.is_empty() {
+            server
+                .tools()
+                .insert("tool", || async { "" })
+                .expect("a tool");
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        }
+        clients.push((client, listening, changes));
+    }
+    server
+        .prompts()
+        .insert("prompt", || async { "" })
+        .expect("a prompt");
+    // Comes over the bus behind whatever a service is told of the prompt.
+    bus.publish(BusMessage::Changed {
+        change: Change::Resources,
+        origin: 0,
+    });
+    for (_, _, changes) in &mut clients {
+        let mut prompts = 0;
+        loop {
+            match changes.recv().await.expect("a change") {
+                ClientChange::Resources => break,
+                ClientChange::Prompts => prompts += 1,
+                _ => {}
+            }
+        }
+        assert_eq!(prompts, 1);
+    }
+    let announced = announced.lock().expect("a lock");
+    let prompts = announced
+        .iter()
+        .filter(|change| **change == Change::Prompts);
+    assert_eq!(prompts.count(), 1);
 }

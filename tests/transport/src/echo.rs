@@ -37,7 +37,11 @@ pub fn object(value: Value) -> JsonObject {
 
 pub fn server_settings() -> Arc<ServerSettings> {
     let mut config = ServerConfig::new(Identity::new("echo", "1"));
-    config.capabilities = object(json!({ "tools": { "listChanged": true }, "logging": {} }));
+    config.capabilities = object(json!({
+        "tools": { "listChanged": true },
+        "prompts": { "listChanged": true },
+        "logging": {},
+    }));
     config.build().expect("a configuration")
 }
 

@@ -82,9 +82,7 @@ impl Server {
             .required_scopes
             .get_or_insert_with(|| Arc::new(move |message| server.required_scopes(message)));
         let service = transport::http::server::HttpService::new(settings, handler, options);
-        if let Some(announcer) = service.announcer() {
-            self.listeners().add_announcer(announcer);
-        }
+        self.listeners().announce_by(&service);
         service
     }
 

@@ -5,13 +5,14 @@
 use std::net::SocketAddr;
 use std::process::Stdio;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use mcp_exact_session::Change;
 use mcp_exact_tests_transport::http::{INITIALIZE, Reply, TestServer, call};
 use mcp_exact_tests_transport::shared::Hub;
 use mcp_exact_transport::http::server::HttpServerOptions;
-use mcp_exact_transport::store::{MemoryChangeBus, MemorySessionStore};
+use mcp_exact_transport::store::{BusMessage, ChangeBus as _, MemoryChangeBus, MemorySessionStore};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 
@@ -133,6 +134,45 @@ async fn two_services_share_sessions() {
         second.service.publish(&Change::Tools);
     };
     converse(first.address, second.address, publish).await;
+}
+
+/// Both clients are told of each change once, and the bus carries it once.
+#[tokio::test]
+async fn each_client_is_told_once() {
+    let bus = Arc::new(MemoryChangeBus::default());
+    let announced = Arc::new(AtomicUsize::new(0));
+    let seen = Arc::clone(&announced);
+    let _subscription = bus.subscribe(Arc::new(move |message: &BusMessage| {
+        if matches!(message, BusMessage::Changed { .. }) {
+            seen.fetch_add(1, Ordering::Relaxed);
+        }
+    }));
+    let options = || HttpServerOptions {
+        change_bus: Some(Arc::clone(&bus) as _),
+        ..HttpServerOptions::default()
+    };
+    let first = TestServer::start(options()).await;
+    let second = TestServer::start(options()).await;
+    let mut clients = Vec::new();
+    for server in [&first, &second] {
+        let id = server.begin().await;
+        let mut events = open(server.address, "GET", &id, "").await;
+        read_until(&mut events, "id: ").await;
+        clients.push(events);
+    }
+    assert_eq!(first.service.publish(&Change::Tools), 1);
+    assert_eq!(second.service.publish(&Change::Tools), 1);
+    assert_eq!(announced.load(Ordering::Relaxed), 2);
+    // What another process announces comes behind whatever the services have told each other.
+    bus.publish(BusMessage::Changed {
+        change: Change::Prompts,
+        origin: 0,
+    });
+    for events in &mut clients {
+        let told = read_until(events, "notifications/prompts/list_changed").await;
+        let changes = told.matches("notifications/tools/list_changed").count();
+        assert_eq!(changes, 2, "{told}");
+    }
 }
 
 #[tokio::test]

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::convert::Infallible;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::task::{Context, Poll};
 use std::time::{Duration, SystemTime};
@@ -52,7 +52,7 @@ pub(super) struct Inner {
     has_sweeper: AtomicBool,
     pub(super) counters: Arc<Counters>,
     /// Number of the service on the change bus.
-    origin: u64,
+    origin: AtomicU64,
     /// Subscription to the change bus, from the first request on.
     subscription: OnceLock<BusSubscription>,
 }
@@ -90,7 +90,7 @@ impl HttpService {
                 drain: watch::channel(false).0,
                 has_sweeper: AtomicBool::new(false),
                 counters: Arc::default(),
-                origin: random_number(),
+                origin: AtomicU64::new(random_number()),
                 subscription: OnceLock::new(),
             }),
         }
@@ -137,8 +137,19 @@ impl HttpService {
         let bus = self.inner.options.change_bus.as_ref()?;
         Some(Announcer {
             bus: Arc::clone(bus),
-            origin: self.inner.origin,
+            origin: self.inner.origin.load(Ordering::Relaxed),
         })
+    }
+
+    /// Makes the service one with another on the change bus: a program that tells the clients of both of changes announces each
+    /// change once, by this announcer, and both ignore that. Returns false if the service has another bus or none.
+    pub fn join(&self, announcer: &Announcer) -> bool {
+        let bus = self.inner.options.change_bus.as_ref();
+        let joins = bus.is_some_and(|bus| Arc::ptr_eq(bus, &announcer.bus));
+        if joins {
+            self.inner.origin.store(announcer.origin, Ordering::Relaxed);
+        }
+        joins
     }
 
     /// Begins a shutdown: new requests get status 503, the streams of sessions that belong to no request are closed so that their
@@ -256,7 +267,7 @@ impl Inner {
 
     /// Returns true if a message of the change bus was published by this service.
     pub(super) fn is_origin(&self, origin: u64) -> bool {
-        origin == self.origin
+        origin == self.origin.load(Ordering::Relaxed)
     }
 
     /// Announces a change to the clients of this process.
