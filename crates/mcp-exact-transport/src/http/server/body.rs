@@ -182,6 +182,11 @@ impl Attachment {
         self.resumable.as_ref()?.log.as_ref()
     }
 
+    fn is_service_draining(&self) -> bool {
+        let resumable = self.resumable.as_ref();
+        resumable.is_some_and(|held| held.inner.is_draining())
+    }
+
     fn is_current(&self) -> bool {
         let resumable = self.resumable.as_ref();
         resumable.is_none_or(|held| held.session.turn(self.stream) == Some(held.turn))
@@ -333,7 +338,9 @@ pub(super) struct EventStream {
     replayed: u64,
     keep_alive: Duration,
     timer: Pin<Box<Sleep>>,
-    /// Ends the stream when the server shuts down.
+    /// Whether the stream ends when its service shuts down, which wakes the readers of sessions then.
+    ends_with_service: bool,
+    /// Ends the stream when it completes.
     shutdown: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
     guard: Option<Box<dyn Send>>,
 }
@@ -348,6 +355,7 @@ impl EventStream {
             replayed: 0,
             keep_alive,
             timer: Box::pin(tokio::time::sleep(keep_alive)),
+            ends_with_service: false,
             shutdown: None,
             guard: None,
         }
@@ -366,6 +374,11 @@ impl EventStream {
             sse::encode_event(&mut self.out, Some(&id), None, &event.data);
             self.replayed = sequence;
         }
+    }
+
+    /// Ends the stream of a session when its service shuts down.
+    pub(super) fn end_with_service(&mut self) {
+        self.ends_with_service = true;
     }
 
     /// Ends the stream when this completes.
@@ -393,7 +406,10 @@ impl EventStream {
             .shutdown
             .as_mut()
             .is_some_and(|end| end.as_mut().poll(cx).is_ready());
-        if is_over || is_shut_down {
+        let attachment = self.attachment.as_ref();
+        let is_drained =
+            self.ends_with_service && attachment.is_some_and(Attachment::is_service_draining);
+        if is_over || is_shut_down || is_drained {
             self.attachment = None;
             return Poll::Ready(None);
         }

@@ -12,8 +12,10 @@ use crate::http::{EVENT_STREAM, JSON, has_media_type};
 
 /// Checks where a request comes from and whom it is for (`basic/transports`, "Security Warning").
 pub(super) fn check_source(parts: &Parts, options: &HttpServerOptions) -> Result<(), Refusal> {
+    let mut named = parts.headers.get_all(HOST).iter();
+    let host = named.next();
     // RFC 9112, section 3.2.
-    if parts.headers.get_all(HOST).iter().count() > 1 {
+    if named.next().is_some() {
         let words = "the request names more than one `Host`; send one";
         return Err(refuse(StatusCode::BAD_REQUEST, words));
     }
@@ -29,12 +31,11 @@ pub(super) fn check_source(parts: &Parts, options: &HttpServerOptions) -> Result
     let host_allowed = match &options.hosts {
         Allowed::Any => true,
         hosts => {
-            let mut named = parts.headers.get_all(HOST).iter();
-            let first = named.next().map(|host| host.to_str().unwrap_or(""));
+            let host = host.map(|host| host.to_str().unwrap_or(""));
             let authority = parts.uri.authority().map(http::uri::Authority::as_str);
             let is_same =
                 |host: &str| authority.is_none_or(|named| named.eq_ignore_ascii_case(host));
-            match (first, authority) {
+            match (host, authority) {
                 (Some(host), _) => is_same(host) && is_host_allowed(host, hosts),
                 (None, Some(authority)) => is_host_allowed(authority, hosts),
                 (None, None) => false,
@@ -77,8 +78,11 @@ fn is_host_allowed(host: &str, allowed: &Allowed) -> bool {
 }
 
 fn is_loopback(host: &str) -> bool {
-    let name = name_of(host).map(str::to_ascii_lowercase);
-    matches!(name.as_deref(), Some("localhost" | "127.0.0.1" | "[::1]"))
+    let is_named = |name: &str| {
+        let mut known = ["127.0.0.1", "localhost", "[::1]"].into_iter();
+        known.any(|known| known.eq_ignore_ascii_case(name))
+    };
+    name_of(host).is_some_and(is_named)
 }
 
 /// Name of a host without its port; `None` if it is malformed.

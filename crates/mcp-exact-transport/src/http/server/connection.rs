@@ -4,8 +4,9 @@
 //! looks whether anything was asked since it last did, so that a request costs no timer.
 
 use std::convert::Infallible;
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::io;
+use std::net::SocketAddr;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,6 +14,8 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
+#[cfg(feature = "compression")]
+use http::request::Parts;
 use http::{Request, Response};
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
@@ -21,7 +24,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite, Interest};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, Sleep, sleep, timeout};
 #[cfg(feature = "compression")]
 use tower_http::compression;
 
@@ -106,8 +109,7 @@ impl Connections {
     pub(super) async fn serve(
         &self,
         stream: TcpStream,
-        remote: RemoteAddress,
-        service: HttpService,
+        client: Arc<ClientConnection>,
         stopped: watch::Receiver<()>,
     ) {
         // Small messages leave at once.
@@ -120,14 +122,12 @@ impl Connections {
                     Some(H2) => Protocol::Http2,
                     _ => Protocol::Http1,
                 };
-                self.serve_as(protocol, stream, remote, service, stopped)
-                    .await;
+                self.serve_as(protocol, stream, client, stopped).await;
             }
             return;
         }
         if let Ok(Ok(protocol)) = timeout(self.header_timeout, protocol_of(&stream)).await {
-            self.serve_as(protocol, stream, remote, service, stopped)
-                .await;
+            self.serve_as(protocol, stream, client, stopped).await;
         }
     }
 
@@ -136,27 +136,42 @@ impl Connections {
         &self,
         protocol: Protocol,
         stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
-        remote: RemoteAddress,
-        service: HttpService,
+        client: Arc<ClientConnection>,
         mut stopped: watch::Receiver<()>,
     ) {
-        let use_of = Arc::new(Use::default());
         let requests = Requests {
             #[cfg(feature = "compression")]
             compression: self.compression,
-            service,
-            remote,
-            use_of: Arc::clone(&use_of),
+            client: Arc::clone(&client),
         };
         let io = TokioIo::new(stream);
         match protocol {
             Protocol::Http1 => {
                 let mut connection = pin!(self.http1.serve_connection(io, requests));
-                tokio::select! {
-                    _ = connection.as_mut() => return,
-                    () = use_of.ended(self.header_timeout) => return,
-                    _ = stopped.changed() => connection.as_mut().graceful_shutdown(),
+                let mut idle = Idle::new(client, self.header_timeout);
+                let stop = stopped.clone();
+                let mut stopping = pin!(stopped.changed());
+                let mut is_registered = false;
+                let has_ended = poll_fn(|cx| {
+                    if connection.as_mut().poll(cx).is_ready() {
+                        return Poll::Ready(true);
+                    }
+                    // Both wake the task by themselves once they were polled: most polls are for the connection alone.
+                    let is_first = !std::mem::replace(&mut is_registered, true);
+                    let may_stop = is_first || !matches!(stop.has_changed(), Ok(false));
+                    if may_stop && stopping.as_mut().poll(cx).is_ready() {
+                        return Poll::Ready(false);
+                    }
+                    let may_be_idle = is_first || idle.sleep.is_elapsed();
+                    if may_be_idle && Pin::new(&mut idle).poll(cx).is_ready() {
+                        return Poll::Ready(true);
+                    }
+                    Poll::Pending
+                });
+                if has_ended.await {
+                    return;
                 }
+                connection.as_mut().graceful_shutdown();
                 let _ = connection.await;
             }
             Protocol::Http2 => {
@@ -205,29 +220,73 @@ async fn protocol_of(stream: &TcpStream) -> io::Result<Protocol> {
     }
 }
 
-/// Use of a connection of HTTP/1.1.
-#[derive(Default)]
-struct Use {
+/// A connection, and what it was used for. Behind a pointer, so that the futures that pass it on are small.
+pub(super) struct ClientConnection {
+    service: HttpService,
+    remote: RemoteAddress,
     /// Requests so far.
     begun: AtomicUsize,
     /// Requests whose responses are over.
     ended: AtomicUsize,
 }
 
-impl Use {
-    /// Completes when the client has sent no request for this long, or a little longer, and none is served.
-    async fn ended(&self, limit: Duration) {
-        let (mut known, mut looks) = (0, 0);
-        loop {
-            sleep(limit / LOOKS).await;
-            let begun = self.begun.load(Ordering::Relaxed);
-            let is_idle = begun == known && begun == self.ended.load(Ordering::Relaxed);
-            known = begun;
-            looks = if is_idle { looks + 1 } else { 0 };
-            if looks == LOOKS {
-                return;
-            }
+impl ClientConnection {
+    pub(super) fn new(service: HttpService, remote: SocketAddr) -> Arc<Self> {
+        Arc::new(Self {
+            service,
+            remote: RemoteAddress(remote),
+            begun: AtomicUsize::new(0),
+            ended: AtomicUsize::new(0),
+        })
+    }
+
+    pub(super) fn remote(&self) -> SocketAddr {
+        self.remote.0
+    }
+}
+
+/// Completes when the client of a connection has sent no request for so long, or a little longer, and none is served.
+struct Idle {
+    client: Arc<ClientConnection>,
+    sleep: Pin<Box<Sleep>>,
+    /// Time between two looks.
+    interval: Duration,
+    /// Requests so far, at the last look.
+    known: usize,
+    /// Looks that have found the connection idle.
+    looks: u32,
+}
+
+impl Idle {
+    fn new(client: Arc<ClientConnection>, limit: Duration) -> Self {
+        let interval = limit / LOOKS;
+        Self {
+            client,
+            sleep: Box::pin(sleep(interval)),
+            interval,
+            known: 0,
+            looks: 0,
         }
+    }
+}
+
+impl Future for Idle {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        while self.sleep.as_mut().poll(cx).is_ready() {
+            let begun = self.client.begun.load(Ordering::Relaxed);
+            let is_served = begun != self.client.ended.load(Ordering::Relaxed);
+            let is_idle = begun == self.known && !is_served;
+            self.known = begun;
+            self.looks = if is_idle { self.looks + 1 } else { 0 };
+            if self.looks == LOOKS {
+                return Poll::Ready(());
+            }
+            let next = Instant::now() + self.interval;
+            self.sleep.as_mut().reset(next);
+        }
+        Poll::Pending
     }
 }
 
@@ -235,9 +294,7 @@ impl Use {
 struct Requests {
     #[cfg(feature = "compression")]
     compression: bool,
-    service: HttpService,
-    remote: RemoteAddress,
-    use_of: Arc<Use>,
+    client: Arc<ClientConnection>,
 }
 
 impl hyper::service::Service<Request<Incoming>> for Requests {
@@ -245,23 +302,25 @@ impl hyper::service::Service<Request<Incoming>> for Requests {
     type Error = Infallible;
     type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
 
-    fn call(&self, mut request: Request<Incoming>) -> Self::Future {
-        request.extensions_mut().insert(self.remote);
-        let service = self.service.clone();
-        self.use_of.begun.fetch_add(1, Ordering::Relaxed);
-        let in_use = EndOfUse(Arc::clone(&self.use_of));
+    fn call(&self, request: Request<Incoming>) -> Self::Future {
+        let (mut parts, body) = request.into_parts();
+        parts.extensions.insert(self.client.remote);
+        let parts = Arc::new(parts);
+        self.client.begun.fetch_add(1, Ordering::Relaxed);
+        let in_use = EndOfUse(Arc::clone(&self.client));
         #[cfg(feature = "compression")]
         let compression = self.compression;
         // On the heap while the request is served, so that idle connections are small.
         Box::pin(async move {
+            let service = &in_use.0.service;
             #[cfg(feature = "compression")]
             let response = if compression {
-                compress(service, request).await
+                compress(service.clone(), Arc::unwrap_or_clone(parts), body).await
             } else {
-                service.respond(request).await.map(SentBody::Left)
+                service.respond_to(parts, body).await.map(SentBody::Left)
             };
             #[cfg(not(feature = "compression"))]
-            let response = service.respond(request).await;
+            let response = service.respond_to(parts, body).await;
             Ok(response.map(|body| InUse {
                 body,
                 _in_use: in_use,
@@ -272,18 +331,19 @@ impl hyper::service::Service<Request<Incoming>> for Requests {
 
 /// Responds, compressed if that is worth it and the client takes it.
 #[cfg(feature = "compression")]
-async fn compress(service: HttpService, request: Request<Incoming>) -> Response<SentBody> {
+async fn compress(service: HttpService, parts: Parts, body: Incoming) -> Response<SentBody> {
     use compression::predicate::{NotForContentType, Predicate as _, SizeAbove};
     use tower_service::Service as _;
 
     let worth = SizeAbove::new(COMPRESSED_FROM).and(NotForContentType::SSE);
     let mut service = compression::Compression::new(service).compress_when(worth);
+    let request = Request::from_parts(parts, body);
     let Ok(response) = service.call(request).await;
     response.map(SentBody::Right)
 }
 
 /// Notes that a response is over.
-struct EndOfUse(Arc<Use>);
+struct EndOfUse(Arc<ClientConnection>);
 
 impl Drop for EndOfUse {
     fn drop(&mut self) {

@@ -60,7 +60,7 @@ pub(super) async fn respond(
     };
     // The stream of a request brings its answer first.
     if is_standalone {
-        inner.end_with_service(&mut stream, &request.parts);
+        Inner::end_with_service(&mut stream, &request.parts);
     }
     stream.keep(session.enter());
     Ok(events(stream))

@@ -15,7 +15,7 @@ use tokio::time::{sleep, timeout};
 #[cfg(feature = "tls")]
 use tokio_rustls::rustls;
 
-use super::connection::Connections;
+use super::connection::{ClientConnection, Connections};
 use super::service::HttpService;
 use crate::observe;
 
@@ -149,9 +149,11 @@ impl HttpListener {
                 Err(error) => break Err(error),
             };
             let connections = Arc::clone(&connections);
-            let (service, stopped) = (service.clone(), stopped.clone());
+            let client = ClientConnection::new(service.clone(), remote);
+            let stopped = stopped.clone();
             tasks.spawn(async move {
-                let serving = connections.serve(stream, RemoteAddress(remote), service, stopped);
+                let remote = client.remote();
+                let serving = connections.serve(stream, client, stopped);
                 observe::connection("http", Some(remote), serving).await;
                 drop(permit);
             });

@@ -157,6 +157,9 @@ impl HttpService {
     /// whose clients have lost their connections.
     pub fn drain(&self) {
         self.inner.drain.send_replace(true);
+        for session in self.inner.sessions.all() {
+            session.shared().lock().role.wake_all();
+        }
         for listener in self.inner.listeners() {
             ServerHandle::of(&listener).close();
         }
@@ -191,12 +194,24 @@ impl HttpService {
     }
 
     /// Returns the response to a request.
-    pub async fn respond<B>(&self, request: Request<B>) -> Response<ResponseBody>
+    pub fn respond<B>(
+        &self,
+        request: Request<B>,
+    ) -> impl Future<Output = Response<ResponseBody>> + Send + use<'_, B>
     where
         B: Body<Data = Bytes> + Send + 'static,
         B::Error: Into<BoxError>,
     {
         let (parts, body) = request.into_parts();
+        self.respond_to(Arc::new(parts), body)
+    }
+
+    /// Returns the response to a request, whose head is not moved through the futures that make it.
+    pub(super) async fn respond_to<B>(&self, parts: Arc<Parts>, body: B) -> Response<ResponseBody>
+    where
+        B: Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<BoxError>,
+    {
         let origin = parts.headers.get(http::header::ORIGIN).cloned();
         #[cfg(feature = "tracing")]
         let span = tracing::debug_span!(
@@ -282,7 +297,7 @@ impl Inner {
 
     async fn respond<B>(
         self: &Arc<Self>,
-        mut parts: Parts,
+        mut parts: Arc<Parts>,
         body: B,
     ) -> Result<Response<ResponseBody>, Refusal>
     where
@@ -316,10 +331,7 @@ impl Inner {
             return Err(method_not_allowed(allow));
         }
         let principal = self.authenticate(&mut parts).await?;
-        let checked = Checked {
-            parts: Arc::new(parts),
-            principal,
-        };
+        let checked = Checked { parts, principal };
         match (route, &checked.parts.method) {
             (Route::Endpoint, &Method::POST) => post::respond(self, checked, body).await,
             (Route::Endpoint, &Method::GET) => get::respond(self, &checked).await,
@@ -346,12 +358,12 @@ impl Inner {
         format!("{}{}/messages", self.options.path_prefix, self.directory)
     }
 
-    async fn authenticate(&self, parts: &mut Parts) -> Result<Option<Principal>, Refusal> {
+    async fn authenticate(&self, parts: &mut Arc<Parts>) -> Result<Option<Principal>, Refusal> {
         let Some(authenticate) = &self.options.authenticate else {
             return Ok(None);
         };
         authenticate
-            .authenticate(parts)
+            .authenticate(Arc::make_mut(parts))
             .await
             .map_err(not_authorized)
     }
@@ -382,19 +394,12 @@ impl Inner {
     }
 
     /// Ends a stream when the shutdown begins, or when the credentials of its request end.
-    pub(super) fn end_with_service(&self, stream: &mut EventStream, request: &Parts) {
-        let drained = self.drained();
+    pub(super) fn end_with_service(stream: &mut EventStream, request: &Parts) {
+        stream.end_with_service();
         // Most requests have no credentials that end: their idle streams stay small.
-        if !has_expiry(request) {
-            return stream.end_with(drained);
+        if has_expiry(request) {
+            stream.end_with(expired(request));
         }
-        let expired = expired(request);
-        stream.end_with(async move {
-            tokio::select! {
-                () = drained => {}
-                () = expired => {}
-            }
-        });
     }
 
     /// Notes an endpoint that listens to changes.

@@ -3,7 +3,7 @@
 //! A session belongs to the principal that began it, is counted, and ends when it was idle for too long. Streams have numbers
 //! that name their events.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -32,8 +32,8 @@ pub(super) struct Session {
 }
 
 struct State {
-    /// Streams that can be resumed, and how many connections each has had: the latest one holds it.
-    streams: BTreeMap<StreamId, u64>,
+    /// Streams that can be resumed, and how many connections each has had: the latest one holds it. Few as a rule.
+    streams: Vec<(StreamId, u64)>,
     standalone: Option<StreamId>,
     /// Connections and requests that use the session.
     users: usize,
@@ -42,6 +42,22 @@ struct State {
     has_ended: bool,
     /// True if the state of the session is removed.
     is_forgotten: bool,
+}
+
+impl State {
+    fn place(&self, stream: StreamId) -> Option<usize> {
+        self.streams.iter().position(|(known, _)| *known == stream)
+    }
+
+    /// Returns how many connections a stream has had, which is noted from now on.
+    fn turns(&mut self, stream: StreamId) -> &mut u64 {
+        let at = self.place(stream).unwrap_or_else(|| {
+            self.streams.reserve_exact(1);
+            self.streams.push((stream, 0));
+            self.streams.len() - 1
+        });
+        &mut self.streams[at].1
+    }
 }
 
 impl Session {
@@ -60,7 +76,7 @@ impl Session {
             shared,
             principal,
             state: Mutex::new(State {
-                streams: BTreeMap::new(),
+                streams: Vec::new(),
                 standalone: None,
                 users: 0,
                 last_used: Instant::now(),
@@ -128,19 +144,19 @@ impl Session {
 
     /// Adds a stream that no connection holds yet.
     pub(super) fn add(&self, stream: StreamId) {
-        self.lock().streams.entry(stream).or_default();
+        self.lock().turns(stream);
     }
 
     /// Adds the standalone stream.
     pub(super) fn add_standalone(&self, stream: StreamId) {
         let mut state = self.lock();
         state.standalone = Some(stream);
-        state.streams.entry(stream).or_default();
+        state.turns(stream);
     }
 
     /// Returns true if a stream can be resumed: it is not over.
     pub(super) fn has(&self, stream: StreamId) -> bool {
-        self.lock().streams.contains_key(&stream)
+        self.lock().place(stream).is_some()
     }
 
     /// Returns the standalone stream, if there is one.
@@ -151,7 +167,7 @@ impl Session {
     /// Takes a stream over for a new connection and returns its turn.
     pub(super) fn attach(&self, stream: StreamId) -> u64 {
         let mut state = self.lock();
-        let turn = state.streams.entry(stream).or_default();
+        let turn = state.turns(stream);
         *turn += 1;
         *turn
     }
@@ -159,14 +175,14 @@ impl Session {
     /// Returns the turn of the connection that holds a stream; `None` for a stream that is over and after the end of the session.
     pub(super) fn turn(&self, stream: StreamId) -> Option<u64> {
         let state = self.lock();
-        let turn = state.streams.get(&stream).copied();
+        let turn = state.place(stream).map(|at| state.streams[at].1);
         turn.filter(|_| !state.has_ended)
     }
 
     /// Forgets a stream that is over.
     pub(super) fn forget(&self, stream: StreamId) {
         let mut state = self.lock();
-        state.streams.remove(&stream);
+        state.streams.retain(|(known, _)| *known != stream);
         if state.standalone == Some(stream) {
             state.standalone = None;
         }
@@ -204,9 +220,10 @@ impl Session {
     fn has_sent_all(&self) -> bool {
         let state = self.lock();
         let shared = self.shared.lock();
-        let mut streams = state.streams.keys();
-        streams
-            .all(|stream| state.standalone == Some(*stream) || !shared.endpoint.has_stream(*stream))
+        let mut streams = state.streams.iter();
+        streams.all(|(stream, _)| {
+            state.standalone == Some(*stream) || !shared.endpoint.has_stream(*stream)
+        })
     }
 
     /// Ends the session for good: streams that are still being recorded are removed too.
