@@ -125,11 +125,20 @@ pub fn report(
     print(rows);
     match after(arguments, "--markdown") {
         Some(path) => {
-            let before = std::fs::read_to_string(&path).unwrap_or_default();
-            std::fs::write(path, page(title, command, rows) + notes(&before))
+            let page = page(title, command, rows);
+            write_page(&path, &page)
         }
         None => Ok(()),
     }
+}
+
+/// Writes a page in place of an older one, whose notes it keeps.
+///
+/// # Errors
+/// When the file cannot be written.
+pub fn write_page(path: &str, page: &str) -> std::io::Result<()> {
+    let before = std::fs::read_to_string(path).unwrap_or_default();
+    std::fs::write(path, page.to_owned() + notes(&before))
 }
 
 /// The notes at the end of a page, which are written by hand and stay.

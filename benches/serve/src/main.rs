@@ -46,7 +46,10 @@ fn main() -> anyhow::Result<()> {
             }
             None => Ok(()),
         };
-    write("--markdown", &|| markdown::page(&run, &demands))?;
+    if let Some(path) = bench_record::after(&arguments, "--markdown") {
+        bench_record::write_page(&path, &markdown::page(&run, &demands))
+            .with_context(|| format!("cannot write {path}"))?;
+    }
     write("--json", &|| markdown::json(&run, &demands))?;
     write("--svg", &|| svg::chart(&run))
 }
