@@ -1,6 +1,7 @@
 //! Installs a peer into a folder of its own, from pins alone, and returns the commands that start its programs. Takes
-//! `pins/` and the programs; a folder whose pins have not changed is left as it is. Needs python3 with pip, or npm.
+//! `pins/` and the programs; a folder whose pins have not changed is left as it is. Needs python3 with pip, npm, or cargo.
 
+use std::env;
 use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::fs;
@@ -17,17 +18,20 @@ const STAMP: &str = "installed.sha256";
 
 /// A peer that can be started.
 pub(super) struct Installed {
-    interpreter: PathBuf,
+    /// Runs the programs; `None` where they run by themselves.
+    interpreter: Option<PathBuf>,
     programs: PathBuf,
 }
 
 impl Installed {
     /// The command that starts a program in a mode.
     pub(super) fn command(&self, mode: &Mode) -> Vec<OsString> {
-        let mut command = vec![
-            self.interpreter.clone().into_os_string(),
-            self.programs.join(&mode.program).into_os_string(),
-        ];
+        let program = match &self.interpreter {
+            Some(_) => self.programs.join(&mode.program),
+            None => self.programs.join(&mode.program).with_extension(""),
+        };
+        let mut command: Vec<OsString> = self.interpreter.iter().map(OsString::from).collect();
+        command.push(program.into_os_string());
         command.extend(mode.mode.as_ref().map(OsString::from));
         command
     }
@@ -75,19 +79,26 @@ pub(super) fn install(
             .with_context(|| format!("cannot create {}", folder.display()))?;
         match peer.language {
             Language::Python => install_python(&folder, &pins[0])?,
+            Language::Rust => copy_pins(&folder, &pins)?,
             Language::Typescript => install_typescript(&folder, &pins)?,
         }
         fs::write(folder.join(STAMP), stamp)?;
     }
     let programs = folder.join("programs");
-    let (interpreter, kind) = match peer.language {
-        Language::Python => (folder.join("bin").join("python"), "python"),
-        Language::Typescript => (PathBuf::from("node"), "node"),
-    };
-    copy(&source.join(kind), &programs)?;
-    Ok(Installed {
-        interpreter,
-        programs,
+    copy(&source.join(peer.language.programs()), &programs)?;
+    Ok(match peer.language {
+        Language::Python => Installed {
+            interpreter: Some(folder.join("bin").join("python")),
+            programs,
+        },
+        Language::Rust => Installed {
+            interpreter: None,
+            programs: build(&folder, offline)?,
+        },
+        Language::Typescript => Installed {
+            interpreter: Some(PathBuf::from("node")),
+            programs,
+        },
     })
 }
 
@@ -96,6 +107,9 @@ fn pins(source: &Path, peer: &Peer) -> Vec<PathBuf> {
     let pins = source.join("pins");
     match peer.language {
         Language::Python => vec![pins.join(format!("{}.txt", peer.name))],
+        Language::Rust => ["Cargo.toml", "Cargo.lock"]
+            .map(|file| pins.join(&peer.name).join(file))
+            .to_vec(),
         Language::Typescript => ["package.json", "package-lock.json"]
             .map(|file| pins.join(&peer.name).join(file))
             .to_vec(),
@@ -110,6 +124,7 @@ fn stamp(pins: &[PathBuf], language: Language) -> anyhow::Result<String> {
     }
     let interpreter = match language {
         Language::Python => "python3",
+        Language::Rust => "rustc",
         Language::Typescript => "node",
     };
     let version = Command::new(interpreter)
@@ -144,11 +159,32 @@ pub(crate) fn install_python(folder: &Path, requirements: &Path) -> anyhow::Resu
     )
 }
 
-fn install_typescript(folder: &Path, pins: &[PathBuf]) -> anyhow::Result<()> {
+/// Builds the programs of a peer and returns the folder that they are in. Cargo leaves alone what has not changed.
+fn build(folder: &Path, offline: bool) -> anyhow::Result<PathBuf> {
+    let target = folder.join("target");
+    let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.args(["build", "--quiet", "--locked"]);
+    command
+        .arg("--manifest-path")
+        .arg(folder.join("Cargo.toml"));
+    command.arg("--target-dir").arg(&target);
+    if offline {
+        command.arg("--offline");
+    }
+    quietly(&mut command)?;
+    Ok(target.join("debug"))
+}
+
+fn copy_pins(folder: &Path, pins: &[PathBuf]) -> anyhow::Result<()> {
     for pin in pins {
         let name = pin.file_name().context("a pin without a name")?;
         fs::copy(pin, folder.join(name))?;
     }
+    Ok(())
+}
+
+fn install_typescript(folder: &Path, pins: &[PathBuf]) -> anyhow::Result<()> {
+    copy_pins(folder, pins)?;
     quietly(
         Command::new("npm")
             .current_dir(folder)
@@ -206,6 +242,9 @@ mod tests {
         for peer in peers.choose(&[]).expect("all of them") {
             for pin in pins(&source, peer) {
                 let text = fs::read_to_string(&pin).expect("a pin for each peer");
+                // The name that cargo has for crates.io, whatever mirror it reads.
+                let text =
+                    text.replace("registry+https://github.com/rust-lang/crates.io-index", "");
                 assert!(!text.contains("://"), "{}", pin.display());
                 if peer.language == Language::Python {
                     let lines = text.lines().filter(|line| !line.starts_with('#'));

@@ -78,7 +78,19 @@ pub(super) struct Peer {
 #[serde(rename_all = "lowercase")]
 pub(super) enum Language {
     Python,
+    Rust,
     Typescript,
+}
+
+impl Language {
+    /// Folder of the programs of all peers in the language.
+    pub(super) fn programs(self) -> &'static str {
+        match self {
+            Self::Python => "python",
+            Self::Rust => "rust",
+            Self::Typescript => "node",
+        }
+    }
 }
 
 /// Transport from a client to a server.
@@ -138,6 +150,9 @@ pub(super) struct Mode {
     /// True if a client resumes the stream of a call by itself, once its connection is cut.
     #[serde(default)]
     pub(super) resumes: bool,
+    /// Whether our client cannot resume a stream of a server whose connection is cut.
+    #[serde(default)]
+    pub(super) unresumable: bool,
     /// Status of a server's answer to an ended session, where it is not the 404 of the specification.
     pub(super) ended_session: Option<u16>,
 }
@@ -264,20 +279,20 @@ mod tests {
     }
 
     #[test]
-    fn each_revision_has_a_peer_of_each_language() {
+    fn each_revision_has_a_python_and_a_typescript_peer() {
         let peers = peers();
-        let found: BTreeSet<(&str, bool)> = peers
+        let found: BTreeSet<(&str, &str)> = peers
             .peers
             .iter()
-            .map(|peer| (peer.newest.as_str(), peer.language == Language::Python))
+            .map(|peer| (peer.newest.as_str(), peer.language.programs()))
             .collect();
         let revisions = fs::read_to_string(crate::workspace_root().join("schema/revisions.toml"))
             .expect("the list of revisions");
         for revision in codegen::revisions(&revisions).expect("it is right") {
-            for python in [true, false] {
+            for language in [Language::Python, Language::Typescript] {
                 assert!(
-                    found.contains(&(revision.id.as_str(), python)),
-                    "{} {python}",
+                    found.contains(&(revision.id.as_str(), language.programs())),
+                    "{} {language:?}",
                     revision.id
                 );
             }
@@ -305,10 +320,7 @@ mod tests {
     fn programs_exist_and_lack_only_steps_that_there_are() {
         let peers = peers();
         for peer in &peers.peers {
-            let programs = folder().join(match peer.language {
-                Language::Python => "python",
-                Language::Typescript => "node",
-            });
+            let programs = folder().join(peer.language.programs());
             for mode in peer.server.iter().chain(&peer.client) {
                 assert!(
                     programs.join(&mode.program).is_file(),

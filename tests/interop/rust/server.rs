@@ -1,0 +1,258 @@
+//! A server with rmcp, of both lifecycles: `server` serves the standard streams, `server --http` listens.
+//! Offers what README.md describes; never looks at what the client is written with.
+
+// rmcp discourages sampling and roots; servers and clients of older revisions have them.
+#![allow(deprecated)]
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper_util::rt::TokioIo;
+use hyper_util::service::TowerToHyperService;
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock,
+    CreateMessageRequestParams, ErrorData, GetPromptRequestParams, GetPromptResponse,
+    GetPromptResult, InputRequest, InputRequests, InputRequiredResult, ListPromptsResult,
+    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
+    ProgressNotificationParam, PromptMessage, ReadResourceRequestParams, ReadResourceResponse,
+    ReadResourceResult, ResourceContents, Role, SamplingMessage, ServerCapabilities, ServerConfig,
+};
+use rmcp::service::RequestContext;
+use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
+use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
+use rmcp::{RoleServer, ServerHandler, ServiceExt};
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+
+const STEPS: u32 = 20;
+const STEP: Duration = Duration::from_millis(50);
+const STATE: &str = "asked, and waiting";
+const GREETING: &str = "interop://greeting";
+const BYTES: &str = "interop://bytes";
+
+#[derive(Clone)]
+struct Peer;
+
+impl ServerHandler for Peer {
+    fn get_info(&self) -> ServerConfig {
+        let capabilities = ServerCapabilities::builder()
+            .enable_tools()
+            .enable_resources()
+            .enable_prompts()
+            .build();
+        ServerConfig::new(capabilities)
+    }
+
+    async fn list_tools(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        let object = json!({ "type": "object" });
+        let text = json!({
+            "type": "object",
+            "properties": { "text": { "type": "string" } },
+            "required": ["text"],
+        });
+        parsed(json!({ "tools": [
+            { "name": "echo", "inputSchema": text },
+            { "name": "slow", "inputSchema": object },
+            { "name": "ask", "inputSchema": object },
+        ] }))
+    }
+
+    async fn call_tool(
+        &self,
+        params: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        match params.name.as_ref() {
+            "echo" => {
+                let arguments = params.arguments.unwrap_or_default();
+                let text = arguments.get("text").and_then(Value::as_str);
+                let missing = || ErrorData::invalid_params("`text` is missing", None);
+                Ok(text_result(text.ok_or_else(missing)?))
+            }
+            "slow" => slow(&context).await,
+            "ask" => ask(params, &context).await,
+            name => Err(ErrorData::invalid_params(
+                format!("unknown tool: {name}"),
+                None,
+            )),
+        }
+    }
+
+    async fn list_resources(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        parsed(json!({ "resources": [
+            { "uri": GREETING, "name": "greeting" },
+            { "uri": BYTES, "name": "bytes" },
+        ] }))
+    }
+
+    async fn read_resource(
+        &self,
+        params: ReadResourceRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        let contents = match params.uri.as_str() {
+            GREETING => ResourceContents::text("hello", GREETING),
+            BYTES => ResourceContents::blob("+/8=", BYTES),
+            uri => {
+                let message = format!("unknown resource: {uri}");
+                return Err(ErrorData::resource_not_found(message, None));
+            }
+        };
+        Ok(ReadResourceResult::new(vec![contents]).into())
+    }
+
+    async fn list_resource_templates(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        let template = json!({ "uriTemplate": "interop://item/{id}", "name": "item" });
+        parsed(json!({ "resourceTemplates": [template] }))
+    }
+
+    async fn list_prompts(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        let arguments = json!([{ "name": "name", "required": true }]);
+        parsed(json!({ "prompts": [{ "name": "greet", "arguments": arguments }] }))
+    }
+
+    async fn get_prompt(
+        &self,
+        params: GetPromptRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<GetPromptResponse, ErrorData> {
+        let arguments = params.arguments.unwrap_or_default();
+        let name = arguments.get("name").and_then(Value::as_str);
+        let missing = || ErrorData::invalid_params("`name` is missing", None);
+        let text = format!("Greet {}.", name.ok_or_else(missing)?);
+        Ok(GetPromptResult::new(vec![PromptMessage::new_text(Role::User, text)]).into())
+    }
+}
+
+/// Takes a result apart into the type of the SDK, whose own constructors differ by release.
+fn parsed<T: serde::de::DeserializeOwned>(value: Value) -> Result<T, ErrorData> {
+    serde_json::from_value(value)
+        .map_err(|error| ErrorData::internal_error(error.to_string(), None))
+}
+
+fn text_result(text: &str) -> CallToolResponse {
+    CallToolResult::success(vec![ContentBlock::text(text)]).into()
+}
+
+async fn slow(context: &RequestContext<RoleServer>) -> Result<CallToolResponse, ErrorData> {
+    let token = context.meta.get_progress_token();
+    for step in 1..=STEPS {
+        tokio::select! {
+            () = tokio::time::sleep(STEP) => {}
+            () = context.ct.cancelled() => {
+                return Err(ErrorData::internal_error("cancelled", None));
+            }
+        }
+        if let Some(token) = &token {
+            let progress = ProgressNotificationParam::new(token.clone(), f64::from(step));
+            let progress = progress.with_total(f64::from(STEPS));
+            let sent = context.peer.notify_progress(progress).await;
+            sent.map_err(|error| ErrorData::internal_error(error.to_string(), None))?;
+        }
+    }
+    Ok(text_result("done"))
+}
+
+/// Asks by requests of its own after a handshake, and in the result of 2026-07-28, whose retry has the answers.
+async fn ask(
+    params: CallToolRequestParams,
+    context: &RequestContext<RoleServer>,
+) -> Result<CallToolResponse, ErrorData> {
+    let capabilities = context.client_capabilities().unwrap_or_default();
+    let (roots, sampling) = (
+        capabilities.roots.is_some(),
+        capabilities.sampling.is_some(),
+    );
+    let question =
+        || CreateMessageRequestParams::new(vec![SamplingMessage::user_text("Well?")], 16);
+    let handshake = context
+        .protocol_version()
+        .is_some_and(|version| version.has_initialize());
+    let internal = |error: String| ErrorData::internal_error(error, None);
+    let mut answers = Vec::new();
+    if handshake {
+        if roots {
+            let answer = context.peer.list_roots().await;
+            let answer = answer.map_err(|error| internal(error.to_string()))?;
+            answers.push(
+                answer
+                    .roots
+                    .first()
+                    .map_or(String::new(), |root| root.uri.clone()),
+            );
+        }
+        if sampling {
+            let answer = context.peer.create_message(question()).await;
+            let answer = answer.map_err(|error| internal(error.to_string()))?;
+            answers.push(json!(answer.message.content).to_string());
+        }
+    } else if let (None, true) = (&params.input_responses, roots || sampling) {
+        let mut requests = InputRequests::new();
+        if roots {
+            requests.insert("roots".into(), InputRequest::ListRoots(Default::default()));
+        }
+        if sampling {
+            let question = InputRequest::CreateMessage(rmcp::model::Request::new(question()));
+            requests.insert("sampling".into(), question);
+        }
+        return Ok(InputRequiredResult::new(Some(requests), Some(STATE.into())).into());
+    } else if roots || sampling {
+        if params.request_state.as_deref() != Some(STATE) {
+            return Err(internal(format!(
+                "another state came back: {:?}",
+                params.request_state
+            )));
+        }
+        let given = params.input_responses.unwrap_or_default();
+        answers.extend(given.values().map(Value::to_string));
+    }
+    Ok(text_result(&answers.join("\n")))
+}
+
+async fn listen() -> Result<(), Box<dyn std::error::Error>> {
+    let manager = Arc::new(LocalSessionManager::default());
+    let config = StreamableHttpServerConfig::default();
+    let service = StreamableHttpService::new(|| Ok(Peer), manager, config);
+    let listener = TcpListener::bind("127.0.0.1:0").await?;
+    println!("listening on http://{}", listener.local_addr()?);
+    loop {
+        let (stream, _) = listener.accept().await?;
+        let service = TowerToHyperService::new(service.clone());
+        tokio::spawn(async move {
+            let connection = hyper::server::conn::http1::Builder::new();
+            // A connection that a client or a proxy cuts is no failure of the server.
+            let _ = connection
+                .serve_connection(TokioIo::new(stream), service)
+                .await;
+        });
+    }
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    match std::env::args().nth(1).as_deref() {
+        None => {
+            let service = Peer.serve(rmcp::transport::stdio()).await?;
+            service.waiting().await?;
+            Ok(())
+        }
+        Some("--http") => listen().await,
+        Some(other) => Err(format!("{other} is no transport; use --http or nothing").into()),
+    }
+}
