@@ -41,6 +41,12 @@
 //! revision is negotiated; [`ClientHandle::request`] sends a request, whose future gives its outcome and cancels it when it
 //! is dropped. A [`ClientHandler`] receives the requests and notifications of the server.
 //!
+//! # Observability
+//!
+//! With the feature `tracing` there are spans of connections, sessions over HTTP, HTTP requests and requests;
+//! [`HttpService::metrics`](http::server::HttpService::metrics) counts requests, errors, bytes, sessions and what is queued. The
+//! feature `opentelemetry` exports both: see [`telemetry`]. Arguments, headers and ids of sessions are no part of it.
+//!
 //! # Safety by default
 //!
 //! - HTTP: `Host` and `Origin` must be loopback names unless the options allow others; ids of sessions are 128 random bits;
@@ -57,6 +63,7 @@
         feature = "blocking",
         feature = "http-client",
         feature = "http-server",
+        feature = "opentelemetry",
         feature = "process",
         feature = "stdio",
         feature = "unix"
@@ -91,6 +98,8 @@ pub mod sse;
 #[cfg(any(feature = "stdio", feature = "blocking"))]
 mod stdio;
 pub mod store;
+#[cfg(feature = "opentelemetry")]
+pub mod telemetry;
 mod transport;
 #[cfg(all(unix, feature = "unix"))]
 mod unix;

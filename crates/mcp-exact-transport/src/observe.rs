@@ -60,6 +60,7 @@ pub(crate) fn enter_request<C>(
     };
     let span = tracing::debug_span!(
         "request",
+        otel.kind = "server",
         method = request.method(),
         revision = request.spec().id(),
         traceparent = tracing::field::Empty,
@@ -68,26 +69,54 @@ pub(crate) fn enter_request<C>(
         && let Some(trace) = request.trace_context()
     {
         span.record("traceparent", trace.traceparent());
+        #[cfg(feature = "opentelemetry")]
+        crate::telemetry::continue_trace(&span, &trace);
     }
     Some(span.entered())
 }
 
-/// Notes that a session begins, with its number in this process.
+/// Span of a session over HTTP, from its beginning until it is forgotten, and the number of the session in this process: ids of
+/// sessions are secrets.
 #[cfg(feature = "http-server")]
-pub(crate) fn session_begun(session: u64) {
+pub(crate) struct SessionSpan {
+    number: u64,
     #[cfg(feature = "tracing")]
-    tracing::debug!(session, "a session begins");
-    #[cfg(not(feature = "tracing"))]
-    let _ = session;
+    span: tracing::Span,
 }
 
-/// Notes that a session ends.
 #[cfg(feature = "http-server")]
-pub(crate) fn session_ended(session: u64) {
-    #[cfg(feature = "tracing")]
-    tracing::debug!(session, "a session ends");
-    #[cfg(not(feature = "tracing"))]
-    let _ = session;
+impl SessionSpan {
+    /// Begins the span. It belongs to no connection, and not to the request that begins the session.
+    pub(crate) fn new(number: u64) -> Self {
+        Self {
+            number,
+            #[cfg(feature = "tracing")]
+            span: tracing::debug_span!(
+                parent: None,
+                "session",
+                session = number,
+                revision = tracing::field::Empty,
+            ),
+        }
+    }
+
+    /// Adds to the span of the current request that it belongs to the session, and which revision it speaks.
+    pub(crate) fn observe_request(&self, revision: Option<&str>) {
+        request_of(revision, Some(self.number));
+        #[cfg(feature = "tracing")]
+        {
+            tracing::Span::current().follows_from(&self.span);
+            if let Some(revision) = revision {
+                self.span.record("revision", revision);
+            }
+        }
+    }
+
+    /// Notes that the session ends.
+    pub(crate) fn end(&self) {
+        #[cfg(feature = "tracing")]
+        tracing::debug!(parent: &self.span, "the session ends");
+    }
 }
 
 /// Logs that a store outside of the process failed, if the transport continues without it.

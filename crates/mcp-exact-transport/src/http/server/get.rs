@@ -139,6 +139,7 @@ pub(super) async fn end_session(
     request: &Checked,
 ) -> Result<Response<ResponseBody>, Refusal> {
     let session = session_of(inner, request).await?;
+    session.observe_request();
     inner.sessions.remove(session.id());
     inner.end_session(&session).await;
     Ok(empty(StatusCode::NO_CONTENT))

@@ -114,6 +114,19 @@ impl HttpService {
         metrics
     }
 
+    /// Returns what the service has done, without what its sessions hold.
+    #[cfg(feature = "opentelemetry")]
+    pub(crate) fn counted(&self) -> HttpMetrics {
+        self.inner.counters.counted()
+    }
+
+    /// Returns a way to the service that does not keep it.
+    #[cfg(feature = "opentelemetry")]
+    pub(crate) fn weak(&self) -> impl Fn() -> Option<Self> + Send + Sync + use<> {
+        let inner = Arc::downgrade(&self.inner);
+        move || inner.upgrade().map(|inner| Self { inner })
+    }
+
     /// Returns the handles of all sessions.
     pub fn handles(&self) -> Vec<ServerHandle> {
         let sessions = self.inner.sessions.all();
@@ -216,6 +229,7 @@ impl HttpService {
         #[cfg(feature = "tracing")]
         let span = tracing::debug_span!(
             "http_request",
+            otel.kind = "server",
             method = %parts.method,
             path = parts.uri.path(),
             status = tracing::field::Empty,

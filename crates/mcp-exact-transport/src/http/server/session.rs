@@ -14,7 +14,7 @@ use tokio::time::sleep;
 
 use crate::endpoint::{ServerEndpoint, Shared};
 use crate::event_log::LogStream;
-use crate::observe;
+use crate::observe::{self, SessionSpan};
 
 /// Interval at which a shutdown looks for answers that are not sent yet.
 const SETTLE: Duration = Duration::from_millis(5);
@@ -22,8 +22,7 @@ const SETTLE: Duration = Duration::from_millis(5);
 /// A session.
 pub(super) struct Session {
     id: Arc<str>,
-    /// Number among the sessions of this process, for observers.
-    number: u64,
+    span: SessionSpan,
     shared: Arc<Shared<ServerEndpoint>>,
     principal: Option<Principal>,
     state: Mutex<State>,
@@ -69,10 +68,9 @@ impl Session {
     ) -> Arc<Self> {
         static LAST: AtomicU64 = AtomicU64::new(0);
         let number = LAST.fetch_add(1, Ordering::Relaxed) + 1;
-        observe::session_begun(number);
         Arc::new(Self {
             id,
-            number,
+            span: SessionSpan::new(number),
             shared,
             principal,
             state: Mutex::new(State {
@@ -102,7 +100,7 @@ impl Session {
             let state = self.shared.lock();
             let info = state.endpoint.session_info();
             let revision = info.map(|info| info.revision.as_str());
-            observe::request_of(revision, Some(self.number));
+            self.span.observe_request(revision);
         }
     }
 
@@ -241,7 +239,7 @@ impl Session {
     pub(super) fn end(&self) {
         // From now on nothing is recorded.
         if !std::mem::replace(&mut self.lock().has_ended, true) {
-            observe::session_ended(self.number);
+            self.span.end();
         }
         self.shared.call(|state, now| {
             state.endpoint.shutdown(now);

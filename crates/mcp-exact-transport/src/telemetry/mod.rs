@@ -1,0 +1,59 @@
+//! Export to OpenTelemetry: the numbers of a service as instruments of a meter, and traces that cross processes.
+//!
+//! Spans are those of `tracing`, which a layer of tracing-opentelemetry exports: of connections, sessions, HTTP requests and requests. With
+//! this feature, the span of a request continues the trace that its `_meta` names (2026-07-28), and [`current_trace`] returns the
+//! trace that a client passes on in [`CallOptions::trace`](mcp_exact_session::CallOptions::trace). The program makes the exporters.
+
+#[cfg(feature = "http-server")]
+mod metrics;
+
+use mcp_exact_session::TraceContext;
+use opentelemetry::Context;
+use opentelemetry::trace::{SpanContext, SpanId, TraceContextExt, TraceFlags, TraceId, TraceState};
+use tracing::Span;
+use tracing_opentelemetry::OpenTelemetrySpanExt;
+
+#[cfg(feature = "http-server")]
+pub use metrics::export_metrics;
+
+/// Returns the trace of the current span, for the request that it makes; `None` if no layer exports the span.
+pub fn current_trace() -> Option<TraceContext> {
+    let context = Span::current().context();
+    let span = context.span();
+    let span = span.span_context();
+    if !span.is_valid() {
+        return None;
+    }
+    let (trace, id, flags) = (span.trace_id(), span.span_id(), span.trace_flags());
+    let mut trace = TraceContext::new(format!("00-{trace}-{id}-{:02x}", flags.to_u8()))?;
+    let state = span.trace_state().header();
+    trace.tracestate = (!state.is_empty()).then_some(state);
+    Some(trace)
+}
+
+/// Makes a span that nobody has entered a part of the trace that a request carries. The span around it, which is that of the HTTP
+/// request, becomes a link, so that neither trace loses the other.
+pub(crate) fn continue_trace(span: &Span, trace: &TraceContext) {
+    let Some(parent) = span_context(trace) else {
+        return;
+    };
+    let around = Span::current().context();
+    let around = around.span().span_context().clone();
+    // Fails if no layer exports the span.
+    let _ = span.set_parent(Context::new().with_remote_span_context(parent));
+    if around.is_valid() {
+        span.add_link(around);
+    }
+}
+
+fn span_context(trace: &TraceContext) -> Option<SpanContext> {
+    let mut parts = trace.traceparent().split('-').skip(1);
+    let trace_id = TraceId::from_hex(parts.next()?).ok()?;
+    let span_id = SpanId::from_hex(parts.next()?).ok()?;
+    let flags = u8::from_str_radix(parts.next()?, 16).ok()?;
+    // What is no valid state is dropped; the trace itself goes on (W3C Trace Context, section 3.3).
+    let state = trace.tracestate.as_deref().unwrap_or_default();
+    let state = state.parse().unwrap_or(TraceState::NONE);
+    let flags = TraceFlags::new(flags);
+    Some(SpanContext::new(trace_id, span_id, flags, true, state))
+}

@@ -1,0 +1,207 @@
+//! What the exporters of OpenTelemetry are given: the numbers of a service, and spans that continue the traces of clients.
+
+use std::collections::BTreeMap;
+use std::future::pending;
+use std::sync::Arc;
+
+use mcp_exact_session::{CallOptions, Outcome};
+use mcp_exact_transport::http::server::HttpServerOptions;
+use mcp_exact_transport::{ConnectionOptions, connect, memory_pair, serve, telemetry};
+use opentelemetry::metrics::MeterProvider as _;
+use opentelemetry::trace::{SpanId, SpanKind, TracerProvider as _};
+use opentelemetry_sdk::metrics::data::{AggregatedMetrics, MetricData};
+use opentelemetry_sdk::metrics::{InMemoryMetricExporter, PeriodicReader, SdkMeterProvider};
+use opentelemetry_sdk::trace::{InMemorySpanExporter, SdkTracerProvider, SpanData};
+use tracing::Instrument as _;
+use tracing::subscriber::DefaultGuard;
+use tracing_subscriber::layer::SubscriberExt as _;
+
+use mcp_exact_tests_transport::echo;
+use mcp_exact_tests_transport::http::{INITIALIZE, TestServer, stateless_call};
+
+/// Collects all instruments and returns the sums of each.
+fn collected(
+    provider: &SdkMeterProvider,
+    exporter: &InMemoryMetricExporter,
+) -> BTreeMap<String, i64> {
+    exporter.reset();
+    provider.force_flush().expect("collected");
+    let mut sums = BTreeMap::new();
+    let finished = exporter.get_finished_metrics().expect("exported");
+    let scopes = finished.iter().flat_map(|all| all.scope_metrics());
+    for metric in scopes.flat_map(|scope| scope.metrics()) {
+        let sum = match metric.data() {
+            AggregatedMetrics::U64(MetricData::Sum(sum)) => {
+                let sum: u64 = sum.data_points().map(|point| point.value()).sum();
+                i64::try_from(sum).expect("a small number")
+            }
+            AggregatedMetrics::I64(MetricData::Sum(sum)) => {
+                sum.data_points().map(|point| point.value()).sum()
+            }
+            other => panic!("{} is no sum: {other:?}", metric.name()),
+        };
+        sums.insert(metric.name().to_owned(), sum);
+    }
+    sums
+}
+
+#[tokio::test]
+async fn instruments_report_the_service() {
+    let exporter = InMemoryMetricExporter::default();
+    let reader = PeriodicReader::builder(exporter.clone()).build();
+    let provider = SdkMeterProvider::builder().with_reader(reader).build();
+    let server = TestServer::start(HttpServerOptions::default()).await;
+    telemetry::export_metrics(&server.service, &provider.meter("test"));
+    let begun = server.send("POST", &[], INITIALIZE).await;
+    let refused = server
+        .send("POST", &[("Origin", "http://evil.example")], "{}")
+        .await;
+    let sent = begun.body.len() + refused.body.len();
+    let number = |bytes: usize| i64::try_from(bytes).expect("a small number");
+    let expected = [
+        ("mcp.server.http.errors", 1),
+        ("mcp.server.http.received", number(INITIALIZE.len())),
+        ("mcp.server.http.requests", 2),
+        ("mcp.server.http.sent", number(sent)),
+        ("mcp.server.queued", 0),
+        ("mcp.server.requests.in_flight", 0),
+        ("mcp.server.sessions", 1),
+    ];
+    let expected = expected.map(|(name, value)| (name.to_owned(), value));
+    assert_eq!(collected(&provider, &exporter), BTreeMap::from(expected));
+    server.service.end_sessions();
+    assert_eq!(collected(&provider, &exporter)["mcp.server.sessions"], 0);
+}
+
+/// Exports the spans of this thread until the guard is dropped.
+fn export_spans() -> (InMemorySpanExporter, SdkTracerProvider, DefaultGuard) {
+    let exporter = InMemorySpanExporter::default();
+    let provider = SdkTracerProvider::builder()
+        .with_simple_exporter(exporter.clone())
+        .build();
+    let layer = tracing_opentelemetry::layer().with_tracer(provider.tracer("test"));
+    let subscriber = tracing_subscriber::registry().with(layer);
+    let guard = tracing::subscriber::set_default(subscriber);
+    (exporter, provider, guard)
+}
+
+fn attribute(span: &SpanData, key: &str) -> String {
+    let found = span
+        .attributes
+        .iter()
+        .find(|known| known.key.as_str() == key);
+    found.map_or(String::new(), |found| found.value.to_string())
+}
+
+fn find<'a>(spans: &'a [SpanData], name: &str, method: &str) -> &'a SpanData {
+    let found = spans
+        .iter()
+        .find(|span| span.name == name && attribute(span, "method") == method);
+    found.unwrap_or_else(|| panic!("no span {name} of {method} in {spans:#?}"))
+}
+
+/// "the keys `traceparent`, `tracestate`, and `baggage` are reserved for OpenTelemetry trace context propagation" (2026-07-28,
+/// `basic`, "_meta").
+#[tokio::test]
+async fn trace_crosses_from_client_to_server() {
+    let (exporter, _provider, _guard) = export_spans();
+    let (near, far) = memory_pair(1 << 16, 4 << 20);
+    let options = ConnectionOptions::default();
+    let server = serve(
+        echo::server_settings(),
+        Arc::new(echo::handle),
+        far,
+        options,
+        pending(),
+    );
+    let server = tokio::spawn(server);
+    let settings = echo::client_settings("2026-07-28");
+    let (client, driver) = connect(settings, None, Arc::new(echo::answer), near, options);
+    client.ready().await.expect("connected");
+    let calling = async {
+        let trace = telemetry::current_trace();
+        assert!(trace.is_some());
+        let options = CallOptions {
+            trace,
+            ..CallOptions::default()
+        };
+        let params = echo::call_params("echo", "traced");
+        let request = client.request("tools/call", params, options, None);
+        assert!(matches!(request.expect("sent").await, Outcome::Result(_)));
+    };
+    calling
+        .instrument(tracing::info_span!("program", method = ""))
+        .await;
+    client.close();
+    driver.await.expect("driver");
+    server.await.expect("task").expect("clean end");
+    let spans = exporter.get_finished_spans().expect("exported");
+    let (program, request) = (
+        find(&spans, "program", ""),
+        find(&spans, "request", "tools/call"),
+    );
+    assert_eq!(
+        request.span_context.trace_id(),
+        program.span_context.trace_id()
+    );
+    assert_eq!(request.parent_span_id, program.span_context.span_id());
+    assert!(request.parent_span_is_remote);
+    assert_eq!(request.span_kind, SpanKind::Server);
+    assert_eq!(attribute(request, "revision"), "2026-07-28");
+}
+
+/// A request continues the trace that its message names, and is linked to the span of its HTTP request.
+#[tokio::test]
+async fn message_continues_its_trace_over_http() {
+    const PARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01";
+    let (exporter, _provider, _guard) = export_spans();
+    let server = TestServer::start(HttpServerOptions::default()).await;
+    let (headers, body) = stateless_call(1, "echo", "");
+    let members = format!(r#""traceparent":"{PARENT}","tracestate":"vendor=1","progressToken""#);
+    let body = body.replace(r#""progressToken""#, &members);
+    let headers: Vec<(&str, &str)> = headers
+        .iter()
+        .map(|(name, value)| (*name, value.as_str()))
+        .collect();
+    let answer = server.send("POST", &headers, &body).await;
+    assert_eq!(answer.status, 200, "{}", answer.body);
+    let spans = exporter.get_finished_spans().expect("exported");
+    let (http, request) = (
+        find(&spans, "http_request", "POST"),
+        find(&spans, "request", "tools/call"),
+    );
+    assert!(PARENT.contains(&request.span_context.trace_id().to_string()));
+    assert_eq!(
+        request.parent_span_id,
+        SpanId::from_hex("00f067aa0ba902b7").expect("an id")
+    );
+    assert_eq!(request.span_context.trace_state().header(), "vendor=1");
+    assert_eq!(request.links.links[0].span_context, http.span_context);
+    assert_eq!(attribute(http, "status"), "200");
+    assert_ne!(
+        http.span_context.trace_id(),
+        request.span_context.trace_id()
+    );
+}
+
+#[tokio::test]
+async fn session_has_a_span_of_its_own() {
+    let (exporter, _provider, _guard) = export_spans();
+    let server = TestServer::start(HttpServerOptions::default()).await;
+    let id = server.begin().await;
+    let ended = server.send("DELETE", &[("Mcp-Session-Id", &id)], "").await;
+    assert_eq!(ended.status, 204);
+    drop(server);
+    let spans = exporter.get_finished_spans().expect("exported");
+    let session = spans.iter().find(|span| span.name == "session");
+    let session = session.expect("it has ended");
+    assert_eq!(attribute(session, "revision"), "2025-11-25");
+    assert_eq!(session.parent_span_id, SpanId::INVALID);
+    let of_session = |span: &&SpanData| {
+        let mut links = span.links.links.iter();
+        links.any(|link| link.span_context == session.span_context)
+    };
+    assert_eq!(spans.iter().filter(of_session).count(), 3);
+    let text = format!("{spans:?}");
+    assert!(!text.contains(&id), "ids of sessions are secrets");
+}
