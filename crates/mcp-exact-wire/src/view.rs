@@ -143,10 +143,10 @@ impl<'a> ObjectRef<'a> {
     /// The same for members that objects seldom have: short text without any of them is told by what follows its quotes, which
     /// takes a part of the time of a walk.
     pub fn find_rare<const N: usize>(self, names: [&str; N]) -> [Option<JsonRef<'a>>; N] {
-        match self.0.len() < LONG && !may_begin(self.0.as_bytes(), &names) {
-            true => [None; N],
-            false => self.find_each(names),
+        if self.0.len() < LONG && !may_begin(self.0.as_bytes(), &names) {
+            return [None; N];
         }
+        self.find_each(names)
     }
 
     /// The object with members set as [`JsonObject::insert`] sets them, for encoding. Those that are set to `None` stay as
