@@ -1,16 +1,19 @@
 //! An HTTP server on 127.0.0.1 that records its requests.
 
 use std::convert::Infallible;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, Request, Response};
-use http_body_util::{BodyExt, Full};
-use hyper::body::Incoming;
+use http_body_util::{BodyExt, Either, Full};
+use hyper::body::{Body, Frame, Incoming};
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpListener;
+use tokio::time::{Instant, Sleep, sleep};
 
 /// Request that was received.
 #[derive(Debug, Clone)]
@@ -158,7 +161,7 @@ async fn answer(
     request: Request<Incoming>,
     respond: &Arc<Respond>,
     all: &Arc<Mutex<Vec<Seen>>>,
-) -> Result<Reply, Infallible> {
+) -> Result<Response<Either<Full<Bytes>, Trickle>>, Infallible> {
     let (parts, body) = request.into_parts();
     let body = body.collect().await.map(|body| body.to_bytes());
     let seen = Seen {
@@ -172,10 +175,45 @@ async fn answer(
         .unwrap_or_else(PoisonError::into_inner)
         .push(seen.clone());
     let response = respond(&seen);
-    let delay = response.headers().get("x-delay-ms");
-    let delay = delay.and_then(|delay| delay.to_str().ok()?.parse().ok());
-    if let Some(delay) = delay {
-        tokio::time::sleep(Duration::from_millis(delay)).await;
+    let milliseconds = |name: &str| {
+        let value = response.headers().get(name)?.to_str().ok()?;
+        Some(Duration::from_millis(value.parse().ok()?))
+    };
+    if let Some(delay) = milliseconds("x-delay-ms") {
+        sleep(delay).await;
     }
-    Ok(response)
+    let Some(pause) = milliseconds("x-trickle-ms") else {
+        return Ok(response.map(Either::Left));
+    };
+    let (head, body) = response.into_parts();
+    let rest = body.collect().await.unwrap_or_default().to_bytes();
+    let sleep = Box::pin(sleep(pause));
+    let body = Trickle { rest, pause, sleep };
+    Ok(Response::from_parts(head, Either::Right(body)))
+}
+
+/// Body that comes a byte at a time.
+struct Trickle {
+    rest: Bytes,
+    pause: Duration,
+    sleep: Pin<Box<Sleep>>,
+}
+
+impl Body for Trickle {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        if self.rest.is_empty() {
+            return Poll::Ready(None);
+        }
+        ready!(self.sleep.as_mut().poll(cx));
+        let next = Instant::now() + self.pause;
+        self.sleep.as_mut().reset(next);
+        let byte = self.rest.split_to(1);
+        Poll::Ready(Some(Ok(Frame::data(byte))))
+    }
 }

@@ -145,6 +145,21 @@ async fn attacks_end_with_an_error() {
             "it took longer",
         ),
         (
+            "the metadata comes a byte at a time",
+            knobs(|k| {
+                k.metadata_reply =
+                    Some(|_| reply(200, &[("x-trickle-ms", "50")], &" ".repeat(10_000)));
+            }),
+            "it took longer",
+        ),
+        (
+            "the token comes a byte at a time",
+            knobs(|k| {
+                k.token = Some(|_| reply(200, &[("x-trickle-ms", "50")], &" ".repeat(10_000)));
+            }),
+            "it took longer",
+        ),
+        (
             "the server has trouble, which must not move the client to another document",
             knobs(|k| k.metadata_reply = Some(|_| reply(503, &[], ""))),
             "status 503",
