@@ -178,7 +178,7 @@ fn planted(transport: &str, fault: &str, rule: &str, revision: &str) -> Result<(
 fn examine(transport: &str, fault: &str, further: &[&str]) -> (i32, serde_json::Value) {
     let this = std::env::current_exe().expect("this program has a path");
     let mut doctor = Command::new(env!("CARGO_BIN_EXE_mcp-exact"));
-    doctor.args(["doctor", "--json", "--timeout", "2", "--call", "measure={}"]);
+    doctor.args(["doctor", "--json", "--timeout", "5", "--call", "measure={}"]);
     doctor.args(further).arg("--");
     let mut listening = None;
     match transport {

@@ -34,7 +34,7 @@ async fn failing_servers_disturb_nobody() {
         }}"#,
         )
         .expect("a configuration")
-        .timeout(Duration::from_millis(300))
+        .timeout(Duration::from_secs(3))
         .start()
         .await;
     assert_eq!(host.servers().collect::<Vec<_>>(), ["good", "good__too"]);
