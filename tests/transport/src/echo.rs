@@ -222,7 +222,30 @@ pub fn call_params(tool: &str, text: &str) -> Option<JsonObject> {
 pub async fn call(client: &ClientHandle, tool: &str, text: &str) -> Result<String, Outcome> {
     let params = call_params(tool, text);
     let request = client.request("tools/call", params, CallOptions::default(), None);
-    match request.expect("sent").await {
+    text_of(request.expect("sent").await)
+}
+
+/// Calls the tool `slow`, does something once the server has begun with it, and returns the text of its result.
+pub async fn call_slow(
+    client: &ClientHandle,
+    then: impl FnOnce() + Send + 'static,
+) -> Result<String, Outcome> {
+    let then = std::sync::Mutex::new(Some(then));
+    let note: mcp_exact_transport::ProgressCallback = Box::new(move |_| {
+        if let Some(then) = then.lock().expect("unlocked").take() {
+            then();
+        }
+    });
+    let options = CallOptions {
+        progress: true,
+        ..CallOptions::default()
+    };
+    let request = client.request("tools/call", call_params("slow", ""), options, Some(note));
+    text_of(request.expect("sent").await)
+}
+
+fn text_of(outcome: Outcome) -> Result<String, Outcome> {
+    match outcome {
         Outcome::Result(result) => {
             let result: Value = result.object().to_string().parse().expect("JSON");
             Ok(result["content"][0]["text"]

@@ -118,12 +118,9 @@ async fn terminated_server_answers_over_sse() {
     let config = echo::client_settings("2024-11-05");
     let (client, driver) = endpoint.connect(config, None, Arc::new(echo::answer));
     client.ready().await.expect("connected");
-    let stop = async {
-        tokio::time::sleep(Duration::from_millis(100)).await;
-        server.signal("TERM");
-    };
-    let (answer, ()) = tokio::join!(echo::call(&client, "slow", ""), stop);
-    assert_eq!(answer, Ok("slow".to_owned()));
+    let process = server.id();
+    let answer = echo::call_slow(&client, move || signal(process, "TERM"));
+    assert_eq!(answer.await, Ok("slow".to_owned()));
     assert!(server.has_ended_well(SOON));
     let ended = tokio::time::timeout(SOON, driver).await;
     ended.expect("in time").expect("driver");

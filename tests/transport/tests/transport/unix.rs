@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use mcp_exact_tests_transport::echo::{self, REVISIONS, call};
+use mcp_exact_tests_transport::echo::{self, REVISIONS};
 use mcp_exact_transport::{UnixServer, connect_unix};
 use tokio::sync::oneshot;
 
@@ -38,10 +38,8 @@ async fn every_revision_is_served_at_once() {
         echo::use_all(client, revision).await;
     }
     let client = clients[0].0.clone();
-    let last = tokio::spawn(async move { call(&client, "later", "last").await });
-    tokio::time::sleep(std::time::Duration::from_millis(10)).await;
-    stop.send(()).expect("serving");
-    assert_eq!(last.await.expect("task"), Ok("last".to_owned()));
+    let last = echo::call_slow(&client, || stop.send(()).expect("serving"));
+    assert_eq!(last.await, Ok("slow".to_owned()));
     serving.await.expect("task").expect("clean end");
 }
 

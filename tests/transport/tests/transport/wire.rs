@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use mcp_exact_session::Principal;
 use mcp_exact_tests_transport::http::{INITIALIZE, Reply, TestServer, call, stateless_call};
+use mcp_exact_transport::ServerHandle;
 use mcp_exact_transport::http::server::{
     Allowed, AuthError, AuthFuture, Authenticate, HttpServerOptions, ListenOptions,
 };
@@ -12,6 +13,16 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 async fn start() -> TestServer {
     TestServer::start(HttpServerOptions::default()).await
+}
+
+async fn until(what: &str, holds: impl Fn() -> bool) {
+    for _ in 0..2000 {
+        if holds() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("still not: {what}");
 }
 
 fn borrowed<'a>(headers: &'a [(&'static str, String)]) -> Vec<(&'static str, &'a str)> {
@@ -247,7 +258,7 @@ async fn newest_connection_holds_standalone_stream() {
 #[tokio::test]
 async fn idle_sessions_expire() {
     let options = HttpServerOptions {
-        idle: Duration::from_millis(200),
+        idle: Duration::from_secs(1),
         ..HttpServerOptions::default()
     };
     let server = TestServer::start(options).await;
@@ -256,8 +267,9 @@ async fn idle_sessions_expire() {
     let request = server.request("/", "GET", &[("Mcp-Session-Id", &used)], "");
     let mut stream = server.open(&request).await;
     read_until(&mut stream, "data: ").await;
-    tokio::time::sleep(Duration::from_millis(600)).await;
-    assert_eq!(server.service.sessions(), 1);
+    until("one session is left", || server.service.sessions() == 1).await;
+    tokio::time::sleep(Duration::from_millis(1500)).await;
+    assert_eq!(server.service.sessions(), 1, "one with a stream stays");
     let reply = server
         .send("POST", &[("Mcp-Session-Id", &idle)], &call(2, "echo", ""))
         .await;
@@ -506,7 +518,17 @@ async fn cancelled_request_ends_its_response() {
     let pending = call(7, "never", "");
     let request = server.send("POST", &session, &pending);
     let cancel = async {
-        tokio::time::sleep(Duration::from_millis(50)).await;
+        let in_flight = |handle: &ServerHandle| handle.usage().in_flight;
+        let begun = || {
+            server
+                .service
+                .handles()
+                .iter()
+                .map(in_flight)
+                .sum::<usize>()
+                == 1
+        };
+        until("the request is there", begun).await;
         let note =
             r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}"#;
         server.send("POST", &session, note).await
