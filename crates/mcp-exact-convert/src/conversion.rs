@@ -187,6 +187,8 @@ impl<'c, 't> Conversion<'c, 't> {
     ) {
         let reason = reason.into();
         self.record_moved(value, (value.at, end_of(value)), &reason);
+        // A value that was made for a moved one begins where that began.
+        let reason = self.reason_of_moved(value.at, &reason);
         self.record_loss(member, value.at, LossKind::Dropped, reason);
         let stood = self.place_of(member, NOWHERE);
         if let Some(note) = self.losses.last_mut() {
