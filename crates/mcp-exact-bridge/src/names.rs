@@ -103,6 +103,10 @@ impl Names {
         if found.is_some() || self.prefix != Prefix::Always {
             return found;
         }
+        if is_cut(name) {
+            // Only who has given it knows the rest.
+            return None;
+        }
         let (server, own) = name.split_once(SEPARATOR)?;
         let server = self.servers.iter().position(|known| known == server)?;
         (self.prefixed(server, own) == name).then(|| (server, own.to_owned()))
@@ -116,6 +120,14 @@ impl Names {
         let begin: String = whole.chars().take(LONGEST - 9).collect();
         format!("{begin}_{:08x}", hash(&whole))
     }
+}
+
+/// Returns true if a name may have been cut: it ends with a hash.
+fn is_cut(name: &str) -> bool {
+    let is_digit = |byte: &u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+    let end = name.as_bytes().rsplit(|byte| *byte == b'_').next();
+    let is_hash = end.is_some_and(|end| end.len() == 8 && end.iter().all(is_digit));
+    is_hash && name.chars().count() == LONGEST
 }
 
 /// Hashes a name by FNV-1a, so that it is cut in the same way by every process.
@@ -179,7 +191,7 @@ mod tests {
 
     #[test]
     fn long_names_are_cut_and_told_apart() {
-        let names = names(Prefix::Always);
+        let names = self::names(Prefix::Always);
         let long = "x".repeat(80);
         let name = names.give(Kind::Tool, 0, &long).expect("a name");
         let other = names
@@ -188,7 +200,9 @@ mod tests {
         assert_eq!(name.len(), LONGEST);
         assert_ne!(name, other);
         assert_eq!(names.find(Kind::Tool, &name), Some((0, long)));
-        assert_eq!(names.find(Kind::Tool, &name[..63]), None);
+        // Another process has not given it: it has to list the tools before it knows which one it is.
+        let elsewhere = self::names(Prefix::Always);
+        assert_eq!(elsewhere.find(Kind::Tool, &name), None);
     }
 
     /// Who comes first keeps the name, also when it is gone and comes back.
