@@ -217,7 +217,7 @@ mod tests {
         assert!(
             schema
                 .text()
-                .contains(r#""description":"What to look for.""#)
+                .contains(r#""description":"Text to look for.""#)
         );
         assert!(!schema.text().contains("$schema"));
         let error = arguments(input_of::<Vec<u8>>()).expect_err("an array");

@@ -342,7 +342,7 @@ async fn prompts_take_strings() {
                 .expect("arguments")
                 .to_string();
             assert!(
-                arguments.contains(r#""description":"What to review.""#),
+                arguments.contains(r#""description":"Subject of the review.""#),
                 "{arguments}"
             );
         },

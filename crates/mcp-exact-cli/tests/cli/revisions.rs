@@ -31,13 +31,6 @@ fn the_table_is_aligned() {
 }
 
 #[test]
-fn the_readme_shows_the_table() {
-    let ended = run(Path::new("."), &["revisions"], b"");
-    let readme = fs::read_to_string(workspace().join("README.md")).expect("README.md can be read");
-    assert!(readme.contains(&ended.out), "put it in:\n{}", ended.out);
-}
-
-#[test]
 fn the_table_is_that_of_the_schemas() {
     let text = fs::read_to_string(workspace().join("schema/revisions.toml"))
         .expect("schema/revisions.toml can be read");
