@@ -198,7 +198,11 @@ fn judged(corrected: Value, walked: &Value, key: &str) -> Value {
 fn any_of(union: &[Type], key: &str) -> Value {
     let members = union.iter().map(|variant| match variant {
         Type::Ref { name } => json!({"$ref": format!("#/{key}/{name}")}),
-        other => panic!("an outcome is a definition, not {other:?}"),
+        Type::String(_) => json!({"type": "string"}),
+        Type::Boolean => json!({"type": "boolean"}),
+        Type::Integer(_) => json!({"type": "integer"}),
+        Type::Number(_) => json!({"type": "number"}),
+        other => panic!("a variant is a definition or a scalar, not {other:?}"),
     });
     json!({"anyOf": members.collect::<Vec<_>>()})
 }
