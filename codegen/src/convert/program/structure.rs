@@ -1,0 +1,79 @@
+//! Structures of definitions: what has the same structure is one entry of the tables.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use crate::convert::plan::{Resolved, resolve};
+use crate::ir::{Definition, Ir, Member, MemberValue, RustIr, Shape, Type};
+
+/// Returns the structure of a definition with references as places, which distinguishes it from others.
+pub(super) fn structure(
+    ir: &RustIr,
+    at: usize,
+    definition: &Definition,
+    places: &BTreeMap<(usize, &str), usize>,
+) -> String {
+    let mut out = definition.name.clone();
+    if definition.closed {
+        out.push_str(" closed");
+    }
+    let value = |value: &Type| type_structure(ir, at, value, places);
+    let write = |out: &mut String, member: &Member| {
+        let held = match &member.value {
+            MemberValue::Type(held) => value(held),
+            constant => format!("{constant:?}"),
+        };
+        let _ = write!(out, "|{} {} {held}", member.name, member.required);
+    };
+    match &definition.shape {
+        Shape::Struct(members) | Shape::Document(members) => {
+            out.push_str(match definition.shape {
+                Shape::Struct(_) => " object",
+                _ => " document",
+            });
+            for member in members {
+                write(&mut out, member);
+            }
+        }
+        Shape::Union(_) => {
+            let union = ir.union(&definition.name);
+            let _ = write!(out, " {:?}", union.dispatch);
+            for variant in &union.variants {
+                let _ = write!(out, "|{} {}", variant.name, value(&variant.value));
+            }
+        }
+        other => {
+            let _ = write!(out, " {other:?}");
+        }
+    }
+    out
+}
+
+fn type_structure(
+    ir: &Ir,
+    at: usize,
+    value: &Type,
+    places: &BTreeMap<(usize, &str), usize>,
+) -> String {
+    match resolve(ir, value) {
+        Resolved::Definition(definition) => {
+            format!("{:?}", places.get(&(at, definition.name.as_str())))
+        }
+        Resolved::Runtime(name) => name.to_owned(),
+        Resolved::Plain(Type::Array {
+            items,
+            min_items,
+            max_items,
+        }) => {
+            let items = type_structure(ir, at, items, places);
+            format!("[{items} {min_items:?} {max_items:?}]")
+        }
+        Resolved::Plain(Type::Map(values)) => {
+            format!("map {}", type_structure(ir, at, values, places))
+        }
+        Resolved::Plain(Type::Nullable(value)) => {
+            format!("nullable {}", type_structure(ir, at, value, places))
+        }
+        Resolved::Plain(plain) => format!("{plain:?}"),
+    }
+}
