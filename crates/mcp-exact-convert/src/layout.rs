@@ -288,28 +288,32 @@ pub const fn object(
     types: List<u16>,
     required: u64,
 ) -> Definition {
-    let layout = Layout {
-        members,
-        types,
-        required,
-        closed: false,
-    };
-    shaped(name, Shape::Object(layout))
+    with_members(name, members, types, required, false)
 }
 
 /// An object that allows no other members.
-#[allow(dead_code)]
+#[allow(dead_code, reason = "some revisions have no closed objects")]
 pub const fn closed_object(
     name: Text,
     members: List<MemberName>,
     types: List<u16>,
     required: u64,
 ) -> Definition {
+    with_members(name, members, types, required, true)
+}
+
+const fn with_members(
+    name: Text,
+    members: List<MemberName>,
+    types: List<u16>,
+    required: u64,
+    closed: bool,
+) -> Definition {
     let layout = Layout {
         members,
         types,
         required,
-        closed: true,
+        closed,
     };
     shaped(name, Shape::Object(layout))
 }
