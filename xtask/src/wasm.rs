@@ -238,7 +238,7 @@ impl Server {
     }
 }
 
-/// Chromium, which ends with this value.
+/// Process of Chromium, which is killed when this value is dropped.
 struct Running(Child);
 
 impl Drop for Running {

@@ -154,7 +154,7 @@ impl Verdict {
         self.count == 0
     }
 
-    /// Takes over the findings of the part at `pointer`.
+    /// Adds the findings of a part of the document; `pointer` is the JSON pointer of the part.
     pub fn add_part(&mut self, pointer: &str, part: Self) {
         self.count += part.count;
         let room = MAX_LISTED.saturating_sub(self.findings.len());

@@ -13,7 +13,7 @@ use crate::place::{Place, Pointers};
 pub enum LossKind {
     /// It is not in the output.
     Dropped,
-    /// Another value replaces it, from which it cannot be recovered.
+    /// The output has another value, from which the original value cannot be recovered.
     Replaced,
     /// The input did not have it; the output states what a receiver has to assume.
     Defaulted,

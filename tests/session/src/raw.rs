@@ -1,4 +1,4 @@
-//! One endpoint, and messages as JSON in place of its peer.
+//! Test harness of one endpoint: the test writes and reads the messages of its peer as JSON.
 //!
 //! Takes and returns values, so that a test can be the peer without any restriction. Messages of the endpoint are checked
 //! against the schema of its revision, messages of the test are not.

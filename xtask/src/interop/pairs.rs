@@ -219,7 +219,8 @@ fn with_our_server(
     pairs
 }
 
-/// The command of a peer's client: over stdio it takes the server's command, else the transport.
+/// Returns the command that starts a peer's client. Over stdio the command of the server is appended to it, over HTTP the name
+/// of the transport.
 fn of_peer(
     mut command: Vec<OsString>,
     transport: Transport,

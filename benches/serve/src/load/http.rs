@@ -14,7 +14,7 @@ use super::{TEXT, check_answer};
 /// Header that names the session.
 pub const SESSION: &str = "mcp-session-id";
 
-/// Answer of a bare server: the bytes of our answer to the call of this client.
+/// Response body of the bare hyper server: the bytes that mcp-exact's server sends for the same call.
 pub const ANSWER: &str = r#"{"jsonrpc":"2.0","id":7,"result":{"content":[{"type":"text","text":"hello, server: say this again"}]}}"#;
 const ID: u64 = 7;
 
