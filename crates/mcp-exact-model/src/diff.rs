@@ -19,5 +19,6 @@ pub use change::{
 };
 #[cfg(feature = "html")]
 pub(crate) use context::is_by_sender;
+#[cfg(feature = "html")]
 pub(crate) use methods::merged;
 pub use walk::{diff, diff_with_descriptions, pairs};
