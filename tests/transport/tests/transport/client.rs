@@ -1,10 +1,12 @@
 //! The client over HTTP as a server sees it: connections, headers, redirects, pauses. The server is a script.
 
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use http::{HeaderName, HeaderValue};
+use mcp_exact_session::{CallOptions, Outcome};
 use mcp_exact_tests_transport::echo::{self, call};
 use mcp_exact_transport::http::client::HttpEndpoint;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -240,4 +242,52 @@ async fn client_waits_as_long_as_it_is_told() {
     );
     let pause = resumed.at.duration_since(posted.at);
     assert!(pause >= Duration::from_millis(300), "{pause:?}");
+}
+
+/// A server that has forgotten a request may answer every resumption with an empty stream (rmcp 3.11): the call ends, and says
+/// why, long before its timeout. A server that lets its clients poll ("The server MAY close the connection", 2025-11-25,
+/// `basic/transports`, "Sending Messages to the Server") names an event each time, and is asked as often as it likes.
+#[tokio::test]
+async fn forgotten_calls_end_and_polled_ones_go_on() {
+    for polls in [true, false] {
+        let times = AtomicUsize::new(0);
+        let server = ScriptedServer::start(move |request| {
+            let events =
+                "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n";
+            if request.body.contains("tools/call") {
+                return Some(format!("{events}id: 1-0\nretry: 1\ndata:\n\n"));
+            }
+            if request.head.starts_with("GET") {
+                let time = times.fetch_add(1, Ordering::SeqCst) + 1;
+                return Some(match time {
+                    _ if !polls => events.to_owned(),
+                    1..12 => format!("{events}id: 1-{time}\ndata:\n\n"),
+                    _ => format!(
+                        "{events}id: 1-{time}\ndata: {}\n\n",
+                        r#"{"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"late"}]}}"#
+                    ),
+                });
+            }
+            Some(answer(request))
+        })
+        .await;
+        let config = echo::client_settings("2025-11-25");
+        let endpoint = server.endpoint().opens_stream(false);
+        let (client, _driver) = endpoint.connect(config, None, Arc::new(echo::answer));
+        client.ready().await.expect("connected");
+        let params = echo::call_params("echo", "a");
+        let request = client.request("tools/call", params, CallOptions::default(), None);
+        let outcome = request.expect("sent").await;
+        let arrived = server.arrived();
+        let resumed = arrived
+            .iter()
+            .filter(|request| request.head.starts_with("GET"));
+        if polls {
+            assert!(matches!(outcome, Outcome::Result(_)), "{outcome:?}");
+            assert_eq!(resumed.count(), 12);
+        } else {
+            assert_eq!(outcome, Outcome::Lost);
+            assert_eq!(resumed.count(), 3);
+        }
+    }
 }

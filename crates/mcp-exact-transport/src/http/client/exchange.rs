@@ -202,14 +202,16 @@ impl Connection {
         }
     }
 
-    /// Reads the messages of an event stream until it ends; an error of the connection is an end too.
+    /// Reads the messages of an event stream until it ends; an error of the connection is an end too. Returns true if the server
+    /// ended the stream without a byte.
     pub(super) async fn read_events(
         &self,
         stream: StreamId,
         mut body: HttpBody,
         position: &mut Position,
-    ) {
+    ) -> bool {
         let mut decoder = Decoder::new(self.message_bytes);
+        let mut is_empty = true;
         loop {
             while let Some(decoded) = decoder.next_event() {
                 match decoded {
@@ -235,14 +237,15 @@ impl Connection {
             match body.frame().await {
                 Some(Ok(frame)) => {
                     if let Ok(data) = frame.into_data() {
+                        is_empty &= data.is_empty();
                         decoder.push(&data);
                     }
                 }
                 Some(Err(error)) => {
                     self.note_error(format!("the event stream broke: {error}"));
-                    return;
+                    return false;
                 }
-                None => return,
+                None => return is_empty,
             }
         }
     }

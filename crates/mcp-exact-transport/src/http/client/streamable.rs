@@ -27,6 +27,9 @@ use crate::transport::Received;
 const BARRIER: Duration = Duration::from_secs(5);
 /// Attempts to resume a stream that carries the answer to a request.
 const ATTEMPTS: u32 = 8;
+/// Resumptions in a row that may bring an empty stream. A server that has forgotten a request may answer so (rmcp 3.11), and one
+/// that lets its clients poll sends an event at least (`basic/transports`, "Sending Messages to the Server").
+const EMPTY_RESUMPTIONS: u32 = 3;
 /// Time for which the response of a cancelled request is still read, if closing it is not the cancellation.
 const LINGER: Duration = Duration::from_secs(5);
 
@@ -225,7 +228,7 @@ impl Post {
             return lost;
         };
         let mut pause = position.retry.unwrap_or(self.retry);
-        let mut attempts = 0;
+        let (mut attempts, mut empty) = (0, 0);
         while attempts < ATTEMPTS {
             sleep(pause).await;
             let before = position.last_event_id.clone();
@@ -236,10 +239,23 @@ impl Post {
                 self.stream,
                 &mut position,
             );
-            match got.await {
+            let got = got.await;
+            empty = if matches!(got, Got::Empty) {
+                empty + 1
+            } else {
+                0
+            };
+            match got {
                 Got::Answered => return None,
                 Got::Session => return Some(Failed::Session),
                 Got::Refused => return lost,
+                Got::Empty if empty == EMPTY_RESUMPTIONS => {
+                    self.connection.note_error(format!(
+                        "the server has lost the answer: the stream was resumed {empty} times, and nothing came"
+                    ));
+                    return lost;
+                }
+                Got::Empty => attempts += 1,
                 // Something came: the server is well.
                 Got::Ended if position.last_event_id != before => {
                     attempts = 0;
@@ -275,6 +291,8 @@ async fn failed(
 enum Got {
     Answered,
     Ended,
+    /// The server ended the stream without a byte.
+    Empty,
     Unreachable,
     /// The server does not offer the stream (status 405), or answered with something that is no stream.
     Refused,
@@ -311,13 +329,15 @@ async fn get(
     if !matches!(kind_of(&response), Kind::Events) {
         return Got::Refused;
     }
-    connection
+    let is_empty = connection
         .read_events(stream, response.into_body(), position)
         .await;
-    if connection.is_waiting_on(stream) {
-        Got::Ended
-    } else {
+    if !connection.is_waiting_on(stream) {
         Got::Answered
+    } else if is_empty {
+        Got::Empty
+    } else {
+        Got::Ended
     }
 }
 
@@ -339,7 +359,7 @@ fn listen(driver: &Driver, tasks: &mut JoinSet<()>) {
         let (mut pause, mut has_streamed) = (retry, false);
         let is_lost = loop {
             match get(&connection, &target, revision, stream, &mut position).await {
-                Got::Answered | Got::Ended => {
+                Got::Answered | Got::Ended | Got::Empty => {
                     has_streamed = true;
                     pause = position.retry.unwrap_or(retry);
                 }
