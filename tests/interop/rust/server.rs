@@ -26,6 +26,7 @@ use tokio::net::TcpListener;
 
 const STEPS: u32 = 20;
 const STEP: Duration = Duration::from_millis(50);
+const RETRY: Duration = Duration::from_millis(100);
 const STATE: &str = "asked, and waiting";
 const GREETING: &str = "interop://greeting";
 const BYTES: &str = "interop://bytes";
@@ -226,8 +227,12 @@ async fn ask(
 }
 
 async fn listen() -> Result<(), Box<dyn std::error::Error>> {
-    let manager = Arc::new(LocalSessionManager::default());
-    let config = StreamableHttpServerConfig::default();
+    // rmcp forgets a request once its answer was sent, to a connection or to none; after three seconds, which are its default,
+    // a client would come too late.
+    let mut manager = LocalSessionManager::default();
+    manager.session_config.sse_retry = Some(RETRY);
+    let manager = Arc::new(manager);
+    let config = StreamableHttpServerConfig::default().with_sse_retry(Some(RETRY));
     let service = StreamableHttpService::new(|| Ok(Peer), manager, config);
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     println!("listening on http://{}", listener.local_addr()?);

@@ -75,7 +75,7 @@ fn with_faults(peers: &Peers, peer: &Peer, installed: &Installed, ours: &Example
             };
             for fault in [Fault::Cut, Fault::Restart] {
                 // From 2026-07-28 on no stream can be resumed.
-                let resumes = !server.unresumable && revision.as_str() <= LAST_WITH_HANDSHAKE;
+                let resumes = revision.as_str() <= LAST_WITH_HANDSHAKE;
                 if fault == Fault::Cut && !resumes {
                     continue;
                 }

@@ -150,9 +150,6 @@ pub(super) struct Mode {
     /// True if a client resumes the stream of a call by itself, once its connection is cut.
     #[serde(default)]
     pub(super) resumes: bool,
-    /// Whether our client cannot resume a stream of a server whose connection is cut.
-    #[serde(default)]
-    pub(super) unresumable: bool,
     /// Status of a server's answer to an ended session, where it is not the 404 of the specification.
     pub(super) ended_session: Option<u16>,
 }
