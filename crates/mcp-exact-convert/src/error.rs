@@ -21,8 +21,9 @@ const DEFINED: std::ops::RangeInclusive<i64> = -32022..=-32020;
 /// Converts an error that answers a request of `method`.
 ///
 /// On the way to 2026-07-28, `-32002` ("resource not found") becomes `-32602`, and codes that it must not send become
-/// `-32603`, as do codes that only another revision defines; the code that was there is reported. On the way back, `-32602` becomes `-32002` when it answers
-/// `resources/read` and `data.uri` is the URI that was asked for ([`Context::requested_uri`]).
+/// `-32603`, as do codes that only another revision defines; the code that was there is reported. On the way back, `-32602`
+/// becomes `-32002` when it answers `resources/read` and `data.uri` is the URI that was asked for
+/// ([`Context::requested_uri`]).
 ///
 /// # Errors
 /// [`Refused`] for `-32042` of 2025-11-25 on the way to 2026-07-28, where it is a result that asks for input.

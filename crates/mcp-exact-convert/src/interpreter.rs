@@ -2,7 +2,7 @@
 //!
 //! Takes a [`Node`] and the place of what happens to it. The conversion of the members of an object is in `members.rs`.
 
-use mcp_exact_wire::{Number, ViolationKind, from_str};
+use mcp_exact_wire::{Number, UnionRole, ViolationKind, from_str};
 
 use crate::check::violations;
 use crate::conversion::Conversion;
@@ -172,6 +172,7 @@ impl<'t> Conversion<'_, 't> {
         rule: &'static Rule,
         is_open: bool,
     ) -> Step<()> {
+        self.add_envelope(node, rule)?;
         // One that the target does not define either stays as it is.
         if let Ok(read) = decode(node, rule.target_type)
             && is_open
@@ -184,6 +185,24 @@ impl<'t> Conversion<'_, 't> {
         match self.adopt(node, rule.target_type, &place) {
             Ok(read) => *node = read,
             Err(mismatch) => return Err(self.mismatch_below(mismatch)),
+        }
+        Ok(())
+    }
+
+    /// Adds the envelope to a message of an unknown method, where the types of the target revision hold it and those of the
+    /// source revision do not. The id is that of the context, or else the one that the message has.
+    fn add_envelope(&mut self, node: &mut Node<'t>, rule: &'static Rule) -> Step<()> {
+        let role = |place| Definition::at(place).union().map(|union| union.role);
+        let (Some(UnionRole::Bare), Some(target)) = (role(rule.source), role(rule.target)) else {
+            return Ok(());
+        };
+        if matches!(target, UnionRole::Request | UnionRole::Notification) {
+            node.set("jsonrpc", Node::made_string("2.0"));
+        }
+        let is_known = self.known().request_id.is_some();
+        if target == UnionRole::Request && (is_known || node.member("id").is_none()) {
+            let id = self.request_id("id")?;
+            node.set("id", id);
         }
         Ok(())
     }

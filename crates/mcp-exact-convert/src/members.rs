@@ -556,23 +556,24 @@ impl<'t> Conversion<'_, 't> {
                 self.record_loss(name, NOWHERE, LossKind::Rewritten, reason);
                 self.made(Cow::Borrowed("{}"), *value)
             }
-            Fill::RequestId => match &self.known().request_id {
-                Some(id) => {
-                    let text = mcp_exact_wire::to_string(id);
-                    self.record_loss(name, NOWHERE, LossKind::Rewritten, ENVELOPE);
-                    Ok(Node::made(text))
-                }
-                None => {
-                    let reason = "the type holds the id of the request; give it in the context";
-                    let place = self.place_of(name, NOWHERE);
-                    Err(Refusal::new(place, reason, Severity::Member))
-                }
-            },
+            Fill::RequestId => self.request_id(name),
             Fill::Missing(reason) => {
                 let place = self.place_of(name, NOWHERE);
                 Err(Refusal::new(place, reason.get(), Severity::Member))
             }
         }
+    }
+
+    /// Returns the id of the request, which the caller knows.
+    pub(crate) fn request_id(&mut self, name: &str) -> Step<Node<'t>> {
+        let Some(id) = &self.known().request_id else {
+            let reason = "the type holds the id of the request; give it in the context";
+            let place = self.place_of(name, NOWHERE);
+            return Err(Refusal::new(place, reason, Severity::Member));
+        };
+        let id = Node::made(mcp_exact_wire::to_string(id));
+        self.record_loss(name, NOWHERE, LossKind::Rewritten, ENVELOPE);
+        Ok(id)
     }
 
     /// A value that the input does not have, taken apart.

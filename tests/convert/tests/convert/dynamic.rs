@@ -177,6 +177,63 @@ fn messages_with_unknown_methods_have_their_envelope() {
     }
 }
 
+/// Up to 2025-06-18 the types of messages leave the envelope out; from 2025-11-25 on they hold it. Messages of methods that
+/// the source revision does not define get it too, whether the target revision defines the method or not.
+#[test]
+fn unknown_methods_get_the_envelope() {
+    let params = r#"{"taskId":"t","elicitationId":"e"}"#;
+    let with_id = r#","jsonrpc":"2.0","id":"an id"}"#;
+    let without_id = r#","jsonrpc":"2.0"}"#;
+    let unions = [
+        ("ClientRequest", "vendor/x", with_id),
+        ("ClientRequest", "tasks/get", with_id),
+        ("ServerRequest", "vendor/x", with_id),
+        ("ServerRequest", "tasks/get", with_id),
+        ("ClientNotification", "vendor/x", without_id),
+        ("ServerNotification", "vendor/x", without_id),
+        (
+            "ServerNotification",
+            "notifications/elicitation/complete",
+            without_id,
+        ),
+    ];
+    for from in ["2024-11-05", "2025-03-26", "2025-06-18"] {
+        for (name, method, envelope) in unions {
+            let text = format!(r#"{{"method":"{method}","params":{params}}}"#);
+            let mut cx = Context::new().request_id("an id");
+            let way = (known(from), known("2025-11-25"));
+            let whole = convert_type(name, &text, way.0, way.1, &mut cx).expect("convertible");
+            assert_eq!(whole, text[..text.len() - 1].to_owned() + envelope);
+            let losses = cx.losses().iter().map(|loss| loss.pointer.as_str());
+            let expected = ["/id"].into_iter().filter(|_| envelope == with_id);
+            assert!(losses.eq(expected), "{name} {method}: {:?}", cx.losses());
+        }
+    }
+}
+
+/// The id of the context is that of the request; without one, a message keeps the id that it has, and needs one.
+#[test]
+fn unknown_requests_need_an_id() {
+    let (from, to) = (known("2025-06-18"), known("2025-11-25"));
+    let converted = |text: &str, mut cx: Context| {
+        convert_type("ClientRequest", text, from, to, &mut cx).map(Cow::into_owned)
+    };
+    let own = r#"{"method":"vendor/x","id":1,"jsonrpc":"2.0"}"#;
+    let given = own.replace(":1,", ":2,");
+    assert_eq!(
+        converted(own, Context::new().request_id(2)).as_ref(),
+        Ok(&given)
+    );
+    assert_eq!(converted(own, Context::new()), Ok(own.to_owned()));
+    for text in [
+        r#"{"method":"vendor/x"}"#,
+        r#"{"method":"vendor/x","id":[]}"#,
+    ] {
+        let refused = converted(text, Context::new()).expect_err("refused");
+        assert_eq!(refused.pointer(), "/id", "{refused}");
+    }
+}
+
 /// The error that a server answers with, and the losses.
 fn error(method: &str, text: &str, way: (&str, &str)) -> Result<(String, Vec<String>), Refused> {
     let root = Root {
