@@ -5,7 +5,7 @@ use std::hint::black_box;
 use std::marker::PhantomData;
 
 use crate::entry::Entry;
-use crate::libraries::{codex, look, mcp_exact, raw, rmcp, rust_mcp_schema, value};
+use crate::libraries::{codex, head, mcp_exact, raw, rmcp, rust_mcp_schema, value};
 
 /// Role of a library in the comparisons.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,7 +68,7 @@ pub fn all() -> Vec<Box<dyn Contestant>> {
     vec![
         taking::<value::Untyped>(),
         taking::<mcp_exact::Typed>(),
-        taking::<look::Look>(),
+        taking::<head::MessageHead>(),
         taking::<raw::Envelope>(),
         taking::<rmcp::Rmcp>(),
         taking::<rust_mcp_schema::RustMcpSchema>(),

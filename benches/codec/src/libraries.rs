@@ -1,7 +1,7 @@
 //! One file a library that takes part.
 
 pub mod codex;
-pub mod look;
+pub mod head;
 pub mod mcp_exact;
 pub mod raw;
 pub mod rmcp;

@@ -16,7 +16,7 @@ use mcp_2025_11_25::V2025_11_25;
 use mcp_2026_07_28 as newest;
 use mcp_2026_07_28::V2026_07_28;
 use mcp_exact_convert::{Context, KnownRevision, MessageKind, Role, Root, convert, convert_as};
-use mcp_exact_wire::{Look, from_str, to_string};
+use mcp_exact_wire::{MessageHead, from_str, to_string};
 
 fn main() -> std::io::Result<()> {
     let mut arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -46,12 +46,12 @@ fn main() -> std::io::Result<()> {
 /// A message whose type is the same on both sides.
 fn pass_through(name: &str, message: &str) -> Row {
     let calls = if message.len() > 10_000 { 200 } else { 20_000 };
-    let look = repeated(|| drop(black_box(Look::at(black_box(message)))));
+    let head = repeated(|| drop(black_box(MessageHead::parse(black_box(message)))));
     Row {
         what: format!("pass-through of {name}"),
-        base: "a look",
+        base: "a message head",
         demanded: Some(1.3),
-        cost: take_turns(calls, look, repeated(|| pass(message))),
+        cost: take_turns(calls, head, repeated(|| pass(message))),
     }
 }
 
@@ -97,16 +97,16 @@ fn codec(list: &str) {
 
 /// Does the work of a gateway on a message whose type is the same on both sides: reads its head, and looks up the method.
 fn pass(message: &str) {
-    let look = Look::at(black_box(message)).expect("a message");
+    let head = MessageHead::parse(black_box(message)).expect("a message");
     let root = Root {
         kind: MessageKind::Request,
-        method: look.method.as_deref().expect("a method"),
+        method: head.method.as_deref().expect("a method"),
         sender: Role::Client,
     };
     let (from, to) = (KnownRevision::V2024_11_05, KnownRevision::V2025_06_18);
     let mut cx = Context::new();
-    let passed = convert(root, look.params, from, to, &mut cx).expect("convertible");
-    assert!(passed.is_some_and(|text| std::ptr::eq(&*text, look.params.expect("params"))));
+    let passed = convert(root, head.params, from, to, &mut cx).expect("convertible");
+    assert!(passed.is_some_and(|text| std::ptr::eq(&*text, head.params.expect("params"))));
     black_box(cx);
 }
 

@@ -115,7 +115,7 @@ pub use generated::*;
 #[rustfmt::skip]
 pub use mcp_exact_wire::{
     Call, decode_frame, decode_message, encode_into, from_slice, ErrorMessage,
-    ErrorObject, Frame, Look, LookKind, Message, MessageError, MessageErrorKind,
+    ErrorObject, Frame, MessageHead, HeadKind, Message, MessageError, MessageErrorKind,
     MessageKind, ResultMessage, WithId, from_str, to_line, to_string, to_vec, to_writer,
     Decode, DecodeError, DecodeErrorKind, DecodeParams, Direction, Encode, EncodeParams,
     Extra, Integer, Json, JsonObject, KnownMember, Map, Never, NotAnObject,

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use crate::error::{DecodeError, DecodeErrorKind, Detail, Failed, Read};
-use crate::look::{Look, LookKind};
+use crate::head::{HeadKind, MessageHead};
 use crate::message::{
     DecodeResult, Direction, ErrorMessage, ErrorObject, Frame, Message, MessageError,
     MessageErrorKind, RESPONSE, ResultMessage,
@@ -495,20 +495,20 @@ fn explain<'m, D: Direction>(
     answers: &dyn Fn(&RequestId) -> Option<&'m str>,
 ) -> MessageError {
     let error = r.into_error();
-    let look = match Look::at_bad(text) {
-        Ok(look) => look,
+    let head = match MessageHead::parse_lenient(text) {
+        Ok(head) => head,
         Err(not_json) => return outside(not_json),
     };
-    let id = look.id.and_then(|id| crate::from_str(id).ok());
-    let method = look.method.as_deref();
-    let kind = match look.kind {
-        LookKind::Response => match id.as_ref().map(answers) {
+    let id = head.id.and_then(|id| crate::from_str(id).ok());
+    let method = head.method.as_deref();
+    let kind = match head.kind {
+        HeadKind::Response => match id.as_ref().map(answers) {
             Some(Some(_)) => MessageErrorKind::InvalidResponse,
-            _ if look.result.is_none() => MessageErrorKind::InvalidResponse,
+            _ if head.result.is_none() => MessageErrorKind::InvalidResponse,
             _ => MessageErrorKind::UnknownResponse,
         },
-        LookKind::Notification if look.version_is_right() => MessageErrorKind::InvalidNotification,
-        LookKind::Request if look.version_is_right() && id.is_some() => {
+        HeadKind::Notification if head.has_valid_version() => MessageErrorKind::InvalidNotification,
+        HeadKind::Request if head.has_valid_version() && id.is_some() => {
             let in_params = error.pointer().starts_with("/params") || error.lacks("params");
             let is_notification = |method| D::NOTIFICATIONS.binary_search(&method).is_ok();
             if method.is_some_and(is_notification) {

@@ -1,7 +1,7 @@
 //! The runtime of the generated Model Context Protocol types: an exact JSON reader and writer, untyped JSON, numbers that
 //! keep their kind, ids, unknown members and names, union dispatch, and violations of the schema.
 //!
-//! The type crates (`mcp-2024-11-05`, `mcp-2025-03-26`, `mcp-2025-06-18`) re-export what their users need. This crate
+//! The type crates, such as `mcp-2025-06-18`, re-export what their users need. This crate
 //! knows no list of revisions: a new one never forces a release of it.
 //!
 //! Nothing that arrives is lost: unknown members, unknown enum values and unknown variants of tagged unions survive; untyped
@@ -12,20 +12,20 @@
 //!
 //! | document | outcome |
 //! |---|---|
-//! | open JSON nested 100,000 deep | comes back byte for byte; no stack is used |
+//! | untyped JSON nested 100,000 deep | comes back byte for byte; no stack is used |
 //! | values of known types nested deeper than [`MAX_DEPTH`] | error `depth` |
 //! | a member twice in an object of a known type or a typed map | error `duplicate` |
 //! | the discriminant twice in an object that its union does not know | error `duplicate` |
-//! | a member of the envelope twice, also in a message of an unknown method and in a [`Look`] | error `duplicate` |
-//! | a lone surrogate in a method, also in a [`Look`] | error `surrogate` |
-//! | a member twice inside open JSON | comes back byte for byte |
+//! | a member of the envelope twice, also in a message of an unknown method and in a [`MessageHead`] | error `duplicate` |
+//! | a lone surrogate in a method, also in a [`MessageHead`] | error `surrogate` |
+//! | a member twice inside untyped JSON | comes back byte for byte |
 //! | a lone surrogate in a typed string or a member name of a typed object | error `surrogate` |
-//! | a lone surrogate inside open JSON | comes back byte for byte |
+//! | a lone surrogate inside untyped JSON | comes back byte for byte |
 //! | a number of any length | comes back in its spelling |
 //! | a place in an error or a violation that takes more than [`MAX_POINTER`] bytes | its pointer is cut and ends in `…` |
 //! | a batch of more than [`MAX_BATCH`] messages | an error, and none of them |
 //! | bytes that are not UTF-8, or a byte order mark | error `utf8` or `syntax` |
-//! | a line break between the tokens of open JSON | comes back; [`to_line`] writes a space instead |
+//! | a line break between the tokens of untyped JSON | comes back; [`to_line`] writes a space instead |
 //!
 //! Destinations of encoded text, always without a tree in between:
 //!
@@ -50,13 +50,13 @@ mod escape;
 mod expand;
 mod extra;
 mod format;
+mod head;
 mod id;
 mod json;
 #[cfg(feature = "schemars1")]
 mod json_schema;
 mod leap;
 mod locate;
-mod look;
 mod map;
 mod message;
 mod nullable;
@@ -91,11 +91,11 @@ pub use document::{Document, DocumentRule, DocumentValue, DocumentView};
 pub use error::{DecodeError, DecodeErrorKind, Failed, Read};
 pub use extra::{Extra, KnownMember, Members};
 pub use format::Format;
+pub use head::{HeadKind, MessageHead};
 pub use id::{ProgressToken, RequestId};
 pub use json::{Json, JsonObject, NotAnObject};
 #[cfg(feature = "schemars1")]
 pub use json_schema::{JsonSchemaType, JsonSchemas};
-pub use look::{Look, LookKind};
 pub use map::Map;
 pub use message::{
     Call, DecodeResult, Direction, ErrorMessage, ErrorObject, Frame, Message, MessageError,

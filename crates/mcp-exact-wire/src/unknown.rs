@@ -106,7 +106,7 @@ impl<U> UnknownVariant<U> {
     /// The id, when it is a request that holds one.
     #[doc(hidden)]
     pub fn request_id(&self) -> Option<crate::RequestId> {
-        let id = crate::Look::at(self.json.text()).ok()?.id?;
+        let id = crate::MessageHead::parse(self.json.text()).ok()?.id?;
         crate::from_str(id).ok()
     }
 

@@ -15,8 +15,8 @@ pub use http::{http, responses};
 pub use session::{explore, session};
 
 use mcp_exact_wire::{
-    DecodeErrorKind, Direction, Frame, Json, Look, LookKind, Message, MessageErrorKind, RequestId,
-    decode_frame, from_slice, to_string,
+    DecodeErrorKind, Direction, Frame, HeadKind, Json, Message, MessageErrorKind, MessageHead,
+    RequestId, decode_frame, from_slice, to_string,
 };
 use serde_json::value::RawValue;
 
@@ -62,14 +62,14 @@ pub fn frame<D: Direction, Peer: Direction>(bytes: &[u8]) {
     }
     if let Frame::One(message) = &decoded {
         let text = std::str::from_utf8(bytes).expect("it was decoded");
-        let look = Look::at(text).expect("a message that decodes can be looked at");
+        let head = MessageHead::parse(text).expect("a message that decodes has a head");
         let kind = match message {
-            Message::Request(_) => LookKind::Request,
-            Message::Notification(_) => LookKind::Notification,
-            Message::Result(_) | Message::Error(_) => LookKind::Response,
+            Message::Request(_) => HeadKind::Request,
+            Message::Notification(_) => HeadKind::Notification,
+            Message::Result(_) | Message::Error(_) => HeadKind::Response,
         };
-        assert_eq!(look.kind, kind, "{text}");
-        assert!(look.version_is_right(), "{text}");
+        assert_eq!(head.kind, kind, "{text}");
+        assert!(head.has_valid_version(), "{text}");
     }
     let text = to_string(&decoded);
     let again = decode_frame::<D>(text.as_bytes(), &answers).expect("what was encoded decodes");
@@ -77,7 +77,7 @@ pub fn frame<D: Direction, Peer: Direction>(bytes: &[u8]) {
     assert_eq!(to_string(&again), text);
 }
 
-/// The reader and serde_json accept the same texts, and a look accepts the texts that the reader accepts, unless parsers
+/// The reader and serde_json accept the same texts, and `MessageHead` accepts the texts that the reader accepts, unless parsers
 /// would disagree on its envelope.
 pub fn reader(bytes: &[u8]) {
     let ours = from_slice::<Json>(bytes);
@@ -85,7 +85,7 @@ pub fn reader(bytes: &[u8]) {
     assert_eq!(ours.is_ok(), theirs.is_ok(), "{ours:?} {theirs:?}");
     if let (Ok(ours), Ok(theirs)) = (&ours, &theirs) {
         assert_eq!(ours.text(), theirs.get());
-        if let Err(error) = Look::at(ours.text()) {
+        if let Err(error) = MessageHead::parse(ours.text()) {
             let kind = error.kind();
             let ambiguous = [DecodeErrorKind::Duplicate, DecodeErrorKind::Surrogate];
             assert!(ambiguous.contains(&kind), "{error}");

@@ -537,17 +537,17 @@ fn an_empty_batch_is_an_invalid_request() {
 #[test]
 fn a_look_borrows_every_part() {
     let text = r#"{"params":{"_meta":{"progressToken":"t"},"name":"x"},"id":1.0,"method":"tools\/call","jsonrpc":"2.0"}"#;
-    let look = mcp::Look::at(text).expect("JSON");
-    assert_eq!(look.kind, mcp::LookKind::Request);
+    let head = mcp::MessageHead::parse(text).expect("JSON");
+    assert_eq!(head.kind, mcp::HeadKind::Request);
     assert_eq!(
-        (look.id, look.method.as_deref()),
+        (head.id, head.method.as_deref()),
         (Some("1.0"), Some("tools/call"))
     );
-    assert_eq!(look.meta_member("progressToken"), Some(r#""t""#));
-    assert!(mcp::Look::at("{").is_err());
+    assert_eq!(head.meta_member("progressToken"), Some(r#""t""#));
+    assert!(mcp::MessageHead::parse("{").is_err());
     assert_eq!(
-        mcp::Look::at("[1]").map(|look| look.kind),
-        Ok(mcp::LookKind::Batch)
+        mcp::MessageHead::parse("[1]").map(|head| head.kind),
+        Ok(mcp::HeadKind::Batch)
     );
 }
 

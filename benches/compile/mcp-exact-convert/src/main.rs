@@ -4,7 +4,7 @@
 use std::io::Read;
 
 use mcp_exact_convert::{Context, KnownRevision, MessageKind, Role, Root, convert};
-use mcp_exact_wire::Look;
+use mcp_exact_wire::MessageHead;
 
 type Failure = Box<dyn std::error::Error>;
 
@@ -17,13 +17,13 @@ fn main() -> Result<(), Failure> {
         id.parse::<KnownRevision>()
     };
     let (from, to) = (revision("2024-11-05")?, revision("2026-07-28")?);
-    let look = Look::at(&text)?;
+    let head = MessageHead::parse(&text)?;
     let root = Root {
         kind: MessageKind::Request,
-        method: look.method.as_deref().ok_or("no method")?,
+        method: head.method.as_deref().ok_or("no method")?,
         sender: Role::Client,
     };
-    let params = convert(root, look.params, from, to, &mut Context::new())?;
+    let params = convert(root, head.params, from, to, &mut Context::new())?;
     println!("{} {}", root.method, params.as_deref().unwrap_or_default());
     Ok(())
 }

@@ -15,7 +15,7 @@ macro_rules! revisions {
                     use mcp_exact_tests_types::$library as types;
                     let message: types::ClientMessage = types::decode_message(bytes, &|_| None)?;
                     let text = types::to_string(&message);
-                    let method = types::Look::at(&text)?.method;
+                    let method = types::MessageHead::parse(&text)?.method;
                     Ok(method.map_or_else(|| "none".to_owned(), Into::into))
                 })*
                 _ => Err(format!("no revision is called {revision}").into()),

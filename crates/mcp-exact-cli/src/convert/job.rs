@@ -12,7 +12,7 @@ use mcp_exact_convert::{
     convert, convert_type,
 };
 use mcp_exact_revisions::Side;
-use mcp_exact_wire::{JsonObject, Look, RequestId};
+use mcp_exact_wire::{JsonObject, MessageHead, RequestId};
 use serde::{Deserialize, Serialize, Serializer};
 
 use super::{message, names};
@@ -195,7 +195,7 @@ impl<'a> Wishes<'a> {
 impl Job<'_> {
     /// Converts a document.
     pub fn answer(&self, text: &str) -> Answer {
-        if let Err(error) = Look::at(text) {
+        if let Err(error) = MessageHead::parse(text) {
             let place = place(text.as_bytes(), error.offset());
             return Answer::failed(format!("{}{place}", error.detail()));
         }

@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 
 use mcp_exact_convert::check_type;
-use mcp_exact_wire::{DecodeError, Json, JsonObject, Look, LookKind, from_str};
+use mcp_exact_wire::{DecodeError, HeadKind, Json, JsonObject, MessageHead, from_str};
 
 use super::job::{Job, Kind, Part, Problem, Remarks};
 use crate::message::Direction;
@@ -29,7 +29,7 @@ pub fn convert<'t>(
         answered,
         direction,
     };
-    if Look::at(text).map_err(not_json)?.kind == LookKind::Batch {
+    if MessageHead::parse(text).map_err(not_json)?.kind == HeadKind::Batch {
         envelope.batch(text, remarks)
     } else {
         envelope.single(text, remarks)
@@ -72,20 +72,20 @@ impl Envelope<'_> {
     }
 
     fn single<'t>(&self, text: &'t str, remarks: &mut Remarks) -> Result<Cow<'t, str>, Problem> {
-        let look = Look::at(text).map_err(not_json)?;
-        if look.kind == LookKind::Other {
+        let head = MessageHead::parse(text).map_err(not_json)?;
+        if head.kind == HeadKind::Other {
             let reason = "not a message; say what it is with `type`, or with `kind` and `method`";
             return Err(problem("", reason.to_owned()));
         }
         check_type(MESSAGE, text, self.job.from)?;
-        let method = look.method.as_deref();
-        let (kind, name, part) = match (look.kind, look.result) {
-            (LookKind::Request, _) => (Kind::Request, "params", look.params),
-            (LookKind::Notification, _) => (Kind::Notification, "params", look.params),
-            (LookKind::Response, Some(result)) => (Kind::Result, "result", Some(result)),
-            (LookKind::Response, None) => (Kind::Error, "error", look.error),
+        let method = head.method.as_deref();
+        let (kind, name, part) = match (head.kind, head.result) {
+            (HeadKind::Request, _) => (Kind::Request, "params", head.params),
+            (HeadKind::Notification, _) => (Kind::Notification, "params", head.params),
+            (HeadKind::Response, Some(result)) => (Kind::Result, "result", Some(result)),
+            (HeadKind::Response, None) => (Kind::Error, "error", head.error),
             // The check above lets no array in an array pass.
-            (LookKind::Batch | LookKind::Other, _) => {
+            (HeadKind::Batch | HeadKind::Other, _) => {
                 return Err(problem("", "a batch has no batches in it".to_owned()));
             }
         };
@@ -95,7 +95,7 @@ impl Envelope<'_> {
                 let part_of = self.part_of(kind, method);
                 let converted = self.job.part(part_of, part, &mut remarks_here);
                 converted
-                    .map_err(|problem| self.placed(problem, part_of, look.method.is_some(), name))?
+                    .map_err(|problem| self.placed(problem, part_of, head.method.is_some(), name))?
             }
             None => self.unanswered(kind, name, part, &mut remarks_here)?,
         };

@@ -4,7 +4,7 @@
 //! Takes headers and a body. Reads the body once and types nothing.
 
 use mcp_exact_revisions::{Lifecycle, RevisionSpec};
-use mcp_exact_wire::{Look, LookKind, Message};
+use mcp_exact_wire::{HeadKind, Message, MessageHead};
 
 use crate::config::Offer;
 use crate::error::ReceiveError;
@@ -39,14 +39,14 @@ pub fn classify(http: &HttpRequest, body: &[u8], offer: &Offer) -> Posted {
     let Ok(text) = std::str::from_utf8(body) else {
         return Posted::Refused(Refusal::NotUtf8);
     };
-    let look = match Look::at(text) {
-        Ok(look) => look,
+    let head = match MessageHead::parse(text) {
+        Ok(head) => head,
         Err(error) => return Posted::Refused(Refusal::NotJson(error.to_string())),
     };
-    let method = look.method.as_deref();
+    let method = head.method.as_deref();
     let head = Head {
-        names_revision: look.meta_member(meta::PROTOCOL_VERSION).is_some(),
-        is_initialize: look.kind == LookKind::Request && method.is_some_and(rules::is_initialize),
+        names_revision: head.meta_member(meta::PROTOCOL_VERSION).is_some(),
+        is_initialize: head.kind == HeadKind::Request && method.is_some_and(rules::is_initialize),
     };
     belongs(http, head, offer)
 }

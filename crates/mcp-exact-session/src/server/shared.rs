@@ -2,7 +2,7 @@
 //!
 //! Reads the head of a message. Changes nothing.
 
-use mcp_exact_wire::{Look, LookKind, RequestId, from_str};
+use mcp_exact_wire::{HeadKind, MessageHead, RequestId, from_str};
 
 use super::ServerEndpoint;
 use crate::builtin_notifications::{CANCELLED, PROGRESS};
@@ -14,7 +14,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
     /// process that waits for it. Batches always belong to the endpoint that has received them.
     pub fn concerns(&self, message: &[u8]) -> bool {
         let text = std::str::from_utf8(message).ok();
-        let Some(look) = text.and_then(|text| Look::at(text).ok()) else {
+        let Some(head) = text.and_then(|text| MessageHead::parse(text).ok()) else {
             return true;
         };
         let is_pending = |id: Option<RequestId>| {
@@ -23,14 +23,14 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         };
         let param = |path: &[&str]| {
             let mut names = path.iter();
-            let params = mcp_exact_wire::from_str::<mcp_exact_wire::Json>(look.params?).ok()?;
+            let params = mcp_exact_wire::from_str::<mcp_exact_wire::Json>(head.params?).ok()?;
             let found = names.try_fold(params.view(), |value, name| value.object()?.find(name));
             found?.decode_as::<RequestId>().ok()
         };
-        match (look.kind, look.method.as_deref()) {
-            (LookKind::Response, _) => is_pending(look.id.and_then(|id| from_str(id).ok())),
-            (LookKind::Notification, Some(PROGRESS)) => is_pending(param(&["progressToken"])),
-            (LookKind::Notification, Some(CANCELLED)) => {
+        match (head.kind, head.method.as_deref()) {
+            (HeadKind::Response, _) => is_pending(head.id.and_then(|id| from_str(id).ok())),
+            (HeadKind::Notification, Some(PROGRESS)) => is_pending(param(&["progressToken"])),
+            (HeadKind::Notification, Some(CANCELLED)) => {
                 param(&["requestId"]).is_none_or(|id| self.core.in_flight.find(None, &id).is_some())
             }
             _ => true,

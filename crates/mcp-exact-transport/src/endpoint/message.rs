@@ -2,24 +2,24 @@
 //!
 //! Looks at the head of the message; types nothing.
 
-use mcp_exact_wire::{Look, LookKind};
+use mcp_exact_wire::{HeadKind, MessageHead};
 
-fn head(message: &[u8]) -> Option<Look<'_>> {
-    Look::at(std::str::from_utf8(message).ok()?).ok()
+fn head(message: &[u8]) -> Option<MessageHead<'_>> {
+    MessageHead::parse(std::str::from_utf8(message).ok()?).ok()
 }
 
 /// Returns true if the message is a request, or a batch that may hold one.
 pub(crate) fn is_request(message: &[u8]) -> bool {
     let kind = head(message).map(|head| head.kind);
-    matches!(kind, Some(LookKind::Request | LookKind::Batch))
+    matches!(kind, Some(HeadKind::Request | HeadKind::Batch))
 }
 
 /// Returns true if the message is about a request in flight: a response, a cancellation or progress.
 #[cfg(feature = "http-server")]
 pub(crate) fn is_for_request_in_flight(message: &[u8]) -> bool {
     head(message).is_some_and(|head| match head.kind {
-        LookKind::Response => true,
-        LookKind::Notification => matches!(
+        HeadKind::Response => true,
+        HeadKind::Notification => matches!(
             head.method.as_deref(),
             Some("notifications/cancelled" | "notifications/progress")
         ),

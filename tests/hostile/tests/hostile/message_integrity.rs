@@ -7,8 +7,8 @@ use std::any::TypeId;
 use mcp_2025_06_18 as mcp;
 use mcp_2025_11_25 as newer;
 use mcp_exact_wire::{
-    Decode, Direction, Extra, Look, LookKind, Members, Message, RequestId, ResultMessage, WithId,
-    decode_message, from_str, to_string,
+    Decode, Direction, Extra, HeadKind, Members, Message, MessageHead, RequestId, ResultMessage,
+    WithId, decode_message, from_str, to_string,
 };
 
 use super::{at, refused};
@@ -55,12 +55,12 @@ fn decoded<T: Decode>(text: &str) -> T {
 
 /// Expects that a message is written as its type defines, with each name of the envelope at most once.
 #[track_caller]
-fn is_written_as<D: Direction>(message: &Message<D>, kind: LookKind, id: Option<&str>) {
+fn is_written_as<D: Direction>(message: &Message<D>, kind: HeadKind, id: Option<&str>) {
     let text = to_string(message);
-    let look = Look::at(&text).unwrap_or_else(|error| panic!("{error}: {text}"));
-    assert_eq!((look.kind, look.id), (kind, id), "{text}");
-    assert!(look.version_is_right(), "{text}");
-    assert_eq!((look.result, look.error), (None, None), "{text}");
+    let head = MessageHead::parse(&text).unwrap_or_else(|error| panic!("{error}: {text}"));
+    assert_eq!((head.kind, head.id), (kind, id), "{text}");
+    assert!(head.has_valid_version(), "{text}");
+    assert_eq!((head.result, head.error), (None, None), "{text}");
     let read = decode_message::<D>(text.as_bytes(), &|_| None);
     assert_eq!(read.map(|read| to_string(&read)), Ok(text));
 }
@@ -84,7 +84,7 @@ fn whole_messages_come_back_from_bare_types() {
 fn known_requests_get_one_envelope() {
     let request: mcp::ClientRequest = decoded(WHOLE);
     let message = mcp::ClientMessage::Request(WithId::new(7, request));
-    is_written_as(&message, LookKind::Request, Some("7"));
+    is_written_as(&message, HeadKind::Request, Some("7"));
     assert!(to_string(&message).contains(r#""x":1"#));
 }
 
@@ -98,7 +98,7 @@ fn unknown_requests_get_one_envelope() {
         let request: mcp::ClientRequest = decoded(text);
         assert_eq!(to_string(&request), text, "by itself it comes back");
         let message = mcp::ClientMessage::Request(WithId::new(7, request));
-        is_written_as(&message, LookKind::Request, Some("7"));
+        is_written_as(&message, HeadKind::Request, Some("7"));
         assert!(to_string(&message).contains(r#""x":[1 , 2]"#));
     }
 }
@@ -110,12 +110,12 @@ fn notifications_stay_notifications() {
         r#"{"id":5,"method":"x/y","x":1}"#,
     ] {
         let message = mcp::ClientMessage::Notification(decoded(text));
-        is_written_as(&message, LookKind::Notification, None);
+        is_written_as(&message, HeadKind::Notification, None);
         assert!(to_string(&message).contains(r#""x":1"#));
     }
     let known = r#"{"jsonrpc":"2.0","id":5,"method":"notifications/initialized","x":1}"#;
     let message = newer::ClientMessage::Notification(decoded(known));
-    is_written_as(&message, LookKind::Notification, None);
+    is_written_as(&message, HeadKind::Notification, None);
 }
 
 /// Requests of 2025-11-25 hold their envelope: one of an unknown method has to have it as those of known ones.
@@ -123,10 +123,10 @@ fn notifications_stay_notifications() {
 fn unknown_methods_hold_their_envelope() {
     let request = r#"{"jsonrpc":"2.0","id":5,"method":"x/y"}"#;
     let message = newer::ClientMessage::Request(decoded(request));
-    is_written_as(&message, LookKind::Request, Some("5"));
+    is_written_as(&message, HeadKind::Request, Some("5"));
     let notification = r#"{"jsonrpc":"2.0","method":"x/y"}"#;
     let message = newer::ClientMessage::Notification(decoded(notification));
-    is_written_as(&message, LookKind::Notification, None);
+    is_written_as(&message, HeadKind::Notification, None);
     for (text, kind, pointer) in [
         (notification, "required", ""),
         (r#"{"id":5,"method":"x/y"}"#, "required", ""),

@@ -24,8 +24,8 @@
 
 use mcp_2025_06_18::{ClientMessage, ClientRequest, FromClient, FromServer, ServerMessage};
 use mcp_exact_wire::{
-    DecodeError, Direction, Json, JsonObject, Look, LookKind, Message, MessageError, RequestId,
-    decode_message, from_slice, from_str, to_line, to_string,
+    DecodeError, Direction, HeadKind, Json, JsonObject, Message, MessageError, MessageHead,
+    RequestId, decode_message, from_slice, from_str, to_line, to_string,
 };
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserializer, MapAccess, Visitor};
@@ -47,14 +47,14 @@ fn last_wins(text: &str) -> serde_json::Value {
     serde_json::from_str(text).expect("serde_json takes it")
 }
 
-/// Expects decoding and the look to refuse a message for the same reason.
+/// Expects decoding and [`MessageHead`] to refuse a message for the same reason.
 #[track_caller]
 fn both_refuse(text: &str, expected: (&'static str, &str)) {
     let expected = at(expected.0, expected.1);
     let decoded = message::<FromClient>(text).map(|_| ()).expect_err(text);
     assert_eq!(cause(decoded.decode_error()), expected, "decoding {text}");
-    let look = Look::at(text).map(|_| ()).expect_err(text);
-    assert_eq!(cause(&look), expected, "the look at {text}");
+    let head = MessageHead::parse(text).map(|_| ()).expect_err(text);
+    assert_eq!(cause(&head), expected, "the head of {text}");
 }
 
 /// "The names within an object SHOULD be unique" (RFC 8259, section 4); most peers take the last one.
@@ -118,11 +118,11 @@ fn duplicate_results_and_errors_are_refused() {
     }
 }
 
-/// Members that the envelope does not know are no business of the look; decoding refuses them at typed levels.
+/// [`MessageHead`] does not check members outside of the envelope; decoding refuses them at typed levels.
 #[test]
 fn duplicate_unknown_members_pass_the_look() {
     let text = r#"{"jsonrpc":"2.0","id":1,"method":"ping","x":1,"x":2}"#;
-    assert!(Look::at(text).is_ok());
+    assert!(MessageHead::parse(text).is_ok());
     let error = message::<FromClient>(text).expect_err("a typed level");
     assert_eq!(cause(error.decode_error()), at("duplicate", "/x"));
 }
@@ -151,8 +151,8 @@ fn ambiguous_methods_are_not_named() {
 #[test]
 fn names_match_exactly() {
     let text = r#"{"jsonrpc":"2.0","id":1,"method":"ping","Method":"tools/call"}"#;
-    let look = Look::at(text).expect("JSON");
-    assert_eq!(look.method.as_deref(), Some("ping"));
+    let head = MessageHead::parse(text).expect("JSON");
+    assert_eq!(head.method.as_deref(), Some("ping"));
     assert_eq!(
         to_string(&message::<FromClient>(text).expect("a ping")),
         text
@@ -177,8 +177,8 @@ fn lone_surrogates_are_not_replaced() {
         );
     }
     let replacement = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"\u{fffd}\"}";
-    let look = Look::at(replacement).expect("U+FFFD is a character");
-    assert_eq!(look.method.as_deref(), Some("\u{fffd}"));
+    let head = MessageHead::parse(replacement).expect("U+FFFD is a character");
+    assert_eq!(head.method.as_deref(), Some("\u{fffd}"));
     assert!(message::<FromClient>(replacement).is_ok());
 }
 
@@ -188,8 +188,8 @@ fn escaped_versions_are_the_version() {
     for version in [r"2.\u0030", r"\u0032.0", r"2\u002E0"] {
         let text =
             format!(r#"{{"jsonrpc":"{version}","id":1,"method":"tools/call","params":{{}}}}"#);
-        let look = Look::at(&text).expect("JSON");
-        assert!(look.version_is_right(), "{text}");
+        let head = MessageHead::parse(&text).expect("JSON");
+        assert!(head.has_valid_version(), "{text}");
         let error = message::<FromClient>(&text).expect_err("no name");
         assert_eq!(error.code(), Some(-32602), "the envelope is right: {text}");
         let ping = format!(r#"{{"jsonrpc":"{version}","id":1,"method":"ping"}}"#);
@@ -197,7 +197,10 @@ fn escaped_versions_are_the_version() {
     }
     for version in [r#""2.""#, r#""2.\u0031""#, "2.0", r#""\ud800""#, "null"] {
         let text = format!(r#"{{"jsonrpc":{version},"id":1,"method":"ping"}}"#);
-        assert!(!Look::at(&text).expect("JSON").version_is_right(), "{text}");
+        assert!(
+            !MessageHead::parse(&text).expect("JSON").has_valid_version(),
+            "{text}"
+        );
         assert!(message::<FromClient>(&text).is_err(), "{text}");
     }
 }
@@ -332,31 +335,31 @@ fn look_and_decoding_agree_on_kinds() {
     for (text, kind) in [
         (
             r#"{"jsonrpc":"2.0","id":1,"method":"x/y"}"#,
-            LookKind::Request,
+            HeadKind::Request,
         ),
         (
             r#"{"m\u0065thod":"x/y","jsonrpc":"2.\u0030","\u0069d":"a"}"#,
-            LookKind::Request,
+            HeadKind::Request,
         ),
         (
             r#"{"jsonrpc":"2.0","method":"x/y"}"#,
-            LookKind::Notification,
+            HeadKind::Notification,
         ),
         (
             r#"{"jsonrpc":"2.0","id":1,"result":{}}"#,
-            LookKind::Response,
+            HeadKind::Response,
         ),
         (
             r#"{"error":{"code":1,"message":""},"id":1,"jsonrpc":"2.0"}"#,
-            LookKind::Response,
+            HeadKind::Response,
         ),
     ] {
-        assert_eq!(Look::at(text).expect("JSON").kind, kind, "{text}");
+        assert_eq!(MessageHead::parse(text).expect("JSON").kind, kind, "{text}");
         let decoded: ServerMessage = message::<FromServer>(text).expect(text);
         let found = match decoded {
-            Message::Request(_) => LookKind::Request,
-            Message::Notification(_) => LookKind::Notification,
-            Message::Result(_) | Message::Error(_) => LookKind::Response,
+            Message::Request(_) => HeadKind::Request,
+            Message::Notification(_) => HeadKind::Notification,
+            Message::Result(_) | Message::Error(_) => HeadKind::Response,
         };
         assert_eq!(found, kind, "{text}");
     }

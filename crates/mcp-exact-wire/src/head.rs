@@ -1,7 +1,7 @@
-//! A cheap look at a message: its class, its id, its method and its raw parts, borrowed and without allocation.
+//! Head of a message: its class, its id, its method and the text of its other parts, borrowed and without allocation.
 //!
-//! For routers and gateways that pass messages on. Checks that the text is JSON and that every reader finds the same envelope
-//! in it, and nothing else of its meaning.
+//! For routers and gateways that pass messages on. Checks that the text is JSON and that every parser finds the same envelope
+//! in it. Does not check anything else: parameters and results are not decoded.
 
 use std::borrow::Cow;
 
@@ -11,16 +11,16 @@ use crate::object::duplicate_at;
 use crate::reader::{Kind, Reader};
 use crate::view::JsonRef;
 
-/// Class of a message, decided by the members that are present.
+/// Class of a message, by the members that are present.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum LookKind {
-    /// It has a method and an id.
+pub enum HeadKind {
+    /// A method and an id.
     Request,
-    /// It has a method and no id.
+    /// A method and no id.
     Notification,
-    /// It has a result or an error, and no method.
+    /// A result or an error, and no method.
     Response,
-    /// It is an array.
+    /// An array.
     Batch,
     /// Anything else.
     Other,
@@ -28,9 +28,9 @@ pub enum LookKind {
 
 /// The parts of a message as borrowed text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Look<'a> {
+pub struct MessageHead<'a> {
     /// Class of the message.
-    pub kind: LookKind,
+    pub kind: HeadKind,
     /// The text of `jsonrpc`.
     pub jsonrpc: Option<&'a str>,
     /// The text of `id`.
@@ -45,44 +45,44 @@ pub struct Look<'a> {
     pub error: Option<&'a str>,
 }
 
-impl<'a> Look<'a> {
-    /// Looks at a document, as strictly as decoding reads its envelope.
+impl<'a> MessageHead<'a> {
+    /// Parses a document, as strictly as decoding reads its envelope.
     ///
     /// # Errors
     /// [`DecodeError`] if the text is not JSON, if a member of the envelope occurs twice, and if a method holds a lone
     /// surrogate.
-    pub fn at(text: &'a str) -> Result<Self, DecodeError> {
+    pub fn parse(text: &'a str) -> Result<Self, DecodeError> {
         let mut r = Reader::new(text);
-        let mut look = Self::empty();
-        let looked = look.read(&mut r).and_then(|()| r.end());
-        looked.map_err(|Failed| r.into_error())?;
-        look.kind = look.judge(text, look.method.is_some());
-        Ok(look)
+        let mut head = Self::empty();
+        let result = head.read(&mut r).and_then(|()| r.end());
+        result.map_err(|Failed| r.into_error())?;
+        head.kind = head.classify(text, head.method.is_some());
+        Ok(head)
     }
 
-    /// Looks at a document that does not decode, for the answer that it deserves. An id or a method that occurs twice, or
-    /// cannot be decoded, is left out unless all parsers find the same one.
+    /// Parses a document that does not decode, to find the error to reply with. Leaves out an id or a method that occurs twice or
+    /// cannot be decoded, unless all parsers find the same one.
     ///
     /// # Errors
     /// [`DecodeError`] when the text is not JSON.
-    pub(crate) fn at_bad(text: &'a str) -> Result<Self, DecodeError> {
+    pub(crate) fn parse_lenient(text: &'a str) -> Result<Self, DecodeError> {
         let mut r = Reader::new(text);
-        let mut look = Self::empty();
+        let mut head = Self::empty();
         let mut ambiguous = Ambiguous::default();
-        let looked = look.read_bad(&mut r, &mut ambiguous);
-        looked
+        let result = head.read_lenient(&mut r, &mut ambiguous);
+        result
             .and_then(|()| r.end())
             .map_err(|Failed| r.into_error())?;
-        look.kind = look.judge(text, ambiguous.is_called);
-        look.id = look.id.filter(|_| !ambiguous.id);
+        head.kind = head.classify(text, ambiguous.has_string);
+        head.id = head.id.filter(|_| !ambiguous.id);
         let method = ambiguous.method.filter(|_| !ambiguous.methods_differ);
-        look.method = method.and_then(|method| JsonRef::from_checked(method).as_str());
-        Ok(look)
+        head.method = method.and_then(|method| JsonRef::from_checked(method).as_str());
+        Ok(head)
     }
 
     const fn empty() -> Self {
         Self {
-            kind: LookKind::Other,
+            kind: HeadKind::Other,
             jsonrpc: None,
             id: None,
             method: None,
@@ -97,13 +97,13 @@ impl<'a> Look<'a> {
             return r.skip();
         }
         r.open_object()?;
-        let (mut first, mut is_called) = (true, false);
+        let (mut first, mut has_string) = (true, false);
         while let Some(name_at) = r.next_member(&mut first)? {
             let name = r.name()?;
             r.colon()?;
             match &*name {
                 "method" => {
-                    if std::mem::replace(&mut is_called, true) {
+                    if std::mem::replace(&mut has_string, true) {
                         return Err(duplicate_at(r, name_at));
                     }
                     match r.kind()? {
@@ -122,7 +122,7 @@ impl<'a> Look<'a> {
         Ok(())
     }
 
-    fn read_bad(&mut self, r: &mut Reader<'a>, ambiguous: &mut Ambiguous<'a>) -> Read<()> {
+    fn read_lenient(&mut self, r: &mut Reader<'a>, ambiguous: &mut Ambiguous<'a>) -> Read<()> {
         if r.kind()? != Kind::Object {
             return r.skip();
         }
@@ -145,35 +145,35 @@ impl<'a> Look<'a> {
         Ok(())
     }
 
-    fn judge(&self, text: &str, has_method: bool) -> LookKind {
+    fn classify(&self, text: &str, has_method: bool) -> HeadKind {
         match (has_method, self.id) {
-            (true, Some(_)) => LookKind::Request,
-            (true, None) => LookKind::Notification,
-            _ if self.result.is_some() || self.error.is_some() => LookKind::Response,
-            _ if text.trim_start().starts_with('[') => LookKind::Batch,
-            _ => LookKind::Other,
+            (true, Some(_)) => HeadKind::Request,
+            (true, None) => HeadKind::Notification,
+            _ if self.result.is_some() || self.error.is_some() => HeadKind::Response,
+            _ if text.trim_start().starts_with('[') => HeadKind::Batch,
+            _ => HeadKind::Other,
         }
     }
 
     /// Returns true if `jsonrpc` is the string `2.0`, however it is spelt.
-    pub fn version_is_right(&self) -> bool {
+    pub fn has_valid_version(&self) -> bool {
         let spelt = |text: &str| from_str::<String>(text).is_ok_and(|version| version == "2.0");
         self.jsonrpc
             .is_some_and(|text| text == "\"2.0\"" || spelt(text))
     }
 
-    /// The text of `_meta` in the parameters or the result.
+    /// Returns the text of `_meta` in the parameters or the result.
     pub fn meta(&self) -> Option<&'a str> {
         member(self.params.or(self.result)?, "_meta")
     }
 
-    /// The text of a member of `_meta`, such as `progressToken`.
+    /// Returns the text of a member of `_meta`, such as `progressToken`.
     pub fn meta_member(&self, name: &str) -> Option<&'a str> {
         member(self.meta()?, name)
     }
 }
 
-/// Takes the text of a member that may occur once.
+/// Reads the text of a member that may occur once.
 #[inline]
 fn once<'a>(place: &mut Option<&'a str>, r: &mut Reader<'a>, name_at: usize) -> Read<()> {
     if place.is_some() {
@@ -192,17 +192,17 @@ struct Ambiguous<'a> {
     method: Option<&'a str>,
     methods_differ: bool,
     /// True if one of the methods is a string.
-    is_called: bool,
+    has_string: bool,
 }
 
 impl<'a> Ambiguous<'a> {
     fn add_method(&mut self, text: &'a str) {
         self.methods_differ |= *self.method.get_or_insert(text) != text;
-        self.is_called |= text.starts_with('"');
+        self.has_string |= text.starts_with('"');
     }
 }
 
-/// The text of a member of an object.
+/// Returns the text of a member of an object.
 fn member<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     let object = JsonRef::from_checked(text).object()?;
     object.find(name).map(JsonRef::text)

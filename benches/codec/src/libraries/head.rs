@@ -1,0 +1,22 @@
+//! Message heads of this repository: kind, id, method and raw parts, borrowed. It decodes no parameters and encodes
+//! nothing.
+
+use mcp_2025_06_18 as mcp;
+
+use crate::contestant::{Library, Role};
+use crate::entry::Entry;
+
+pub struct MessageHead;
+
+impl Library for MessageHead {
+    const NAME: &'static str = "mcp-exact head";
+    const ROLE: Role = Role::Limit;
+    const ENCODES: bool = false;
+    type Decoded<'e> = mcp::MessageHead<'e>;
+
+    fn decode(entry: &Entry) -> Result<mcp::MessageHead<'_>, String> {
+        mcp::MessageHead::parse(entry.text()?).map_err(|error| error.to_string())
+    }
+
+    fn encode(_: &mcp::MessageHead<'_>, _: &mut Vec<u8>) {}
+}
