@@ -116,7 +116,7 @@ const USE_ROWS: &str = "use crate::packed::{List, Text, list};\n\
 
 const USE_LAYOUT: &str = "#[allow(unused_imports)]\n\
     use mcp_exact_wire::{DocumentRule, DocumentValue, Format, UnionRole};\n\n\
-    #[allow(unused_imports)]\nuse crate::layout::{\n    Definition, Document, MemberName, NONE, Objects, PackedCase, PackedChoice, PackedProbe, PackedTag, Shape, Type,\n    \
+    #[allow(unused_imports)]\nuse crate::layout::{\n    Definition, Document, MemberName, NONE, Objects, PackedCase, PackedDispatch, PackedProbe, PackedTag, Shape, Type,\n    \
     Union, ValueSet, case, closed_object, object, probe, shaped,\n};\n\
     use crate::packed::{Bounds, Text, list};\n\n";
 
@@ -130,20 +130,20 @@ const DEFINITION_LISTS: &[(&str, &str, &str)] = &[
     ("TYPES", "Type", "Every type of a value, once."),
     ("UNIONS", "Union", "Unions of definitions."),
     (
-        "CHOICES",
-        "PackedChoice",
+        "DISPATCHES",
+        "PackedDispatch",
         "How the objects of unions are told apart.",
     ),
     (
         "PROBES",
         "PackedProbe",
-        "Members whose presence decides, of choices.",
+        "Members whose presence decides, of unions.",
     ),
-    ("CASES", "PackedCase", "Ways to be a variant, of choices."),
+    ("CASES", "PackedCase", "Ways to be a variant, of unions."),
     (
         "EXCLUSIVE",
         "(u32, u32)",
-        "Members that exclude each other, of choices.",
+        "Members that exclude each other, of unions.",
     ),
     (
         "VALUE_SETS",

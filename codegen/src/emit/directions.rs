@@ -327,7 +327,7 @@ fn one_of(ir: &Ir, results: &Union, method: &Method, outcomes: &Union) -> TokenS
     });
     quote!({
         #table
-        match r.pick(&OUTCOME)? {
+        match r.select_variant(&OUTCOME)? {
             #(#arms)*
             _ => Err(r.no_variant(#name)),
         }

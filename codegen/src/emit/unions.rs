@@ -267,7 +267,7 @@ fn known_strings(union: &Union) -> TokenStream {
         quote!(_ => Decode::decode(r).map(Self::#variant),)
     });
     quote! {
-        match r.pick_string(&[#(#sets),*])? {
+        match r.select_string_set(&[#(#sets),*])? {
             #(#cases)*
             #others
         }
@@ -290,7 +290,7 @@ fn arrays(definition: &Definition, union: &Union) -> Option<TokenStream> {
     });
     Some(quote! {
         #table
-        match r.pick_item(&ITEMS)? {
+        match r.select_item_variant(&ITEMS)? {
             None => Decode::decode(r).map(Self::#first),
             #(#cases)*
             Some(_) => Err(r.no_variant(#name)),
@@ -306,7 +306,7 @@ fn object_cases(definition: &Definition, union: &Union, objects: &ObjectDispatch
         let variant = ident(&union.variants[*only].name);
         return quote!(Decode::decode(r).map(Self::#variant));
     }
-    let (table, name) = (table("CHOICE", &definition.name, objects), &definition.name);
+    let (table, name) = (table("DISPATCH", &definition.name, objects), &definition.name);
     let cases = used.iter().map(|&index| {
         let (number, variant) = (
             Literal::usize_unsuffixed(index),
@@ -320,7 +320,7 @@ fn object_cases(definition: &Definition, union: &Union, objects: &ObjectDispatch
     };
     quote! {
         #table
-        match r.pick(&CHOICE)? {
+        match r.select_variant(&DISPATCH)? {
             #(#cases)*
             #otherwise
         }
@@ -343,14 +343,14 @@ pub fn table(table: &str, union: &str, objects: &ObjectDispatch) -> TokenStream 
         };
         let has = bits(case.has.iter().copied());
         let variant = Literal::usize_unsuffixed(case.variant);
-        quote!(Case { tag: #tag, has: #has, variant: #variant })
+        quote!(DispatchCase { tag: #tag, has: #has, variant: #variant })
     });
     let exclusive = objects.exclusive.iter().map(|(a, b)| {
         let (a, b) = (bits([*a]), bits([*b]));
         quote!((#a, #b))
     });
     quote! {
-        static #table: Choice = Choice {
+        static #table: UnionDispatch = UnionDispatch {
             name: #union,
             tag: #tag,
             members: &[#(#probes),*],

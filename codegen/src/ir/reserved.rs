@@ -23,8 +23,8 @@ const GENERATED: &[&str] = &[
 
 /// Names of `mcp_exact_wire::generated`, which generated modules import; no definition may have one of them.
 const IMPORTED: &[&str] = &[
-    "Case",
-    "Choice",
+    "DispatchCase",
+    "UnionDispatch",
     "Decode",
     "Document",
     "DocumentRule",

@@ -77,14 +77,14 @@ pub struct ObjectDispatch {
     /// Members whose presence decides, with a member of their value that must be present too.
     pub probes: Vec<(String, Option<String>)>,
     /// Cases that tell the variants apart, in the order in which decoding tries them; the first that fits wins.
-    pub cases: Vec<Case>,
+    pub cases: Vec<DispatchCase>,
     /// Pairs of members that exclude each other, as indices of `probes`.
     pub exclusive: Vec<(usize, usize)>,
 }
 
 /// One way to be a certain variant.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Case {
+pub struct DispatchCase {
     /// Value that the discriminant must have.
     pub tag: Tag,
     /// Indices of probes that must be present.

@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::input::schema::Schema;
 use crate::ir::names;
 use crate::ir::{
-    Bounds, Case, Dispatch, Ir, Member, MemberValue, ObjectDispatch, Shape, Tag, Type, Union,
+    Bounds, DispatchCase, Dispatch, Ir, Member, MemberValue, ObjectDispatch, Shape, Tag, Type, Union,
     Variant,
 };
 use crate::notice::Notices;
@@ -393,7 +393,7 @@ impl<'i> Planner<'i> {
             return Ok(());
         }
         let problem = "a union has more than 200 members, those of its unions included";
-        let remedy = "widen `Case::variant` in the runtime";
+        let remedy = "widen `DispatchCase::variant` in the runtime";
         Err(self.schema.error(self.pointer, problem, remedy))
     }
 
@@ -414,7 +414,7 @@ impl<'i> Planner<'i> {
                 let has = has
                     .into_iter()
                     .map(|probe| probe_index(&mut plan.probes, probe));
-                plan.cases.push(Case {
+                plan.cases.push(DispatchCase {
                     tag: tag.clone(),
                     has: has.collect(),
                     variant,
@@ -424,7 +424,7 @@ impl<'i> Planner<'i> {
         self.exclude(objects, &mut plan);
         if plan.probes.len() > 32 {
             let problem = "more than 32 members of objects decide which member of a union it is";
-            let remedy = "widen `Case::has` in the runtime";
+            let remedy = "widen `DispatchCase::has` in the runtime";
             return Err(self.schema.error(self.pointer, problem, remedy));
         }
         Ok(plan)

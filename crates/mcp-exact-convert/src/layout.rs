@@ -2,10 +2,10 @@
 //!
 //! The generator writes the tables (`generated/definitions.rs`). Everything refers to everything by its place.
 
-use mcp_exact_wire::spans::{KnownMembers, UnionDispatch};
-use mcp_exact_wire::{Case, DocumentRule, Format, Probe, Tag, UnionRole};
+use mcp_exact_wire::spans::{KnownMembers, DispatchTable};
+use mcp_exact_wire::{DispatchCase, DocumentRule, Format, Probe, Tag, UnionRole};
 
-use crate::generated::{CHOICES, DEFINITIONS, DOCUMENTS, TYPES, UNIONS};
+use crate::generated::{DISPATCHES, DEFINITIONS, DOCUMENTS, TYPES, UNIONS};
 use crate::packed::{Bounds, KEYS, List, Text};
 
 /// The place of nothing.
@@ -82,7 +82,7 @@ pub struct Union {
     pub values: List<ValueSet>,
     /// The variants of arrays; an empty array is the first one.
     pub arrays: List<u8>,
-    /// Place of the choice that tells several arrays apart by their first item.
+    /// Place of the dispatch table that tells several arrays apart by their first item.
     pub items: Option<u16>,
     pub objects: Objects,
     /// The discriminant when unknown values of it are kept, else an empty string.
@@ -104,12 +104,12 @@ pub enum Objects {
     /// There is one variant.
     #[allow(dead_code)]
     Only(u8),
-    /// By the choice at this place.
-    Told(u16),
+    /// There are several; the dispatch table at this place tells them apart.
+    Dispatched(u16),
 }
 
-/// How the objects of a union are told apart, as [`mcp_exact_wire::Choice`].
-pub struct PackedChoice {
+/// How the objects of a union are told apart, as [`mcp_exact_wire::UnionDispatch`].
+pub struct PackedDispatch {
     pub name: Text,
     pub tag: Text,
     pub members: List<PackedProbe>,
@@ -123,7 +123,7 @@ pub struct PackedProbe {
     pub inner: Text,
 }
 
-/// One way to be a variant, as [`Case`].
+/// One way to be a variant, as [`DispatchCase`].
 pub struct PackedCase {
     pub tag: PackedTag,
     pub has: u32,
@@ -138,14 +138,14 @@ pub enum PackedTag {
     Any,
 }
 
-impl PackedChoice {
-    /// The choice at a place.
+impl PackedDispatch {
+    /// Returns the dispatch table at a place.
     pub fn at(place: u16) -> &'static Self {
-        &CHOICES[usize::from(place)]
+        &DISPATCHES[usize::from(place)]
     }
 }
 
-impl UnionDispatch for PackedChoice {
+impl DispatchTable for PackedDispatch {
     fn name(&self) -> &'static str {
         self.name.get()
     }
@@ -170,14 +170,14 @@ impl UnionDispatch for PackedChoice {
         self.cases.rows().len()
     }
 
-    fn case(&self, at: usize) -> Case {
+    fn case(&self, at: usize) -> DispatchCase {
         let case = &self.cases.rows()[at];
         let tag = match case.tag {
             PackedTag::Is(value) => Tag::Is(value.get()),
             PackedTag::Absent => Tag::Absent,
             PackedTag::Any => Tag::Any,
         };
-        Case {
+        DispatchCase {
             tag,
             has: case.has,
             variant: case.variant,

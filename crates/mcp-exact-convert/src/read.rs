@@ -11,7 +11,7 @@ use mcp_exact_wire::{
 };
 
 use crate::generated::{DEFINITIONS, WATCHES};
-use crate::layout::{Definition, Layout, NONE, Objects, PackedChoice, Shape, Type, Union};
+use crate::layout::{Definition, Layout, NONE, Objects, PackedDispatch, Shape, Type, Union};
 use crate::node::{Body, Fixed, Member, NOWHERE, Node, UNKNOWN};
 use crate::packed::{List, Text};
 use crate::rules::{PathRow, Watch};
@@ -524,7 +524,7 @@ fn select(r: &mut Reader<'_>, name: Text, union: &'static Union) -> Read<u8> {
         let variant = match r.kind()? {
             Kind::Object => return select_object(r, name, union),
             Kind::Array => return select_array(r, name, union),
-            Kind::String if !union.values.is_empty() => r.pick_by_string(|text| {
+            Kind::String if !union.values.is_empty() => r.peek_string(|text| {
                 let mut sets = union.values.rows().iter();
                 let set = sets.find(|set| has(set.values, text));
                 set.map_or(string, |set| set.variant)
@@ -546,7 +546,7 @@ fn select_object(r: &mut Reader<'_>, name: Text, union: &'static Union) -> Read<
     match union.objects {
         Objects::Only(variant) => Ok(variant),
         Objects::None => Err(r.no_variant(name.get())),
-        Objects::Told(choice) => match r.pick(PackedChoice::at(choice))? {
+        Objects::Dispatched(place) => match r.select_variant(PackedDispatch::at(place))? {
             UNRECOGNIZED if union.open.is_empty() => Err(r.no_variant(name.get())),
             UNRECOGNIZED => Ok(UNKNOWN),
             variant => Ok(variant),
@@ -562,7 +562,7 @@ fn select_array(r: &mut Reader<'_>, name: Text, union: &'static Union) -> Read<u
     let Some(items) = union.items else {
         return Ok(*first);
     };
-    match r.pick_item(PackedChoice::at(items))? {
+    match r.select_item_variant(PackedDispatch::at(items))? {
         None => Ok(*first),
         Some(variant) if arrays.contains(&variant) => Ok(variant),
         Some(_) => Err(r.no_variant(name.get())),

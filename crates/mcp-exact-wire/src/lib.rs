@@ -39,7 +39,7 @@
 mod block;
 #[doc(hidden)]
 pub mod bridge;
-mod choice;
+mod dispatch;
 mod decode;
 mod defined;
 mod document;
@@ -84,7 +84,7 @@ pub use schemars1 as private_schemars;
 #[doc(hidden)]
 pub use serde as private_serde;
 
-pub use choice::{Case, Choice, Probe, Tag, UNRECOGNIZED};
+pub use dispatch::{DispatchCase, UnionDispatch, Probe, Tag, UNRECOGNIZED};
 pub use decode::{MAX_BATCH, decode_call, decode_frame, decode_message};
 pub use defined::Defined;
 pub use document::{Document, DocumentRule, DocumentValue, DocumentView};
@@ -129,7 +129,7 @@ pub use writer::Writer;
 #[doc(hidden)]
 pub mod generated {
     pub use crate::{
-        Case, Choice, Decode, Document, DocumentRule, DocumentValue, DocumentView, Encode, Extra,
+        DispatchCase, UnionDispatch, Decode, Document, DocumentRule, DocumentValue, DocumentView, Encode, Extra,
         Failed, Format, Integer, Json, JsonObject, Kind, Map, Members, Never, Nullable, Number,
         ObjectReader, Path, Probe, Read, Reader, Revision, RevisionTypes, Shape, Tag, UnknownName,
         UnknownVariant, Validate, Violations, Writer, check_format, check_max_items, check_maximum,

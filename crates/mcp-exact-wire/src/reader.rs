@@ -1,7 +1,7 @@
 //! The one reader that all generated decoders call: a cursor over JSON text.
 //!
 //! Takes text, gives strings, numbers, raw values and the items of arrays; objects are in `object.rs`, unions in
-//! `choice.rs`. Never builds a tree, never recurses by itself, allocates only what it returns.
+//! `dispatch.rs`. Never builds a tree, never recurses by itself, allocates only what it returns.
 
 use std::borrow::Cow;
 
@@ -374,7 +374,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    // What `object.rs`, `choice.rs` and the value types need.
+    // What `object.rs`, `dispatch.rs` and the value types need.
 
     #[inline]
     pub(crate) fn bytes(&self) -> &'a [u8] {

@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-pub use crate::choice::UnionDispatch;
+pub use crate::dispatch::DispatchTable;
 use crate::document::{DocumentRule, check_members, member_violation};
 use crate::error::Read;
 pub use crate::extra::report_additional;

@@ -141,7 +141,7 @@ impl Program<'_> {
         let sets = self.pool.list("VALUE_SETS", &sets);
         let arrays = self.pool.numbers("SMALL", arrays.iter().copied());
         let items = match items {
-            Some(items) => format!("Some({})", self.choice(name, items)),
+            Some(items) => format!("Some({})", self.dispatch(name, items)),
             None => "None".to_owned(),
         };
         let only = objects.as_ref().and_then(|objects| {
@@ -152,7 +152,7 @@ impl Program<'_> {
         let objects = match (objects, only) {
             (None, _) => "Objects::None".to_owned(),
             (_, Some(only)) => format!("Objects::Only({only})"),
-            (Some(objects), None) => format!("Objects::Told({})", self.choice(name, objects)),
+            (Some(objects), None) => format!("Objects::Dispatched({})", self.dispatch(name, objects)),
         };
         let open = union.open_tag().unwrap_or_default();
         let role = role(self.irs[revision], name, open);
@@ -165,7 +165,7 @@ impl Program<'_> {
     }
 
     /// The place of how the objects of a union are told apart.
-    pub(super) fn choice(&mut self, name: &str, dispatch: &ObjectDispatch) -> usize {
+    pub(super) fn dispatch(&mut self, name: &str, dispatch: &ObjectDispatch) -> usize {
         let bits = |all: &[usize]| all.iter().fold(0_u32, |bits, at| bits | 1 << at);
         let pool = &mut self.pool;
         let probes: Vec<String> = dispatch
@@ -198,8 +198,8 @@ impl Program<'_> {
         let probes = pool.list("PROBES", &probes);
         let cases = pool.list("CASES", &cases);
         let exclusive = pool.list("EXCLUSIVE", &exclusive);
-        self.choices.place(format!(
-            "PackedChoice{{name:{name},tag:{tag},members:{probes},cases:{cases},exclusive:{exclusive}}}"
+        self.dispatches.place(format!(
+            "PackedDispatch{{name:{name},tag:{tag},members:{probes},cases:{cases},exclusive:{exclusive}}}"
         ))
     }
 

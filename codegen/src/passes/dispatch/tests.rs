@@ -4,7 +4,7 @@
 use expect_test::{Expect, expect};
 use serde_json::{Value, json};
 
-use crate::ir::{Case, Dispatch, ObjectDispatch, Tag, Union};
+use crate::ir::{DispatchCase, Dispatch, ObjectDispatch, Tag, Union};
 use crate::testing::built;
 
 /// Plans a schema and checks the union `Thing`.
@@ -58,7 +58,7 @@ fn plan_words<'n>(what: &str, plan: &ObjectDispatch, name: &impl Fn(usize) -> &'
         (member, None) => member.clone(),
         (member, Some(inner)) => format!("{member}/{inner}"),
     };
-    let case = |case: &Case| {
+    let case = |case: &DispatchCase| {
         let tag = match (&plan.tag, &case.tag) {
             (Some(tag), Tag::Is(value)) => format!(" {tag}={value}"),
             (Some(tag), Tag::Absent) => format!(" no {tag}"),

@@ -284,7 +284,7 @@ impl mcp_exact_wire::DecodeResult for ClientResult {
     fn decode_result(method: &str, r: &mut Reader<'_>) -> Read<Self> {
         match method {
             "elicitation/create" => {
-                static OUTCOME: Choice = Choice {
+                static OUTCOME: UnionDispatch = UnionDispatch {
                     name: "ElicitOutcome",
                     tag: "",
                     members: &[
@@ -292,12 +292,12 @@ impl mcp_exact_wire::DecodeResult for ClientResult {
                         Probe { name: "task", inner: "" },
                     ],
                     cases: &[
-                        Case {
+                        DispatchCase {
                             tag: Tag::Any,
                             has: 1,
                             variant: 0,
                         },
-                        Case {
+                        DispatchCase {
                             tag: Tag::Any,
                             has: 2,
                             variant: 1,
@@ -305,7 +305,7 @@ impl mcp_exact_wire::DecodeResult for ClientResult {
                     ],
                     exclusive: &[],
                 };
-                match r.pick(&OUTCOME)? {
+                match r.select_variant(&OUTCOME)? {
                     0 => Decode::decode(r).map(Self::Elicit),
                     1 => Decode::decode(r).map(Self::CreateTask),
                     _ => Err(r.no_variant("ElicitOutcome")),
@@ -313,7 +313,7 @@ impl mcp_exact_wire::DecodeResult for ClientResult {
             }
             "roots/list" => Decode::decode(r).map(Self::ListRoots),
             "sampling/createMessage" => {
-                static OUTCOME: Choice = Choice {
+                static OUTCOME: UnionDispatch = UnionDispatch {
                     name: "CreateMessageOutcome",
                     tag: "",
                     members: &[
@@ -326,12 +326,12 @@ impl mcp_exact_wire::DecodeResult for ClientResult {
                         Probe { name: "task", inner: "" },
                     ],
                     cases: &[
-                        Case {
+                        DispatchCase {
                             tag: Tag::Any,
                             has: 7,
                             variant: 0,
                         },
-                        Case {
+                        DispatchCase {
                             tag: Tag::Any,
                             has: 8,
                             variant: 1,
@@ -339,7 +339,7 @@ impl mcp_exact_wire::DecodeResult for ClientResult {
                     ],
                     exclusive: &[],
                 };
-                match r.pick(&OUTCOME)? {
+                match r.select_variant(&OUTCOME)? {
                     0 => Decode::decode(r).map(Self::CreateMessage),
                     1 => Decode::decode(r).map(Self::CreateTask),
                     _ => Err(r.no_variant("CreateMessageOutcome")),
@@ -372,7 +372,7 @@ impl mcp_exact_wire::DecodeResult for ServerResult {
             "tasks/list" => Decode::decode(r).map(Self::ListTasks),
             "tasks/result" => Decode::decode(r).map(Self::GetTaskPayload),
             "tools/call" => {
-                static OUTCOME: Choice = Choice {
+                static OUTCOME: UnionDispatch = UnionDispatch {
                     name: "CallToolOutcome",
                     tag: "",
                     members: &[
@@ -383,12 +383,12 @@ impl mcp_exact_wire::DecodeResult for ServerResult {
                         Probe { name: "task", inner: "" },
                     ],
                     cases: &[
-                        Case {
+                        DispatchCase {
                             tag: Tag::Any,
                             has: 1,
                             variant: 0,
                         },
-                        Case {
+                        DispatchCase {
                             tag: Tag::Any,
                             has: 2,
                             variant: 1,
@@ -396,7 +396,7 @@ impl mcp_exact_wire::DecodeResult for ServerResult {
                     ],
                     exclusive: &[],
                 };
-                match r.pick(&OUTCOME)? {
+                match r.select_variant(&OUTCOME)? {
                     0 => Decode::decode(r).map(Self::CallTool),
                     1 => Decode::decode(r).map(Self::CreateTask),
                     _ => Err(r.no_variant("CallToolOutcome")),

@@ -223,17 +223,17 @@ impl mcp_exact_wire::DecodeResult for ServerResult {
         match method {
             "completion/complete" => Decode::decode(r).map(Self::Complete),
             "prompts/get" => {
-                static OUTCOME: Choice = Choice {
+                static OUTCOME: UnionDispatch = UnionDispatch {
                     name: "GetPromptOutcome",
                     tag: "resultType",
                     members: &[],
                     cases: &[
-                        Case {
+                        DispatchCase {
                             tag: Tag::Is("input_required"),
                             has: 0,
                             variant: 0,
                         },
-                        Case {
+                        DispatchCase {
                             tag: Tag::Any,
                             has: 0,
                             variant: 1,
@@ -241,7 +241,7 @@ impl mcp_exact_wire::DecodeResult for ServerResult {
                     ],
                     exclusive: &[],
                 };
-                match r.pick(&OUTCOME)? {
+                match r.select_variant(&OUTCOME)? {
                     0 => Decode::decode(r).map(Self::InputRequired),
                     1 => Decode::decode(r).map(Self::GetPrompt),
                     _ => Err(r.no_variant("GetPromptOutcome")),
@@ -250,17 +250,17 @@ impl mcp_exact_wire::DecodeResult for ServerResult {
             "prompts/list" => Decode::decode(r).map(Self::ListPrompts),
             "resources/list" => Decode::decode(r).map(Self::ListResources),
             "resources/read" => {
-                static OUTCOME: Choice = Choice {
+                static OUTCOME: UnionDispatch = UnionDispatch {
                     name: "ReadResourceOutcome",
                     tag: "resultType",
                     members: &[],
                     cases: &[
-                        Case {
+                        DispatchCase {
                             tag: Tag::Is("input_required"),
                             has: 0,
                             variant: 0,
                         },
-                        Case {
+                        DispatchCase {
                             tag: Tag::Any,
                             has: 0,
                             variant: 1,
@@ -268,7 +268,7 @@ impl mcp_exact_wire::DecodeResult for ServerResult {
                     ],
                     exclusive: &[],
                 };
-                match r.pick(&OUTCOME)? {
+                match r.select_variant(&OUTCOME)? {
                     0 => Decode::decode(r).map(Self::InputRequired),
                     1 => Decode::decode(r).map(Self::ReadResource),
                     _ => Err(r.no_variant("ReadResourceOutcome")),
@@ -280,17 +280,17 @@ impl mcp_exact_wire::DecodeResult for ServerResult {
             "server/discover" => Decode::decode(r).map(Self::Discover),
             "subscriptions/listen" => Decode::decode(r).map(Self::SubscriptionsListen),
             "tools/call" => {
-                static OUTCOME: Choice = Choice {
+                static OUTCOME: UnionDispatch = UnionDispatch {
                     name: "CallToolOutcome",
                     tag: "resultType",
                     members: &[],
                     cases: &[
-                        Case {
+                        DispatchCase {
                             tag: Tag::Is("input_required"),
                             has: 0,
                             variant: 0,
                         },
-                        Case {
+                        DispatchCase {
                             tag: Tag::Any,
                             has: 0,
                             variant: 1,
@@ -298,7 +298,7 @@ impl mcp_exact_wire::DecodeResult for ServerResult {
                     ],
                     exclusive: &[],
                 };
-                match r.pick(&OUTCOME)? {
+                match r.select_variant(&OUTCOME)? {
                     0 => Decode::decode(r).map(Self::InputRequired),
                     1 => Decode::decode(r).map(Self::CallTool),
                     _ => Err(r.no_variant("CallToolOutcome")),

@@ -24,12 +24,12 @@ pub struct Dispatch {
 struct ObjectDispatch {
     tag: Option<String>,
     probes: Vec<(String, Option<String>)>,
-    cases: Vec<Case>,
+    cases: Vec<DispatchCase>,
     exclusive: Vec<(usize, usize)>,
 }
 
 #[derive(Debug, Clone, Deserialize)]
-struct Case {
+struct DispatchCase {
     tag: Tag,
     has: Vec<usize>,
     variant: usize,

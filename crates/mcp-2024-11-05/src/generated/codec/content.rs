@@ -156,22 +156,22 @@ impl mcp_exact_wire::OpenUnion for ContentBlock {
 impl Decode for ContentBlock {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static CHOICE: Choice = Choice {
+        static DISPATCH: UnionDispatch = UnionDispatch {
             name: "ContentBlock",
             tag: "type",
             members: &[],
             cases: &[
-                Case {
+                DispatchCase {
                     tag: Tag::Is("image"),
                     has: 0,
                     variant: 1,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Is("resource"),
                     has: 0,
                     variant: 2,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Is("text"),
                     has: 0,
                     variant: 0,
@@ -179,7 +179,7 @@ impl Decode for ContentBlock {
             ],
             exclusive: &[],
         };
-        match r.pick(&CHOICE)? {
+        match r.select_variant(&DISPATCH)? {
             0 => Decode::decode(r).map(Self::Text),
             1 => Decode::decode(r).map(Self::Image),
             2 => Decode::decode(r).map(Self::Resource),
@@ -433,17 +433,17 @@ impl mcp_exact_wire::OpenUnion for SamplingMessageContent {
 impl Decode for SamplingMessageContent {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static CHOICE: Choice = Choice {
+        static DISPATCH: UnionDispatch = UnionDispatch {
             name: "SamplingMessageContent",
             tag: "type",
             members: &[],
             cases: &[
-                Case {
+                DispatchCase {
                     tag: Tag::Is("image"),
                     has: 0,
                     variant: 1,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Is("text"),
                     has: 0,
                     variant: 0,
@@ -451,7 +451,7 @@ impl Decode for SamplingMessageContent {
             ],
             exclusive: &[],
         };
-        match r.pick(&CHOICE)? {
+        match r.select_variant(&DISPATCH)? {
             0 => Decode::decode(r).map(Self::Text),
             1 => Decode::decode(r).map(Self::Image),
             _ => UnknownVariant::read(r).map(Self::Unrecognized),

@@ -20,7 +20,7 @@ impl From<TextResourceContents> for AnyResourceContents {
 impl Decode for AnyResourceContents {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static CHOICE: Choice = Choice {
+        static DISPATCH: UnionDispatch = UnionDispatch {
             name: "AnyResourceContents",
             tag: "",
             members: &[
@@ -28,12 +28,12 @@ impl Decode for AnyResourceContents {
                 Probe { name: "blob", inner: "" },
             ],
             cases: &[
-                Case {
+                DispatchCase {
                     tag: Tag::Any,
                     has: 1,
                     variant: 0,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Any,
                     has: 2,
                     variant: 1,
@@ -41,7 +41,7 @@ impl Decode for AnyResourceContents {
             ],
             exclusive: &[],
         };
-        match r.pick(&CHOICE)? {
+        match r.select_variant(&DISPATCH)? {
             0 => Decode::decode(r).map(Self::Text),
             1 => Decode::decode(r).map(Self::Blob),
             _ => Err(r.no_variant("AnyResourceContents")),

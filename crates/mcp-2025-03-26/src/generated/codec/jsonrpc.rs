@@ -20,17 +20,17 @@ impl From<JSONRPCRequest> for JSONRPCBatchRequestItem {
 impl Decode for JSONRPCBatchRequestItem {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static CHOICE: Choice = Choice {
+        static DISPATCH: UnionDispatch = UnionDispatch {
             name: "JSONRPCBatchRequestItem",
             tag: "",
             members: &[Probe { name: "id", inner: "" }],
             cases: &[
-                Case {
+                DispatchCase {
                     tag: Tag::Any,
                     has: 1,
                     variant: 0,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Any,
                     has: 0,
                     variant: 1,
@@ -38,7 +38,7 @@ impl Decode for JSONRPCBatchRequestItem {
             ],
             exclusive: &[],
         };
-        match r.pick(&CHOICE)? {
+        match r.select_variant(&DISPATCH)? {
             0 => Decode::decode(r).map(Self::Request),
             1 => Decode::decode(r).map(Self::Notification),
             _ => Err(r.no_variant("JSONRPCBatchRequestItem")),
@@ -79,7 +79,7 @@ impl From<JSONRPCResponse> for JSONRPCBatchResponseItem {
 impl Decode for JSONRPCBatchResponseItem {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static CHOICE: Choice = Choice {
+        static DISPATCH: UnionDispatch = UnionDispatch {
             name: "JSONRPCBatchResponseItem",
             tag: "",
             members: &[
@@ -87,12 +87,12 @@ impl Decode for JSONRPCBatchResponseItem {
                 Probe { name: "error", inner: "" },
             ],
             cases: &[
-                Case {
+                DispatchCase {
                     tag: Tag::Any,
                     has: 1,
                     variant: 0,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Any,
                     has: 2,
                     variant: 1,
@@ -100,7 +100,7 @@ impl Decode for JSONRPCBatchResponseItem {
             ],
             exclusive: &[(1, 2)],
         };
-        match r.pick(&CHOICE)? {
+        match r.select_variant(&DISPATCH)? {
             0 => Decode::decode(r).map(Self::Response),
             1 => Decode::decode(r).map(Self::Error),
             _ => Err(r.no_variant("JSONRPCBatchResponseItem")),
@@ -302,7 +302,7 @@ impl Decode for JSONRPCMessage {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         match r.kind()? {
             Kind::Array => {
-                static ITEMS: Choice = Choice {
+                static ITEMS: UnionDispatch = UnionDispatch {
                     name: "JSONRPCMessage",
                     tag: "",
                     members: &[
@@ -312,22 +312,22 @@ impl Decode for JSONRPCMessage {
                         Probe { name: "error", inner: "" },
                     ],
                     cases: &[
-                        Case {
+                        DispatchCase {
                             tag: Tag::Any,
                             has: 3,
                             variant: 2,
                         },
-                        Case {
+                        DispatchCase {
                             tag: Tag::Any,
                             has: 5,
                             variant: 5,
                         },
-                        Case {
+                        DispatchCase {
                             tag: Tag::Any,
                             has: 9,
                             variant: 5,
                         },
-                        Case {
+                        DispatchCase {
                             tag: Tag::Any,
                             has: 2,
                             variant: 2,
@@ -335,7 +335,7 @@ impl Decode for JSONRPCMessage {
                     ],
                     exclusive: &[],
                 };
-                match r.pick_item(&ITEMS)? {
+                match r.select_item_variant(&ITEMS)? {
                     None => Decode::decode(r).map(Self::BatchRequest),
                     Some(2) => Decode::decode(r).map(Self::BatchRequest),
                     Some(5) => Decode::decode(r).map(Self::BatchResponse),
@@ -343,7 +343,7 @@ impl Decode for JSONRPCMessage {
                 }
             }
             Kind::Object => {
-                static CHOICE: Choice = Choice {
+                static DISPATCH: UnionDispatch = UnionDispatch {
                     name: "JSONRPCMessage",
                     tag: "",
                     members: &[
@@ -353,22 +353,22 @@ impl Decode for JSONRPCMessage {
                         Probe { name: "error", inner: "" },
                     ],
                     cases: &[
-                        Case {
+                        DispatchCase {
                             tag: Tag::Any,
                             has: 3,
                             variant: 0,
                         },
-                        Case {
+                        DispatchCase {
                             tag: Tag::Any,
                             has: 5,
                             variant: 3,
                         },
-                        Case {
+                        DispatchCase {
                             tag: Tag::Any,
                             has: 9,
                             variant: 4,
                         },
-                        Case {
+                        DispatchCase {
                             tag: Tag::Any,
                             has: 2,
                             variant: 1,
@@ -376,7 +376,7 @@ impl Decode for JSONRPCMessage {
                     ],
                     exclusive: &[(4, 8)],
                 };
-                match r.pick(&CHOICE)? {
+                match r.select_variant(&DISPATCH)? {
                     0 => Decode::decode(r).map(Self::Request),
                     1 => Decode::decode(r).map(Self::Notification),
                     3 => Decode::decode(r).map(Self::Response),

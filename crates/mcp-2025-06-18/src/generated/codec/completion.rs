@@ -281,17 +281,17 @@ impl mcp_exact_wire::OpenUnion for CompleteRequestParamsRef {
 impl Decode for CompleteRequestParamsRef {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static CHOICE: Choice = Choice {
+        static DISPATCH: UnionDispatch = UnionDispatch {
             name: "CompleteRequestParamsRef",
             tag: "type",
             members: &[],
             cases: &[
-                Case {
+                DispatchCase {
                     tag: Tag::Is("ref/prompt"),
                     has: 0,
                     variant: 0,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Is("ref/resource"),
                     has: 0,
                     variant: 1,
@@ -299,7 +299,7 @@ impl Decode for CompleteRequestParamsRef {
             ],
             exclusive: &[],
         };
-        match r.pick(&CHOICE)? {
+        match r.select_variant(&DISPATCH)? {
             0 => Decode::decode(r).map(Self::Prompt),
             1 => Decode::decode(r).map(Self::ResourceTemplate),
             _ => UnknownVariant::read(r).map(Self::Unrecognized),

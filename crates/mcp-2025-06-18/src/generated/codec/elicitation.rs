@@ -679,32 +679,32 @@ impl mcp_exact_wire::OpenUnion for PrimitiveSchemaDefinition {
 impl Decode for PrimitiveSchemaDefinition {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static CHOICE: Choice = Choice {
+        static DISPATCH: UnionDispatch = UnionDispatch {
             name: "PrimitiveSchemaDefinition",
             tag: "type",
             members: &[Probe { name: "enum", inner: "" }],
             cases: &[
-                Case {
+                DispatchCase {
                     tag: Tag::Is("boolean"),
                     has: 0,
                     variant: 2,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Is("integer"),
                     has: 0,
                     variant: 1,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Is("number"),
                     has: 0,
                     variant: 1,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Is("string"),
                     has: 1,
                     variant: 3,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Is("string"),
                     has: 0,
                     variant: 0,
@@ -712,7 +712,7 @@ impl Decode for PrimitiveSchemaDefinition {
             ],
             exclusive: &[],
         };
-        match r.pick(&CHOICE)? {
+        match r.select_variant(&DISPATCH)? {
             0 => Decode::decode(r).map(Self::String),
             1 => Decode::decode(r).map(Self::Number),
             2 => Decode::decode(r).map(Self::Boolean),

@@ -165,7 +165,7 @@ impl From<JSONRPCResponse> for JSONRPCMessage {
 impl Decode for JSONRPCMessage {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static CHOICE: Choice = Choice {
+        static DISPATCH: UnionDispatch = UnionDispatch {
             name: "JSONRPCMessage",
             tag: "",
             members: &[
@@ -175,22 +175,22 @@ impl Decode for JSONRPCMessage {
                 Probe { name: "error", inner: "" },
             ],
             cases: &[
-                Case {
+                DispatchCase {
                     tag: Tag::Any,
                     has: 3,
                     variant: 0,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Any,
                     has: 5,
                     variant: 2,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Any,
                     has: 9,
                     variant: 3,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Any,
                     has: 2,
                     variant: 1,
@@ -198,7 +198,7 @@ impl Decode for JSONRPCMessage {
             ],
             exclusive: &[(4, 8)],
         };
-        match r.pick(&CHOICE)? {
+        match r.select_variant(&DISPATCH)? {
             0 => Decode::decode(r).map(Self::Request),
             1 => Decode::decode(r).map(Self::Notification),
             2 => Decode::decode(r).map(Self::Response),

@@ -39,27 +39,27 @@ impl mcp_exact_wire::OpenUnion for ClientNotification {
 impl Decode for ClientNotification {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static CHOICE: Choice = Choice {
+        static DISPATCH: UnionDispatch = UnionDispatch {
             name: "ClientNotification",
             tag: "method",
             members: &[],
             cases: &[
-                Case {
+                DispatchCase {
                     tag: Tag::Is("notifications/cancelled"),
                     has: 0,
                     variant: 0,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Is("notifications/initialized"),
                     has: 0,
                     variant: 1,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Is("notifications/progress"),
                     has: 0,
                     variant: 2,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Is("notifications/roots/list_changed"),
                     has: 0,
                     variant: 3,
@@ -67,7 +67,7 @@ impl Decode for ClientNotification {
             ],
             exclusive: &[],
         };
-        match r.pick(&CHOICE)? {
+        match r.select_variant(&DISPATCH)? {
             0 => Decode::decode(r).map(Self::Cancelled),
             1 => Decode::decode(r).map(Self::Initialized),
             2 => Decode::decode(r).map(Self::Progress),
@@ -202,72 +202,72 @@ impl mcp_exact_wire::OpenUnion for ClientRequest {
 impl Decode for ClientRequest {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static CHOICE: Choice = Choice {
+        static DISPATCH: UnionDispatch = UnionDispatch {
             name: "ClientRequest",
             tag: "method",
             members: &[],
             cases: &[
-                Case {
+                DispatchCase {
                     tag: Tag::Is("completion/complete"),
                     has: 0,
                     variant: 12,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Is("initialize"),
                     has: 0,
                     variant: 0,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Is("logging/setLevel"),
                     has: 0,
                     variant: 11,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Is("ping"),
                     has: 0,
                     variant: 1,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Is("prompts/get"),
                     has: 0,
                     variant: 8,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Is("prompts/list"),
                     has: 0,
                     variant: 7,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Is("resources/list"),
                     has: 0,
                     variant: 2,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Is("resources/read"),
                     has: 0,
                     variant: 4,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Is("resources/subscribe"),
                     has: 0,
                     variant: 5,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Is("resources/templates/list"),
                     has: 0,
                     variant: 3,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Is("resources/unsubscribe"),
                     has: 0,
                     variant: 6,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Is("tools/call"),
                     has: 0,
                     variant: 10,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Is("tools/list"),
                     has: 0,
                     variant: 9,
@@ -275,7 +275,7 @@ impl Decode for ClientRequest {
             ],
             exclusive: &[],
         };
-        match r.pick(&CHOICE)? {
+        match r.select_variant(&DISPATCH)? {
             0 => Decode::decode(r).map(Self::Initialize),
             1 => Decode::decode(r).map(Self::Ping),
             2 => Decode::decode(r).map(Self::ListResources),
@@ -375,7 +375,7 @@ impl From<Result> for ClientResult {
 impl Decode for ClientResult {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static CHOICE: Choice = Choice {
+        static DISPATCH: UnionDispatch = UnionDispatch {
             name: "ClientResult",
             tag: "",
             members: &[
@@ -389,22 +389,22 @@ impl Decode for ClientResult {
                 Probe { name: "action", inner: "" },
             ],
             cases: &[
-                Case {
+                DispatchCase {
                     tag: Tag::Any,
                     has: 7,
                     variant: 1,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Any,
                     has: 8,
                     variant: 2,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Any,
                     has: 16,
                     variant: 3,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Any,
                     has: 0,
                     variant: 0,
@@ -412,7 +412,7 @@ impl Decode for ClientResult {
             ],
             exclusive: &[],
         };
-        match r.pick(&CHOICE)? {
+        match r.select_variant(&DISPATCH)? {
             0 => Decode::decode(r).map(Self::Result),
             1 => Decode::decode(r).map(Self::CreateMessage),
             2 => Decode::decode(r).map(Self::ListRoots),
@@ -945,42 +945,42 @@ impl mcp_exact_wire::OpenUnion for ServerNotification {
 impl Decode for ServerNotification {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static CHOICE: Choice = Choice {
+        static DISPATCH: UnionDispatch = UnionDispatch {
             name: "ServerNotification",
             tag: "method",
             members: &[],
             cases: &[
-                Case {
+                DispatchCase {
                     tag: Tag::Is("notifications/cancelled"),
                     has: 0,
                     variant: 0,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Is("notifications/message"),
                     has: 0,
                     variant: 6,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Is("notifications/progress"),
                     has: 0,
                     variant: 1,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Is("notifications/prompts/list_changed"),
                     has: 0,
                     variant: 4,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Is("notifications/resources/list_changed"),
                     has: 0,
                     variant: 2,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Is("notifications/resources/updated"),
                     has: 0,
                     variant: 3,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Is("notifications/tools/list_changed"),
                     has: 0,
                     variant: 5,
@@ -988,7 +988,7 @@ impl Decode for ServerNotification {
             ],
             exclusive: &[],
         };
-        match r.pick(&CHOICE)? {
+        match r.select_variant(&DISPATCH)? {
             0 => Decode::decode(r).map(Self::Cancelled),
             1 => Decode::decode(r).map(Self::Progress),
             2 => Decode::decode(r).map(Self::ResourceListChanged),
@@ -1072,27 +1072,27 @@ impl mcp_exact_wire::OpenUnion for ServerRequest {
 impl Decode for ServerRequest {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static CHOICE: Choice = Choice {
+        static DISPATCH: UnionDispatch = UnionDispatch {
             name: "ServerRequest",
             tag: "method",
             members: &[],
             cases: &[
-                Case {
+                DispatchCase {
                     tag: Tag::Is("elicitation/create"),
                     has: 0,
                     variant: 3,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Is("ping"),
                     has: 0,
                     variant: 0,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Is("roots/list"),
                     has: 0,
                     variant: 2,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Is("sampling/createMessage"),
                     has: 0,
                     variant: 1,
@@ -1100,7 +1100,7 @@ impl Decode for ServerRequest {
             ],
             exclusive: &[],
         };
-        match r.pick(&CHOICE)? {
+        match r.select_variant(&DISPATCH)? {
             0 => Decode::decode(r).map(Self::Ping),
             1 => Decode::decode(r).map(Self::CreateMessage),
             2 => Decode::decode(r).map(Self::ListRoots),
@@ -1215,7 +1215,7 @@ impl From<Result> for ServerResult {
 impl Decode for ServerResult {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static CHOICE: Choice = Choice {
+        static DISPATCH: UnionDispatch = UnionDispatch {
             name: "ServerResult",
             tag: "",
             members: &[
@@ -1262,52 +1262,52 @@ impl Decode for ServerResult {
                 },
             ],
             cases: &[
-                Case {
+                DispatchCase {
                     tag: Tag::Any,
                     has: 7,
                     variant: 1,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Any,
                     has: 8,
                     variant: 2,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Any,
                     has: 16,
                     variant: 3,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Any,
                     has: 32,
                     variant: 4,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Any,
                     has: 64,
                     variant: 5,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Any,
                     has: 128,
                     variant: 6,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Any,
                     has: 256,
                     variant: 7,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Any,
                     has: 512,
                     variant: 8,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Any,
                     has: 1024,
                     variant: 9,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Any,
                     has: 0,
                     variant: 0,
@@ -1315,7 +1315,7 @@ impl Decode for ServerResult {
             ],
             exclusive: &[],
         };
-        match r.pick(&CHOICE)? {
+        match r.select_variant(&DISPATCH)? {
             0 => Decode::decode(r).map(Self::Result),
             1 => Decode::decode(r).map(Self::Initialize),
             2 => Decode::decode(r).map(Self::ListResources),

@@ -214,32 +214,32 @@ impl mcp_exact_wire::OpenUnion for ContentBlock {
 impl Decode for ContentBlock {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static CHOICE: Choice = Choice {
+        static DISPATCH: UnionDispatch = UnionDispatch {
             name: "ContentBlock",
             tag: "type",
             members: &[],
             cases: &[
-                Case {
+                DispatchCase {
                     tag: Tag::Is("audio"),
                     has: 0,
                     variant: 2,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Is("image"),
                     has: 0,
                     variant: 1,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Is("resource"),
                     has: 0,
                     variant: 4,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Is("resource_link"),
                     has: 0,
                     variant: 3,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Is("text"),
                     has: 0,
                     variant: 0,
@@ -247,7 +247,7 @@ impl Decode for ContentBlock {
             ],
             exclusive: &[],
         };
-        match r.pick(&CHOICE)? {
+        match r.select_variant(&DISPATCH)? {
             0 => Decode::decode(r).map(Self::Text),
             1 => Decode::decode(r).map(Self::Image),
             2 => Decode::decode(r).map(Self::Audio),
@@ -700,32 +700,32 @@ impl Decode for SamplingMessageContent {
         match r.kind()? {
             Kind::Array => Decode::decode(r).map(Self::Array),
             Kind::Object => {
-                static CHOICE: Choice = Choice {
+                static DISPATCH: UnionDispatch = UnionDispatch {
                     name: "SamplingMessageContent",
                     tag: "type",
                     members: &[],
                     cases: &[
-                        Case {
+                        DispatchCase {
                             tag: Tag::Is("audio"),
                             has: 0,
                             variant: 2,
                         },
-                        Case {
+                        DispatchCase {
                             tag: Tag::Is("image"),
                             has: 0,
                             variant: 1,
                         },
-                        Case {
+                        DispatchCase {
                             tag: Tag::Is("text"),
                             has: 0,
                             variant: 0,
                         },
-                        Case {
+                        DispatchCase {
                             tag: Tag::Is("tool_result"),
                             has: 0,
                             variant: 4,
                         },
-                        Case {
+                        DispatchCase {
                             tag: Tag::Is("tool_use"),
                             has: 0,
                             variant: 3,
@@ -733,7 +733,7 @@ impl Decode for SamplingMessageContent {
                     ],
                     exclusive: &[],
                 };
-                match r.pick(&CHOICE)? {
+                match r.select_variant(&DISPATCH)? {
                     0 => Decode::decode(r).map(Self::TextContent),
                     1 => Decode::decode(r).map(Self::ImageContent),
                     2 => Decode::decode(r).map(Self::AudioContent),

@@ -90,7 +90,7 @@ impl From<ElicitResult> for ElicitOutcome {
 impl Decode for ElicitOutcome {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static CHOICE: Choice = Choice {
+        static DISPATCH: UnionDispatch = UnionDispatch {
             name: "ElicitOutcome",
             tag: "",
             members: &[
@@ -98,12 +98,12 @@ impl Decode for ElicitOutcome {
                 Probe { name: "task", inner: "" },
             ],
             cases: &[
-                Case {
+                DispatchCase {
                     tag: Tag::Any,
                     has: 1,
                     variant: 0,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Any,
                     has: 2,
                     variant: 1,
@@ -111,7 +111,7 @@ impl Decode for ElicitOutcome {
             ],
             exclusive: &[],
         };
-        match r.pick(&CHOICE)? {
+        match r.select_variant(&DISPATCH)? {
             0 => Decode::decode(r).map(Self::Elicit),
             1 => Decode::decode(r).map(Self::CreateTask),
             _ => Err(r.no_variant("ElicitOutcome")),
@@ -433,22 +433,22 @@ impl mcp_exact_wire::OpenUnion for ElicitRequestParams {
 impl Decode for ElicitRequestParams {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static CHOICE: Choice = Choice {
+        static DISPATCH: UnionDispatch = UnionDispatch {
             name: "ElicitRequestParams",
             tag: "mode",
             members: &[],
             cases: &[
-                Case {
+                DispatchCase {
                     tag: Tag::Is("form"),
                     has: 0,
                     variant: 1,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Is("url"),
                     has: 0,
                     variant: 0,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Absent,
                     has: 0,
                     variant: 1,
@@ -456,7 +456,7 @@ impl Decode for ElicitRequestParams {
             ],
             exclusive: &[],
         };
-        match r.pick(&CHOICE)? {
+        match r.select_variant(&DISPATCH)? {
             0 => Decode::decode(r).map(Self::ElicitRequestURLParams),
             1 => Decode::decode(r).map(Self::ElicitRequestFormParams),
             _ => UnknownVariant::read(r).map(Self::Unrecognized),
@@ -925,7 +925,7 @@ impl mcp_exact_wire::OpenUnion for EnumSchema {
 impl Decode for EnumSchema {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static CHOICE: Choice = Choice {
+        static DISPATCH: UnionDispatch = UnionDispatch {
             name: "EnumSchema",
             tag: "type",
             members: &[
@@ -949,27 +949,27 @@ impl Decode for EnumSchema {
                 Probe { name: "oneOf", inner: "" },
             ],
             cases: &[
-                Case {
+                DispatchCase {
                     tag: Tag::Is("array"),
                     has: 3,
                     variant: 2,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Is("array"),
                     has: 4,
                     variant: 3,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Is("string"),
                     has: 24,
                     variant: 4,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Is("string"),
                     has: 8,
                     variant: 0,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Is("string"),
                     has: 32,
                     variant: 1,
@@ -977,7 +977,7 @@ impl Decode for EnumSchema {
             ],
             exclusive: &[],
         };
-        match r.pick(&CHOICE)? {
+        match r.select_variant(&DISPATCH)? {
             0 => Decode::decode(r).map(Self::UntitledSingleSelect),
             1 => Decode::decode(r).map(Self::TitledSingleSelect),
             2 => Decode::decode(r).map(Self::UntitledMultiSelect),
@@ -1121,7 +1121,7 @@ impl From<UntitledMultiSelectEnumSchema> for MultiSelectEnumSchema {
 impl Decode for MultiSelectEnumSchema {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static CHOICE: Choice = Choice {
+        static DISPATCH: UnionDispatch = UnionDispatch {
             name: "MultiSelectEnumSchema",
             tag: "",
             members: &[
@@ -1139,12 +1139,12 @@ impl Decode for MultiSelectEnumSchema {
                 },
             ],
             cases: &[
-                Case {
+                DispatchCase {
                     tag: Tag::Any,
                     has: 3,
                     variant: 0,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Any,
                     has: 4,
                     variant: 1,
@@ -1152,7 +1152,7 @@ impl Decode for MultiSelectEnumSchema {
             ],
             exclusive: &[],
         };
-        match r.pick(&CHOICE)? {
+        match r.select_variant(&DISPATCH)? {
             0 => Decode::decode(r).map(Self::UntitledMultiSelect),
             1 => Decode::decode(r).map(Self::TitledMultiSelect),
             _ => Err(r.no_variant("MultiSelectEnumSchema")),
@@ -1434,7 +1434,7 @@ impl mcp_exact_wire::OpenUnion for PrimitiveSchemaDefinition {
 impl Decode for PrimitiveSchemaDefinition {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static CHOICE: Choice = Choice {
+        static DISPATCH: UnionDispatch = UnionDispatch {
             name: "PrimitiveSchemaDefinition",
             tag: "type",
             members: &[
@@ -1458,47 +1458,47 @@ impl Decode for PrimitiveSchemaDefinition {
                 Probe { name: "oneOf", inner: "" },
             ],
             cases: &[
-                Case {
+                DispatchCase {
                     tag: Tag::Is("array"),
                     has: 3,
                     variant: 5,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Is("array"),
                     has: 4,
                     variant: 6,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Is("boolean"),
                     has: 0,
                     variant: 2,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Is("integer"),
                     has: 0,
                     variant: 1,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Is("number"),
                     has: 0,
                     variant: 1,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Is("string"),
                     has: 24,
                     variant: 7,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Is("string"),
                     has: 8,
                     variant: 3,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Is("string"),
                     has: 32,
                     variant: 4,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Is("string"),
                     has: 0,
                     variant: 0,
@@ -1506,7 +1506,7 @@ impl Decode for PrimitiveSchemaDefinition {
             ],
             exclusive: &[],
         };
-        match r.pick(&CHOICE)? {
+        match r.select_variant(&DISPATCH)? {
             0 => Decode::decode(r).map(Self::String),
             1 => Decode::decode(r).map(Self::Number),
             2 => Decode::decode(r).map(Self::Boolean),
@@ -1573,7 +1573,7 @@ impl From<UntitledSingleSelectEnumSchema> for SingleSelectEnumSchema {
 impl Decode for SingleSelectEnumSchema {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static CHOICE: Choice = Choice {
+        static DISPATCH: UnionDispatch = UnionDispatch {
             name: "SingleSelectEnumSchema",
             tag: "",
             members: &[
@@ -1581,12 +1581,12 @@ impl Decode for SingleSelectEnumSchema {
                 Probe { name: "oneOf", inner: "" },
             ],
             cases: &[
-                Case {
+                DispatchCase {
                     tag: Tag::Any,
                     has: 1,
                     variant: 0,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Any,
                     has: 2,
                     variant: 1,
@@ -1594,7 +1594,7 @@ impl Decode for SingleSelectEnumSchema {
             ],
             exclusive: &[],
         };
-        match r.pick(&CHOICE)? {
+        match r.select_variant(&DISPATCH)? {
             0 => Decode::decode(r).map(Self::UntitledSingleSelect),
             1 => Decode::decode(r).map(Self::TitledSingleSelect),
             _ => Err(r.no_variant("SingleSelectEnumSchema")),

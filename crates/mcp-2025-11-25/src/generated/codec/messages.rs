@@ -46,32 +46,32 @@ impl mcp_exact_wire::OpenUnion for ClientNotification {
 impl Decode for ClientNotification {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static CHOICE: Choice = Choice {
+        static DISPATCH: UnionDispatch = UnionDispatch {
             name: "ClientNotification",
             tag: "method",
             members: &[],
             cases: &[
-                Case {
+                DispatchCase {
                     tag: Tag::Is("notifications/cancelled"),
                     has: 0,
                     variant: 0,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Is("notifications/initialized"),
                     has: 0,
                     variant: 1,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Is("notifications/progress"),
                     has: 0,
                     variant: 2,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Is("notifications/roots/list_changed"),
                     has: 0,
                     variant: 4,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Is("notifications/tasks/status"),
                     has: 0,
                     variant: 3,
@@ -79,7 +79,7 @@ impl Decode for ClientNotification {
             ],
             exclusive: &[],
         };
-        match r.pick(&CHOICE)? {
+        match r.select_variant(&DISPATCH)? {
             0 => Decode::decode(r).map(Self::Cancelled),
             1 => Decode::decode(r).map(Self::Initialized),
             2 => Decode::decode(r).map(Self::Progress),
@@ -247,92 +247,92 @@ impl mcp_exact_wire::OpenUnion for ClientRequest {
 impl Decode for ClientRequest {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static CHOICE: Choice = Choice {
+        static DISPATCH: UnionDispatch = UnionDispatch {
             name: "ClientRequest",
             tag: "method",
             members: &[],
             cases: &[
-                Case {
+                DispatchCase {
                     tag: Tag::Is("completion/complete"),
                     has: 0,
                     variant: 16,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Is("initialize"),
                     has: 0,
                     variant: 0,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Is("logging/setLevel"),
                     has: 0,
                     variant: 15,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Is("ping"),
                     has: 0,
                     variant: 1,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Is("prompts/get"),
                     has: 0,
                     variant: 8,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Is("prompts/list"),
                     has: 0,
                     variant: 7,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Is("resources/list"),
                     has: 0,
                     variant: 2,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Is("resources/read"),
                     has: 0,
                     variant: 4,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Is("resources/subscribe"),
                     has: 0,
                     variant: 5,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Is("resources/templates/list"),
                     has: 0,
                     variant: 3,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Is("resources/unsubscribe"),
                     has: 0,
                     variant: 6,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Is("tasks/cancel"),
                     has: 0,
                     variant: 13,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Is("tasks/get"),
                     has: 0,
                     variant: 11,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Is("tasks/list"),
                     has: 0,
                     variant: 14,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Is("tasks/result"),
                     has: 0,
                     variant: 12,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Is("tools/call"),
                     has: 0,
                     variant: 10,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Is("tools/list"),
                     has: 0,
                     variant: 9,
@@ -340,7 +340,7 @@ impl Decode for ClientRequest {
             ],
             exclusive: &[],
         };
-        match r.pick(&CHOICE)? {
+        match r.select_variant(&DISPATCH)? {
             0 => Decode::decode(r).map(Self::Initialize),
             1 => Decode::decode(r).map(Self::Ping),
             2 => Decode::decode(r).map(Self::ListResources),
@@ -486,7 +486,7 @@ impl From<Result> for ClientResult {
 impl Decode for ClientResult {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static CHOICE: Choice = Choice {
+        static DISPATCH: UnionDispatch = UnionDispatch {
             name: "ClientResult",
             tag: "",
             members: &[
@@ -533,37 +533,37 @@ impl Decode for ClientResult {
                 Probe { name: "action", inner: "" },
             ],
             cases: &[
-                Case {
+                DispatchCase {
                     tag: Tag::Any,
                     has: 63,
                     variant: 8,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Any,
                     has: 1984,
                     variant: 1,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Any,
                     has: 14336,
                     variant: 5,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Any,
                     has: 16384,
                     variant: 4,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Any,
                     has: 32768,
                     variant: 6,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Any,
                     has: 65536,
                     variant: 7,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Any,
                     has: 0,
                     variant: 0,
@@ -571,7 +571,7 @@ impl Decode for ClientResult {
             ],
             exclusive: &[],
         };
-        match r.pick(&CHOICE)? {
+        match r.select_variant(&DISPATCH)? {
             0 => Decode::decode(r).map(Self::Result),
             1 => Decode::decode(r).map(Self::GetTask),
             4 => Decode::decode(r).map(Self::ListTasks),
@@ -1201,52 +1201,52 @@ impl mcp_exact_wire::OpenUnion for ServerNotification {
 impl Decode for ServerNotification {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static CHOICE: Choice = Choice {
+        static DISPATCH: UnionDispatch = UnionDispatch {
             name: "ServerNotification",
             tag: "method",
             members: &[],
             cases: &[
-                Case {
+                DispatchCase {
                     tag: Tag::Is("notifications/cancelled"),
                     has: 0,
                     variant: 0,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Is("notifications/elicitation/complete"),
                     has: 0,
                     variant: 8,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Is("notifications/message"),
                     has: 0,
                     variant: 7,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Is("notifications/progress"),
                     has: 0,
                     variant: 1,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Is("notifications/prompts/list_changed"),
                     has: 0,
                     variant: 4,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Is("notifications/resources/list_changed"),
                     has: 0,
                     variant: 2,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Is("notifications/resources/updated"),
                     has: 0,
                     variant: 3,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Is("notifications/tasks/status"),
                     has: 0,
                     variant: 6,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Is("notifications/tools/list_changed"),
                     has: 0,
                     variant: 5,
@@ -1254,7 +1254,7 @@ impl Decode for ServerNotification {
             ],
             exclusive: &[],
         };
-        match r.pick(&CHOICE)? {
+        match r.select_variant(&DISPATCH)? {
             0 => Decode::decode(r).map(Self::Cancelled),
             1 => Decode::decode(r).map(Self::Progress),
             2 => Decode::decode(r).map(Self::ResourceListChanged),
@@ -1373,47 +1373,47 @@ impl mcp_exact_wire::OpenUnion for ServerRequest {
 impl Decode for ServerRequest {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static CHOICE: Choice = Choice {
+        static DISPATCH: UnionDispatch = UnionDispatch {
             name: "ServerRequest",
             tag: "method",
             members: &[],
             cases: &[
-                Case {
+                DispatchCase {
                     tag: Tag::Is("elicitation/create"),
                     has: 0,
                     variant: 7,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Is("ping"),
                     has: 0,
                     variant: 0,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Is("roots/list"),
                     has: 0,
                     variant: 6,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Is("sampling/createMessage"),
                     has: 0,
                     variant: 5,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Is("tasks/cancel"),
                     has: 0,
                     variant: 3,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Is("tasks/get"),
                     has: 0,
                     variant: 1,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Is("tasks/list"),
                     has: 0,
                     variant: 4,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Is("tasks/result"),
                     has: 0,
                     variant: 2,
@@ -1421,7 +1421,7 @@ impl Decode for ServerRequest {
             ],
             exclusive: &[],
         };
-        match r.pick(&CHOICE)? {
+        match r.select_variant(&DISPATCH)? {
             0 => Decode::decode(r).map(Self::Ping),
             1 => Decode::decode(r).map(Self::GetTask),
             2 => Decode::decode(r).map(Self::GetTaskPayload),
@@ -1579,7 +1579,7 @@ impl From<Result> for ServerResult {
 impl Decode for ServerResult {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static CHOICE: Choice = Choice {
+        static DISPATCH: UnionDispatch = UnionDispatch {
             name: "ServerResult",
             tag: "",
             members: &[
@@ -1671,67 +1671,67 @@ impl Decode for ServerResult {
                 Probe { name: "tasks", inner: "" },
             ],
             cases: &[
-                Case {
+                DispatchCase {
                     tag: Tag::Any,
                     has: 63,
                     variant: 14,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Any,
                     has: 1984,
                     variant: 1,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Any,
                     has: 63488,
                     variant: 9,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Any,
                     has: 196608,
                     variant: 13,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Any,
                     has: 262144,
                     variant: 2,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Any,
                     has: 524288,
                     variant: 3,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Any,
                     has: 1048576,
                     variant: 4,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Any,
                     has: 2097152,
                     variant: 5,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Any,
                     has: 4194304,
                     variant: 6,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Any,
                     has: 8388608,
                     variant: 7,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Any,
                     has: 16777216,
                     variant: 8,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Any,
                     has: 33554432,
                     variant: 12,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Any,
                     has: 0,
                     variant: 0,
@@ -1739,7 +1739,7 @@ impl Decode for ServerResult {
             ],
             exclusive: &[],
         };
-        match r.pick(&CHOICE)? {
+        match r.select_variant(&DISPATCH)? {
             0 => Decode::decode(r).map(Self::Result),
             1 => Decode::decode(r).map(Self::Initialize),
             2 => Decode::decode(r).map(Self::ListResources),

@@ -20,7 +20,7 @@ impl From<CreateTaskResult> for CallToolOutcome {
 impl Decode for CallToolOutcome {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static CHOICE: Choice = Choice {
+        static DISPATCH: UnionDispatch = UnionDispatch {
             name: "CallToolOutcome",
             tag: "",
             members: &[
@@ -31,12 +31,12 @@ impl Decode for CallToolOutcome {
                 Probe { name: "task", inner: "" },
             ],
             cases: &[
-                Case {
+                DispatchCase {
                     tag: Tag::Any,
                     has: 1,
                     variant: 0,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Any,
                     has: 2,
                     variant: 1,
@@ -44,7 +44,7 @@ impl Decode for CallToolOutcome {
             ],
             exclusive: &[],
         };
-        match r.pick(&CHOICE)? {
+        match r.select_variant(&DISPATCH)? {
             0 => Decode::decode(r).map(Self::CallTool),
             1 => Decode::decode(r).map(Self::CreateTask),
             _ => Err(r.no_variant("CallToolOutcome")),

@@ -333,22 +333,22 @@ impl mcp_exact_wire::OpenUnion for ElicitRequestParams {
 impl Decode for ElicitRequestParams {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static CHOICE: Choice = Choice {
+        static DISPATCH: UnionDispatch = UnionDispatch {
             name: "ElicitRequestParams",
             tag: "mode",
             members: &[],
             cases: &[
-                Case {
+                DispatchCase {
                     tag: Tag::Is("form"),
                     has: 0,
                     variant: 0,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Is("url"),
                     has: 0,
                     variant: 1,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Absent,
                     has: 0,
                     variant: 0,
@@ -356,7 +356,7 @@ impl Decode for ElicitRequestParams {
             ],
             exclusive: &[],
         };
-        match r.pick(&CHOICE)? {
+        match r.select_variant(&DISPATCH)? {
             0 => Decode::decode(r).map(Self::ElicitRequestFormParams),
             1 => Decode::decode(r).map(Self::ElicitRequestURLParams),
             _ => UnknownVariant::read(r).map(Self::Unrecognized),
@@ -669,7 +669,7 @@ impl mcp_exact_wire::OpenUnion for EnumSchema {
 impl Decode for EnumSchema {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static CHOICE: Choice = Choice {
+        static DISPATCH: UnionDispatch = UnionDispatch {
             name: "EnumSchema",
             tag: "type",
             members: &[
@@ -693,27 +693,27 @@ impl Decode for EnumSchema {
                 Probe { name: "oneOf", inner: "" },
             ],
             cases: &[
-                Case {
+                DispatchCase {
                     tag: Tag::Is("array"),
                     has: 3,
                     variant: 2,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Is("array"),
                     has: 4,
                     variant: 3,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Is("string"),
                     has: 24,
                     variant: 4,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Is("string"),
                     has: 8,
                     variant: 0,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Is("string"),
                     has: 32,
                     variant: 1,
@@ -721,7 +721,7 @@ impl Decode for EnumSchema {
             ],
             exclusive: &[],
         };
-        match r.pick(&CHOICE)? {
+        match r.select_variant(&DISPATCH)? {
             0 => Decode::decode(r).map(Self::UntitledSingleSelect),
             1 => Decode::decode(r).map(Self::TitledSingleSelect),
             2 => Decode::decode(r).map(Self::UntitledMultiSelect),
@@ -865,7 +865,7 @@ impl From<UntitledMultiSelectEnumSchema> for MultiSelectEnumSchema {
 impl Decode for MultiSelectEnumSchema {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static CHOICE: Choice = Choice {
+        static DISPATCH: UnionDispatch = UnionDispatch {
             name: "MultiSelectEnumSchema",
             tag: "",
             members: &[
@@ -883,12 +883,12 @@ impl Decode for MultiSelectEnumSchema {
                 },
             ],
             cases: &[
-                Case {
+                DispatchCase {
                     tag: Tag::Any,
                     has: 3,
                     variant: 0,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Any,
                     has: 4,
                     variant: 1,
@@ -896,7 +896,7 @@ impl Decode for MultiSelectEnumSchema {
             ],
             exclusive: &[],
         };
-        match r.pick(&CHOICE)? {
+        match r.select_variant(&DISPATCH)? {
             0 => Decode::decode(r).map(Self::UntitledMultiSelect),
             1 => Decode::decode(r).map(Self::TitledMultiSelect),
             _ => Err(r.no_variant("MultiSelectEnumSchema")),
@@ -1178,7 +1178,7 @@ impl mcp_exact_wire::OpenUnion for PrimitiveSchemaDefinition {
 impl Decode for PrimitiveSchemaDefinition {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static CHOICE: Choice = Choice {
+        static DISPATCH: UnionDispatch = UnionDispatch {
             name: "PrimitiveSchemaDefinition",
             tag: "type",
             members: &[
@@ -1202,47 +1202,47 @@ impl Decode for PrimitiveSchemaDefinition {
                 Probe { name: "oneOf", inner: "" },
             ],
             cases: &[
-                Case {
+                DispatchCase {
                     tag: Tag::Is("array"),
                     has: 3,
                     variant: 5,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Is("array"),
                     has: 4,
                     variant: 6,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Is("boolean"),
                     has: 0,
                     variant: 2,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Is("integer"),
                     has: 0,
                     variant: 1,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Is("number"),
                     has: 0,
                     variant: 1,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Is("string"),
                     has: 24,
                     variant: 7,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Is("string"),
                     has: 8,
                     variant: 3,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Is("string"),
                     has: 32,
                     variant: 4,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Is("string"),
                     has: 0,
                     variant: 0,
@@ -1250,7 +1250,7 @@ impl Decode for PrimitiveSchemaDefinition {
             ],
             exclusive: &[],
         };
-        match r.pick(&CHOICE)? {
+        match r.select_variant(&DISPATCH)? {
             0 => Decode::decode(r).map(Self::String),
             1 => Decode::decode(r).map(Self::Number),
             2 => Decode::decode(r).map(Self::Boolean),
@@ -1317,7 +1317,7 @@ impl From<UntitledSingleSelectEnumSchema> for SingleSelectEnumSchema {
 impl Decode for SingleSelectEnumSchema {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static CHOICE: Choice = Choice {
+        static DISPATCH: UnionDispatch = UnionDispatch {
             name: "SingleSelectEnumSchema",
             tag: "",
             members: &[
@@ -1325,12 +1325,12 @@ impl Decode for SingleSelectEnumSchema {
                 Probe { name: "oneOf", inner: "" },
             ],
             cases: &[
-                Case {
+                DispatchCase {
                     tag: Tag::Any,
                     has: 1,
                     variant: 0,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Any,
                     has: 2,
                     variant: 1,
@@ -1338,7 +1338,7 @@ impl Decode for SingleSelectEnumSchema {
             ],
             exclusive: &[],
         };
-        match r.pick(&CHOICE)? {
+        match r.select_variant(&DISPATCH)? {
             0 => Decode::decode(r).map(Self::UntitledSingleSelect),
             1 => Decode::decode(r).map(Self::TitledSingleSelect),
             _ => Err(r.no_variant("SingleSelectEnumSchema")),

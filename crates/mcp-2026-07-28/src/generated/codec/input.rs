@@ -32,22 +32,22 @@ impl mcp_exact_wire::OpenUnion for InputRequest {
 impl Decode for InputRequest {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static CHOICE: Choice = Choice {
+        static DISPATCH: UnionDispatch = UnionDispatch {
             name: "InputRequest",
             tag: "method",
             members: &[],
             cases: &[
-                Case {
+                DispatchCase {
                     tag: Tag::Is("elicitation/create"),
                     has: 0,
                     variant: 2,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Is("roots/list"),
                     has: 0,
                     variant: 1,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Is("sampling/createMessage"),
                     has: 0,
                     variant: 0,
@@ -55,7 +55,7 @@ impl Decode for InputRequest {
             ],
             exclusive: &[],
         };
-        match r.pick(&CHOICE)? {
+        match r.select_variant(&DISPATCH)? {
             0 => Decode::decode(r).map(Self::CreateMessage),
             1 => Decode::decode(r).map(Self::ListRoots),
             2 => Decode::decode(r).map(Self::Elicit),
@@ -201,7 +201,7 @@ impl From<ListRootsResult> for InputResponse {
 impl Decode for InputResponse {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static CHOICE: Choice = Choice {
+        static DISPATCH: UnionDispatch = UnionDispatch {
             name: "InputResponse",
             tag: "",
             members: &[
@@ -215,17 +215,17 @@ impl Decode for InputResponse {
                 Probe { name: "action", inner: "" },
             ],
             cases: &[
-                Case {
+                DispatchCase {
                     tag: Tag::Any,
                     has: 7,
                     variant: 0,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Any,
                     has: 8,
                     variant: 1,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Any,
                     has: 16,
                     variant: 2,
@@ -233,7 +233,7 @@ impl Decode for InputResponse {
             ],
             exclusive: &[],
         };
-        match r.pick(&CHOICE)? {
+        match r.select_variant(&DISPATCH)? {
             0 => Decode::decode(r).map(Self::CreateMessage),
             1 => Decode::decode(r).map(Self::ListRoots),
             2 => Decode::decode(r).map(Self::Elicit),

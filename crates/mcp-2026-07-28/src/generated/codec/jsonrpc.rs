@@ -96,7 +96,7 @@ impl From<JSONRPCResultResponse> for JSONRPCMessage {
 impl Decode for JSONRPCMessage {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static CHOICE: Choice = Choice {
+        static DISPATCH: UnionDispatch = UnionDispatch {
             name: "JSONRPCMessage",
             tag: "",
             members: &[
@@ -106,22 +106,22 @@ impl Decode for JSONRPCMessage {
                 Probe { name: "error", inner: "" },
             ],
             cases: &[
-                Case {
+                DispatchCase {
                     tag: Tag::Any,
                     has: 3,
                     variant: 0,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Any,
                     has: 5,
                     variant: 2,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Any,
                     has: 2,
                     variant: 1,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Any,
                     has: 8,
                     variant: 3,
@@ -129,7 +129,7 @@ impl Decode for JSONRPCMessage {
             ],
             exclusive: &[(4, 8)],
         };
-        match r.pick(&CHOICE)? {
+        match r.select_variant(&DISPATCH)? {
             0 => Decode::decode(r).map(Self::Request),
             1 => Decode::decode(r).map(Self::Notification),
             2 => Decode::decode(r).map(Self::ResultResponse),
@@ -313,7 +313,7 @@ impl From<JSONRPCResultResponse> for JSONRPCResponse {
 impl Decode for JSONRPCResponse {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static CHOICE: Choice = Choice {
+        static DISPATCH: UnionDispatch = UnionDispatch {
             name: "JSONRPCResponse",
             tag: "",
             members: &[
@@ -322,12 +322,12 @@ impl Decode for JSONRPCResponse {
                 Probe { name: "error", inner: "" },
             ],
             cases: &[
-                Case {
+                DispatchCase {
                     tag: Tag::Any,
                     has: 3,
                     variant: 0,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Any,
                     has: 4,
                     variant: 1,
@@ -335,7 +335,7 @@ impl Decode for JSONRPCResponse {
             ],
             exclusive: &[(2, 4)],
         };
-        match r.pick(&CHOICE)? {
+        match r.select_variant(&DISPATCH)? {
             0 => Decode::decode(r).map(Self::ResultResponse),
             1 => Decode::decode(r).map(Self::ErrorResponse),
             _ => Err(r.no_variant("JSONRPCResponse")),

@@ -268,57 +268,57 @@ impl mcp_exact_wire::OpenUnion for ClientRequest {
 impl Decode for ClientRequest {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static CHOICE: Choice = Choice {
+        static DISPATCH: UnionDispatch = UnionDispatch {
             name: "ClientRequest",
             tag: "method",
             members: &[],
             cases: &[
-                Case {
+                DispatchCase {
                     tag: Tag::Is("completion/complete"),
                     has: 0,
                     variant: 9,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Is("prompts/get"),
                     has: 0,
                     variant: 6,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Is("prompts/list"),
                     has: 0,
                     variant: 5,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Is("resources/list"),
                     has: 0,
                     variant: 1,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Is("resources/read"),
                     has: 0,
                     variant: 3,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Is("resources/templates/list"),
                     has: 0,
                     variant: 2,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Is("server/discover"),
                     has: 0,
                     variant: 0,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Is("subscriptions/listen"),
                     has: 0,
                     variant: 4,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Is("tools/call"),
                     has: 0,
                     variant: 8,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Is("tools/list"),
                     has: 0,
                     variant: 7,
@@ -326,7 +326,7 @@ impl Decode for ClientRequest {
             ],
             exclusive: &[],
         };
-        match r.pick(&CHOICE)? {
+        match r.select_variant(&DISPATCH)? {
             0 => Decode::decode(r).map(Self::Discover),
             1 => Decode::decode(r).map(Self::ListResources),
             2 => Decode::decode(r).map(Self::ListResourceTemplates),
@@ -1169,47 +1169,47 @@ impl mcp_exact_wire::OpenUnion for ServerNotification {
 impl Decode for ServerNotification {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static CHOICE: Choice = Choice {
+        static DISPATCH: UnionDispatch = UnionDispatch {
             name: "ServerNotification",
             tag: "method",
             members: &[],
             cases: &[
-                Case {
+                DispatchCase {
                     tag: Tag::Is("notifications/cancelled"),
                     has: 0,
                     variant: 0,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Is("notifications/message"),
                     has: 0,
                     variant: 7,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Is("notifications/progress"),
                     has: 0,
                     variant: 1,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Is("notifications/prompts/list_changed"),
                     has: 0,
                     variant: 5,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Is("notifications/resources/list_changed"),
                     has: 0,
                     variant: 2,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Is("notifications/resources/updated"),
                     has: 0,
                     variant: 4,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Is("notifications/subscriptions/acknowledged"),
                     has: 0,
                     variant: 3,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Is("notifications/tools/list_changed"),
                     has: 0,
                     variant: 6,
@@ -1217,7 +1217,7 @@ impl Decode for ServerNotification {
             ],
             exclusive: &[],
         };
-        match r.pick(&CHOICE)? {
+        match r.select_variant(&DISPATCH)? {
             0 => Decode::decode(r).map(Self::Cancelled),
             1 => Decode::decode(r).map(Self::Progress),
             2 => Decode::decode(r).map(Self::ResourceListChanged),
@@ -1354,7 +1354,7 @@ impl From<SubscriptionsListenResult> for ServerResult {
 impl Decode for ServerResult {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static CHOICE: Choice = Choice {
+        static DISPATCH: UnionDispatch = UnionDispatch {
             name: "ServerResult",
             tag: "resultType",
             members: &[
@@ -1411,62 +1411,62 @@ impl Decode for ServerResult {
                 },
             ],
             cases: &[
-                Case {
+                DispatchCase {
                     tag: Tag::Is("input_required"),
                     has: 0,
                     variant: 1,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Any,
                     has: 15,
                     variant: 2,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Any,
                     has: 25,
                     variant: 3,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Any,
                     has: 41,
                     variant: 4,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Any,
                     has: 73,
                     variant: 5,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Any,
                     has: 137,
                     variant: 7,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Any,
                     has: 265,
                     variant: 9,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Any,
                     has: 1536,
                     variant: 6,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Any,
                     has: 6144,
                     variant: 11,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Any,
                     has: 8192,
                     variant: 8,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Any,
                     has: 16384,
                     variant: 10,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Any,
                     has: 0,
                     variant: 0,
@@ -1474,7 +1474,7 @@ impl Decode for ServerResult {
             ],
             exclusive: &[],
         };
-        match r.pick(&CHOICE)? {
+        match r.select_variant(&DISPATCH)? {
             0 => Decode::decode(r).map(Self::Result),
             1 => Decode::decode(r).map(Self::InputRequired),
             2 => Decode::decode(r).map(Self::Discover),

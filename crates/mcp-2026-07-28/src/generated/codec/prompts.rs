@@ -20,17 +20,17 @@ impl From<InputRequiredResult> for GetPromptOutcome {
 impl Decode for GetPromptOutcome {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static CHOICE: Choice = Choice {
+        static DISPATCH: UnionDispatch = UnionDispatch {
             name: "GetPromptOutcome",
             tag: "resultType",
             members: &[],
             cases: &[
-                Case {
+                DispatchCase {
                     tag: Tag::Is("input_required"),
                     has: 0,
                     variant: 0,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Any,
                     has: 0,
                     variant: 1,
@@ -38,7 +38,7 @@ impl Decode for GetPromptOutcome {
             ],
             exclusive: &[],
         };
-        match r.pick(&CHOICE)? {
+        match r.select_variant(&DISPATCH)? {
             0 => Decode::decode(r).map(Self::InputRequired),
             1 => Decode::decode(r).map(Self::GetPrompt),
             _ => Err(r.no_variant("GetPromptOutcome")),

@@ -618,32 +618,32 @@ impl mcp_exact_wire::OpenUnion for SamplingMessageContentBlock {
 impl Decode for SamplingMessageContentBlock {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static CHOICE: Choice = Choice {
+        static DISPATCH: UnionDispatch = UnionDispatch {
             name: "SamplingMessageContentBlock",
             tag: "type",
             members: &[],
             cases: &[
-                Case {
+                DispatchCase {
                     tag: Tag::Is("audio"),
                     has: 0,
                     variant: 2,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Is("image"),
                     has: 0,
                     variant: 1,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Is("text"),
                     has: 0,
                     variant: 0,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Is("tool_result"),
                     has: 0,
                     variant: 4,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Is("tool_use"),
                     has: 0,
                     variant: 3,
@@ -651,7 +651,7 @@ impl Decode for SamplingMessageContentBlock {
             ],
             exclusive: &[],
         };
-        match r.pick(&CHOICE)? {
+        match r.select_variant(&DISPATCH)? {
             0 => Decode::decode(r).map(Self::Text),
             1 => Decode::decode(r).map(Self::Image),
             2 => Decode::decode(r).map(Self::Audio),

@@ -20,17 +20,17 @@ impl From<InputRequiredResult> for CallToolOutcome {
 impl Decode for CallToolOutcome {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static CHOICE: Choice = Choice {
+        static DISPATCH: UnionDispatch = UnionDispatch {
             name: "CallToolOutcome",
             tag: "resultType",
             members: &[],
             cases: &[
-                Case {
+                DispatchCase {
                     tag: Tag::Is("input_required"),
                     has: 0,
                     variant: 0,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Any,
                     has: 0,
                     variant: 1,
@@ -38,7 +38,7 @@ impl Decode for CallToolOutcome {
             ],
             exclusive: &[],
         };
-        match r.pick(&CHOICE)? {
+        match r.select_variant(&DISPATCH)? {
             0 => Decode::decode(r).map(Self::InputRequired),
             1 => Decode::decode(r).map(Self::CallTool),
             _ => Err(r.no_variant("CallToolOutcome")),

@@ -512,32 +512,32 @@ impl mcp_exact_wire::OpenUnion for DetailedTask {
 impl Decode for DetailedTask {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static CHOICE: Choice = Choice {
+        static DISPATCH: UnionDispatch = UnionDispatch {
             name: "DetailedTask",
             tag: "status",
             members: &[],
             cases: &[
-                Case {
+                DispatchCase {
                     tag: Tag::Is("cancelled"),
                     has: 0,
                     variant: 4,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Is("completed"),
                     has: 0,
                     variant: 2,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Is("failed"),
                     has: 0,
                     variant: 3,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Is("input_required"),
                     has: 0,
                     variant: 1,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Is("working"),
                     has: 0,
                     variant: 0,
@@ -545,7 +545,7 @@ impl Decode for DetailedTask {
             ],
             exclusive: &[],
         };
-        match r.pick(&CHOICE)? {
+        match r.select_variant(&DISPATCH)? {
             0 => Decode::decode(r).map(Self::Working),
             1 => Decode::decode(r).map(Self::InputRequired),
             2 => Decode::decode(r).map(Self::Completed),
@@ -802,32 +802,32 @@ impl mcp_exact_wire::OpenUnion for GetTaskResult {
 impl Decode for GetTaskResult {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static CHOICE: Choice = Choice {
+        static DISPATCH: UnionDispatch = UnionDispatch {
             name: "GetTaskResult",
             tag: "status",
             members: &[],
             cases: &[
-                Case {
+                DispatchCase {
                     tag: Tag::Is("cancelled"),
                     has: 0,
                     variant: 4,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Is("completed"),
                     has: 0,
                     variant: 2,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Is("failed"),
                     has: 0,
                     variant: 3,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Is("input_required"),
                     has: 0,
                     variant: 1,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Is("working"),
                     has: 0,
                     variant: 0,
@@ -835,7 +835,7 @@ impl Decode for GetTaskResult {
             ],
             exclusive: &[],
         };
-        match r.pick(&CHOICE)? {
+        match r.select_variant(&DISPATCH)? {
             0 => Decode::decode(r).map(Self::Working),
             1 => Decode::decode(r).map(Self::InputRequired),
             2 => Decode::decode(r).map(Self::Completed),
@@ -1842,32 +1842,32 @@ impl mcp_exact_wire::OpenUnion for TaskStatusNotificationParams {
 impl Decode for TaskStatusNotificationParams {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static CHOICE: Choice = Choice {
+        static DISPATCH: UnionDispatch = UnionDispatch {
             name: "TaskStatusNotificationParams",
             tag: "status",
             members: &[],
             cases: &[
-                Case {
+                DispatchCase {
                     tag: Tag::Is("cancelled"),
                     has: 0,
                     variant: 4,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Is("completed"),
                     has: 0,
                     variant: 2,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Is("failed"),
                     has: 0,
                     variant: 3,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Is("input_required"),
                     has: 0,
                     variant: 1,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Is("working"),
                     has: 0,
                     variant: 0,
@@ -1875,7 +1875,7 @@ impl Decode for TaskStatusNotificationParams {
             ],
             exclusive: &[],
         };
-        match r.pick(&CHOICE)? {
+        match r.select_variant(&DISPATCH)? {
             0 => Decode::decode(r).map(Self::Working),
             1 => Decode::decode(r).map(Self::InputRequired),
             2 => Decode::decode(r).map(Self::Completed),

@@ -822,17 +822,17 @@ impl mcp_exact_wire::OpenUnion for Expression {
 impl Decode for Expression {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static CHOICE: Choice = Choice {
+        static DISPATCH: UnionDispatch = UnionDispatch {
             name: "Expression",
             tag: "kind",
             members: &[],
             cases: &[
-                Case {
+                DispatchCase {
                     tag: Tag::Is("literal"),
                     has: 0,
                     variant: 0,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Is("negation"),
                     has: 0,
                     variant: 1,
@@ -840,7 +840,7 @@ impl Decode for Expression {
             ],
             exclusive: &[],
         };
-        match r.pick(&CHOICE)? {
+        match r.select_variant(&DISPATCH)? {
             0 => Decode::decode(r).map(Self::Literal),
             1 => Decode::decode(r).map(Self::Negation),
             _ => UnknownVariant::read(r).map(Self::Unrecognized),
@@ -1454,7 +1454,7 @@ impl Decode for LevelOrColour {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         match r.kind()? {
             Kind::String => {
-                match r.pick_string(&[&["red", "light-green", "_other"]])? {
+                match r.select_string_set(&[&["red", "light-green", "_other"]])? {
                     Some(0) => Decode::decode(r).map(Self::Colour),
                     _ => Decode::decode(r).map(Self::Level),
                 }
@@ -2051,7 +2051,7 @@ impl Decode for OpenLevel {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         match r.kind()? {
             Kind::String => {
-                match r.pick_string(&[&["low", "high"]])? {
+                match r.select_string_set(&[&["low", "high"]])? {
                     Some(0) => Decode::decode(r).map(Self::Level),
                     _ => Decode::decode(r).map(Self::String),
                 }
@@ -2328,7 +2328,7 @@ impl From<TextPart> for Part {
 impl Decode for Part {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static CHOICE: Choice = Choice {
+        static DISPATCH: UnionDispatch = UnionDispatch {
             name: "Part",
             tag: "",
             members: &[
@@ -2336,12 +2336,12 @@ impl Decode for Part {
                 Probe { name: "blob", inner: "" },
             ],
             cases: &[
-                Case {
+                DispatchCase {
                     tag: Tag::Any,
                     has: 1,
                     variant: 0,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Any,
                     has: 2,
                     variant: 1,
@@ -2349,7 +2349,7 @@ impl Decode for Part {
             ],
             exclusive: &[],
         };
-        match r.pick(&CHOICE)? {
+        match r.select_variant(&DISPATCH)? {
             0 => Decode::decode(r).map(Self::TextPart),
             1 => Decode::decode(r).map(Self::BlobPart),
             _ => Err(r.no_variant("Part")),
@@ -2780,17 +2780,17 @@ impl mcp_exact_wire::OpenUnion for Sum {
 impl Decode for Sum {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static CHOICE: Choice = Choice {
+        static DISPATCH: UnionDispatch = UnionDispatch {
             name: "Sum",
             tag: "kind",
             members: &[],
             cases: &[
-                Case {
+                DispatchCase {
                     tag: Tag::Is("both"),
                     has: 0,
                     variant: 0,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Is("one"),
                     has: 0,
                     variant: 1,
@@ -2798,7 +2798,7 @@ impl Decode for Sum {
             ],
             exclusive: &[],
         };
-        match r.pick(&CHOICE)? {
+        match r.select_variant(&DISPATCH)? {
             0 => Decode::decode(r).map(Self::Both),
             1 => Decode::decode(r).map(Self::One),
             _ => UnknownVariant::read(r).map(Self::Unrecognized),

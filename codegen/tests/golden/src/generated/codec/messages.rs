@@ -82,17 +82,17 @@ impl mcp_exact_wire::OpenUnion for ClientRequest {
 impl Decode for ClientRequest {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static CHOICE: Choice = Choice {
+        static DISPATCH: UnionDispatch = UnionDispatch {
             name: "ClientRequest",
             tag: "method",
             members: &[],
             cases: &[
-                Case {
+                DispatchCase {
                     tag: Tag::Is("paint"),
                     has: 0,
                     variant: 1,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Is("ping"),
                     has: 0,
                     variant: 0,
@@ -100,7 +100,7 @@ impl Decode for ClientRequest {
             ],
             exclusive: &[],
         };
-        match r.pick(&CHOICE)? {
+        match r.select_variant(&DISPATCH)? {
             0 => Decode::decode(r).map(Self::Ping),
             1 => Decode::decode(r).map(Self::Paint),
             _ => UnknownVariant::read(r).map(Self::Unrecognized),
@@ -236,17 +236,17 @@ impl mcp_exact_wire::OpenUnion for Figure {
 impl Decode for Figure {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static CHOICE: Choice = Choice {
+        static DISPATCH: UnionDispatch = UnionDispatch {
             name: "Figure",
             tag: "type",
             members: &[],
             cases: &[
-                Case {
+                DispatchCase {
                     tag: Tag::Is("circle"),
                     has: 0,
                     variant: 0,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Is("square"),
                     has: 0,
                     variant: 1,
@@ -254,7 +254,7 @@ impl Decode for Figure {
             ],
             exclusive: &[],
         };
-        match r.pick(&CHOICE)? {
+        match r.select_variant(&DISPATCH)? {
             0 => Decode::decode(r).map(Self::Circle),
             1 => Decode::decode(r).map(Self::Square),
             _ => UnknownVariant::read(r).map(Self::Unrecognized),
@@ -539,7 +539,7 @@ impl From<Result> for ServerResult {
 impl Decode for ServerResult {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static CHOICE: Choice = Choice {
+        static DISPATCH: UnionDispatch = UnionDispatch {
             name: "ServerResult",
             tag: "",
             members: &[
@@ -549,12 +549,12 @@ impl Decode for ServerResult {
                 },
             ],
             cases: &[
-                Case {
+                DispatchCase {
                     tag: Tag::Any,
                     has: 1,
                     variant: 1,
                 },
-                Case {
+                DispatchCase {
                     tag: Tag::Any,
                     has: 0,
                     variant: 0,
@@ -562,7 +562,7 @@ impl Decode for ServerResult {
             ],
             exclusive: &[],
         };
-        match r.pick(&CHOICE)? {
+        match r.select_variant(&DISPATCH)? {
             0 => Decode::decode(r).map(Self::Result),
             1 => Decode::decode(r).map(Self::Paint),
             _ => Err(r.no_variant("ServerResult")),

@@ -12,15 +12,15 @@ use crate::reader::{Kind, Reader};
 
 /// Dispatch table that tells the objects of a union apart.
 #[derive(Debug)]
-pub struct Choice {
+pub struct UnionDispatch {
     /// The name of the union, for messages.
     pub name: &'static str,
     /// The discriminant, or an empty string where there is none.
     pub tag: &'static str,
-    /// Members whose presence is asked for by `has`, in the order of its bits.
+    /// Members whose presence the cases ask for, in the order of the bits of [`DispatchCase::has`].
     pub members: &'static [Probe],
     /// The first case whose tag matches and whose members are present wins.
-    pub cases: &'static [Case],
+    pub cases: &'static [DispatchCase],
     /// Pairs of members, as bits of `members`, that exclude each other.
     pub exclusive: &'static [(u32, u32)],
 }
@@ -34,12 +34,12 @@ pub struct Probe {
     pub inner: &'static str,
 }
 
-/// One way to be a certain member of a union.
+/// Conditions under which an object is a certain variant of a union.
 #[derive(Debug, Clone, Copy)]
-pub struct Case {
+pub struct DispatchCase {
     /// Value that the discriminant must have.
     pub tag: Tag,
-    /// The members that must be present, as bits of [`Choice::members`].
+    /// The members that must be present, as bits of [`UnionDispatch::members`].
     pub has: u32,
     /// Index of the union's variant.
     pub variant: u8,
@@ -48,34 +48,34 @@ pub struct Case {
 /// Value that a discriminant must have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tag {
-    /// This value.
+    /// The discriminant has this value.
     Is(&'static str),
-    /// Not there.
+    /// The discriminant is absent.
     Absent,
-    /// It does not decide.
+    /// The discriminant does not decide.
     Any,
 }
 
-/// How the objects of a union are told apart, however that is stored: in a [`Choice`], or in tables of the conversions. The
-/// methods are named as the fields of [`Choice`].
-pub trait UnionDispatch {
+/// Access to a dispatch table, however it is stored: as a [`UnionDispatch`], or packed in the tables of the conversions. Each
+/// method returns the field of [`UnionDispatch`] that it is named after.
+pub trait DispatchTable {
     /// Returns the name of the union.
     fn name(&self) -> &'static str;
     /// Returns the discriminant, or an empty string.
     fn tag(&self) -> &'static str;
-    /// Returns the number of [`members`](Choice::members).
+    /// Returns the number of [`members`](UnionDispatch::members).
     fn probe_count(&self) -> usize;
-    /// Returns one of them.
+    /// Returns the member with this bit.
     fn probe(&self, bit: usize) -> Probe;
-    /// Returns the number of [`cases`](Choice::cases).
+    /// Returns the number of [`cases`](UnionDispatch::cases).
     fn case_count(&self) -> usize;
-    /// Returns one of them.
-    fn case(&self, at: usize) -> Case;
+    /// Returns the case with this index.
+    fn case(&self, at: usize) -> DispatchCase;
     /// Returns pairs of members that exclude each other.
     fn exclusive(&self) -> &'static [(u32, u32)];
 }
 
-impl UnionDispatch for Choice {
+impl DispatchTable for UnionDispatch {
     fn name(&self) -> &'static str {
         self.name
     }
@@ -100,7 +100,7 @@ impl UnionDispatch for Choice {
     }
 
     #[inline(always)]
-    fn case(&self, at: usize) -> Case {
+    fn case(&self, at: usize) -> DispatchCase {
         self.cases[at]
     }
 
@@ -109,7 +109,7 @@ impl UnionDispatch for Choice {
     }
 }
 
-/// Result of [`Reader::pick`] if the union does not know the value of the discriminant.
+/// Result of [`Reader::select_variant`] if the union does not know the value of the discriminant.
 pub const UNRECOGNIZED: u8 = u8::MAX;
 
 #[derive(Default)]
@@ -120,49 +120,49 @@ struct Found<'a> {
 
 impl<'a> Reader<'a> {
     /// Returns the index of the union variant that the next object belongs to, or [`UNRECOGNIZED`].
-    pub fn pick(&mut self, choice: &impl UnionDispatch) -> Read<u8> {
+    pub fn select_variant(&mut self, dispatch: &impl DispatchTable) -> Read<u8> {
         let start = self.peek_at();
-        if choice.probe_count() == 0
+        if dispatch.probe_count() == 0
             && let Some(tag) = self.take_hint(start)
         {
             let tag = Some(Cow::Borrowed(tag));
-            return self.decide(choice, start, &Found { tag, has: 0 });
+            return self.decide(dispatch, start, &Found { tag, has: 0 });
         }
         if self.kind()? != Kind::Object {
             return Err(self.expected("an object"));
         }
-        let found = if choice.probe_count() == 0 {
+        let found = if dispatch.probe_count() == 0 {
             Found {
-                tag: self.tag(choice.tag())?,
+                tag: self.tag(dispatch.tag())?,
                 has: 0,
             }
         } else {
-            self.probe(choice)?
+            self.probe(dispatch)?
         };
-        self.exclude(choice, start, found.has)?;
-        self.decide(choice, start, &found)
+        self.exclude(dispatch, start, found.has)?;
+        self.decide(dispatch, start, &found)
     }
 
     /// Returns the index of the union variant that the first item of the next array belongs to; `None` if the array is
     /// empty.
-    pub fn pick_item(&mut self, choice: &impl UnionDispatch) -> Read<Option<u8>> {
+    pub fn select_item_variant(&mut self, dispatch: &impl DispatchTable) -> Read<Option<u8>> {
         let (start, depth) = (self.peek_at(), self.depth());
-        let picked = if self.begin_array()? {
-            Some(self.pick(choice)?)
+        let selected = if self.begin_array()? {
+            Some(self.select_variant(dispatch)?)
         } else {
             None
         };
         self.rewind(start, depth);
-        Ok(picked)
+        Ok(selected)
     }
 
     /// Returns the index of the set that contains the next string; `None` if none does.
-    pub fn pick_string(&mut self, sets: &[&[&str]]) -> Read<Option<usize>> {
-        self.pick_by_string(|text| sets.iter().position(|set| set.contains(&text)))
+    pub fn select_string_set(&mut self, sets: &[&[&str]]) -> Read<Option<usize>> {
+        self.peek_string(|text| sets.iter().position(|set| set.contains(&text)))
     }
 
-    /// What a function makes of the next string.
-    pub fn pick_by_string<T>(&mut self, find: impl FnOnce(&str) -> T) -> Read<T> {
+    /// Applies a function to the next string without consuming it.
+    pub fn peek_string<T>(&mut self, find: impl FnOnce(&str) -> T) -> Read<T> {
         let (start, depth) = (self.peek_at(), self.depth());
         let text = self.str()?;
         let found = find(&text);
@@ -210,7 +210,7 @@ impl<'a> Reader<'a> {
         Ok(tag)
     }
 
-    fn probe(&mut self, choice: &impl UnionDispatch) -> Read<Found<'a>> {
+    fn probe(&mut self, dispatch: &impl DispatchTable) -> Read<Found<'a>> {
         let (start, depth) = (self.peek_at(), self.depth());
         self.open_object()?;
         let mut found = Found::default();
@@ -218,13 +218,13 @@ impl<'a> Reader<'a> {
         while self.next_member(&mut first)?.is_some() {
             let member = self.name()?;
             self.colon()?;
-            for bit in 0..choice.probe_count() {
-                let probe = choice.probe(bit);
+            for bit in 0..dispatch.probe_count() {
+                let probe = dispatch.probe(bit);
                 if member == probe.name && (probe.inner.is_empty() || self.has(probe.inner)?) {
                     found.has |= 1 << bit;
                 }
             }
-            if found.tag.is_none() && !choice.tag().is_empty() && member == choice.tag() {
+            if found.tag.is_none() && !dispatch.tag().is_empty() && member == dispatch.tag() {
                 found.tag = Some(self.str()?);
             } else {
                 self.leap()?;
@@ -252,10 +252,10 @@ impl<'a> Reader<'a> {
         Ok(has)
     }
 
-    fn exclude(&mut self, choice: &impl UnionDispatch, start: usize, has: u32) -> Read<()> {
-        for &(a, b) in choice.exclusive() {
+    fn exclude(&mut self, dispatch: &impl DispatchTable, start: usize, has: u32) -> Read<()> {
+        for &(a, b) in dispatch.exclusive() {
             if has & a != 0 && has & b != 0 {
-                let name = |bit: u32| choice.probe(bit.trailing_zeros() as usize).name;
+                let name = |bit: u32| dispatch.probe(bit.trailing_zeros() as usize).name;
                 let detail = Detail::Exclusive(name(a), name(b));
                 return Err(self.fault(start, DecodeErrorKind::Exclusive, detail));
             }
@@ -263,11 +263,11 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    fn decide(&mut self, choice: &impl UnionDispatch, start: usize, found: &Found<'_>) -> Read<u8> {
+    fn decide(&mut self, dispatch: &impl DispatchTable, start: usize, found: &Found<'_>) -> Read<u8> {
         let tag = found.tag.as_deref();
         let mut known = false;
-        for at in 0..choice.case_count() {
-            let case = choice.case(at);
+        for at in 0..dispatch.case_count() {
+            let case = dispatch.case(at);
             let right = match case.tag {
                 Tag::Is(value) => tag == Some(value),
                 Tag::Absent => tag.is_none(),
@@ -280,22 +280,22 @@ impl<'a> Reader<'a> {
         }
         match tag {
             Some(_) if !known => Ok(UNRECOGNIZED),
-            _ => Err(self.undecided(choice, start, tag)),
+            _ => Err(self.undecided(dispatch, start, tag)),
         }
     }
 
     #[cold]
     fn undecided(
         &mut self,
-        choice: &impl UnionDispatch,
+        dispatch: &impl DispatchTable,
         start: usize,
         tag: Option<&str>,
     ) -> Failed {
-        if tag.is_none() && !choice.tag().is_empty() {
-            let detail = Detail::Missing(choice.tag());
+        if tag.is_none() && !dispatch.tag().is_empty() {
+            let detail = Detail::Missing(dispatch.tag());
             return self.fault(start, DecodeErrorKind::Required, detail);
         }
-        let detail = Detail::Union(choice.name());
+        let detail = Detail::Union(dispatch.name());
         self.fault(start, DecodeErrorKind::Union, detail)
     }
 }
