@@ -160,12 +160,12 @@ fn decode(name: &Ident, members: &[Member]) -> TokenStream {
         }
     });
     quote! {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <#name as Members>::MEMBERS,
             keys: &keys::<#count>(<#name as Members>::MEMBERS),
             required: required_bits(<#name as Members>::MEMBERS, &[#(#required),*]),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         #(let mut #locals = None;)*
         loop {
             let read #type_ = match object.step(r) {

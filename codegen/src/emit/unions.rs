@@ -306,7 +306,10 @@ fn object_cases(definition: &Definition, union: &Union, objects: &ObjectDispatch
         let variant = ident(&union.variants[*only].name);
         return quote!(Decode::decode(r).map(Self::#variant));
     }
-    let (table, name) = (table("DISPATCH", &definition.name, objects), &definition.name);
+    let (table, name) = (
+        table("DISPATCH", &definition.name, objects),
+        &definition.name,
+    );
     let cases = used.iter().map(|&index| {
         let (number, variant) = (
             Literal::usize_unsuffixed(index),

@@ -50,7 +50,7 @@ const IMPORTED: &[&str] = &[
     "Reader",
     "Revision",
     "RevisionTypes",
-    "Shape",
+    "ObjectLayout",
     "Tag",
     "UnknownName",
     "UnknownVariant",

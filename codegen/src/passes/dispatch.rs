@@ -10,8 +10,8 @@ use crate::error::Result;
 use crate::input::schema::Schema;
 use crate::ir::names;
 use crate::ir::{
-    Bounds, DispatchCase, Dispatch, Ir, Member, MemberValue, ObjectDispatch, Shape, Tag, Type, Union,
-    Variant,
+    Bounds, Dispatch, DispatchCase, Ir, Member, MemberValue, ObjectDispatch, Shape, Tag, Type,
+    Union, Variant,
 };
 use crate::notice::Notices;
 

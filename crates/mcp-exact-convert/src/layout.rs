@@ -2,10 +2,10 @@
 //!
 //! The generator writes the tables (`generated/definitions.rs`). Everything refers to everything by its place.
 
-use mcp_exact_wire::spans::{KnownMembers, DispatchTable};
+use mcp_exact_wire::spans::{DispatchTable, KnownMembers};
 use mcp_exact_wire::{DispatchCase, DocumentRule, Format, Probe, Tag, UnionRole};
 
-use crate::generated::{DISPATCHES, DEFINITIONS, DOCUMENTS, TYPES, UNIONS};
+use crate::generated::{DEFINITIONS, DISPATCHES, DOCUMENTS, TYPES, UNIONS};
 use crate::packed::{Bounds, KEYS, List, Text};
 
 /// The place of nothing.

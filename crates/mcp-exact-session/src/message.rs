@@ -5,9 +5,9 @@
 
 use mcp_exact_wire::{
     Decode, DecodeResult, Direction, Encode, ErrorMessage, Extra, Json, JsonObject, JsonRef,
-    Members, Message, MessageError, MessageKind, Nullable, ObjectRef, ObjectWith, Outline, Path,
-    Places, Read, Reader, RequestId, ResultMessage, Shape, Validate, Violations, WithId, Writer,
-    decode_call, decode_message, from_slice, keys, line_into, to_line,
+    Members, Message, MessageError, MessageKind, Nullable, ObjectLayout, ObjectRef, ObjectWith,
+    Outline, Path, Places, Read, Reader, RequestId, ResultMessage, Validate, Violations, WithId,
+    Writer, decode_call, decode_message, from_slice, keys, line_into, to_line,
 };
 
 use crate::error::PeerError;
@@ -102,7 +102,7 @@ impl Members for Call {
     const IS_MESSAGE: bool = true;
 }
 
-static CALL: Shape = Shape {
+static CALL: ObjectLayout = ObjectLayout {
     members: Call::MEMBERS,
     keys: &keys::<2>(Call::MEMBERS),
     required: 0b01,

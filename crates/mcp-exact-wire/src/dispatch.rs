@@ -263,7 +263,12 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    fn decide(&mut self, dispatch: &impl DispatchTable, start: usize, found: &Found<'_>) -> Read<u8> {
+    fn decide(
+        &mut self,
+        dispatch: &impl DispatchTable,
+        start: usize,
+        found: &Found<'_>,
+    ) -> Read<u8> {
         let tag = found.tag.as_deref();
         let mut known = false;
         for at in 0..dispatch.case_count() {

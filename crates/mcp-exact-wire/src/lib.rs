@@ -39,9 +39,9 @@
 mod block;
 #[doc(hidden)]
 pub mod bridge;
-mod dispatch;
 mod decode;
 mod defined;
+mod dispatch;
 mod document;
 mod envelope;
 mod error;
@@ -84,9 +84,9 @@ pub use schemars1 as private_schemars;
 #[doc(hidden)]
 pub use serde as private_serde;
 
-pub use dispatch::{DispatchCase, UnionDispatch, Probe, Tag, UNRECOGNIZED};
 pub use decode::{MAX_BATCH, decode_call, decode_frame, decode_message};
 pub use defined::Defined;
+pub use dispatch::{DispatchCase, Probe, Tag, UNRECOGNIZED, UnionDispatch};
 pub use document::{Document, DocumentRule, DocumentValue, DocumentView};
 pub use error::{DecodeError, DecodeErrorKind, Failed, Read};
 pub use extra::{Extra, KnownMember, Members};
@@ -103,7 +103,7 @@ pub use message::{
 };
 pub use nullable::Nullable;
 pub use number::{Integer, NotFinite, Number};
-pub use object::{ObjectReader, Shape, keys, required_bits};
+pub use object::{ObjectLayout, ObjectReader, keys, required_bits};
 pub use outline::Outline;
 pub use places::Places;
 pub use pointer::MAX_POINTER;
@@ -129,11 +129,11 @@ pub use writer::Writer;
 #[doc(hidden)]
 pub mod generated {
     pub use crate::{
-        DispatchCase, UnionDispatch, Decode, Document, DocumentRule, DocumentValue, DocumentView, Encode, Extra,
+        Decode, DispatchCase, Document, DocumentRule, DocumentValue, DocumentView, Encode, Extra,
         Failed, Format, Integer, Json, JsonObject, Kind, Map, Members, Never, Nullable, Number,
-        ObjectReader, Path, Probe, Read, Reader, Revision, RevisionTypes, Shape, Tag, UnknownName,
-        UnknownVariant, Validate, Violations, Writer, check_format, check_max_items, check_maximum,
-        check_min_items, check_minimum, keys, required_bits,
+        ObjectLayout, ObjectReader, Path, Probe, Read, Reader, Revision, RevisionTypes, Tag,
+        UnionDispatch, UnknownName, UnknownVariant, Validate, Violations, Writer, check_format,
+        check_max_items, check_maximum, check_min_items, check_minimum, keys, required_bits,
     };
 }
 

@@ -6,7 +6,7 @@ use std::fmt;
 
 use crate::error::{DecodeError, Read};
 use crate::extra::{Extra, Members};
-use crate::object::{Shape, keys};
+use crate::object::{ObjectLayout, keys};
 use crate::reader::Reader;
 use crate::traits::{Decode, Encode, private};
 use crate::validate::{Path, Validate, Violations};
@@ -250,7 +250,7 @@ impl Members for ErrorObject {
     const MEMBERS: &'static [&'static str] = ERROR_MEMBERS;
 }
 
-pub(crate) static RESPONSE: Shape = Shape {
+pub(crate) static RESPONSE: ObjectLayout = ObjectLayout {
     members: RESPONSE_MEMBERS,
     keys: &keys::<5>(RESPONSE_MEMBERS),
     required: 0b10,
@@ -258,7 +258,7 @@ pub(crate) static RESPONSE: Shape = Shape {
 
 const RESPONSE_MEMBERS: &[&str] = &["id", "jsonrpc", "result", "error", "method"];
 
-static ERROR_OBJECT: Shape = Shape {
+static ERROR_OBJECT: ObjectLayout = ObjectLayout {
     members: ERROR_MEMBERS,
     keys: &keys::<3>(ERROR_MEMBERS),
     required: 0b101,

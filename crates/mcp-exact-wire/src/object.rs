@@ -1,6 +1,6 @@
 //! Objects of known types: finds members in their table, keeps the unknown ones, sees duplicates and gaps.
 //!
-//! Takes a reader at an object and the type's [`Shape`]; returns the index of each known member in turn. Duplicates cost a
+//! Takes a reader at an object and the type's [`ObjectLayout`]; returns the index of each known member in turn. Duplicates cost a
 //! bit set and, for unknown names, one sort.
 
 use std::borrow::Cow;
@@ -11,7 +11,7 @@ use crate::reader::Reader;
 
 /// The members that a type knows, and which of them are required.
 #[derive(Debug)]
-pub struct Shape {
+pub struct ObjectLayout {
     /// Names in the order of the schema, 64 at most.
     pub members: &'static [&'static str],
     /// Their [`keys`].
@@ -20,7 +20,7 @@ pub struct Shape {
     pub required: u64,
 }
 
-/// The members that a type knows, however they are stored: in a [`Shape`], or in tables of the conversions.
+/// The members that a type knows, however they are stored: in a [`ObjectLayout`], or in tables of the conversions.
 pub trait KnownMembers: Copy {
     /// Returns the [`keys`] of the names.
     fn keys(self) -> &'static [u64];
@@ -30,7 +30,7 @@ pub trait KnownMembers: Copy {
     fn required(self) -> u64;
 }
 
-impl KnownMembers for &'static Shape {
+impl KnownMembers for &'static ObjectLayout {
     #[inline(always)]
     fn keys(self) -> &'static [u64] {
         self.keys
@@ -104,8 +104,8 @@ fn key_at(bytes: &[u8], at: usize) -> Option<u64> {
 
 /// The members of one object while they are read.
 #[derive(Debug)]
-pub struct ObjectReader<M = &'static Shape> {
-    shape: M,
+pub struct ObjectReader<M = &'static ObjectLayout> {
+    layout: M,
     start: usize,
     seen: u64,
     guess: usize,
@@ -118,15 +118,15 @@ pub struct ObjectReader<M = &'static Shape> {
 impl<'a> Reader<'a> {
     /// Opens an object of a known type.
     #[inline]
-    pub fn object(&mut self, shape: &'static Shape) -> Read<ObjectReader> {
+    pub fn object(&mut self, layout: &'static ObjectLayout) -> Read<ObjectReader> {
         let envelope = self.take_envelope();
         if envelope && self.envelope().resumed {
-            return Ok(ObjectReader::resumed(shape, self.envelope().start));
+            return Ok(ObjectReader::resumed(layout, self.envelope().start));
         }
         self.open_object()?;
         Ok(ObjectReader {
             envelope,
-            ..ObjectReader::opened(shape, self.at() - 1)
+            ..ObjectReader::opened(layout, self.at() - 1)
         })
     }
 
@@ -181,9 +181,9 @@ impl ObjectReader {
     const FAILED: usize = usize::MAX - 1;
 
     /// The next value as an object of a known type; the first step opens it.
-    pub const fn of(shape: &'static Shape) -> Self {
+    pub const fn of(layout: &'static ObjectLayout) -> Self {
         Self {
-            shape,
+            layout,
             start: 0,
             seen: 0,
             guess: 0,
@@ -199,7 +199,7 @@ impl ObjectReader {
     #[inline(never)]
     pub fn step(&mut self, r: &mut Reader<'_>) -> usize {
         if !self.opened {
-            match r.object(self.shape) {
+            match r.object(self.layout) {
                 Ok(opened) => *self = opened,
                 Err(Failed) => return Self::FAILED,
             }
@@ -212,11 +212,11 @@ impl ObjectReader {
     }
 
     /// The rest of a message after its method.
-    fn resumed(shape: &'static Shape, start: usize) -> Self {
+    fn resumed(layout: &'static ObjectLayout, start: usize) -> Self {
         const METHOD: u64 = keys::<1>(&["method"])[0];
-        let method = shape.keys.iter().position(|key| *key == METHOD);
+        let method = layout.keys.iter().position(|key| *key == METHOD);
         Self {
-            shape,
+            layout,
             start,
             seen: method.map_or(0, |index| 1 << index),
             guess: method.map_or(0, |index| index + 1),
@@ -229,10 +229,10 @@ impl ObjectReader {
 
     /// Returns an object that began at `start`, whose members in the bits of `seen` were read; the name of another member is
     /// next.
-    pub(crate) fn continued(shape: &'static Shape, start: usize, seen: u64) -> Self {
+    pub(crate) fn continued(layout: &'static ObjectLayout, start: usize, seen: u64) -> Self {
         Self {
             seen,
-            ..Self::opened(shape, start)
+            ..Self::opened(layout, start)
         }
     }
 
@@ -283,9 +283,9 @@ impl ObjectReader {
 impl<M: KnownMembers> ObjectReader<M> {
     /// An object whose first member is next.
     #[inline(always)]
-    pub(crate) const fn opened(shape: M, start: usize) -> Self {
+    pub(crate) const fn opened(layout: M, start: usize) -> Self {
         Self {
-            shape,
+            layout,
             start,
             seen: 0,
             guess: 0,
@@ -300,10 +300,10 @@ impl<M: KnownMembers> ObjectReader<M> {
     /// [`next`](Self::next) has checked that already.
     #[cold]
     pub fn incomplete(&self, r: &mut Reader<'_>) -> Failed {
-        let missing = self.shape.required() & !self.seen;
+        let missing = self.layout.required() & !self.seen;
         let index = missing.trailing_zeros() as usize;
-        let name = if index < self.shape.keys().len() {
-            self.shape.name(index)
+        let name = if index < self.layout.keys().len() {
+            self.layout.name(index)
         } else {
             ""
         };
@@ -319,10 +319,10 @@ impl<M: KnownMembers> ObjectReader<M> {
         };
         // Most senders keep to some order: the member after the one before is tried first.
         let mut index = self.guess;
-        if self.shape.keys().get(index) != Some(&key) {
-            index = self.shape.keys().iter().position(|known| *known == key)?;
+        if self.layout.keys().get(index) != Some(&key) {
+            index = self.layout.keys().iter().position(|known| *known == key)?;
         }
-        let name = self.shape.name(index).as_bytes();
+        let name = self.layout.name(index).as_bytes();
         if name.len() >= 8 && !goes_on(bytes, name_at + 9, name) {
             return self.last_member(r, name_at);
         }
@@ -335,18 +335,19 @@ impl<M: KnownMembers> ObjectReader<M> {
     fn last_member(&self, r: &mut Reader<'_>, name_at: usize) -> Option<usize> {
         let bytes = r.bytes();
         let named =
-            |index: &usize| is_named(bytes, name_at + 1, self.shape.name(*index).as_bytes());
+            |index: &usize| is_named(bytes, name_at + 1, self.layout.name(*index).as_bytes());
         let index = self.indexes().find(named)?;
-        r.set_at(name_at + self.shape.name(index).len() + 2);
+        r.set_at(name_at + self.layout.name(index).len() + 2);
         Some(index)
     }
 
     pub(crate) fn find(&self, name: &str) -> Option<usize> {
-        self.indexes().find(|index| self.shape.name(*index) == name)
+        self.indexes()
+            .find(|index| self.layout.name(*index) == name)
     }
 
     fn indexes(&self) -> std::ops::Range<usize> {
-        0..self.shape.keys().len()
+        0..self.layout.keys().len()
     }
 
     #[inline]
@@ -367,7 +368,7 @@ impl<M: KnownMembers> ObjectReader<M> {
 
     #[inline]
     pub(crate) fn close(&mut self, r: &mut Reader<'_>) -> Read<Option<usize>> {
-        if self.shape.required() & !self.seen != 0 {
+        if self.layout.required() & !self.seen != 0 {
             return Err(self.incomplete(r));
         }
         if let Some(unknown) = &self.unknown {

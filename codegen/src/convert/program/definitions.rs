@@ -152,7 +152,9 @@ impl Program<'_> {
         let objects = match (objects, only) {
             (None, _) => "Objects::None".to_owned(),
             (_, Some(only)) => format!("Objects::Only({only})"),
-            (Some(objects), None) => format!("Objects::Dispatched({})", self.dispatch(name, objects)),
+            (Some(objects), None) => {
+                format!("Objects::Dispatched({})", self.dispatch(name, objects))
+            }
         };
         let open = union.open_tag().unwrap_or_default();
         let role = role(self.irs[revision], name, open);

@@ -4,7 +4,7 @@
 use expect_test::{Expect, expect};
 use serde_json::{Value, json};
 
-use crate::ir::{DispatchCase, Dispatch, ObjectDispatch, Tag, Union};
+use crate::ir::{Dispatch, DispatchCase, ObjectDispatch, Tag, Union};
 use crate::testing::built;
 
 /// Plans a schema and checks the union `Thing`.

@@ -11,7 +11,7 @@ impl Members for CompleteRequest {
 impl Decode for CompleteRequest {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <CompleteRequest as Members>::MEMBERS,
             keys: &keys::<2>(<CompleteRequest as Members>::MEMBERS),
             required: required_bits(
@@ -19,7 +19,7 @@ impl Decode for CompleteRequest {
                 &["method", "params"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut params = None;
         loop {
             let read = match object.step(r) {
@@ -71,7 +71,7 @@ impl Members for CompleteRequestParams {
 impl Decode for CompleteRequestParams {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <CompleteRequestParams as Members>::MEMBERS,
             keys: &keys::<3>(<CompleteRequestParams as Members>::MEMBERS),
             required: required_bits(
@@ -79,7 +79,7 @@ impl Decode for CompleteRequestParams {
                 &["argument", "ref"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         let mut argument = None;
         let mut r#ref = None;
@@ -145,7 +145,7 @@ impl Members for CompleteRequestParamsArgument {
 impl Decode for CompleteRequestParamsArgument {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <CompleteRequestParamsArgument as Members>::MEMBERS,
             keys: &keys::<2>(<CompleteRequestParamsArgument as Members>::MEMBERS),
             required: required_bits(
@@ -153,7 +153,7 @@ impl Decode for CompleteRequestParamsArgument {
                 &["name", "value"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut name = None;
         let mut value = None;
         loop {
@@ -281,7 +281,7 @@ impl Members for CompleteResult {
 impl Decode for CompleteResult {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <CompleteResult as Members>::MEMBERS,
             keys: &keys::<2>(<CompleteResult as Members>::MEMBERS),
             required: required_bits(
@@ -289,7 +289,7 @@ impl Decode for CompleteResult {
                 &["completion"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         let mut completion = None;
         loop {
@@ -341,7 +341,7 @@ impl Members for CompleteResultCompletion {
 impl Decode for CompleteResultCompletion {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <CompleteResultCompletion as Members>::MEMBERS,
             keys: &keys::<3>(<CompleteResultCompletion as Members>::MEMBERS),
             required: required_bits(
@@ -349,7 +349,7 @@ impl Decode for CompleteResultCompletion {
                 &["values"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut has_more = None;
         let mut total = None;
         let mut values = None;

@@ -10,12 +10,12 @@ impl Members for Annotated {
 impl Decode for Annotated {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <Annotated as Members>::MEMBERS,
             keys: &keys::<1>(<Annotated as Members>::MEMBERS),
             required: required_bits(<Annotated as Members>::MEMBERS, &[]),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut annotations = None;
         loop {
             let read = match object.step(r) {
@@ -65,12 +65,12 @@ impl Members for Annotations {
 impl Decode for Annotations {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <Annotations as Members>::MEMBERS,
             keys: &keys::<2>(<Annotations as Members>::MEMBERS),
             required: required_bits(<Annotations as Members>::MEMBERS, &[]),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut audience = None;
         let mut priority = None;
         loop {
@@ -228,7 +228,7 @@ impl Members for EmbeddedResource {
 impl Decode for EmbeddedResource {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <EmbeddedResource as Members>::MEMBERS,
             keys: &keys::<3>(<EmbeddedResource as Members>::MEMBERS),
             required: required_bits(
@@ -236,7 +236,7 @@ impl Decode for EmbeddedResource {
                 &["resource", "type"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut annotations = None;
         let mut resource = None;
         loop {
@@ -304,7 +304,7 @@ impl Members for ImageContent {
 impl Decode for ImageContent {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ImageContent as Members>::MEMBERS,
             keys: &keys::<4>(<ImageContent as Members>::MEMBERS),
             required: required_bits(
@@ -312,7 +312,7 @@ impl Decode for ImageContent {
                 &["data", "mimeType", "type"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut annotations = None;
         let mut data = None;
         let mut mime_type = None;
@@ -495,12 +495,12 @@ impl Members for TextContent {
 impl Decode for TextContent {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <TextContent as Members>::MEMBERS,
             keys: &keys::<3>(<TextContent as Members>::MEMBERS),
             required: required_bits(<TextContent as Members>::MEMBERS, &["text", "type"]),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut annotations = None;
         let mut text = None;
         loop {

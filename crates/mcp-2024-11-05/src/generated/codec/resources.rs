@@ -81,7 +81,7 @@ impl Members for BlobResourceContents {
 impl Decode for BlobResourceContents {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <BlobResourceContents as Members>::MEMBERS,
             keys: &keys::<3>(<BlobResourceContents as Members>::MEMBERS),
             required: required_bits(
@@ -89,7 +89,7 @@ impl Decode for BlobResourceContents {
                 &["blob", "uri"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut blob = None;
         let mut mime_type = None;
         let mut uri = None;
@@ -161,7 +161,7 @@ impl Members for ListResourceTemplatesRequest {
 impl Decode for ListResourceTemplatesRequest {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ListResourceTemplatesRequest as Members>::MEMBERS,
             keys: &keys::<2>(<ListResourceTemplatesRequest as Members>::MEMBERS),
             required: required_bits(
@@ -169,7 +169,7 @@ impl Decode for ListResourceTemplatesRequest {
                 &["method"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut params = None;
         loop {
             let read = match object.step(r) {
@@ -219,7 +219,7 @@ impl Members for ListResourceTemplatesResult {
 impl Decode for ListResourceTemplatesResult {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ListResourceTemplatesResult as Members>::MEMBERS,
             keys: &keys::<3>(<ListResourceTemplatesResult as Members>::MEMBERS),
             required: required_bits(
@@ -227,7 +227,7 @@ impl Decode for ListResourceTemplatesResult {
                 &["resourceTemplates"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         let mut next_cursor = None;
         let mut resource_templates = None;
@@ -295,7 +295,7 @@ impl Members for ListResourcesRequest {
 impl Decode for ListResourcesRequest {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ListResourcesRequest as Members>::MEMBERS,
             keys: &keys::<2>(<ListResourcesRequest as Members>::MEMBERS),
             required: required_bits(
@@ -303,7 +303,7 @@ impl Decode for ListResourcesRequest {
                 &["method"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut params = None;
         loop {
             let read = match object.step(r) {
@@ -349,7 +349,7 @@ impl Members for ListResourcesResult {
 impl Decode for ListResourcesResult {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ListResourcesResult as Members>::MEMBERS,
             keys: &keys::<3>(<ListResourcesResult as Members>::MEMBERS),
             required: required_bits(
@@ -357,7 +357,7 @@ impl Decode for ListResourcesResult {
                 &["resources"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         let mut next_cursor = None;
         let mut resources = None;
@@ -425,7 +425,7 @@ impl Members for ReadResourceRequest {
 impl Decode for ReadResourceRequest {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ReadResourceRequest as Members>::MEMBERS,
             keys: &keys::<2>(<ReadResourceRequest as Members>::MEMBERS),
             required: required_bits(
@@ -433,7 +433,7 @@ impl Decode for ReadResourceRequest {
                 &["method", "params"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut params = None;
         loop {
             let read = match object.step(r) {
@@ -485,7 +485,7 @@ impl Members for ReadResourceRequestParams {
 impl Decode for ReadResourceRequestParams {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ReadResourceRequestParams as Members>::MEMBERS,
             keys: &keys::<2>(<ReadResourceRequestParams as Members>::MEMBERS),
             required: required_bits(
@@ -493,7 +493,7 @@ impl Decode for ReadResourceRequestParams {
                 &["uri"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         let mut uri = None;
         loop {
@@ -551,7 +551,7 @@ impl Members for ReadResourceResult {
 impl Decode for ReadResourceResult {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ReadResourceResult as Members>::MEMBERS,
             keys: &keys::<2>(<ReadResourceResult as Members>::MEMBERS),
             required: required_bits(
@@ -559,7 +559,7 @@ impl Decode for ReadResourceResult {
                 &["contents"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         let mut contents = None;
         loop {
@@ -626,12 +626,12 @@ impl Members for Resource {
 impl Decode for Resource {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <Resource as Members>::MEMBERS,
             keys: &keys::<6>(<Resource as Members>::MEMBERS),
             required: required_bits(<Resource as Members>::MEMBERS, &["name", "uri"]),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut annotations = None;
         let mut description = None;
         let mut mime_type = None;
@@ -722,12 +722,12 @@ impl Members for ResourceContents {
 impl Decode for ResourceContents {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ResourceContents as Members>::MEMBERS,
             keys: &keys::<2>(<ResourceContents as Members>::MEMBERS),
             required: required_bits(<ResourceContents as Members>::MEMBERS, &["uri"]),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut mime_type = None;
         let mut uri = None;
         loop {
@@ -786,7 +786,7 @@ impl Members for ResourceListChangedNotification {
 impl Decode for ResourceListChangedNotification {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ResourceListChangedNotification as Members>::MEMBERS,
             keys: &keys::<2>(<ResourceListChangedNotification as Members>::MEMBERS),
             required: required_bits(
@@ -794,7 +794,7 @@ impl Decode for ResourceListChangedNotification {
                 &["method"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut params = None;
         loop {
             let read = match object.step(r) {
@@ -840,7 +840,7 @@ impl Members for ResourceReference {
 impl Decode for ResourceReference {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ResourceReference as Members>::MEMBERS,
             keys: &keys::<2>(<ResourceReference as Members>::MEMBERS),
             required: required_bits(
@@ -848,7 +848,7 @@ impl Decode for ResourceReference {
                 &["type", "uri"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut uri = None;
         loop {
             let read = match object.step(r) {
@@ -903,7 +903,7 @@ impl Members for ResourceTemplate {
 impl Decode for ResourceTemplate {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ResourceTemplate as Members>::MEMBERS,
             keys: &keys::<5>(<ResourceTemplate as Members>::MEMBERS),
             required: required_bits(
@@ -911,7 +911,7 @@ impl Decode for ResourceTemplate {
                 &["name", "uriTemplate"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut annotations = None;
         let mut description = None;
         let mut mime_type = None;
@@ -996,7 +996,7 @@ impl Members for ResourceUpdatedNotification {
 impl Decode for ResourceUpdatedNotification {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ResourceUpdatedNotification as Members>::MEMBERS,
             keys: &keys::<2>(<ResourceUpdatedNotification as Members>::MEMBERS),
             required: required_bits(
@@ -1004,7 +1004,7 @@ impl Decode for ResourceUpdatedNotification {
                 &["method", "params"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut params = None;
         loop {
             let read = match object.step(r) {
@@ -1056,7 +1056,7 @@ impl Members for ResourceUpdatedNotificationParams {
 impl Decode for ResourceUpdatedNotificationParams {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ResourceUpdatedNotificationParams as Members>::MEMBERS,
             keys: &keys::<2>(<ResourceUpdatedNotificationParams as Members>::MEMBERS),
             required: required_bits(
@@ -1064,7 +1064,7 @@ impl Decode for ResourceUpdatedNotificationParams {
                 &["uri"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         let mut uri = None;
         loop {
@@ -1123,7 +1123,7 @@ impl Members for SubscribeRequest {
 impl Decode for SubscribeRequest {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <SubscribeRequest as Members>::MEMBERS,
             keys: &keys::<2>(<SubscribeRequest as Members>::MEMBERS),
             required: required_bits(
@@ -1131,7 +1131,7 @@ impl Decode for SubscribeRequest {
                 &["method", "params"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut params = None;
         loop {
             let read = match object.step(r) {
@@ -1183,7 +1183,7 @@ impl Members for SubscribeRequestParams {
 impl Decode for SubscribeRequestParams {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <SubscribeRequestParams as Members>::MEMBERS,
             keys: &keys::<2>(<SubscribeRequestParams as Members>::MEMBERS),
             required: required_bits(
@@ -1191,7 +1191,7 @@ impl Decode for SubscribeRequestParams {
                 &["uri"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         let mut uri = None;
         loop {
@@ -1249,7 +1249,7 @@ impl Members for TextResourceContents {
 impl Decode for TextResourceContents {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <TextResourceContents as Members>::MEMBERS,
             keys: &keys::<3>(<TextResourceContents as Members>::MEMBERS),
             required: required_bits(
@@ -1257,7 +1257,7 @@ impl Decode for TextResourceContents {
                 &["text", "uri"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut mime_type = None;
         let mut text = None;
         let mut uri = None;
@@ -1324,7 +1324,7 @@ impl Members for UnsubscribeRequest {
 impl Decode for UnsubscribeRequest {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <UnsubscribeRequest as Members>::MEMBERS,
             keys: &keys::<2>(<UnsubscribeRequest as Members>::MEMBERS),
             required: required_bits(
@@ -1332,7 +1332,7 @@ impl Decode for UnsubscribeRequest {
                 &["method", "params"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut params = None;
         loop {
             let read = match object.step(r) {
@@ -1384,7 +1384,7 @@ impl Members for UnsubscribeRequestParams {
 impl Decode for UnsubscribeRequestParams {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <UnsubscribeRequestParams as Members>::MEMBERS,
             keys: &keys::<2>(<UnsubscribeRequestParams as Members>::MEMBERS),
             required: required_bits(
@@ -1392,7 +1392,7 @@ impl Decode for UnsubscribeRequestParams {
                 &["uri"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         let mut uri = None;
         loop {

@@ -11,7 +11,7 @@ impl Members for CreateMessageRequest {
 impl Decode for CreateMessageRequest {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <CreateMessageRequest as Members>::MEMBERS,
             keys: &keys::<2>(<CreateMessageRequest as Members>::MEMBERS),
             required: required_bits(
@@ -19,7 +19,7 @@ impl Decode for CreateMessageRequest {
                 &["method", "params"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut params = None;
         loop {
             let read = match object.step(r) {
@@ -81,7 +81,7 @@ impl Members for CreateMessageRequestParams {
 impl Decode for CreateMessageRequestParams {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <CreateMessageRequestParams as Members>::MEMBERS,
             keys: &keys::<9>(<CreateMessageRequestParams as Members>::MEMBERS),
             required: required_bits(
@@ -89,7 +89,7 @@ impl Decode for CreateMessageRequestParams {
                 &["maxTokens", "messages"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         let mut include_context = None;
         let mut max_tokens = None;
@@ -249,7 +249,7 @@ impl Members for CreateMessageResult {
 impl Decode for CreateMessageResult {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <CreateMessageResult as Members>::MEMBERS,
             keys: &keys::<5>(<CreateMessageResult as Members>::MEMBERS),
             required: required_bits(
@@ -257,7 +257,7 @@ impl Decode for CreateMessageResult {
                 &["content", "model", "role"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         let mut content = None;
         let mut model = None;
@@ -343,12 +343,12 @@ impl Members for ModelHint {
 impl Decode for ModelHint {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ModelHint as Members>::MEMBERS,
             keys: &keys::<1>(<ModelHint as Members>::MEMBERS),
             required: required_bits(<ModelHint as Members>::MEMBERS, &[]),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut name = None;
         loop {
             let read = match object.step(r) {
@@ -398,12 +398,12 @@ impl Members for ModelPreferences {
 impl Decode for ModelPreferences {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ModelPreferences as Members>::MEMBERS,
             keys: &keys::<4>(<ModelPreferences as Members>::MEMBERS),
             required: required_bits(<ModelPreferences as Members>::MEMBERS, &[]),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut cost_priority = None;
         let mut hints = None;
         let mut intelligence_priority = None;
@@ -485,7 +485,7 @@ impl Members for SamplingMessage {
 impl Decode for SamplingMessage {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <SamplingMessage as Members>::MEMBERS,
             keys: &keys::<2>(<SamplingMessage as Members>::MEMBERS),
             required: required_bits(
@@ -493,7 +493,7 @@ impl Decode for SamplingMessage {
                 &["content", "role"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut content = None;
         let mut role = None;
         loop {

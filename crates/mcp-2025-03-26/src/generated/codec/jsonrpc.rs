@@ -132,7 +132,7 @@ impl Members for JSONRPCError {
 impl Decode for JSONRPCError {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <JSONRPCError as Members>::MEMBERS,
             keys: &keys::<3>(<JSONRPCError as Members>::MEMBERS),
             required: required_bits(
@@ -140,7 +140,7 @@ impl Decode for JSONRPCError {
                 &["error", "id", "jsonrpc"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut error = None;
         let mut id = None;
         loop {
@@ -194,7 +194,7 @@ impl Members for JSONRPCErrorError {
 impl Decode for JSONRPCErrorError {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <JSONRPCErrorError as Members>::MEMBERS,
             keys: &keys::<3>(<JSONRPCErrorError as Members>::MEMBERS),
             required: required_bits(
@@ -202,7 +202,7 @@ impl Decode for JSONRPCErrorError {
                 &["code", "message"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut code = None;
         let mut data = None;
         let mut message = None;
@@ -417,7 +417,7 @@ impl Members for JSONRPCNotification {
 impl Decode for JSONRPCNotification {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <JSONRPCNotification as Members>::MEMBERS,
             keys: &keys::<3>(<JSONRPCNotification as Members>::MEMBERS),
             required: required_bits(
@@ -425,7 +425,7 @@ impl Decode for JSONRPCNotification {
                 &["jsonrpc", "method"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut method = None;
         let mut params = None;
         loop {
@@ -479,7 +479,7 @@ impl Members for JSONRPCRequest {
 impl Decode for JSONRPCRequest {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <JSONRPCRequest as Members>::MEMBERS,
             keys: &keys::<4>(<JSONRPCRequest as Members>::MEMBERS),
             required: required_bits(
@@ -487,7 +487,7 @@ impl Decode for JSONRPCRequest {
                 &["id", "jsonrpc", "method"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut id = None;
         let mut method = None;
         let mut params = None;
@@ -549,7 +549,7 @@ impl Members for JSONRPCResponse {
 impl Decode for JSONRPCResponse {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <JSONRPCResponse as Members>::MEMBERS,
             keys: &keys::<3>(<JSONRPCResponse as Members>::MEMBERS),
             required: required_bits(
@@ -557,7 +557,7 @@ impl Decode for JSONRPCResponse {
                 &["id", "jsonrpc", "result"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut id = None;
         let mut result = None;
         loop {

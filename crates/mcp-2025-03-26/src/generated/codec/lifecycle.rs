@@ -10,12 +10,12 @@ impl Members for ClientCapabilities {
 impl Decode for ClientCapabilities {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ClientCapabilities as Members>::MEMBERS,
             keys: &keys::<3>(<ClientCapabilities as Members>::MEMBERS),
             required: required_bits(<ClientCapabilities as Members>::MEMBERS, &[]),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut experimental = None;
         let mut roots = None;
         let mut sampling = None;
@@ -74,12 +74,12 @@ impl Members for ClientCapabilitiesRoots {
 impl Decode for ClientCapabilitiesRoots {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ClientCapabilitiesRoots as Members>::MEMBERS,
             keys: &keys::<1>(<ClientCapabilitiesRoots as Members>::MEMBERS),
             required: required_bits(<ClientCapabilitiesRoots as Members>::MEMBERS, &[]),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut list_changed = None;
         loop {
             let read = match object.step(r) {
@@ -124,7 +124,7 @@ impl Members for Implementation {
 impl Decode for Implementation {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <Implementation as Members>::MEMBERS,
             keys: &keys::<2>(<Implementation as Members>::MEMBERS),
             required: required_bits(
@@ -132,7 +132,7 @@ impl Decode for Implementation {
                 &["name", "version"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut name = None;
         let mut version = None;
         loop {
@@ -186,7 +186,7 @@ impl Members for InitializeRequest {
 impl Decode for InitializeRequest {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <InitializeRequest as Members>::MEMBERS,
             keys: &keys::<2>(<InitializeRequest as Members>::MEMBERS),
             required: required_bits(
@@ -194,7 +194,7 @@ impl Decode for InitializeRequest {
                 &["method", "params"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut params = None;
         loop {
             let read = match object.step(r) {
@@ -245,7 +245,7 @@ impl Members for InitializeRequestParams {
 impl Decode for InitializeRequestParams {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <InitializeRequestParams as Members>::MEMBERS,
             keys: &keys::<4>(<InitializeRequestParams as Members>::MEMBERS),
             required: required_bits(
@@ -253,7 +253,7 @@ impl Decode for InitializeRequestParams {
                 &["capabilities", "clientInfo", "protocolVersion"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         let mut capabilities = None;
         let mut client_info = None;
@@ -327,7 +327,7 @@ impl Members for InitializeResult {
 impl Decode for InitializeResult {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <InitializeResult as Members>::MEMBERS,
             keys: &keys::<5>(<InitializeResult as Members>::MEMBERS),
             required: required_bits(
@@ -335,7 +335,7 @@ impl Decode for InitializeResult {
                 &["capabilities", "protocolVersion", "serverInfo"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         let mut capabilities = None;
         let mut instructions = None;
@@ -411,7 +411,7 @@ impl Members for InitializedNotification {
 impl Decode for InitializedNotification {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <InitializedNotification as Members>::MEMBERS,
             keys: &keys::<2>(<InitializedNotification as Members>::MEMBERS),
             required: required_bits(
@@ -419,7 +419,7 @@ impl Decode for InitializedNotification {
                 &["method"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut params = None;
         loop {
             let read = match object.step(r) {
@@ -466,12 +466,12 @@ impl Members for PingRequest {
 impl Decode for PingRequest {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <PingRequest as Members>::MEMBERS,
             keys: &keys::<2>(<PingRequest as Members>::MEMBERS),
             required: required_bits(<PingRequest as Members>::MEMBERS, &["method"]),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut params = None;
         loop {
             let read = match object.step(r) {
@@ -524,12 +524,12 @@ impl Members for ServerCapabilities {
 impl Decode for ServerCapabilities {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ServerCapabilities as Members>::MEMBERS,
             keys: &keys::<6>(<ServerCapabilities as Members>::MEMBERS),
             required: required_bits(<ServerCapabilities as Members>::MEMBERS, &[]),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut completions = None;
         let mut experimental = None;
         let mut logging = None;
@@ -609,12 +609,12 @@ impl Members for ServerCapabilitiesPrompts {
 impl Decode for ServerCapabilitiesPrompts {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ServerCapabilitiesPrompts as Members>::MEMBERS,
             keys: &keys::<1>(<ServerCapabilitiesPrompts as Members>::MEMBERS),
             required: required_bits(<ServerCapabilitiesPrompts as Members>::MEMBERS, &[]),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut list_changed = None;
         loop {
             let read = match object.step(r) {
@@ -659,7 +659,7 @@ impl Members for ServerCapabilitiesResources {
 impl Decode for ServerCapabilitiesResources {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ServerCapabilitiesResources as Members>::MEMBERS,
             keys: &keys::<2>(<ServerCapabilitiesResources as Members>::MEMBERS),
             required: required_bits(
@@ -667,7 +667,7 @@ impl Decode for ServerCapabilitiesResources {
                 &[],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut list_changed = None;
         let mut subscribe = None;
         loop {
@@ -719,12 +719,12 @@ impl Members for ServerCapabilitiesTools {
 impl Decode for ServerCapabilitiesTools {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ServerCapabilitiesTools as Members>::MEMBERS,
             keys: &keys::<1>(<ServerCapabilitiesTools as Members>::MEMBERS),
             required: required_bits(<ServerCapabilitiesTools as Members>::MEMBERS, &[]),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut list_changed = None;
         loop {
             let read = match object.step(r) {

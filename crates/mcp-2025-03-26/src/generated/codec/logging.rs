@@ -52,7 +52,7 @@ impl Members for LoggingMessageNotification {
 impl Decode for LoggingMessageNotification {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <LoggingMessageNotification as Members>::MEMBERS,
             keys: &keys::<2>(<LoggingMessageNotification as Members>::MEMBERS),
             required: required_bits(
@@ -60,7 +60,7 @@ impl Decode for LoggingMessageNotification {
                 &["method", "params"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut params = None;
         loop {
             let read = match object.step(r) {
@@ -112,7 +112,7 @@ impl Members for LoggingMessageNotificationParams {
 impl Decode for LoggingMessageNotificationParams {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <LoggingMessageNotificationParams as Members>::MEMBERS,
             keys: &keys::<4>(<LoggingMessageNotificationParams as Members>::MEMBERS),
             required: required_bits(
@@ -120,7 +120,7 @@ impl Decode for LoggingMessageNotificationParams {
                 &["data", "level"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         let mut data = None;
         let mut level = None;
@@ -194,7 +194,7 @@ impl Members for SetLevelRequest {
 impl Decode for SetLevelRequest {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <SetLevelRequest as Members>::MEMBERS,
             keys: &keys::<2>(<SetLevelRequest as Members>::MEMBERS),
             required: required_bits(
@@ -202,7 +202,7 @@ impl Decode for SetLevelRequest {
                 &["method", "params"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut params = None;
         loop {
             let read = match object.step(r) {
@@ -254,7 +254,7 @@ impl Members for SetLevelRequestParams {
 impl Decode for SetLevelRequestParams {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <SetLevelRequestParams as Members>::MEMBERS,
             keys: &keys::<2>(<SetLevelRequestParams as Members>::MEMBERS),
             required: required_bits(
@@ -262,7 +262,7 @@ impl Decode for SetLevelRequestParams {
                 &["level"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         let mut level = None;
         loop {

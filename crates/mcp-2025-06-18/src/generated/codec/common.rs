@@ -10,12 +10,12 @@ impl Members for BaseMetadata {
 impl Decode for BaseMetadata {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <BaseMetadata as Members>::MEMBERS,
             keys: &keys::<2>(<BaseMetadata as Members>::MEMBERS),
             required: required_bits(<BaseMetadata as Members>::MEMBERS, &["name"]),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut name = None;
         let mut title = None;
         loop {

@@ -15,12 +15,12 @@ impl Members for BooleanSchema {
 impl Decode for BooleanSchema {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <BooleanSchema as Members>::MEMBERS,
             keys: &keys::<4>(<BooleanSchema as Members>::MEMBERS),
             required: required_bits(<BooleanSchema as Members>::MEMBERS, &["type"]),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut default = None;
         let mut description = None;
         let mut title = None;
@@ -81,7 +81,7 @@ impl Members for ElicitRequest {
 impl Decode for ElicitRequest {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ElicitRequest as Members>::MEMBERS,
             keys: &keys::<2>(<ElicitRequest as Members>::MEMBERS),
             required: required_bits(
@@ -89,7 +89,7 @@ impl Decode for ElicitRequest {
                 &["method", "params"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut params = None;
         loop {
             let read = match object.step(r) {
@@ -141,7 +141,7 @@ impl Members for ElicitRequestParams {
 impl Decode for ElicitRequestParams {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ElicitRequestParams as Members>::MEMBERS,
             keys: &keys::<3>(<ElicitRequestParams as Members>::MEMBERS),
             required: required_bits(
@@ -149,7 +149,7 @@ impl Decode for ElicitRequestParams {
                 &["message", "requestedSchema"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         let mut message = None;
         let mut requested_schema = None;
@@ -215,7 +215,7 @@ impl Members for ElicitRequestParamsRequestedSchema {
 impl Decode for ElicitRequestParamsRequestedSchema {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ElicitRequestParamsRequestedSchema as Members>::MEMBERS,
             keys: &keys::<3>(<ElicitRequestParamsRequestedSchema as Members>::MEMBERS),
             required: required_bits(
@@ -223,7 +223,7 @@ impl Decode for ElicitRequestParamsRequestedSchema {
                 &["properties", "type"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut properties = None;
         let mut required = None;
         loop {
@@ -284,12 +284,12 @@ impl Members for ElicitResult {
 impl Decode for ElicitResult {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ElicitResult as Members>::MEMBERS,
             keys: &keys::<3>(<ElicitResult as Members>::MEMBERS),
             required: required_bits(<ElicitResult as Members>::MEMBERS, &["action"]),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         let mut action = None;
         let mut content = None;
@@ -453,12 +453,12 @@ impl Members for EnumSchema {
 impl Decode for EnumSchema {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <EnumSchema as Members>::MEMBERS,
             keys: &keys::<5>(<EnumSchema as Members>::MEMBERS),
             required: required_bits(<EnumSchema as Members>::MEMBERS, &["enum", "type"]),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut description = None;
         let mut r#enum = None;
         let mut enum_names = None;
@@ -531,12 +531,12 @@ impl Members for NumberSchema {
 impl Decode for NumberSchema {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <NumberSchema as Members>::MEMBERS,
             keys: &keys::<5>(<NumberSchema as Members>::MEMBERS),
             required: required_bits(<NumberSchema as Members>::MEMBERS, &["type"]),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut description = None;
         let mut maximum = None;
         let mut minimum = None;
@@ -768,12 +768,12 @@ impl Members for StringSchema {
 impl Decode for StringSchema {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <StringSchema as Members>::MEMBERS,
             keys: &keys::<6>(<StringSchema as Members>::MEMBERS),
             required: required_bits(<StringSchema as Members>::MEMBERS, &["type"]),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut description = None;
         let mut format = None;
         let mut max_length = None;

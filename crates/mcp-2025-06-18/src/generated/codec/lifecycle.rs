@@ -15,12 +15,12 @@ impl Members for ClientCapabilities {
 impl Decode for ClientCapabilities {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ClientCapabilities as Members>::MEMBERS,
             keys: &keys::<4>(<ClientCapabilities as Members>::MEMBERS),
             required: required_bits(<ClientCapabilities as Members>::MEMBERS, &[]),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut elicitation = None;
         let mut experimental = None;
         let mut roots = None;
@@ -86,12 +86,12 @@ impl Members for ClientCapabilitiesRoots {
 impl Decode for ClientCapabilitiesRoots {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ClientCapabilitiesRoots as Members>::MEMBERS,
             keys: &keys::<1>(<ClientCapabilitiesRoots as Members>::MEMBERS),
             required: required_bits(<ClientCapabilitiesRoots as Members>::MEMBERS, &[]),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut list_changed = None;
         loop {
             let read = match object.step(r) {
@@ -136,7 +136,7 @@ impl Members for Implementation {
 impl Decode for Implementation {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <Implementation as Members>::MEMBERS,
             keys: &keys::<3>(<Implementation as Members>::MEMBERS),
             required: required_bits(
@@ -144,7 +144,7 @@ impl Decode for Implementation {
                 &["name", "version"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut name = None;
         let mut title = None;
         let mut version = None;
@@ -205,7 +205,7 @@ impl Members for InitializeRequest {
 impl Decode for InitializeRequest {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <InitializeRequest as Members>::MEMBERS,
             keys: &keys::<2>(<InitializeRequest as Members>::MEMBERS),
             required: required_bits(
@@ -213,7 +213,7 @@ impl Decode for InitializeRequest {
                 &["method", "params"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut params = None;
         loop {
             let read = match object.step(r) {
@@ -264,7 +264,7 @@ impl Members for InitializeRequestParams {
 impl Decode for InitializeRequestParams {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <InitializeRequestParams as Members>::MEMBERS,
             keys: &keys::<4>(<InitializeRequestParams as Members>::MEMBERS),
             required: required_bits(
@@ -272,7 +272,7 @@ impl Decode for InitializeRequestParams {
                 &["capabilities", "clientInfo", "protocolVersion"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         let mut capabilities = None;
         let mut client_info = None;
@@ -346,7 +346,7 @@ impl Members for InitializeResult {
 impl Decode for InitializeResult {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <InitializeResult as Members>::MEMBERS,
             keys: &keys::<5>(<InitializeResult as Members>::MEMBERS),
             required: required_bits(
@@ -354,7 +354,7 @@ impl Decode for InitializeResult {
                 &["capabilities", "protocolVersion", "serverInfo"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         let mut capabilities = None;
         let mut instructions = None;
@@ -430,7 +430,7 @@ impl Members for InitializedNotification {
 impl Decode for InitializedNotification {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <InitializedNotification as Members>::MEMBERS,
             keys: &keys::<2>(<InitializedNotification as Members>::MEMBERS),
             required: required_bits(
@@ -438,7 +438,7 @@ impl Decode for InitializedNotification {
                 &["method"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut params = None;
         loop {
             let read = match object.step(r) {
@@ -485,12 +485,12 @@ impl Members for PingRequest {
 impl Decode for PingRequest {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <PingRequest as Members>::MEMBERS,
             keys: &keys::<2>(<PingRequest as Members>::MEMBERS),
             required: required_bits(<PingRequest as Members>::MEMBERS, &["method"]),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut params = None;
         loop {
             let read = match object.step(r) {
@@ -543,12 +543,12 @@ impl Members for ServerCapabilities {
 impl Decode for ServerCapabilities {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ServerCapabilities as Members>::MEMBERS,
             keys: &keys::<6>(<ServerCapabilities as Members>::MEMBERS),
             required: required_bits(<ServerCapabilities as Members>::MEMBERS, &[]),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut completions = None;
         let mut experimental = None;
         let mut logging = None;
@@ -628,12 +628,12 @@ impl Members for ServerCapabilitiesPrompts {
 impl Decode for ServerCapabilitiesPrompts {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ServerCapabilitiesPrompts as Members>::MEMBERS,
             keys: &keys::<1>(<ServerCapabilitiesPrompts as Members>::MEMBERS),
             required: required_bits(<ServerCapabilitiesPrompts as Members>::MEMBERS, &[]),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut list_changed = None;
         loop {
             let read = match object.step(r) {
@@ -678,7 +678,7 @@ impl Members for ServerCapabilitiesResources {
 impl Decode for ServerCapabilitiesResources {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ServerCapabilitiesResources as Members>::MEMBERS,
             keys: &keys::<2>(<ServerCapabilitiesResources as Members>::MEMBERS),
             required: required_bits(
@@ -686,7 +686,7 @@ impl Decode for ServerCapabilitiesResources {
                 &[],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut list_changed = None;
         let mut subscribe = None;
         loop {
@@ -738,12 +738,12 @@ impl Members for ServerCapabilitiesTools {
 impl Decode for ServerCapabilitiesTools {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ServerCapabilitiesTools as Members>::MEMBERS,
             keys: &keys::<1>(<ServerCapabilitiesTools as Members>::MEMBERS),
             required: required_bits(<ServerCapabilitiesTools as Members>::MEMBERS, &[]),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut list_changed = None;
         loop {
             let read = match object.step(r) {

@@ -11,7 +11,7 @@ impl Members for CancelledNotification {
 impl Decode for CancelledNotification {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <CancelledNotification as Members>::MEMBERS,
             keys: &keys::<2>(<CancelledNotification as Members>::MEMBERS),
             required: required_bits(
@@ -19,7 +19,7 @@ impl Decode for CancelledNotification {
                 &["method", "params"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut params = None;
         loop {
             let read = match object.step(r) {
@@ -65,7 +65,7 @@ impl Members for CancelledNotificationParams {
 impl Decode for CancelledNotificationParams {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <CancelledNotificationParams as Members>::MEMBERS,
             keys: &keys::<3>(<CancelledNotificationParams as Members>::MEMBERS),
             required: required_bits(
@@ -73,7 +73,7 @@ impl Decode for CancelledNotificationParams {
                 &["requestId"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         let mut reason = None;
         let mut request_id = None;
@@ -133,7 +133,7 @@ impl Members for ProgressNotification {
 impl Decode for ProgressNotification {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ProgressNotification as Members>::MEMBERS,
             keys: &keys::<2>(<ProgressNotification as Members>::MEMBERS),
             required: required_bits(
@@ -141,7 +141,7 @@ impl Decode for ProgressNotification {
                 &["method", "params"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut params = None;
         loop {
             let read = match object.step(r) {
@@ -193,7 +193,7 @@ impl Members for ProgressNotificationParams {
 impl Decode for ProgressNotificationParams {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ProgressNotificationParams as Members>::MEMBERS,
             keys: &keys::<5>(<ProgressNotificationParams as Members>::MEMBERS),
             required: required_bits(
@@ -201,7 +201,7 @@ impl Decode for ProgressNotificationParams {
                 &["progress", "progressToken"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         let mut message = None;
         let mut progress = None;

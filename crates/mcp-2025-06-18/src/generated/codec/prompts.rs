@@ -11,7 +11,7 @@ impl Members for GetPromptRequest {
 impl Decode for GetPromptRequest {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <GetPromptRequest as Members>::MEMBERS,
             keys: &keys::<2>(<GetPromptRequest as Members>::MEMBERS),
             required: required_bits(
@@ -19,7 +19,7 @@ impl Decode for GetPromptRequest {
                 &["method", "params"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut params = None;
         loop {
             let read = match object.step(r) {
@@ -65,7 +65,7 @@ impl Members for GetPromptRequestParams {
 impl Decode for GetPromptRequestParams {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <GetPromptRequestParams as Members>::MEMBERS,
             keys: &keys::<3>(<GetPromptRequestParams as Members>::MEMBERS),
             required: required_bits(
@@ -73,7 +73,7 @@ impl Decode for GetPromptRequestParams {
                 &["name"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         let mut arguments = None;
         let mut name = None;
@@ -132,12 +132,12 @@ impl Members for GetPromptResult {
 impl Decode for GetPromptResult {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <GetPromptResult as Members>::MEMBERS,
             keys: &keys::<3>(<GetPromptResult as Members>::MEMBERS),
             required: required_bits(<GetPromptResult as Members>::MEMBERS, &["messages"]),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         let mut description = None;
         let mut messages = None;
@@ -205,7 +205,7 @@ impl Members for ListPromptsRequest {
 impl Decode for ListPromptsRequest {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ListPromptsRequest as Members>::MEMBERS,
             keys: &keys::<2>(<ListPromptsRequest as Members>::MEMBERS),
             required: required_bits(
@@ -213,7 +213,7 @@ impl Decode for ListPromptsRequest {
                 &["method"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut params = None;
         loop {
             let read = match object.step(r) {
@@ -259,7 +259,7 @@ impl Members for ListPromptsResult {
 impl Decode for ListPromptsResult {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ListPromptsResult as Members>::MEMBERS,
             keys: &keys::<3>(<ListPromptsResult as Members>::MEMBERS),
             required: required_bits(
@@ -267,7 +267,7 @@ impl Decode for ListPromptsResult {
                 &["prompts"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         let mut next_cursor = None;
         let mut prompts = None;
@@ -332,12 +332,12 @@ impl Members for Prompt {
 impl Decode for Prompt {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <Prompt as Members>::MEMBERS,
             keys: &keys::<5>(<Prompt as Members>::MEMBERS),
             required: required_bits(<Prompt as Members>::MEMBERS, &["name"]),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         let mut arguments = None;
         let mut description = None;
@@ -415,12 +415,12 @@ impl Members for PromptArgument {
 impl Decode for PromptArgument {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <PromptArgument as Members>::MEMBERS,
             keys: &keys::<4>(<PromptArgument as Members>::MEMBERS),
             required: required_bits(<PromptArgument as Members>::MEMBERS, &["name"]),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut description = None;
         let mut name = None;
         let mut required = None;
@@ -487,7 +487,7 @@ impl Members for PromptListChangedNotification {
 impl Decode for PromptListChangedNotification {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <PromptListChangedNotification as Members>::MEMBERS,
             keys: &keys::<2>(<PromptListChangedNotification as Members>::MEMBERS),
             required: required_bits(
@@ -495,7 +495,7 @@ impl Decode for PromptListChangedNotification {
                 &["method"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut params = None;
         loop {
             let read = match object.step(r) {
@@ -541,7 +541,7 @@ impl Members for PromptMessage {
 impl Decode for PromptMessage {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <PromptMessage as Members>::MEMBERS,
             keys: &keys::<2>(<PromptMessage as Members>::MEMBERS),
             required: required_bits(
@@ -549,7 +549,7 @@ impl Decode for PromptMessage {
                 &["content", "role"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut content = None;
         let mut role = None;
         loop {
@@ -613,7 +613,7 @@ impl Members for PromptReference {
 impl Decode for PromptReference {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <PromptReference as Members>::MEMBERS,
             keys: &keys::<3>(<PromptReference as Members>::MEMBERS),
             required: required_bits(
@@ -621,7 +621,7 @@ impl Decode for PromptReference {
                 &["name", "type"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut name = None;
         let mut title = None;
         loop {

@@ -81,7 +81,7 @@ impl Members for BlobResourceContents {
 impl Decode for BlobResourceContents {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <BlobResourceContents as Members>::MEMBERS,
             keys: &keys::<4>(<BlobResourceContents as Members>::MEMBERS),
             required: required_bits(
@@ -89,7 +89,7 @@ impl Decode for BlobResourceContents {
                 &["blob", "uri"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         let mut blob = None;
         let mut mime_type = None;
@@ -168,7 +168,7 @@ impl Members for ListResourceTemplatesRequest {
 impl Decode for ListResourceTemplatesRequest {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ListResourceTemplatesRequest as Members>::MEMBERS,
             keys: &keys::<2>(<ListResourceTemplatesRequest as Members>::MEMBERS),
             required: required_bits(
@@ -176,7 +176,7 @@ impl Decode for ListResourceTemplatesRequest {
                 &["method"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut params = None;
         loop {
             let read = match object.step(r) {
@@ -226,7 +226,7 @@ impl Members for ListResourceTemplatesResult {
 impl Decode for ListResourceTemplatesResult {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ListResourceTemplatesResult as Members>::MEMBERS,
             keys: &keys::<3>(<ListResourceTemplatesResult as Members>::MEMBERS),
             required: required_bits(
@@ -234,7 +234,7 @@ impl Decode for ListResourceTemplatesResult {
                 &["resourceTemplates"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         let mut next_cursor = None;
         let mut resource_templates = None;
@@ -302,7 +302,7 @@ impl Members for ListResourcesRequest {
 impl Decode for ListResourcesRequest {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ListResourcesRequest as Members>::MEMBERS,
             keys: &keys::<2>(<ListResourcesRequest as Members>::MEMBERS),
             required: required_bits(
@@ -310,7 +310,7 @@ impl Decode for ListResourcesRequest {
                 &["method"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut params = None;
         loop {
             let read = match object.step(r) {
@@ -356,7 +356,7 @@ impl Members for ListResourcesResult {
 impl Decode for ListResourcesResult {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ListResourcesResult as Members>::MEMBERS,
             keys: &keys::<3>(<ListResourcesResult as Members>::MEMBERS),
             required: required_bits(
@@ -364,7 +364,7 @@ impl Decode for ListResourcesResult {
                 &["resources"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         let mut next_cursor = None;
         let mut resources = None;
@@ -432,7 +432,7 @@ impl Members for ReadResourceRequest {
 impl Decode for ReadResourceRequest {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ReadResourceRequest as Members>::MEMBERS,
             keys: &keys::<2>(<ReadResourceRequest as Members>::MEMBERS),
             required: required_bits(
@@ -440,7 +440,7 @@ impl Decode for ReadResourceRequest {
                 &["method", "params"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut params = None;
         loop {
             let read = match object.step(r) {
@@ -492,7 +492,7 @@ impl Members for ReadResourceRequestParams {
 impl Decode for ReadResourceRequestParams {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ReadResourceRequestParams as Members>::MEMBERS,
             keys: &keys::<2>(<ReadResourceRequestParams as Members>::MEMBERS),
             required: required_bits(
@@ -500,7 +500,7 @@ impl Decode for ReadResourceRequestParams {
                 &["uri"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         let mut uri = None;
         loop {
@@ -558,7 +558,7 @@ impl Members for ReadResourceResult {
 impl Decode for ReadResourceResult {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ReadResourceResult as Members>::MEMBERS,
             keys: &keys::<2>(<ReadResourceResult as Members>::MEMBERS),
             required: required_bits(
@@ -566,7 +566,7 @@ impl Decode for ReadResourceResult {
                 &["contents"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         let mut contents = None;
         loop {
@@ -635,12 +635,12 @@ impl Members for Resource {
 impl Decode for Resource {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <Resource as Members>::MEMBERS,
             keys: &keys::<8>(<Resource as Members>::MEMBERS),
             required: required_bits(<Resource as Members>::MEMBERS, &["name", "uri"]),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         let mut annotations = None;
         let mut description = None;
@@ -745,12 +745,12 @@ impl Members for ResourceContents {
 impl Decode for ResourceContents {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ResourceContents as Members>::MEMBERS,
             keys: &keys::<3>(<ResourceContents as Members>::MEMBERS),
             required: required_bits(<ResourceContents as Members>::MEMBERS, &["uri"]),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         let mut mime_type = None;
         let mut uri = None;
@@ -816,7 +816,7 @@ impl Members for ResourceListChangedNotification {
 impl Decode for ResourceListChangedNotification {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ResourceListChangedNotification as Members>::MEMBERS,
             keys: &keys::<2>(<ResourceListChangedNotification as Members>::MEMBERS),
             required: required_bits(
@@ -824,7 +824,7 @@ impl Decode for ResourceListChangedNotification {
                 &["method"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut params = None;
         loop {
             let read = match object.step(r) {
@@ -878,7 +878,7 @@ impl Members for ResourceTemplate {
 impl Decode for ResourceTemplate {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ResourceTemplate as Members>::MEMBERS,
             keys: &keys::<7>(<ResourceTemplate as Members>::MEMBERS),
             required: required_bits(
@@ -886,7 +886,7 @@ impl Decode for ResourceTemplate {
                 &["name", "uriTemplate"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         let mut annotations = None;
         let mut description = None;
@@ -984,7 +984,7 @@ impl Members for ResourceTemplateReference {
 impl Decode for ResourceTemplateReference {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ResourceTemplateReference as Members>::MEMBERS,
             keys: &keys::<2>(<ResourceTemplateReference as Members>::MEMBERS),
             required: required_bits(
@@ -992,7 +992,7 @@ impl Decode for ResourceTemplateReference {
                 &["type", "uri"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut uri = None;
         loop {
             let read = match object.step(r) {
@@ -1042,7 +1042,7 @@ impl Members for ResourceUpdatedNotification {
 impl Decode for ResourceUpdatedNotification {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ResourceUpdatedNotification as Members>::MEMBERS,
             keys: &keys::<2>(<ResourceUpdatedNotification as Members>::MEMBERS),
             required: required_bits(
@@ -1050,7 +1050,7 @@ impl Decode for ResourceUpdatedNotification {
                 &["method", "params"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut params = None;
         loop {
             let read = match object.step(r) {
@@ -1102,7 +1102,7 @@ impl Members for ResourceUpdatedNotificationParams {
 impl Decode for ResourceUpdatedNotificationParams {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ResourceUpdatedNotificationParams as Members>::MEMBERS,
             keys: &keys::<2>(<ResourceUpdatedNotificationParams as Members>::MEMBERS),
             required: required_bits(
@@ -1110,7 +1110,7 @@ impl Decode for ResourceUpdatedNotificationParams {
                 &["uri"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         let mut uri = None;
         loop {
@@ -1169,7 +1169,7 @@ impl Members for SubscribeRequest {
 impl Decode for SubscribeRequest {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <SubscribeRequest as Members>::MEMBERS,
             keys: &keys::<2>(<SubscribeRequest as Members>::MEMBERS),
             required: required_bits(
@@ -1177,7 +1177,7 @@ impl Decode for SubscribeRequest {
                 &["method", "params"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut params = None;
         loop {
             let read = match object.step(r) {
@@ -1229,7 +1229,7 @@ impl Members for SubscribeRequestParams {
 impl Decode for SubscribeRequestParams {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <SubscribeRequestParams as Members>::MEMBERS,
             keys: &keys::<2>(<SubscribeRequestParams as Members>::MEMBERS),
             required: required_bits(
@@ -1237,7 +1237,7 @@ impl Decode for SubscribeRequestParams {
                 &["uri"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         let mut uri = None;
         loop {
@@ -1295,7 +1295,7 @@ impl Members for TextResourceContents {
 impl Decode for TextResourceContents {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <TextResourceContents as Members>::MEMBERS,
             keys: &keys::<4>(<TextResourceContents as Members>::MEMBERS),
             required: required_bits(
@@ -1303,7 +1303,7 @@ impl Decode for TextResourceContents {
                 &["text", "uri"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         let mut mime_type = None;
         let mut text = None;
@@ -1377,7 +1377,7 @@ impl Members for UnsubscribeRequest {
 impl Decode for UnsubscribeRequest {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <UnsubscribeRequest as Members>::MEMBERS,
             keys: &keys::<2>(<UnsubscribeRequest as Members>::MEMBERS),
             required: required_bits(
@@ -1385,7 +1385,7 @@ impl Decode for UnsubscribeRequest {
                 &["method", "params"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut params = None;
         loop {
             let read = match object.step(r) {
@@ -1437,7 +1437,7 @@ impl Members for UnsubscribeRequestParams {
 impl Decode for UnsubscribeRequestParams {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <UnsubscribeRequestParams as Members>::MEMBERS,
             keys: &keys::<2>(<UnsubscribeRequestParams as Members>::MEMBERS),
             required: required_bits(
@@ -1445,7 +1445,7 @@ impl Decode for UnsubscribeRequestParams {
                 &["uri"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         let mut uri = None;
         loop {

@@ -11,12 +11,12 @@ impl Members for ListRootsRequest {
 impl Decode for ListRootsRequest {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ListRootsRequest as Members>::MEMBERS,
             keys: &keys::<2>(<ListRootsRequest as Members>::MEMBERS),
             required: required_bits(<ListRootsRequest as Members>::MEMBERS, &["method"]),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut params = None;
         loop {
             let read = match object.step(r) {
@@ -62,12 +62,12 @@ impl Members for ListRootsResult {
 impl Decode for ListRootsResult {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ListRootsResult as Members>::MEMBERS,
             keys: &keys::<2>(<ListRootsResult as Members>::MEMBERS),
             required: required_bits(<ListRootsResult as Members>::MEMBERS, &["roots"]),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         let mut roots = None;
         loop {
@@ -127,12 +127,12 @@ impl Members for Root {
 impl Decode for Root {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <Root as Members>::MEMBERS,
             keys: &keys::<3>(<Root as Members>::MEMBERS),
             required: required_bits(<Root as Members>::MEMBERS, &["uri"]),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         let mut name = None;
         let mut uri = None;
@@ -198,7 +198,7 @@ impl Members for RootsListChangedNotification {
 impl Decode for RootsListChangedNotification {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <RootsListChangedNotification as Members>::MEMBERS,
             keys: &keys::<2>(<RootsListChangedNotification as Members>::MEMBERS),
             required: required_bits(
@@ -206,7 +206,7 @@ impl Decode for RootsListChangedNotification {
                 &["method"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut params = None;
         loop {
             let read = match object.step(r) {

@@ -11,7 +11,7 @@ impl Members for CallToolRequest {
 impl Decode for CallToolRequest {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <CallToolRequest as Members>::MEMBERS,
             keys: &keys::<2>(<CallToolRequest as Members>::MEMBERS),
             required: required_bits(
@@ -19,7 +19,7 @@ impl Decode for CallToolRequest {
                 &["method", "params"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut params = None;
         loop {
             let read = match object.step(r) {
@@ -65,7 +65,7 @@ impl Members for CallToolRequestParams {
 impl Decode for CallToolRequestParams {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <CallToolRequestParams as Members>::MEMBERS,
             keys: &keys::<3>(<CallToolRequestParams as Members>::MEMBERS),
             required: required_bits(
@@ -73,7 +73,7 @@ impl Decode for CallToolRequestParams {
                 &["name"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         let mut arguments = None;
         let mut name = None;
@@ -137,12 +137,12 @@ impl Members for CallToolResult {
 impl Decode for CallToolResult {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <CallToolResult as Members>::MEMBERS,
             keys: &keys::<4>(<CallToolResult as Members>::MEMBERS),
             required: required_bits(<CallToolResult as Members>::MEMBERS, &["content"]),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         let mut content = None;
         let mut is_error = None;
@@ -217,12 +217,12 @@ impl Members for ListToolsRequest {
 impl Decode for ListToolsRequest {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ListToolsRequest as Members>::MEMBERS,
             keys: &keys::<2>(<ListToolsRequest as Members>::MEMBERS),
             required: required_bits(<ListToolsRequest as Members>::MEMBERS, &["method"]),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut params = None;
         loop {
             let read = match object.step(r) {
@@ -268,12 +268,12 @@ impl Members for ListToolsResult {
 impl Decode for ListToolsResult {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ListToolsResult as Members>::MEMBERS,
             keys: &keys::<3>(<ListToolsResult as Members>::MEMBERS),
             required: required_bits(<ListToolsResult as Members>::MEMBERS, &["tools"]),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         let mut next_cursor = None;
         let mut tools = None;
@@ -348,12 +348,12 @@ impl Members for Tool {
 impl Decode for Tool {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <Tool as Members>::MEMBERS,
             keys: &keys::<7>(<Tool as Members>::MEMBERS),
             required: required_bits(<Tool as Members>::MEMBERS, &["inputSchema", "name"]),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         let mut annotations = None;
         let mut description = None;
@@ -457,12 +457,12 @@ impl Members for ToolAnnotations {
 impl Decode for ToolAnnotations {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ToolAnnotations as Members>::MEMBERS,
             keys: &keys::<5>(<ToolAnnotations as Members>::MEMBERS),
             required: required_bits(<ToolAnnotations as Members>::MEMBERS, &[]),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut destructive_hint = None;
         let mut idempotent_hint = None;
         let mut open_world_hint = None;
@@ -535,12 +535,12 @@ impl Members for ToolInputSchemaView {
 impl Decode for ToolInputSchemaView {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ToolInputSchemaView as Members>::MEMBERS,
             keys: &keys::<3>(<ToolInputSchemaView as Members>::MEMBERS),
             required: required_bits(<ToolInputSchemaView as Members>::MEMBERS, &["type"]),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut properties = None;
         let mut required = None;
         loop {
@@ -615,7 +615,7 @@ impl Members for ToolListChangedNotification {
 impl Decode for ToolListChangedNotification {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ToolListChangedNotification as Members>::MEMBERS,
             keys: &keys::<2>(<ToolListChangedNotification as Members>::MEMBERS),
             required: required_bits(
@@ -623,7 +623,7 @@ impl Decode for ToolListChangedNotification {
                 &["method"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut params = None;
         loop {
             let read = match object.step(r) {
@@ -669,7 +669,7 @@ impl Members for ToolOutputSchemaView {
 impl Decode for ToolOutputSchemaView {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ToolOutputSchemaView as Members>::MEMBERS,
             keys: &keys::<3>(<ToolOutputSchemaView as Members>::MEMBERS),
             required: required_bits(
@@ -677,7 +677,7 @@ impl Decode for ToolOutputSchemaView {
                 &["type"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut properties = None;
         let mut required = None;
         loop {

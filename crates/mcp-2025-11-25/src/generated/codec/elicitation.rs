@@ -15,12 +15,12 @@ impl Members for BooleanSchema {
 impl Decode for BooleanSchema {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <BooleanSchema as Members>::MEMBERS,
             keys: &keys::<4>(<BooleanSchema as Members>::MEMBERS),
             required: required_bits(<BooleanSchema as Members>::MEMBERS, &["type"]),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut default = None;
         let mut description = None;
         let mut title = None;
@@ -152,7 +152,7 @@ impl Members for ElicitRequest {
 impl Decode for ElicitRequest {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ElicitRequest as Members>::MEMBERS,
             keys: &keys::<4>(<ElicitRequest as Members>::MEMBERS),
             required: required_bits(
@@ -160,7 +160,7 @@ impl Decode for ElicitRequest {
                 &["id", "jsonrpc", "method", "params"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut id = None;
         let mut params = None;
         loop {
@@ -227,7 +227,7 @@ impl Members for ElicitRequestFormParams {
 impl Decode for ElicitRequestFormParams {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ElicitRequestFormParams as Members>::MEMBERS,
             keys: &keys::<5>(<ElicitRequestFormParams as Members>::MEMBERS),
             required: required_bits(
@@ -235,7 +235,7 @@ impl Decode for ElicitRequestFormParams {
                 &["message", "requestedSchema"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         let mut message = None;
         let mut mode = None;
@@ -340,7 +340,7 @@ impl Members for ElicitRequestFormParamsRequestedSchema {
 impl Decode for ElicitRequestFormParamsRequestedSchema {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ElicitRequestFormParamsRequestedSchema as Members>::MEMBERS,
             keys: &keys::<
                 4,
@@ -350,7 +350,7 @@ impl Decode for ElicitRequestFormParamsRequestedSchema {
                 &["properties", "type"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut schema = None;
         let mut properties = None;
         let mut required = None;
@@ -507,7 +507,7 @@ impl Members for ElicitRequestURLParams {
 impl Decode for ElicitRequestURLParams {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ElicitRequestURLParams as Members>::MEMBERS,
             keys: &keys::<6>(<ElicitRequestURLParams as Members>::MEMBERS),
             required: required_bits(
@@ -515,7 +515,7 @@ impl Decode for ElicitRequestURLParams {
                 &["elicitationId", "message", "mode", "url"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         let mut elicitation_id = None;
         let mut message = None;
@@ -597,12 +597,12 @@ impl Members for ElicitResult {
 impl Decode for ElicitResult {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ElicitResult as Members>::MEMBERS,
             keys: &keys::<3>(<ElicitResult as Members>::MEMBERS),
             required: required_bits(<ElicitResult as Members>::MEMBERS, &["action"]),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         let mut action = None;
         let mut content = None;
@@ -770,7 +770,7 @@ impl Members for ElicitationCompleteNotification {
 impl Decode for ElicitationCompleteNotification {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ElicitationCompleteNotification as Members>::MEMBERS,
             keys: &keys::<3>(<ElicitationCompleteNotification as Members>::MEMBERS),
             required: required_bits(
@@ -778,7 +778,7 @@ impl Decode for ElicitationCompleteNotification {
                 &["jsonrpc", "method", "params"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut params = None;
         loop {
             let read = match object.step(r) {
@@ -827,7 +827,7 @@ impl Members for ElicitationCompleteNotificationParams {
 impl Decode for ElicitationCompleteNotificationParams {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ElicitationCompleteNotificationParams as Members>::MEMBERS,
             keys: &keys::<
                 2,
@@ -837,7 +837,7 @@ impl Decode for ElicitationCompleteNotificationParams {
                 &["elicitationId"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         let mut elicitation_id = None;
         loop {
@@ -1029,7 +1029,7 @@ impl Members for LegacyTitledEnumSchema {
 impl Decode for LegacyTitledEnumSchema {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <LegacyTitledEnumSchema as Members>::MEMBERS,
             keys: &keys::<6>(<LegacyTitledEnumSchema as Members>::MEMBERS),
             required: required_bits(
@@ -1037,7 +1037,7 @@ impl Decode for LegacyTitledEnumSchema {
                 &["enum", "type"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut default = None;
         let mut description = None;
         let mut r#enum = None;
@@ -1183,7 +1183,7 @@ impl Members for MultiSelectOption {
 impl Decode for MultiSelectOption {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <MultiSelectOption as Members>::MEMBERS,
             keys: &keys::<2>(<MultiSelectOption as Members>::MEMBERS),
             required: required_bits(
@@ -1191,7 +1191,7 @@ impl Decode for MultiSelectOption {
                 &["const", "title"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut r#const = None;
         let mut title = None;
         loop {
@@ -1251,12 +1251,12 @@ impl Members for NumberSchema {
 impl Decode for NumberSchema {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <NumberSchema as Members>::MEMBERS,
             keys: &keys::<6>(<NumberSchema as Members>::MEMBERS),
             required: required_bits(<NumberSchema as Members>::MEMBERS, &["type"]),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut default = None;
         let mut description = None;
         let mut maximum = None;
@@ -1625,7 +1625,7 @@ impl Members for SingleSelectOption {
 impl Decode for SingleSelectOption {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <SingleSelectOption as Members>::MEMBERS,
             keys: &keys::<2>(<SingleSelectOption as Members>::MEMBERS),
             required: required_bits(
@@ -1633,7 +1633,7 @@ impl Decode for SingleSelectOption {
                 &["const", "title"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut r#const = None;
         let mut title = None;
         loop {
@@ -1694,12 +1694,12 @@ impl Members for StringSchema {
 impl Decode for StringSchema {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <StringSchema as Members>::MEMBERS,
             keys: &keys::<7>(<StringSchema as Members>::MEMBERS),
             required: required_bits(<StringSchema as Members>::MEMBERS, &["type"]),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut default = None;
         let mut description = None;
         let mut format = None;
@@ -1830,7 +1830,7 @@ impl Members for TitledMultiSelectEnumSchema {
 impl Decode for TitledMultiSelectEnumSchema {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <TitledMultiSelectEnumSchema as Members>::MEMBERS,
             keys: &keys::<7>(<TitledMultiSelectEnumSchema as Members>::MEMBERS),
             required: required_bits(
@@ -1838,7 +1838,7 @@ impl Decode for TitledMultiSelectEnumSchema {
                 &["items", "type"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut default = None;
         let mut description = None;
         let mut items = None;
@@ -1919,7 +1919,7 @@ impl Members for TitledMultiSelectEnumSchemaItems {
 impl Decode for TitledMultiSelectEnumSchemaItems {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <TitledMultiSelectEnumSchemaItems as Members>::MEMBERS,
             keys: &keys::<1>(<TitledMultiSelectEnumSchemaItems as Members>::MEMBERS),
             required: required_bits(
@@ -1927,7 +1927,7 @@ impl Decode for TitledMultiSelectEnumSchemaItems {
                 &["anyOf"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut any_of = None;
         loop {
             let read = match object.step(r) {
@@ -1978,7 +1978,7 @@ impl Members for TitledSingleSelectEnumSchema {
 impl Decode for TitledSingleSelectEnumSchema {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <TitledSingleSelectEnumSchema as Members>::MEMBERS,
             keys: &keys::<5>(<TitledSingleSelectEnumSchema as Members>::MEMBERS),
             required: required_bits(
@@ -1986,7 +1986,7 @@ impl Decode for TitledSingleSelectEnumSchema {
                 &["oneOf", "type"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut default = None;
         let mut description = None;
         let mut one_of = None;
@@ -2061,7 +2061,7 @@ impl Members for UntitledMultiSelectEnumSchema {
 impl Decode for UntitledMultiSelectEnumSchema {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <UntitledMultiSelectEnumSchema as Members>::MEMBERS,
             keys: &keys::<7>(<UntitledMultiSelectEnumSchema as Members>::MEMBERS),
             required: required_bits(
@@ -2069,7 +2069,7 @@ impl Decode for UntitledMultiSelectEnumSchema {
                 &["items", "type"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut default = None;
         let mut description = None;
         let mut items = None;
@@ -2150,7 +2150,7 @@ impl Members for UntitledMultiSelectEnumSchemaItems {
 impl Decode for UntitledMultiSelectEnumSchemaItems {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <UntitledMultiSelectEnumSchemaItems as Members>::MEMBERS,
             keys: &keys::<2>(<UntitledMultiSelectEnumSchemaItems as Members>::MEMBERS),
             required: required_bits(
@@ -2158,7 +2158,7 @@ impl Decode for UntitledMultiSelectEnumSchemaItems {
                 &["enum", "type"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut r#enum = None;
         loop {
             let read = match object.step(r) {
@@ -2210,7 +2210,7 @@ impl Members for UntitledSingleSelectEnumSchema {
 impl Decode for UntitledSingleSelectEnumSchema {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <UntitledSingleSelectEnumSchema as Members>::MEMBERS,
             keys: &keys::<5>(<UntitledSingleSelectEnumSchema as Members>::MEMBERS),
             required: required_bits(
@@ -2218,7 +2218,7 @@ impl Decode for UntitledSingleSelectEnumSchema {
                 &["enum", "type"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut default = None;
         let mut description = None;
         let mut r#enum = None;

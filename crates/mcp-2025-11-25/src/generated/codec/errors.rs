@@ -10,12 +10,12 @@ impl Members for Error {
 impl Decode for Error {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <Error as Members>::MEMBERS,
             keys: &keys::<3>(<Error as Members>::MEMBERS),
             required: required_bits(<Error as Members>::MEMBERS, &["code", "message"]),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut code = None;
         let mut data = None;
         let mut message = None;
@@ -76,7 +76,7 @@ impl Members for URLElicitationRequiredError {
 impl Decode for URLElicitationRequiredError {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <URLElicitationRequiredError as Members>::MEMBERS,
             keys: &keys::<3>(<URLElicitationRequiredError as Members>::MEMBERS),
             required: required_bits(
@@ -84,7 +84,7 @@ impl Decode for URLElicitationRequiredError {
                 &["error", "jsonrpc"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut error = None;
         let mut id = None;
         loop {
@@ -143,7 +143,7 @@ impl Members for URLElicitationRequiredErrorData {
 impl Decode for URLElicitationRequiredErrorData {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <URLElicitationRequiredErrorData as Members>::MEMBERS,
             keys: &keys::<1>(<URLElicitationRequiredErrorData as Members>::MEMBERS),
             required: required_bits(
@@ -151,7 +151,7 @@ impl Decode for URLElicitationRequiredErrorData {
                 &["elicitations"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut elicitations = None;
         loop {
             let read = match object.step(r) {
@@ -204,7 +204,7 @@ impl Members for URLElicitationRequiredErrorObject {
 impl Decode for URLElicitationRequiredErrorObject {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <URLElicitationRequiredErrorObject as Members>::MEMBERS,
             keys: &keys::<3>(<URLElicitationRequiredErrorObject as Members>::MEMBERS),
             required: required_bits(
@@ -212,7 +212,7 @@ impl Decode for URLElicitationRequiredErrorObject {
                 &["code", "data", "message"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut data = None;
         let mut message = None;
         loop {

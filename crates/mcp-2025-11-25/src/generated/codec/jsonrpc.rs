@@ -11,7 +11,7 @@ impl Members for JSONRPCErrorResponse {
 impl Decode for JSONRPCErrorResponse {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <JSONRPCErrorResponse as Members>::MEMBERS,
             keys: &keys::<3>(<JSONRPCErrorResponse as Members>::MEMBERS),
             required: required_bits(
@@ -19,7 +19,7 @@ impl Decode for JSONRPCErrorResponse {
                 &["error", "jsonrpc"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut error = None;
         let mut id = None;
         loop {
@@ -165,7 +165,7 @@ impl Members for JSONRPCNotification {
 impl Decode for JSONRPCNotification {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <JSONRPCNotification as Members>::MEMBERS,
             keys: &keys::<3>(<JSONRPCNotification as Members>::MEMBERS),
             required: required_bits(
@@ -173,7 +173,7 @@ impl Decode for JSONRPCNotification {
                 &["jsonrpc", "method"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut method = None;
         let mut params = None;
         loop {
@@ -227,7 +227,7 @@ impl Members for JSONRPCRequest {
 impl Decode for JSONRPCRequest {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <JSONRPCRequest as Members>::MEMBERS,
             keys: &keys::<4>(<JSONRPCRequest as Members>::MEMBERS),
             required: required_bits(
@@ -235,7 +235,7 @@ impl Decode for JSONRPCRequest {
                 &["id", "jsonrpc", "method"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut id = None;
         let mut method = None;
         let mut params = None;
@@ -360,7 +360,7 @@ impl Members for JSONRPCResultResponse {
 impl Decode for JSONRPCResultResponse {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <JSONRPCResultResponse as Members>::MEMBERS,
             keys: &keys::<3>(<JSONRPCResultResponse as Members>::MEMBERS),
             required: required_bits(
@@ -368,7 +368,7 @@ impl Decode for JSONRPCResultResponse {
                 &["id", "jsonrpc", "result"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut id = None;
         let mut result = None;
         loop {

@@ -16,12 +16,12 @@ impl Members for ClientCapabilities {
 impl Decode for ClientCapabilities {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ClientCapabilities as Members>::MEMBERS,
             keys: &keys::<5>(<ClientCapabilities as Members>::MEMBERS),
             required: required_bits(<ClientCapabilities as Members>::MEMBERS, &[]),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut elicitation = None;
         let mut experimental = None;
         let mut roots = None;
@@ -94,7 +94,7 @@ impl Members for ClientCapabilitiesElicitation {
 impl Decode for ClientCapabilitiesElicitation {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ClientCapabilitiesElicitation as Members>::MEMBERS,
             keys: &keys::<2>(<ClientCapabilitiesElicitation as Members>::MEMBERS),
             required: required_bits(
@@ -102,7 +102,7 @@ impl Decode for ClientCapabilitiesElicitation {
                 &[],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut form = None;
         let mut url = None;
         loop {
@@ -154,12 +154,12 @@ impl Members for ClientCapabilitiesRoots {
 impl Decode for ClientCapabilitiesRoots {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ClientCapabilitiesRoots as Members>::MEMBERS,
             keys: &keys::<1>(<ClientCapabilitiesRoots as Members>::MEMBERS),
             required: required_bits(<ClientCapabilitiesRoots as Members>::MEMBERS, &[]),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut list_changed = None;
         loop {
             let read = match object.step(r) {
@@ -204,7 +204,7 @@ impl Members for ClientCapabilitiesSampling {
 impl Decode for ClientCapabilitiesSampling {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ClientCapabilitiesSampling as Members>::MEMBERS,
             keys: &keys::<2>(<ClientCapabilitiesSampling as Members>::MEMBERS),
             required: required_bits(
@@ -212,7 +212,7 @@ impl Decode for ClientCapabilitiesSampling {
                 &[],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut context = None;
         let mut tools = None;
         loop {
@@ -264,12 +264,12 @@ impl Members for ClientCapabilitiesTasks {
 impl Decode for ClientCapabilitiesTasks {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ClientCapabilitiesTasks as Members>::MEMBERS,
             keys: &keys::<3>(<ClientCapabilitiesTasks as Members>::MEMBERS),
             required: required_bits(<ClientCapabilitiesTasks as Members>::MEMBERS, &[]),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut cancel = None;
         let mut list = None;
         let mut requests = None;
@@ -328,7 +328,7 @@ impl Members for ClientCapabilitiesTasksRequests {
 impl Decode for ClientCapabilitiesTasksRequests {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ClientCapabilitiesTasksRequests as Members>::MEMBERS,
             keys: &keys::<2>(<ClientCapabilitiesTasksRequests as Members>::MEMBERS),
             required: required_bits(
@@ -336,7 +336,7 @@ impl Decode for ClientCapabilitiesTasksRequests {
                 &[],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut elicitation = None;
         let mut sampling = None;
         loop {
@@ -388,7 +388,7 @@ impl Members for ClientCapabilitiesTasksRequestsElicitation {
 impl Decode for ClientCapabilitiesTasksRequestsElicitation {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ClientCapabilitiesTasksRequestsElicitation as Members>::MEMBERS,
             keys: &keys::<
                 1,
@@ -398,7 +398,7 @@ impl Decode for ClientCapabilitiesTasksRequestsElicitation {
                 &[],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut create = None;
         loop {
             let read = match object.step(r) {
@@ -443,7 +443,7 @@ impl Members for ClientCapabilitiesTasksRequestsSampling {
 impl Decode for ClientCapabilitiesTasksRequestsSampling {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ClientCapabilitiesTasksRequestsSampling as Members>::MEMBERS,
             keys: &keys::<
                 1,
@@ -453,7 +453,7 @@ impl Decode for ClientCapabilitiesTasksRequestsSampling {
                 &[],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut create_message = None;
         loop {
             let read = match object.step(r) {
@@ -505,7 +505,7 @@ impl Members for Implementation {
 impl Decode for Implementation {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <Implementation as Members>::MEMBERS,
             keys: &keys::<6>(<Implementation as Members>::MEMBERS),
             required: required_bits(
@@ -513,7 +513,7 @@ impl Decode for Implementation {
                 &["name", "version"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut description = None;
         let mut icons = None;
         let mut name = None;
@@ -606,7 +606,7 @@ impl Members for InitializeRequest {
 impl Decode for InitializeRequest {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <InitializeRequest as Members>::MEMBERS,
             keys: &keys::<4>(<InitializeRequest as Members>::MEMBERS),
             required: required_bits(
@@ -614,7 +614,7 @@ impl Decode for InitializeRequest {
                 &["id", "jsonrpc", "method", "params"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut id = None;
         let mut params = None;
         loop {
@@ -680,7 +680,7 @@ impl Members for InitializeRequestParams {
 impl Decode for InitializeRequestParams {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <InitializeRequestParams as Members>::MEMBERS,
             keys: &keys::<4>(<InitializeRequestParams as Members>::MEMBERS),
             required: required_bits(
@@ -688,7 +688,7 @@ impl Decode for InitializeRequestParams {
                 &["capabilities", "clientInfo", "protocolVersion"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         let mut capabilities = None;
         let mut client_info = None;
@@ -768,7 +768,7 @@ impl Members for InitializeResult {
 impl Decode for InitializeResult {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <InitializeResult as Members>::MEMBERS,
             keys: &keys::<5>(<InitializeResult as Members>::MEMBERS),
             required: required_bits(
@@ -776,7 +776,7 @@ impl Decode for InitializeResult {
                 &["capabilities", "protocolVersion", "serverInfo"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         let mut capabilities = None;
         let mut instructions = None;
@@ -858,7 +858,7 @@ impl Members for InitializedNotification {
 impl Decode for InitializedNotification {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <InitializedNotification as Members>::MEMBERS,
             keys: &keys::<3>(<InitializedNotification as Members>::MEMBERS),
             required: required_bits(
@@ -866,7 +866,7 @@ impl Decode for InitializedNotification {
                 &["jsonrpc", "method"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut params = None;
         loop {
             let read = match object.step(r) {
@@ -914,7 +914,7 @@ impl Members for PingRequest {
 impl Decode for PingRequest {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <PingRequest as Members>::MEMBERS,
             keys: &keys::<4>(<PingRequest as Members>::MEMBERS),
             required: required_bits(
@@ -922,7 +922,7 @@ impl Decode for PingRequest {
                 &["id", "jsonrpc", "method"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut id = None;
         let mut params = None;
         loop {
@@ -984,12 +984,12 @@ impl Members for ServerCapabilities {
 impl Decode for ServerCapabilities {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ServerCapabilities as Members>::MEMBERS,
             keys: &keys::<7>(<ServerCapabilities as Members>::MEMBERS),
             required: required_bits(<ServerCapabilities as Members>::MEMBERS, &[]),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut completions = None;
         let mut experimental = None;
         let mut logging = None;
@@ -1076,12 +1076,12 @@ impl Members for ServerCapabilitiesPrompts {
 impl Decode for ServerCapabilitiesPrompts {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ServerCapabilitiesPrompts as Members>::MEMBERS,
             keys: &keys::<1>(<ServerCapabilitiesPrompts as Members>::MEMBERS),
             required: required_bits(<ServerCapabilitiesPrompts as Members>::MEMBERS, &[]),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut list_changed = None;
         loop {
             let read = match object.step(r) {
@@ -1126,7 +1126,7 @@ impl Members for ServerCapabilitiesResources {
 impl Decode for ServerCapabilitiesResources {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ServerCapabilitiesResources as Members>::MEMBERS,
             keys: &keys::<2>(<ServerCapabilitiesResources as Members>::MEMBERS),
             required: required_bits(
@@ -1134,7 +1134,7 @@ impl Decode for ServerCapabilitiesResources {
                 &[],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut list_changed = None;
         let mut subscribe = None;
         loop {
@@ -1186,12 +1186,12 @@ impl Members for ServerCapabilitiesTasks {
 impl Decode for ServerCapabilitiesTasks {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ServerCapabilitiesTasks as Members>::MEMBERS,
             keys: &keys::<3>(<ServerCapabilitiesTasks as Members>::MEMBERS),
             required: required_bits(<ServerCapabilitiesTasks as Members>::MEMBERS, &[]),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut cancel = None;
         let mut list = None;
         let mut requests = None;
@@ -1250,7 +1250,7 @@ impl Members for ServerCapabilitiesTasksRequests {
 impl Decode for ServerCapabilitiesTasksRequests {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ServerCapabilitiesTasksRequests as Members>::MEMBERS,
             keys: &keys::<1>(<ServerCapabilitiesTasksRequests as Members>::MEMBERS),
             required: required_bits(
@@ -1258,7 +1258,7 @@ impl Decode for ServerCapabilitiesTasksRequests {
                 &[],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut tools = None;
         loop {
             let read = match object.step(r) {
@@ -1303,7 +1303,7 @@ impl Members for ServerCapabilitiesTasksRequestsTools {
 impl Decode for ServerCapabilitiesTasksRequestsTools {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ServerCapabilitiesTasksRequestsTools as Members>::MEMBERS,
             keys: &keys::<1>(<ServerCapabilitiesTasksRequestsTools as Members>::MEMBERS),
             required: required_bits(
@@ -1311,7 +1311,7 @@ impl Decode for ServerCapabilitiesTasksRequestsTools {
                 &[],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut call = None;
         loop {
             let read = match object.step(r) {
@@ -1356,12 +1356,12 @@ impl Members for ServerCapabilitiesTools {
 impl Decode for ServerCapabilitiesTools {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ServerCapabilitiesTools as Members>::MEMBERS,
             keys: &keys::<1>(<ServerCapabilitiesTools as Members>::MEMBERS),
             required: required_bits(<ServerCapabilitiesTools as Members>::MEMBERS, &[]),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut list_changed = None;
         loop {
             let read = match object.step(r) {

@@ -52,7 +52,7 @@ impl Members for LoggingMessageNotification {
 impl Decode for LoggingMessageNotification {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <LoggingMessageNotification as Members>::MEMBERS,
             keys: &keys::<3>(<LoggingMessageNotification as Members>::MEMBERS),
             required: required_bits(
@@ -60,7 +60,7 @@ impl Decode for LoggingMessageNotification {
                 &["jsonrpc", "method", "params"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut params = None;
         loop {
             let read = match object.step(r) {
@@ -113,7 +113,7 @@ impl Members for LoggingMessageNotificationParams {
 impl Decode for LoggingMessageNotificationParams {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <LoggingMessageNotificationParams as Members>::MEMBERS,
             keys: &keys::<4>(<LoggingMessageNotificationParams as Members>::MEMBERS),
             required: required_bits(
@@ -121,7 +121,7 @@ impl Decode for LoggingMessageNotificationParams {
                 &["data", "level"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         let mut data = None;
         let mut level = None;
@@ -195,7 +195,7 @@ impl Members for SetLevelRequest {
 impl Decode for SetLevelRequest {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <SetLevelRequest as Members>::MEMBERS,
             keys: &keys::<4>(<SetLevelRequest as Members>::MEMBERS),
             required: required_bits(
@@ -203,7 +203,7 @@ impl Decode for SetLevelRequest {
                 &["id", "jsonrpc", "method", "params"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut id = None;
         let mut params = None;
         loop {
@@ -264,7 +264,7 @@ impl Members for SetLevelRequestParams {
 impl Decode for SetLevelRequestParams {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <SetLevelRequestParams as Members>::MEMBERS,
             keys: &keys::<2>(<SetLevelRequestParams as Members>::MEMBERS),
             required: required_bits(
@@ -272,7 +272,7 @@ impl Decode for SetLevelRequestParams {
                 &["level"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         let mut level = None;
         loop {

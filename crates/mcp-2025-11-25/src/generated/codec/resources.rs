@@ -81,7 +81,7 @@ impl Members for BlobResourceContents {
 impl Decode for BlobResourceContents {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <BlobResourceContents as Members>::MEMBERS,
             keys: &keys::<4>(<BlobResourceContents as Members>::MEMBERS),
             required: required_bits(
@@ -89,7 +89,7 @@ impl Decode for BlobResourceContents {
                 &["blob", "uri"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         let mut blob = None;
         let mut mime_type = None;
@@ -168,7 +168,7 @@ impl Members for ListResourceTemplatesRequest {
 impl Decode for ListResourceTemplatesRequest {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ListResourceTemplatesRequest as Members>::MEMBERS,
             keys: &keys::<4>(<ListResourceTemplatesRequest as Members>::MEMBERS),
             required: required_bits(
@@ -176,7 +176,7 @@ impl Decode for ListResourceTemplatesRequest {
                 &["id", "jsonrpc", "method"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut id = None;
         let mut params = None;
         loop {
@@ -234,7 +234,7 @@ impl Members for ListResourceTemplatesResult {
 impl Decode for ListResourceTemplatesResult {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ListResourceTemplatesResult as Members>::MEMBERS,
             keys: &keys::<3>(<ListResourceTemplatesResult as Members>::MEMBERS),
             required: required_bits(
@@ -242,7 +242,7 @@ impl Decode for ListResourceTemplatesResult {
                 &["resourceTemplates"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         let mut next_cursor = None;
         let mut resource_templates = None;
@@ -310,7 +310,7 @@ impl Members for ListResourcesRequest {
 impl Decode for ListResourcesRequest {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ListResourcesRequest as Members>::MEMBERS,
             keys: &keys::<4>(<ListResourcesRequest as Members>::MEMBERS),
             required: required_bits(
@@ -318,7 +318,7 @@ impl Decode for ListResourcesRequest {
                 &["id", "jsonrpc", "method"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut id = None;
         let mut params = None;
         loop {
@@ -372,7 +372,7 @@ impl Members for ListResourcesResult {
 impl Decode for ListResourcesResult {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ListResourcesResult as Members>::MEMBERS,
             keys: &keys::<3>(<ListResourcesResult as Members>::MEMBERS),
             required: required_bits(
@@ -380,7 +380,7 @@ impl Decode for ListResourcesResult {
                 &["resources"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         let mut next_cursor = None;
         let mut resources = None;
@@ -448,7 +448,7 @@ impl Members for ReadResourceRequest {
 impl Decode for ReadResourceRequest {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ReadResourceRequest as Members>::MEMBERS,
             keys: &keys::<4>(<ReadResourceRequest as Members>::MEMBERS),
             required: required_bits(
@@ -456,7 +456,7 @@ impl Decode for ReadResourceRequest {
                 &["id", "jsonrpc", "method", "params"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut id = None;
         let mut params = None;
         loop {
@@ -517,7 +517,7 @@ impl Members for ReadResourceRequestParams {
 impl Decode for ReadResourceRequestParams {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ReadResourceRequestParams as Members>::MEMBERS,
             keys: &keys::<2>(<ReadResourceRequestParams as Members>::MEMBERS),
             required: required_bits(
@@ -525,7 +525,7 @@ impl Decode for ReadResourceRequestParams {
                 &["uri"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         let mut uri = None;
         loop {
@@ -583,7 +583,7 @@ impl Members for ReadResourceResult {
 impl Decode for ReadResourceResult {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ReadResourceResult as Members>::MEMBERS,
             keys: &keys::<2>(<ReadResourceResult as Members>::MEMBERS),
             required: required_bits(
@@ -591,7 +591,7 @@ impl Decode for ReadResourceResult {
                 &["contents"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         let mut contents = None;
         loop {
@@ -661,12 +661,12 @@ impl Members for Resource {
 impl Decode for Resource {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <Resource as Members>::MEMBERS,
             keys: &keys::<9>(<Resource as Members>::MEMBERS),
             required: required_bits(<Resource as Members>::MEMBERS, &["name", "uri"]),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         let mut annotations = None;
         let mut description = None;
@@ -784,12 +784,12 @@ impl Members for ResourceContents {
 impl Decode for ResourceContents {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ResourceContents as Members>::MEMBERS,
             keys: &keys::<3>(<ResourceContents as Members>::MEMBERS),
             required: required_bits(<ResourceContents as Members>::MEMBERS, &["uri"]),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         let mut mime_type = None;
         let mut uri = None;
@@ -855,7 +855,7 @@ impl Members for ResourceListChangedNotification {
 impl Decode for ResourceListChangedNotification {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ResourceListChangedNotification as Members>::MEMBERS,
             keys: &keys::<3>(<ResourceListChangedNotification as Members>::MEMBERS),
             required: required_bits(
@@ -863,7 +863,7 @@ impl Decode for ResourceListChangedNotification {
                 &["jsonrpc", "method"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut params = None;
         loop {
             let read = match object.step(r) {
@@ -912,7 +912,7 @@ impl Members for ResourceRequestParams {
 impl Decode for ResourceRequestParams {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ResourceRequestParams as Members>::MEMBERS,
             keys: &keys::<2>(<ResourceRequestParams as Members>::MEMBERS),
             required: required_bits(
@@ -920,7 +920,7 @@ impl Decode for ResourceRequestParams {
                 &["uri"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         let mut uri = None;
         loop {
@@ -987,7 +987,7 @@ impl Members for ResourceTemplate {
 impl Decode for ResourceTemplate {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ResourceTemplate as Members>::MEMBERS,
             keys: &keys::<8>(<ResourceTemplate as Members>::MEMBERS),
             required: required_bits(
@@ -995,7 +995,7 @@ impl Decode for ResourceTemplate {
                 &["name", "uriTemplate"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         let mut annotations = None;
         let mut description = None;
@@ -1106,7 +1106,7 @@ impl Members for ResourceTemplateReference {
 impl Decode for ResourceTemplateReference {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ResourceTemplateReference as Members>::MEMBERS,
             keys: &keys::<2>(<ResourceTemplateReference as Members>::MEMBERS),
             required: required_bits(
@@ -1114,7 +1114,7 @@ impl Decode for ResourceTemplateReference {
                 &["type", "uri"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut uri = None;
         loop {
             let read = match object.step(r) {
@@ -1164,7 +1164,7 @@ impl Members for ResourceUpdatedNotification {
 impl Decode for ResourceUpdatedNotification {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ResourceUpdatedNotification as Members>::MEMBERS,
             keys: &keys::<3>(<ResourceUpdatedNotification as Members>::MEMBERS),
             required: required_bits(
@@ -1172,7 +1172,7 @@ impl Decode for ResourceUpdatedNotification {
                 &["jsonrpc", "method", "params"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut params = None;
         loop {
             let read = match object.step(r) {
@@ -1227,7 +1227,7 @@ impl Members for ResourceUpdatedNotificationParams {
 impl Decode for ResourceUpdatedNotificationParams {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ResourceUpdatedNotificationParams as Members>::MEMBERS,
             keys: &keys::<2>(<ResourceUpdatedNotificationParams as Members>::MEMBERS),
             required: required_bits(
@@ -1235,7 +1235,7 @@ impl Decode for ResourceUpdatedNotificationParams {
                 &["uri"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         let mut uri = None;
         loop {
@@ -1294,7 +1294,7 @@ impl Members for SubscribeRequest {
 impl Decode for SubscribeRequest {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <SubscribeRequest as Members>::MEMBERS,
             keys: &keys::<4>(<SubscribeRequest as Members>::MEMBERS),
             required: required_bits(
@@ -1302,7 +1302,7 @@ impl Decode for SubscribeRequest {
                 &["id", "jsonrpc", "method", "params"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut id = None;
         let mut params = None;
         loop {
@@ -1363,7 +1363,7 @@ impl Members for SubscribeRequestParams {
 impl Decode for SubscribeRequestParams {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <SubscribeRequestParams as Members>::MEMBERS,
             keys: &keys::<2>(<SubscribeRequestParams as Members>::MEMBERS),
             required: required_bits(
@@ -1371,7 +1371,7 @@ impl Decode for SubscribeRequestParams {
                 &["uri"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         let mut uri = None;
         loop {
@@ -1429,7 +1429,7 @@ impl Members for TextResourceContents {
 impl Decode for TextResourceContents {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <TextResourceContents as Members>::MEMBERS,
             keys: &keys::<4>(<TextResourceContents as Members>::MEMBERS),
             required: required_bits(
@@ -1437,7 +1437,7 @@ impl Decode for TextResourceContents {
                 &["text", "uri"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         let mut mime_type = None;
         let mut text = None;
@@ -1511,7 +1511,7 @@ impl Members for UnsubscribeRequest {
 impl Decode for UnsubscribeRequest {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <UnsubscribeRequest as Members>::MEMBERS,
             keys: &keys::<4>(<UnsubscribeRequest as Members>::MEMBERS),
             required: required_bits(
@@ -1519,7 +1519,7 @@ impl Decode for UnsubscribeRequest {
                 &["id", "jsonrpc", "method", "params"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut id = None;
         let mut params = None;
         loop {
@@ -1580,7 +1580,7 @@ impl Members for UnsubscribeRequestParams {
 impl Decode for UnsubscribeRequestParams {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <UnsubscribeRequestParams as Members>::MEMBERS,
             keys: &keys::<2>(<UnsubscribeRequestParams as Members>::MEMBERS),
             required: required_bits(
@@ -1588,7 +1588,7 @@ impl Decode for UnsubscribeRequestParams {
                 &["uri"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         let mut uri = None;
         loop {

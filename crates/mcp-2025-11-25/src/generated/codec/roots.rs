@@ -11,7 +11,7 @@ impl Members for ListRootsRequest {
 impl Decode for ListRootsRequest {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ListRootsRequest as Members>::MEMBERS,
             keys: &keys::<4>(<ListRootsRequest as Members>::MEMBERS),
             required: required_bits(
@@ -19,7 +19,7 @@ impl Decode for ListRootsRequest {
                 &["id", "jsonrpc", "method"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut id = None;
         let mut params = None;
         loop {
@@ -73,12 +73,12 @@ impl Members for ListRootsResult {
 impl Decode for ListRootsResult {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ListRootsResult as Members>::MEMBERS,
             keys: &keys::<2>(<ListRootsResult as Members>::MEMBERS),
             required: required_bits(<ListRootsResult as Members>::MEMBERS, &["roots"]),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         let mut roots = None;
         loop {
@@ -138,12 +138,12 @@ impl Members for Root {
 impl Decode for Root {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <Root as Members>::MEMBERS,
             keys: &keys::<3>(<Root as Members>::MEMBERS),
             required: required_bits(<Root as Members>::MEMBERS, &["uri"]),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         let mut name = None;
         let mut uri = None;
@@ -209,7 +209,7 @@ impl Members for RootsListChangedNotification {
 impl Decode for RootsListChangedNotification {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <RootsListChangedNotification as Members>::MEMBERS,
             keys: &keys::<3>(<RootsListChangedNotification as Members>::MEMBERS),
             required: required_bits(
@@ -217,7 +217,7 @@ impl Decode for RootsListChangedNotification {
                 &["jsonrpc", "method"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut params = None;
         loop {
             let read = match object.step(r) {

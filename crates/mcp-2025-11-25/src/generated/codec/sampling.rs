@@ -87,7 +87,7 @@ impl Members for CreateMessageRequest {
 impl Decode for CreateMessageRequest {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <CreateMessageRequest as Members>::MEMBERS,
             keys: &keys::<4>(<CreateMessageRequest as Members>::MEMBERS),
             required: required_bits(
@@ -95,7 +95,7 @@ impl Decode for CreateMessageRequest {
                 &["id", "jsonrpc", "method", "params"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut id = None;
         let mut params = None;
         loop {
@@ -169,7 +169,7 @@ impl Members for CreateMessageRequestParams {
 impl Decode for CreateMessageRequestParams {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <CreateMessageRequestParams as Members>::MEMBERS,
             keys: &keys::<12>(<CreateMessageRequestParams as Members>::MEMBERS),
             required: required_bits(
@@ -177,7 +177,7 @@ impl Decode for CreateMessageRequestParams {
                 &["maxTokens", "messages"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         let mut include_context = None;
         let mut max_tokens = None;
@@ -368,7 +368,7 @@ impl Members for CreateMessageResult {
 impl Decode for CreateMessageResult {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <CreateMessageResult as Members>::MEMBERS,
             keys: &keys::<5>(<CreateMessageResult as Members>::MEMBERS),
             required: required_bits(
@@ -376,7 +376,7 @@ impl Decode for CreateMessageResult {
                 &["content", "model", "role"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         let mut content = None;
         let mut model = None;
@@ -462,12 +462,12 @@ impl Members for ModelHint {
 impl Decode for ModelHint {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ModelHint as Members>::MEMBERS,
             keys: &keys::<1>(<ModelHint as Members>::MEMBERS),
             required: required_bits(<ModelHint as Members>::MEMBERS, &[]),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut name = None;
         loop {
             let read = match object.step(r) {
@@ -517,12 +517,12 @@ impl Members for ModelPreferences {
 impl Decode for ModelPreferences {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ModelPreferences as Members>::MEMBERS,
             keys: &keys::<4>(<ModelPreferences as Members>::MEMBERS),
             required: required_bits(<ModelPreferences as Members>::MEMBERS, &[]),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut cost_priority = None;
         let mut hints = None;
         let mut intelligence_priority = None;
@@ -604,7 +604,7 @@ impl Members for SamplingMessage {
 impl Decode for SamplingMessage {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <SamplingMessage as Members>::MEMBERS,
             keys: &keys::<3>(<SamplingMessage as Members>::MEMBERS),
             required: required_bits(
@@ -612,7 +612,7 @@ impl Decode for SamplingMessage {
                 &["content", "role"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         let mut content = None;
         let mut role = None;

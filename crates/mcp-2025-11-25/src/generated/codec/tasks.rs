@@ -11,7 +11,7 @@ impl Members for CancelTaskRequest {
 impl Decode for CancelTaskRequest {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <CancelTaskRequest as Members>::MEMBERS,
             keys: &keys::<4>(<CancelTaskRequest as Members>::MEMBERS),
             required: required_bits(
@@ -19,7 +19,7 @@ impl Decode for CancelTaskRequest {
                 &["id", "jsonrpc", "method", "params"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut id = None;
         let mut params = None;
         loop {
@@ -74,7 +74,7 @@ impl Members for CancelTaskRequestParams {
 impl Decode for CancelTaskRequestParams {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <CancelTaskRequestParams as Members>::MEMBERS,
             keys: &keys::<2>(<CancelTaskRequestParams as Members>::MEMBERS),
             required: required_bits(
@@ -82,7 +82,7 @@ impl Decode for CancelTaskRequestParams {
                 &["taskId"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         let mut task_id = None;
         loop {
@@ -143,7 +143,7 @@ impl Members for CancelTaskResult {
 impl Decode for CancelTaskResult {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <CancelTaskResult as Members>::MEMBERS,
             keys: &keys::<8>(<CancelTaskResult as Members>::MEMBERS),
             required: required_bits(
@@ -151,7 +151,7 @@ impl Decode for CancelTaskResult {
                 &["createdAt", "lastUpdatedAt", "status", "taskId", "ttl"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         let mut created_at = None;
         let mut last_updated_at = None;
@@ -255,12 +255,12 @@ impl Members for CreateTaskResult {
 impl Decode for CreateTaskResult {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <CreateTaskResult as Members>::MEMBERS,
             keys: &keys::<2>(<CreateTaskResult as Members>::MEMBERS),
             required: required_bits(<CreateTaskResult as Members>::MEMBERS, &["task"]),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         let mut task = None;
         loop {
@@ -319,7 +319,7 @@ impl Members for GetTaskPayloadRequest {
 impl Decode for GetTaskPayloadRequest {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <GetTaskPayloadRequest as Members>::MEMBERS,
             keys: &keys::<4>(<GetTaskPayloadRequest as Members>::MEMBERS),
             required: required_bits(
@@ -327,7 +327,7 @@ impl Decode for GetTaskPayloadRequest {
                 &["id", "jsonrpc", "method", "params"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut id = None;
         let mut params = None;
         loop {
@@ -382,7 +382,7 @@ impl Members for GetTaskPayloadRequestParams {
 impl Decode for GetTaskPayloadRequestParams {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <GetTaskPayloadRequestParams as Members>::MEMBERS,
             keys: &keys::<2>(<GetTaskPayloadRequestParams as Members>::MEMBERS),
             required: required_bits(
@@ -390,7 +390,7 @@ impl Decode for GetTaskPayloadRequestParams {
                 &["taskId"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         let mut task_id = None;
         loop {
@@ -442,12 +442,12 @@ impl Members for GetTaskPayloadResult {
 impl Decode for GetTaskPayloadResult {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <GetTaskPayloadResult as Members>::MEMBERS,
             keys: &keys::<1>(<GetTaskPayloadResult as Members>::MEMBERS),
             required: required_bits(<GetTaskPayloadResult as Members>::MEMBERS, &[]),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         loop {
             let read = match object.step(r) {
@@ -493,7 +493,7 @@ impl Members for GetTaskRequest {
 impl Decode for GetTaskRequest {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <GetTaskRequest as Members>::MEMBERS,
             keys: &keys::<4>(<GetTaskRequest as Members>::MEMBERS),
             required: required_bits(
@@ -501,7 +501,7 @@ impl Decode for GetTaskRequest {
                 &["id", "jsonrpc", "method", "params"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut id = None;
         let mut params = None;
         loop {
@@ -556,7 +556,7 @@ impl Members for GetTaskRequestParams {
 impl Decode for GetTaskRequestParams {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <GetTaskRequestParams as Members>::MEMBERS,
             keys: &keys::<2>(<GetTaskRequestParams as Members>::MEMBERS),
             required: required_bits(
@@ -564,7 +564,7 @@ impl Decode for GetTaskRequestParams {
                 &["taskId"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         let mut task_id = None;
         loop {
@@ -625,7 +625,7 @@ impl Members for GetTaskResult {
 impl Decode for GetTaskResult {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <GetTaskResult as Members>::MEMBERS,
             keys: &keys::<8>(<GetTaskResult as Members>::MEMBERS),
             required: required_bits(
@@ -633,7 +633,7 @@ impl Decode for GetTaskResult {
                 &["createdAt", "lastUpdatedAt", "status", "taskId", "ttl"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         let mut created_at = None;
         let mut last_updated_at = None;
@@ -738,7 +738,7 @@ impl Members for ListTasksRequest {
 impl Decode for ListTasksRequest {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ListTasksRequest as Members>::MEMBERS,
             keys: &keys::<4>(<ListTasksRequest as Members>::MEMBERS),
             required: required_bits(
@@ -746,7 +746,7 @@ impl Decode for ListTasksRequest {
                 &["id", "jsonrpc", "method"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut id = None;
         let mut params = None;
         loop {
@@ -800,12 +800,12 @@ impl Members for ListTasksResult {
 impl Decode for ListTasksResult {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ListTasksResult as Members>::MEMBERS,
             keys: &keys::<3>(<ListTasksResult as Members>::MEMBERS),
             required: required_bits(<ListTasksResult as Members>::MEMBERS, &["tasks"]),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         let mut next_cursor = None;
         let mut tasks = None;
@@ -872,7 +872,7 @@ impl Members for RelatedTaskMetadata {
 impl Decode for RelatedTaskMetadata {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <RelatedTaskMetadata as Members>::MEMBERS,
             keys: &keys::<1>(<RelatedTaskMetadata as Members>::MEMBERS),
             required: required_bits(
@@ -880,7 +880,7 @@ impl Decode for RelatedTaskMetadata {
                 &["taskId"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut task_id = None;
         loop {
             let read = match object.step(r) {
@@ -933,7 +933,7 @@ impl Members for Task {
 impl Decode for Task {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <Task as Members>::MEMBERS,
             keys: &keys::<7>(<Task as Members>::MEMBERS),
             required: required_bits(
@@ -941,7 +941,7 @@ impl Decode for Task {
                 &["createdAt", "lastUpdatedAt", "status", "taskId", "ttl"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut created_at = None;
         let mut last_updated_at = None;
         let mut poll_interval = None;
@@ -1038,7 +1038,7 @@ impl Members for TaskAugmentedRequestParams {
 impl Decode for TaskAugmentedRequestParams {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <TaskAugmentedRequestParams as Members>::MEMBERS,
             keys: &keys::<2>(<TaskAugmentedRequestParams as Members>::MEMBERS),
             required: required_bits(
@@ -1046,7 +1046,7 @@ impl Decode for TaskAugmentedRequestParams {
                 &[],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         let mut task = None;
         loop {
@@ -1098,12 +1098,12 @@ impl Members for TaskMetadata {
 impl Decode for TaskMetadata {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <TaskMetadata as Members>::MEMBERS,
             keys: &keys::<1>(<TaskMetadata as Members>::MEMBERS),
             required: required_bits(<TaskMetadata as Members>::MEMBERS, &[]),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut ttl = None;
         loop {
             let read = match object.step(r) {
@@ -1184,7 +1184,7 @@ impl Members for TaskStatusNotification {
 impl Decode for TaskStatusNotification {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <TaskStatusNotification as Members>::MEMBERS,
             keys: &keys::<3>(<TaskStatusNotification as Members>::MEMBERS),
             required: required_bits(
@@ -1192,7 +1192,7 @@ impl Decode for TaskStatusNotification {
                 &["jsonrpc", "method", "params"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut params = None;
         loop {
             let read = match object.step(r) {
@@ -1256,7 +1256,7 @@ impl Members for TaskStatusNotificationParams {
 impl Decode for TaskStatusNotificationParams {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <TaskStatusNotificationParams as Members>::MEMBERS,
             keys: &keys::<8>(<TaskStatusNotificationParams as Members>::MEMBERS),
             required: required_bits(
@@ -1264,7 +1264,7 @@ impl Decode for TaskStatusNotificationParams {
                 &["createdAt", "lastUpdatedAt", "status", "taskId", "ttl"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         let mut created_at = None;
         let mut last_updated_at = None;

@@ -85,7 +85,7 @@ impl Members for CallToolRequest {
 impl Decode for CallToolRequest {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <CallToolRequest as Members>::MEMBERS,
             keys: &keys::<4>(<CallToolRequest as Members>::MEMBERS),
             required: required_bits(
@@ -93,7 +93,7 @@ impl Decode for CallToolRequest {
                 &["id", "jsonrpc", "method", "params"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut id = None;
         let mut params = None;
         loop {
@@ -148,7 +148,7 @@ impl Members for CallToolRequestParams {
 impl Decode for CallToolRequestParams {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <CallToolRequestParams as Members>::MEMBERS,
             keys: &keys::<4>(<CallToolRequestParams as Members>::MEMBERS),
             required: required_bits(
@@ -156,7 +156,7 @@ impl Decode for CallToolRequestParams {
                 &["name"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         let mut arguments = None;
         let mut name = None;
@@ -227,12 +227,12 @@ impl Members for CallToolResult {
 impl Decode for CallToolResult {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <CallToolResult as Members>::MEMBERS,
             keys: &keys::<4>(<CallToolResult as Members>::MEMBERS),
             required: required_bits(<CallToolResult as Members>::MEMBERS, &["content"]),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         let mut content = None;
         let mut is_error = None;
@@ -307,7 +307,7 @@ impl Members for ListToolsRequest {
 impl Decode for ListToolsRequest {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ListToolsRequest as Members>::MEMBERS,
             keys: &keys::<4>(<ListToolsRequest as Members>::MEMBERS),
             required: required_bits(
@@ -315,7 +315,7 @@ impl Decode for ListToolsRequest {
                 &["id", "jsonrpc", "method"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut id = None;
         let mut params = None;
         loop {
@@ -369,12 +369,12 @@ impl Members for ListToolsResult {
 impl Decode for ListToolsResult {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ListToolsResult as Members>::MEMBERS,
             keys: &keys::<3>(<ListToolsResult as Members>::MEMBERS),
             required: required_bits(<ListToolsResult as Members>::MEMBERS, &["tools"]),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         let mut next_cursor = None;
         let mut tools = None;
@@ -451,12 +451,12 @@ impl Members for Tool {
 impl Decode for Tool {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <Tool as Members>::MEMBERS,
             keys: &keys::<9>(<Tool as Members>::MEMBERS),
             required: required_bits(<Tool as Members>::MEMBERS, &["inputSchema", "name"]),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         let mut annotations = None;
         let mut description = None;
@@ -584,12 +584,12 @@ impl Members for ToolAnnotations {
 impl Decode for ToolAnnotations {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ToolAnnotations as Members>::MEMBERS,
             keys: &keys::<5>(<ToolAnnotations as Members>::MEMBERS),
             required: required_bits(<ToolAnnotations as Members>::MEMBERS, &[]),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut destructive_hint = None;
         let mut idempotent_hint = None;
         let mut open_world_hint = None;
@@ -662,12 +662,12 @@ impl Members for ToolChoice {
 impl Decode for ToolChoice {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ToolChoice as Members>::MEMBERS,
             keys: &keys::<1>(<ToolChoice as Members>::MEMBERS),
             required: required_bits(<ToolChoice as Members>::MEMBERS, &[]),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut mode = None;
         loop {
             let read = match object.step(r) {
@@ -753,12 +753,12 @@ impl Members for ToolExecution {
 impl Decode for ToolExecution {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ToolExecution as Members>::MEMBERS,
             keys: &keys::<1>(<ToolExecution as Members>::MEMBERS),
             required: required_bits(<ToolExecution as Members>::MEMBERS, &[]),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut task_support = None;
         loop {
             let read = match object.step(r) {
@@ -813,12 +813,12 @@ impl Members for ToolInputSchemaView {
 impl Decode for ToolInputSchemaView {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ToolInputSchemaView as Members>::MEMBERS,
             keys: &keys::<4>(<ToolInputSchemaView as Members>::MEMBERS),
             required: required_bits(<ToolInputSchemaView as Members>::MEMBERS, &["type"]),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut schema = None;
         let mut properties = None;
         let mut required = None;
@@ -905,7 +905,7 @@ impl Members for ToolListChangedNotification {
 impl Decode for ToolListChangedNotification {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ToolListChangedNotification as Members>::MEMBERS,
             keys: &keys::<3>(<ToolListChangedNotification as Members>::MEMBERS),
             required: required_bits(
@@ -913,7 +913,7 @@ impl Decode for ToolListChangedNotification {
                 &["jsonrpc", "method"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut params = None;
         loop {
             let read = match object.step(r) {
@@ -965,7 +965,7 @@ impl Members for ToolOutputSchemaView {
 impl Decode for ToolOutputSchemaView {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ToolOutputSchemaView as Members>::MEMBERS,
             keys: &keys::<4>(<ToolOutputSchemaView as Members>::MEMBERS),
             required: required_bits(
@@ -973,7 +973,7 @@ impl Decode for ToolOutputSchemaView {
                 &["type"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut schema = None;
         let mut properties = None;
         let mut required = None;

@@ -10,12 +10,12 @@ impl Members for BaseMetadata {
 impl Decode for BaseMetadata {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <BaseMetadata as Members>::MEMBERS,
             keys: &keys::<2>(<BaseMetadata as Members>::MEMBERS),
             required: required_bits(<BaseMetadata as Members>::MEMBERS, &["name"]),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut name = None;
         let mut title = None;
         loop {
@@ -67,12 +67,12 @@ impl Members for Icon {
 impl Decode for Icon {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <Icon as Members>::MEMBERS,
             keys: &keys::<4>(<Icon as Members>::MEMBERS),
             required: required_bits(<Icon as Members>::MEMBERS, &["src"]),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut mime_type = None;
         let mut sizes = None;
         let mut src = None;
@@ -183,12 +183,12 @@ impl Members for Icons {
 impl Decode for Icons {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <Icons as Members>::MEMBERS,
             keys: &keys::<1>(<Icons as Members>::MEMBERS),
             required: required_bits(<Icons as Members>::MEMBERS, &[]),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut icons = None;
         loop {
             let read = match object.step(r) {

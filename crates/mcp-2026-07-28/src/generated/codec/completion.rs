@@ -11,7 +11,7 @@ impl Members for CompleteRequest {
 impl Decode for CompleteRequest {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <CompleteRequest as Members>::MEMBERS,
             keys: &keys::<4>(<CompleteRequest as Members>::MEMBERS),
             required: required_bits(
@@ -19,7 +19,7 @@ impl Decode for CompleteRequest {
                 &["id", "jsonrpc", "method", "params"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut id = None;
         let mut params = None;
         loop {
@@ -80,7 +80,7 @@ impl Members for CompleteRequestParams {
 impl Decode for CompleteRequestParams {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <CompleteRequestParams as Members>::MEMBERS,
             keys: &keys::<4>(<CompleteRequestParams as Members>::MEMBERS),
             required: required_bits(
@@ -88,7 +88,7 @@ impl Decode for CompleteRequestParams {
                 &["_meta", "argument", "ref"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         let mut argument = None;
         let mut context = None;
@@ -167,7 +167,7 @@ impl Members for CompleteRequestParamsArgument {
 impl Decode for CompleteRequestParamsArgument {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <CompleteRequestParamsArgument as Members>::MEMBERS,
             keys: &keys::<2>(<CompleteRequestParamsArgument as Members>::MEMBERS),
             required: required_bits(
@@ -175,7 +175,7 @@ impl Decode for CompleteRequestParamsArgument {
                 &["name", "value"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut name = None;
         let mut value = None;
         loop {
@@ -228,7 +228,7 @@ impl Members for CompleteRequestParamsContext {
 impl Decode for CompleteRequestParamsContext {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <CompleteRequestParamsContext as Members>::MEMBERS,
             keys: &keys::<1>(<CompleteRequestParamsContext as Members>::MEMBERS),
             required: required_bits(
@@ -236,7 +236,7 @@ impl Decode for CompleteRequestParamsContext {
                 &[],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut arguments = None;
         loop {
             let read = match object.step(r) {
@@ -356,7 +356,7 @@ impl Members for CompleteResult {
 impl Decode for CompleteResult {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <CompleteResult as Members>::MEMBERS,
             keys: &keys::<3>(<CompleteResult as Members>::MEMBERS),
             required: required_bits(
@@ -364,7 +364,7 @@ impl Decode for CompleteResult {
                 &["completion", "resultType"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         let mut completion = None;
         let mut result_type = None;
@@ -434,7 +434,7 @@ impl Members for CompleteResultCompletion {
 impl Decode for CompleteResultCompletion {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <CompleteResultCompletion as Members>::MEMBERS,
             keys: &keys::<3>(<CompleteResultCompletion as Members>::MEMBERS),
             required: required_bits(
@@ -442,7 +442,7 @@ impl Decode for CompleteResultCompletion {
                 &["values"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut has_more = None;
         let mut total = None;
         let mut values = None;
@@ -508,7 +508,7 @@ impl Members for CompleteResultResponse {
 impl Decode for CompleteResultResponse {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <CompleteResultResponse as Members>::MEMBERS,
             keys: &keys::<3>(<CompleteResultResponse as Members>::MEMBERS),
             required: required_bits(
@@ -516,7 +516,7 @@ impl Decode for CompleteResultResponse {
                 &["id", "jsonrpc", "result"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut id = None;
         let mut result = None;
         loop {

@@ -10,12 +10,12 @@ impl Members for Annotations {
 impl Decode for Annotations {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <Annotations as Members>::MEMBERS,
             keys: &keys::<3>(<Annotations as Members>::MEMBERS),
             required: required_bits(<Annotations as Members>::MEMBERS, &[]),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut audience = None;
         let mut last_modified = None;
         let mut priority = None;
@@ -92,7 +92,7 @@ impl Members for AudioContent {
 impl Decode for AudioContent {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <AudioContent as Members>::MEMBERS,
             keys: &keys::<5>(<AudioContent as Members>::MEMBERS),
             required: required_bits(
@@ -100,7 +100,7 @@ impl Decode for AudioContent {
                 &["data", "mimeType", "type"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         let mut annotations = None;
         let mut data = None;
@@ -311,7 +311,7 @@ impl Members for EmbeddedResource {
 impl Decode for EmbeddedResource {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <EmbeddedResource as Members>::MEMBERS,
             keys: &keys::<4>(<EmbeddedResource as Members>::MEMBERS),
             required: required_bits(
@@ -319,7 +319,7 @@ impl Decode for EmbeddedResource {
                 &["resource", "type"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         let mut annotations = None;
         let mut resource = None;
@@ -395,7 +395,7 @@ impl Members for ImageContent {
 impl Decode for ImageContent {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ImageContent as Members>::MEMBERS,
             keys: &keys::<5>(<ImageContent as Members>::MEMBERS),
             required: required_bits(
@@ -403,7 +403,7 @@ impl Decode for ImageContent {
                 &["data", "mimeType", "type"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         let mut annotations = None;
         let mut data = None;
@@ -492,7 +492,7 @@ impl Members for ResourceLink {
 impl Decode for ResourceLink {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ResourceLink as Members>::MEMBERS,
             keys: &keys::<10>(<ResourceLink as Members>::MEMBERS),
             required: required_bits(
@@ -500,7 +500,7 @@ impl Decode for ResourceLink {
                 &["name", "type", "uri"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         let mut annotations = None;
         let mut description = None;
@@ -799,12 +799,12 @@ impl Members for TextContent {
 impl Decode for TextContent {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <TextContent as Members>::MEMBERS,
             keys: &keys::<4>(<TextContent as Members>::MEMBERS),
             required: required_bits(<TextContent as Members>::MEMBERS, &["text", "type"]),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         let mut annotations = None;
         let mut text = None;
@@ -876,7 +876,7 @@ impl Members for ToolResultContent {
 impl Decode for ToolResultContent {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ToolResultContent as Members>::MEMBERS,
             keys: &keys::<6>(<ToolResultContent as Members>::MEMBERS),
             required: required_bits(
@@ -884,7 +884,7 @@ impl Decode for ToolResultContent {
                 &["content", "toolUseId", "type"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         let mut content = None;
         let mut is_error = None;
@@ -967,7 +967,7 @@ impl Members for ToolUseContent {
 impl Decode for ToolUseContent {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ToolUseContent as Members>::MEMBERS,
             keys: &keys::<5>(<ToolUseContent as Members>::MEMBERS),
             required: required_bits(
@@ -975,7 +975,7 @@ impl Decode for ToolUseContent {
                 &["id", "input", "name", "type"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         let mut id = None;
         let mut input = None;

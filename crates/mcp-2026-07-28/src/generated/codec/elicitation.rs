@@ -15,12 +15,12 @@ impl Members for BooleanSchema {
 impl Decode for BooleanSchema {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <BooleanSchema as Members>::MEMBERS,
             keys: &keys::<4>(<BooleanSchema as Members>::MEMBERS),
             required: required_bits(<BooleanSchema as Members>::MEMBERS, &["type"]),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut default = None;
         let mut description = None;
         let mut title = None;
@@ -81,7 +81,7 @@ impl Members for ElicitRequest {
 impl Decode for ElicitRequest {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ElicitRequest as Members>::MEMBERS,
             keys: &keys::<2>(<ElicitRequest as Members>::MEMBERS),
             required: required_bits(
@@ -89,7 +89,7 @@ impl Decode for ElicitRequest {
                 &["method", "params"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut params = None;
         loop {
             let read = match object.step(r) {
@@ -141,7 +141,7 @@ impl Members for ElicitRequestFormParams {
 impl Decode for ElicitRequestFormParams {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ElicitRequestFormParams as Members>::MEMBERS,
             keys: &keys::<3>(<ElicitRequestFormParams as Members>::MEMBERS),
             required: required_bits(
@@ -149,7 +149,7 @@ impl Decode for ElicitRequestFormParams {
                 &["message", "requestedSchema"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut message = None;
         let mut mode = None;
         let mut requested_schema = None;
@@ -240,7 +240,7 @@ impl Members for ElicitRequestFormParamsRequestedSchema {
 impl Decode for ElicitRequestFormParamsRequestedSchema {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ElicitRequestFormParamsRequestedSchema as Members>::MEMBERS,
             keys: &keys::<
                 4,
@@ -250,7 +250,7 @@ impl Decode for ElicitRequestFormParamsRequestedSchema {
                 &["properties", "type"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut schema = None;
         let mut properties = None;
         let mut required = None;
@@ -400,7 +400,7 @@ impl Members for ElicitRequestURLParams {
 impl Decode for ElicitRequestURLParams {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ElicitRequestURLParams as Members>::MEMBERS,
             keys: &keys::<3>(<ElicitRequestURLParams as Members>::MEMBERS),
             required: required_bits(
@@ -408,7 +408,7 @@ impl Decode for ElicitRequestURLParams {
                 &["message", "mode", "url"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut message = None;
         let mut url = None;
         loop {
@@ -468,12 +468,12 @@ impl Members for ElicitResult {
 impl Decode for ElicitResult {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ElicitResult as Members>::MEMBERS,
             keys: &keys::<2>(<ElicitResult as Members>::MEMBERS),
             required: required_bits(<ElicitResult as Members>::MEMBERS, &["action"]),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut action = None;
         let mut content = None;
         loop {
@@ -773,7 +773,7 @@ impl Members for LegacyTitledEnumSchema {
 impl Decode for LegacyTitledEnumSchema {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <LegacyTitledEnumSchema as Members>::MEMBERS,
             keys: &keys::<6>(<LegacyTitledEnumSchema as Members>::MEMBERS),
             required: required_bits(
@@ -781,7 +781,7 @@ impl Decode for LegacyTitledEnumSchema {
                 &["enum", "type"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut default = None;
         let mut description = None;
         let mut r#enum = None;
@@ -927,7 +927,7 @@ impl Members for MultiSelectOption {
 impl Decode for MultiSelectOption {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <MultiSelectOption as Members>::MEMBERS,
             keys: &keys::<2>(<MultiSelectOption as Members>::MEMBERS),
             required: required_bits(
@@ -935,7 +935,7 @@ impl Decode for MultiSelectOption {
                 &["const", "title"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut r#const = None;
         let mut title = None;
         loop {
@@ -995,12 +995,12 @@ impl Members for NumberSchema {
 impl Decode for NumberSchema {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <NumberSchema as Members>::MEMBERS,
             keys: &keys::<6>(<NumberSchema as Members>::MEMBERS),
             required: required_bits(<NumberSchema as Members>::MEMBERS, &["type"]),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut default = None;
         let mut description = None;
         let mut maximum = None;
@@ -1369,7 +1369,7 @@ impl Members for SingleSelectOption {
 impl Decode for SingleSelectOption {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <SingleSelectOption as Members>::MEMBERS,
             keys: &keys::<2>(<SingleSelectOption as Members>::MEMBERS),
             required: required_bits(
@@ -1377,7 +1377,7 @@ impl Decode for SingleSelectOption {
                 &["const", "title"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut r#const = None;
         let mut title = None;
         loop {
@@ -1438,12 +1438,12 @@ impl Members for StringSchema {
 impl Decode for StringSchema {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <StringSchema as Members>::MEMBERS,
             keys: &keys::<7>(<StringSchema as Members>::MEMBERS),
             required: required_bits(<StringSchema as Members>::MEMBERS, &["type"]),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut default = None;
         let mut description = None;
         let mut format = None;
@@ -1574,7 +1574,7 @@ impl Members for TitledMultiSelectEnumSchema {
 impl Decode for TitledMultiSelectEnumSchema {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <TitledMultiSelectEnumSchema as Members>::MEMBERS,
             keys: &keys::<7>(<TitledMultiSelectEnumSchema as Members>::MEMBERS),
             required: required_bits(
@@ -1582,7 +1582,7 @@ impl Decode for TitledMultiSelectEnumSchema {
                 &["items", "type"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut default = None;
         let mut description = None;
         let mut items = None;
@@ -1663,7 +1663,7 @@ impl Members for TitledMultiSelectEnumSchemaItems {
 impl Decode for TitledMultiSelectEnumSchemaItems {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <TitledMultiSelectEnumSchemaItems as Members>::MEMBERS,
             keys: &keys::<1>(<TitledMultiSelectEnumSchemaItems as Members>::MEMBERS),
             required: required_bits(
@@ -1671,7 +1671,7 @@ impl Decode for TitledMultiSelectEnumSchemaItems {
                 &["anyOf"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut any_of = None;
         loop {
             let read = match object.step(r) {
@@ -1722,7 +1722,7 @@ impl Members for TitledSingleSelectEnumSchema {
 impl Decode for TitledSingleSelectEnumSchema {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <TitledSingleSelectEnumSchema as Members>::MEMBERS,
             keys: &keys::<5>(<TitledSingleSelectEnumSchema as Members>::MEMBERS),
             required: required_bits(
@@ -1730,7 +1730,7 @@ impl Decode for TitledSingleSelectEnumSchema {
                 &["oneOf", "type"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut default = None;
         let mut description = None;
         let mut one_of = None;
@@ -1805,7 +1805,7 @@ impl Members for UntitledMultiSelectEnumSchema {
 impl Decode for UntitledMultiSelectEnumSchema {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <UntitledMultiSelectEnumSchema as Members>::MEMBERS,
             keys: &keys::<7>(<UntitledMultiSelectEnumSchema as Members>::MEMBERS),
             required: required_bits(
@@ -1813,7 +1813,7 @@ impl Decode for UntitledMultiSelectEnumSchema {
                 &["items", "type"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut default = None;
         let mut description = None;
         let mut items = None;
@@ -1894,7 +1894,7 @@ impl Members for UntitledMultiSelectEnumSchemaItems {
 impl Decode for UntitledMultiSelectEnumSchemaItems {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <UntitledMultiSelectEnumSchemaItems as Members>::MEMBERS,
             keys: &keys::<2>(<UntitledMultiSelectEnumSchemaItems as Members>::MEMBERS),
             required: required_bits(
@@ -1902,7 +1902,7 @@ impl Decode for UntitledMultiSelectEnumSchemaItems {
                 &["enum", "type"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut r#enum = None;
         loop {
             let read = match object.step(r) {
@@ -1954,7 +1954,7 @@ impl Members for UntitledSingleSelectEnumSchema {
 impl Decode for UntitledSingleSelectEnumSchema {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <UntitledSingleSelectEnumSchema as Members>::MEMBERS,
             keys: &keys::<5>(<UntitledSingleSelectEnumSchema as Members>::MEMBERS),
             required: required_bits(
@@ -1962,7 +1962,7 @@ impl Decode for UntitledSingleSelectEnumSchema {
                 &["enum", "type"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut default = None;
         let mut description = None;
         let mut r#enum = None;

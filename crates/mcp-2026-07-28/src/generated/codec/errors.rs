@@ -10,12 +10,12 @@ impl Members for Error {
 impl Decode for Error {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <Error as Members>::MEMBERS,
             keys: &keys::<3>(<Error as Members>::MEMBERS),
             required: required_bits(<Error as Members>::MEMBERS, &["code", "message"]),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut code = None;
         let mut data = None;
         let mut message = None;
@@ -76,7 +76,7 @@ impl Members for HeaderMismatchError {
 impl Decode for HeaderMismatchError {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <HeaderMismatchError as Members>::MEMBERS,
             keys: &keys::<3>(<HeaderMismatchError as Members>::MEMBERS),
             required: required_bits(
@@ -84,7 +84,7 @@ impl Decode for HeaderMismatchError {
                 &["error", "jsonrpc"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut error = None;
         let mut id = None;
         loop {
@@ -137,7 +137,7 @@ impl Members for HeaderMismatchErrorObject {
 impl Decode for HeaderMismatchErrorObject {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <HeaderMismatchErrorObject as Members>::MEMBERS,
             keys: &keys::<3>(<HeaderMismatchErrorObject as Members>::MEMBERS),
             required: required_bits(
@@ -145,7 +145,7 @@ impl Decode for HeaderMismatchErrorObject {
                 &["code", "message"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut data = None;
         let mut message = None;
         loop {
@@ -198,7 +198,7 @@ impl Members for InternalError {
 impl Decode for InternalError {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <InternalError as Members>::MEMBERS,
             keys: &keys::<3>(<InternalError as Members>::MEMBERS),
             required: required_bits(
@@ -206,7 +206,7 @@ impl Decode for InternalError {
                 &["code", "message"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut data = None;
         let mut message = None;
         loop {
@@ -259,7 +259,7 @@ impl Members for InvalidParamsError {
 impl Decode for InvalidParamsError {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <InvalidParamsError as Members>::MEMBERS,
             keys: &keys::<3>(<InvalidParamsError as Members>::MEMBERS),
             required: required_bits(
@@ -267,7 +267,7 @@ impl Decode for InvalidParamsError {
                 &["code", "message"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut data = None;
         let mut message = None;
         loop {
@@ -320,7 +320,7 @@ impl Members for InvalidRequestError {
 impl Decode for InvalidRequestError {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <InvalidRequestError as Members>::MEMBERS,
             keys: &keys::<3>(<InvalidRequestError as Members>::MEMBERS),
             required: required_bits(
@@ -328,7 +328,7 @@ impl Decode for InvalidRequestError {
                 &["code", "message"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut data = None;
         let mut message = None;
         loop {
@@ -381,7 +381,7 @@ impl Members for MethodNotFoundError {
 impl Decode for MethodNotFoundError {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <MethodNotFoundError as Members>::MEMBERS,
             keys: &keys::<3>(<MethodNotFoundError as Members>::MEMBERS),
             required: required_bits(
@@ -389,7 +389,7 @@ impl Decode for MethodNotFoundError {
                 &["code", "message"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut data = None;
         let mut message = None;
         loop {
@@ -443,7 +443,7 @@ impl Members for MissingRequiredClientCapabilityError {
 impl Decode for MissingRequiredClientCapabilityError {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <MissingRequiredClientCapabilityError as Members>::MEMBERS,
             keys: &keys::<3>(<MissingRequiredClientCapabilityError as Members>::MEMBERS),
             required: required_bits(
@@ -451,7 +451,7 @@ impl Decode for MissingRequiredClientCapabilityError {
                 &["error", "jsonrpc"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut error = None;
         let mut id = None;
         loop {
@@ -504,7 +504,7 @@ impl Members for MissingRequiredClientCapabilityErrorData {
 impl Decode for MissingRequiredClientCapabilityErrorData {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <MissingRequiredClientCapabilityErrorData as Members>::MEMBERS,
             keys: &keys::<
                 1,
@@ -514,7 +514,7 @@ impl Decode for MissingRequiredClientCapabilityErrorData {
                 &["requiredCapabilities"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut required_capabilities = None;
         loop {
             let read = match object.step(r) {
@@ -559,7 +559,7 @@ impl Members for MissingRequiredClientCapabilityErrorObject {
 impl Decode for MissingRequiredClientCapabilityErrorObject {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <MissingRequiredClientCapabilityErrorObject as Members>::MEMBERS,
             keys: &keys::<
                 3,
@@ -569,7 +569,7 @@ impl Decode for MissingRequiredClientCapabilityErrorObject {
                 &["code", "data", "message"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut data = None;
         let mut message = None;
         loop {
@@ -623,7 +623,7 @@ impl Members for ParseError {
 impl Decode for ParseError {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ParseError as Members>::MEMBERS,
             keys: &keys::<3>(<ParseError as Members>::MEMBERS),
             required: required_bits(
@@ -631,7 +631,7 @@ impl Decode for ParseError {
                 &["code", "message"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut data = None;
         let mut message = None;
         loop {
@@ -685,7 +685,7 @@ impl Members for UnsupportedProtocolVersionError {
 impl Decode for UnsupportedProtocolVersionError {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <UnsupportedProtocolVersionError as Members>::MEMBERS,
             keys: &keys::<3>(<UnsupportedProtocolVersionError as Members>::MEMBERS),
             required: required_bits(
@@ -693,7 +693,7 @@ impl Decode for UnsupportedProtocolVersionError {
                 &["error", "jsonrpc"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut error = None;
         let mut id = None;
         loop {
@@ -746,7 +746,7 @@ impl Members for UnsupportedProtocolVersionErrorData {
 impl Decode for UnsupportedProtocolVersionErrorData {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <UnsupportedProtocolVersionErrorData as Members>::MEMBERS,
             keys: &keys::<2>(<UnsupportedProtocolVersionErrorData as Members>::MEMBERS),
             required: required_bits(
@@ -754,7 +754,7 @@ impl Decode for UnsupportedProtocolVersionErrorData {
                 &["requested", "supported"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut requested = None;
         let mut supported = None;
         loop {
@@ -807,7 +807,7 @@ impl Members for UnsupportedProtocolVersionErrorObject {
 impl Decode for UnsupportedProtocolVersionErrorObject {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <UnsupportedProtocolVersionErrorObject as Members>::MEMBERS,
             keys: &keys::<
                 3,
@@ -817,7 +817,7 @@ impl Decode for UnsupportedProtocolVersionErrorObject {
                 &["code", "data", "message"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut data = None;
         let mut message = None;
         loop {

@@ -107,7 +107,7 @@ impl Members for InputRequiredResult {
 impl Decode for InputRequiredResult {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <InputRequiredResult as Members>::MEMBERS,
             keys: &keys::<4>(<InputRequiredResult as Members>::MEMBERS),
             required: required_bits(
@@ -115,7 +115,7 @@ impl Decode for InputRequiredResult {
                 &["resultType"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         let mut input_requests = None;
         let mut request_state = None;
@@ -282,7 +282,7 @@ impl Members for InputResponseRequestParams {
 impl Decode for InputResponseRequestParams {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <InputResponseRequestParams as Members>::MEMBERS,
             keys: &keys::<3>(<InputResponseRequestParams as Members>::MEMBERS),
             required: required_bits(
@@ -290,7 +290,7 @@ impl Decode for InputResponseRequestParams {
                 &["_meta"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         let mut input_responses = None;
         let mut request_state = None;

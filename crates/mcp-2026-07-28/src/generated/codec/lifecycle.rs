@@ -16,12 +16,12 @@ impl Members for ClientCapabilities {
 impl Decode for ClientCapabilities {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ClientCapabilities as Members>::MEMBERS,
             keys: &keys::<5>(<ClientCapabilities as Members>::MEMBERS),
             required: required_bits(<ClientCapabilities as Members>::MEMBERS, &[]),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut elicitation = None;
         let mut experimental = None;
         let mut extensions = None;
@@ -94,7 +94,7 @@ impl Members for ClientCapabilitiesElicitation {
 impl Decode for ClientCapabilitiesElicitation {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ClientCapabilitiesElicitation as Members>::MEMBERS,
             keys: &keys::<2>(<ClientCapabilitiesElicitation as Members>::MEMBERS),
             required: required_bits(
@@ -102,7 +102,7 @@ impl Decode for ClientCapabilitiesElicitation {
                 &[],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut form = None;
         let mut url = None;
         loop {
@@ -154,7 +154,7 @@ impl Members for ClientCapabilitiesSampling {
 impl Decode for ClientCapabilitiesSampling {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ClientCapabilitiesSampling as Members>::MEMBERS,
             keys: &keys::<2>(<ClientCapabilitiesSampling as Members>::MEMBERS),
             required: required_bits(
@@ -162,7 +162,7 @@ impl Decode for ClientCapabilitiesSampling {
                 &[],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut context = None;
         let mut tools = None;
         loop {
@@ -215,7 +215,7 @@ impl Members for DiscoverRequest {
 impl Decode for DiscoverRequest {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <DiscoverRequest as Members>::MEMBERS,
             keys: &keys::<4>(<DiscoverRequest as Members>::MEMBERS),
             required: required_bits(
@@ -223,7 +223,7 @@ impl Decode for DiscoverRequest {
                 &["id", "jsonrpc", "method", "params"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut id = None;
         let mut params = None;
         loop {
@@ -292,7 +292,7 @@ impl Members for DiscoverResult {
 impl Decode for DiscoverResult {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <DiscoverResult as Members>::MEMBERS,
             keys: &keys::<7>(<DiscoverResult as Members>::MEMBERS),
             required: required_bits(
@@ -306,7 +306,7 @@ impl Decode for DiscoverResult {
                 ],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         let mut cache_scope = None;
         let mut capabilities = None;
@@ -413,7 +413,7 @@ impl Members for DiscoverResultResponse {
 impl Decode for DiscoverResultResponse {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <DiscoverResultResponse as Members>::MEMBERS,
             keys: &keys::<3>(<DiscoverResultResponse as Members>::MEMBERS),
             required: required_bits(
@@ -421,7 +421,7 @@ impl Decode for DiscoverResultResponse {
                 &["id", "jsonrpc", "result"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut id = None;
         let mut result = None;
         loop {
@@ -488,7 +488,7 @@ impl Members for Implementation {
 impl Decode for Implementation {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <Implementation as Members>::MEMBERS,
             keys: &keys::<6>(<Implementation as Members>::MEMBERS),
             required: required_bits(
@@ -496,7 +496,7 @@ impl Decode for Implementation {
                 &["name", "version"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut description = None;
         let mut icons = None;
         let mut name = None;
@@ -596,12 +596,12 @@ impl Members for ServerCapabilities {
 impl Decode for ServerCapabilities {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ServerCapabilities as Members>::MEMBERS,
             keys: &keys::<7>(<ServerCapabilities as Members>::MEMBERS),
             required: required_bits(<ServerCapabilities as Members>::MEMBERS, &[]),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut completions = None;
         let mut experimental = None;
         let mut extensions = None;
@@ -688,12 +688,12 @@ impl Members for ServerCapabilitiesPrompts {
 impl Decode for ServerCapabilitiesPrompts {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ServerCapabilitiesPrompts as Members>::MEMBERS,
             keys: &keys::<1>(<ServerCapabilitiesPrompts as Members>::MEMBERS),
             required: required_bits(<ServerCapabilitiesPrompts as Members>::MEMBERS, &[]),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut list_changed = None;
         loop {
             let read = match object.step(r) {
@@ -738,7 +738,7 @@ impl Members for ServerCapabilitiesResources {
 impl Decode for ServerCapabilitiesResources {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ServerCapabilitiesResources as Members>::MEMBERS,
             keys: &keys::<2>(<ServerCapabilitiesResources as Members>::MEMBERS),
             required: required_bits(
@@ -746,7 +746,7 @@ impl Decode for ServerCapabilitiesResources {
                 &[],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut list_changed = None;
         let mut subscribe = None;
         loop {
@@ -798,12 +798,12 @@ impl Members for ServerCapabilitiesTools {
 impl Decode for ServerCapabilitiesTools {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ServerCapabilitiesTools as Members>::MEMBERS,
             keys: &keys::<1>(<ServerCapabilitiesTools as Members>::MEMBERS),
             required: required_bits(<ServerCapabilitiesTools as Members>::MEMBERS, &[]),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut list_changed = None;
         loop {
             let read = match object.step(r) {

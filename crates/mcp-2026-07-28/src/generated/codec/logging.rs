@@ -52,7 +52,7 @@ impl Members for LoggingMessageNotification {
 impl Decode for LoggingMessageNotification {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <LoggingMessageNotification as Members>::MEMBERS,
             keys: &keys::<3>(<LoggingMessageNotification as Members>::MEMBERS),
             required: required_bits(
@@ -60,7 +60,7 @@ impl Decode for LoggingMessageNotification {
                 &["jsonrpc", "method", "params"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut params = None;
         loop {
             let read = match object.step(r) {
@@ -113,7 +113,7 @@ impl Members for LoggingMessageNotificationParams {
 impl Decode for LoggingMessageNotificationParams {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <LoggingMessageNotificationParams as Members>::MEMBERS,
             keys: &keys::<4>(<LoggingMessageNotificationParams as Members>::MEMBERS),
             required: required_bits(
@@ -121,7 +121,7 @@ impl Decode for LoggingMessageNotificationParams {
                 &["data", "level"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         let mut data = None;
         let mut level = None;

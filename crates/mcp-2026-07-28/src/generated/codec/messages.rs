@@ -50,7 +50,7 @@ impl Members for CacheableResult {
 impl Decode for CacheableResult {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <CacheableResult as Members>::MEMBERS,
             keys: &keys::<4>(<CacheableResult as Members>::MEMBERS),
             required: required_bits(
@@ -58,7 +58,7 @@ impl Decode for CacheableResult {
                 &["cacheScope", "resultType", "ttlMs"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         let mut cache_scope = None;
         let mut result_type = None;
@@ -142,7 +142,7 @@ impl Members for ClientNotification {
 impl Decode for ClientNotification {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ClientNotification as Members>::MEMBERS,
             keys: &keys::<3>(<ClientNotification as Members>::MEMBERS),
             required: required_bits(
@@ -150,7 +150,7 @@ impl Decode for ClientNotification {
                 &["jsonrpc", "method", "params"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut params = None;
         loop {
             let read = match object.step(r) {
@@ -410,12 +410,12 @@ impl Members for Notification {
 impl Decode for Notification {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <Notification as Members>::MEMBERS,
             keys: &keys::<2>(<Notification as Members>::MEMBERS),
             required: required_bits(<Notification as Members>::MEMBERS, &["method"]),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut method = None;
         let mut params = None;
         loop {
@@ -467,12 +467,12 @@ impl Members for NotificationMetaObject {
 impl Decode for NotificationMetaObject {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <NotificationMetaObject as Members>::MEMBERS,
             keys: &keys::<1>(<NotificationMetaObject as Members>::MEMBERS),
             required: required_bits(<NotificationMetaObject as Members>::MEMBERS, &[]),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut subscription_id = None;
         loop {
             let read = match object.step(r) {
@@ -517,12 +517,12 @@ impl Members for NotificationParams {
 impl Decode for NotificationParams {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <NotificationParams as Members>::MEMBERS,
             keys: &keys::<1>(<NotificationParams as Members>::MEMBERS),
             required: required_bits(<NotificationParams as Members>::MEMBERS, &[]),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         loop {
             let read = match object.step(r) {
@@ -568,7 +568,7 @@ impl Members for PaginatedRequest {
 impl Decode for PaginatedRequest {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <PaginatedRequest as Members>::MEMBERS,
             keys: &keys::<4>(<PaginatedRequest as Members>::MEMBERS),
             required: required_bits(
@@ -576,7 +576,7 @@ impl Decode for PaginatedRequest {
                 &["id", "jsonrpc", "method", "params"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut id = None;
         let mut method = None;
         let mut params = None;
@@ -644,7 +644,7 @@ impl Members for PaginatedRequestParams {
 impl Decode for PaginatedRequestParams {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <PaginatedRequestParams as Members>::MEMBERS,
             keys: &keys::<2>(<PaginatedRequestParams as Members>::MEMBERS),
             required: required_bits(
@@ -652,7 +652,7 @@ impl Decode for PaginatedRequestParams {
                 &["_meta"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         let mut cursor = None;
         loop {
@@ -710,7 +710,7 @@ impl Members for PaginatedResult {
 impl Decode for PaginatedResult {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <PaginatedResult as Members>::MEMBERS,
             keys: &keys::<3>(<PaginatedResult as Members>::MEMBERS),
             required: required_bits(
@@ -718,7 +718,7 @@ impl Decode for PaginatedResult {
                 &["resultType"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         let mut next_cursor = None;
         let mut result_type = None;
@@ -782,12 +782,12 @@ impl Members for Request {
 impl Decode for Request {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <Request as Members>::MEMBERS,
             keys: &keys::<2>(<Request as Members>::MEMBERS),
             required: required_bits(<Request as Members>::MEMBERS, &["method"]),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut method = None;
         let mut params = None;
         loop {
@@ -845,7 +845,7 @@ impl Members for RequestMetaObject {
 impl Decode for RequestMetaObject {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <RequestMetaObject as Members>::MEMBERS,
             keys: &keys::<5>(<RequestMetaObject as Members>::MEMBERS),
             required: required_bits(
@@ -856,7 +856,7 @@ impl Decode for RequestMetaObject {
                 ],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut client_capabilities = None;
         let mut client_info = None;
         let mut log_level = None;
@@ -939,12 +939,12 @@ impl Members for RequestParams {
 impl Decode for RequestParams {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <RequestParams as Members>::MEMBERS,
             keys: &keys::<1>(<RequestParams as Members>::MEMBERS),
             required: required_bits(<RequestParams as Members>::MEMBERS, &["_meta"]),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         loop {
             let read = match object.step(r) {
@@ -995,12 +995,12 @@ impl Members for Result {
 impl Decode for Result {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <Result as Members>::MEMBERS,
             keys: &keys::<2>(<Result as Members>::MEMBERS),
             required: required_bits(<Result as Members>::MEMBERS, &["resultType"]),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         let mut result_type = None;
         loop {
@@ -1057,12 +1057,12 @@ impl Members for ResultMetaObject {
 impl Decode for ResultMetaObject {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ResultMetaObject as Members>::MEMBERS,
             keys: &keys::<1>(<ResultMetaObject as Members>::MEMBERS),
             required: required_bits(<ResultMetaObject as Members>::MEMBERS, &[]),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut server_info = None;
         loop {
             let read = match object.step(r) {

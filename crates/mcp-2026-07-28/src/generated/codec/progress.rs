@@ -11,7 +11,7 @@ impl Members for CancelledNotification {
 impl Decode for CancelledNotification {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <CancelledNotification as Members>::MEMBERS,
             keys: &keys::<3>(<CancelledNotification as Members>::MEMBERS),
             required: required_bits(
@@ -19,7 +19,7 @@ impl Decode for CancelledNotification {
                 &["jsonrpc", "method", "params"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut params = None;
         loop {
             let read = match object.step(r) {
@@ -66,7 +66,7 @@ impl Members for CancelledNotificationParams {
 impl Decode for CancelledNotificationParams {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <CancelledNotificationParams as Members>::MEMBERS,
             keys: &keys::<3>(<CancelledNotificationParams as Members>::MEMBERS),
             required: required_bits(
@@ -74,7 +74,7 @@ impl Decode for CancelledNotificationParams {
                 &["requestId"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         let mut reason = None;
         let mut request_id = None;
@@ -134,7 +134,7 @@ impl Members for ProgressNotification {
 impl Decode for ProgressNotification {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ProgressNotification as Members>::MEMBERS,
             keys: &keys::<3>(<ProgressNotification as Members>::MEMBERS),
             required: required_bits(
@@ -142,7 +142,7 @@ impl Decode for ProgressNotification {
                 &["jsonrpc", "method", "params"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut params = None;
         loop {
             let read = match object.step(r) {
@@ -195,7 +195,7 @@ impl Members for ProgressNotificationParams {
 impl Decode for ProgressNotificationParams {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ProgressNotificationParams as Members>::MEMBERS,
             keys: &keys::<5>(<ProgressNotificationParams as Members>::MEMBERS),
             required: required_bits(
@@ -203,7 +203,7 @@ impl Decode for ProgressNotificationParams {
                 &["progress", "progressToken"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         let mut message = None;
         let mut progress = None;

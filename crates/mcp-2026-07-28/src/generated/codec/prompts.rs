@@ -79,7 +79,7 @@ impl Members for GetPromptRequest {
 impl Decode for GetPromptRequest {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <GetPromptRequest as Members>::MEMBERS,
             keys: &keys::<4>(<GetPromptRequest as Members>::MEMBERS),
             required: required_bits(
@@ -87,7 +87,7 @@ impl Decode for GetPromptRequest {
                 &["id", "jsonrpc", "method", "params"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut id = None;
         let mut params = None;
         loop {
@@ -154,7 +154,7 @@ impl Members for GetPromptRequestParams {
 impl Decode for GetPromptRequestParams {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <GetPromptRequestParams as Members>::MEMBERS,
             keys: &keys::<5>(<GetPromptRequestParams as Members>::MEMBERS),
             required: required_bits(
@@ -162,7 +162,7 @@ impl Decode for GetPromptRequestParams {
                 &["_meta", "name"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         let mut arguments = None;
         let mut input_responses = None;
@@ -251,7 +251,7 @@ impl Members for GetPromptResult {
 impl Decode for GetPromptResult {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <GetPromptResult as Members>::MEMBERS,
             keys: &keys::<4>(<GetPromptResult as Members>::MEMBERS),
             required: required_bits(
@@ -259,7 +259,7 @@ impl Decode for GetPromptResult {
                 &["messages", "resultType"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         let mut description = None;
         let mut messages = None;
@@ -339,7 +339,7 @@ impl Members for GetPromptResultResponse {
 impl Decode for GetPromptResultResponse {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <GetPromptResultResponse as Members>::MEMBERS,
             keys: &keys::<3>(<GetPromptResultResponse as Members>::MEMBERS),
             required: required_bits(
@@ -347,7 +347,7 @@ impl Decode for GetPromptResultResponse {
                 &["id", "jsonrpc", "result"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut id = None;
         let mut result = None;
         loop {
@@ -408,7 +408,7 @@ impl Members for ListPromptsRequest {
 impl Decode for ListPromptsRequest {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ListPromptsRequest as Members>::MEMBERS,
             keys: &keys::<4>(<ListPromptsRequest as Members>::MEMBERS),
             required: required_bits(
@@ -416,7 +416,7 @@ impl Decode for ListPromptsRequest {
                 &["id", "jsonrpc", "method", "params"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut id = None;
         let mut params = None;
         loop {
@@ -484,7 +484,7 @@ impl Members for ListPromptsResult {
 impl Decode for ListPromptsResult {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ListPromptsResult as Members>::MEMBERS,
             keys: &keys::<6>(<ListPromptsResult as Members>::MEMBERS),
             required: required_bits(
@@ -492,7 +492,7 @@ impl Decode for ListPromptsResult {
                 &["cacheScope", "prompts", "resultType", "ttlMs"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         let mut cache_scope = None;
         let mut next_cursor = None;
@@ -598,7 +598,7 @@ impl Members for ListPromptsResultResponse {
 impl Decode for ListPromptsResultResponse {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ListPromptsResultResponse as Members>::MEMBERS,
             keys: &keys::<3>(<ListPromptsResultResponse as Members>::MEMBERS),
             required: required_bits(
@@ -606,7 +606,7 @@ impl Decode for ListPromptsResultResponse {
                 &["id", "jsonrpc", "result"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut id = None;
         let mut result = None;
         loop {
@@ -673,12 +673,12 @@ impl Members for Prompt {
 impl Decode for Prompt {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <Prompt as Members>::MEMBERS,
             keys: &keys::<6>(<Prompt as Members>::MEMBERS),
             required: required_bits(<Prompt as Members>::MEMBERS, &["name"]),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         let mut arguments = None;
         let mut description = None;
@@ -770,12 +770,12 @@ impl Members for PromptArgument {
 impl Decode for PromptArgument {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <PromptArgument as Members>::MEMBERS,
             keys: &keys::<4>(<PromptArgument as Members>::MEMBERS),
             required: required_bits(<PromptArgument as Members>::MEMBERS, &["name"]),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut description = None;
         let mut name = None;
         let mut required = None;
@@ -842,7 +842,7 @@ impl Members for PromptListChangedNotification {
 impl Decode for PromptListChangedNotification {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <PromptListChangedNotification as Members>::MEMBERS,
             keys: &keys::<3>(<PromptListChangedNotification as Members>::MEMBERS),
             required: required_bits(
@@ -850,7 +850,7 @@ impl Decode for PromptListChangedNotification {
                 &["jsonrpc", "method"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut params = None;
         loop {
             let read = match object.step(r) {
@@ -897,7 +897,7 @@ impl Members for PromptMessage {
 impl Decode for PromptMessage {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <PromptMessage as Members>::MEMBERS,
             keys: &keys::<2>(<PromptMessage as Members>::MEMBERS),
             required: required_bits(
@@ -905,7 +905,7 @@ impl Decode for PromptMessage {
                 &["content", "role"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut content = None;
         let mut role = None;
         loop {
@@ -969,7 +969,7 @@ impl Members for PromptReference {
 impl Decode for PromptReference {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <PromptReference as Members>::MEMBERS,
             keys: &keys::<3>(<PromptReference as Members>::MEMBERS),
             required: required_bits(
@@ -977,7 +977,7 @@ impl Decode for PromptReference {
                 &["name", "type"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut name = None;
         let mut title = None;
         loop {

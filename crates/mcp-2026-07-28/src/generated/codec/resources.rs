@@ -81,7 +81,7 @@ impl Members for BlobResourceContents {
 impl Decode for BlobResourceContents {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <BlobResourceContents as Members>::MEMBERS,
             keys: &keys::<4>(<BlobResourceContents as Members>::MEMBERS),
             required: required_bits(
@@ -89,7 +89,7 @@ impl Decode for BlobResourceContents {
                 &["blob", "uri"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         let mut blob = None;
         let mut mime_type = None;
@@ -168,7 +168,7 @@ impl Members for ListResourceTemplatesRequest {
 impl Decode for ListResourceTemplatesRequest {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ListResourceTemplatesRequest as Members>::MEMBERS,
             keys: &keys::<4>(<ListResourceTemplatesRequest as Members>::MEMBERS),
             required: required_bits(
@@ -176,7 +176,7 @@ impl Decode for ListResourceTemplatesRequest {
                 &["id", "jsonrpc", "method", "params"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut id = None;
         let mut params = None;
         loop {
@@ -244,7 +244,7 @@ impl Members for ListResourceTemplatesResult {
 impl Decode for ListResourceTemplatesResult {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ListResourceTemplatesResult as Members>::MEMBERS,
             keys: &keys::<6>(<ListResourceTemplatesResult as Members>::MEMBERS),
             required: required_bits(
@@ -252,7 +252,7 @@ impl Decode for ListResourceTemplatesResult {
                 &["cacheScope", "resourceTemplates", "resultType", "ttlMs"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         let mut cache_scope = None;
         let mut next_cursor = None;
@@ -358,7 +358,7 @@ impl Members for ListResourceTemplatesResultResponse {
 impl Decode for ListResourceTemplatesResultResponse {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ListResourceTemplatesResultResponse as Members>::MEMBERS,
             keys: &keys::<3>(<ListResourceTemplatesResultResponse as Members>::MEMBERS),
             required: required_bits(
@@ -366,7 +366,7 @@ impl Decode for ListResourceTemplatesResultResponse {
                 &["id", "jsonrpc", "result"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut id = None;
         let mut result = None;
         loop {
@@ -427,7 +427,7 @@ impl Members for ListResourcesRequest {
 impl Decode for ListResourcesRequest {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ListResourcesRequest as Members>::MEMBERS,
             keys: &keys::<4>(<ListResourcesRequest as Members>::MEMBERS),
             required: required_bits(
@@ -435,7 +435,7 @@ impl Decode for ListResourcesRequest {
                 &["id", "jsonrpc", "method", "params"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut id = None;
         let mut params = None;
         loop {
@@ -503,7 +503,7 @@ impl Members for ListResourcesResult {
 impl Decode for ListResourcesResult {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ListResourcesResult as Members>::MEMBERS,
             keys: &keys::<6>(<ListResourcesResult as Members>::MEMBERS),
             required: required_bits(
@@ -511,7 +511,7 @@ impl Decode for ListResourcesResult {
                 &["cacheScope", "resources", "resultType", "ttlMs"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         let mut cache_scope = None;
         let mut next_cursor = None;
@@ -617,7 +617,7 @@ impl Members for ListResourcesResultResponse {
 impl Decode for ListResourcesResultResponse {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ListResourcesResultResponse as Members>::MEMBERS,
             keys: &keys::<3>(<ListResourcesResultResponse as Members>::MEMBERS),
             required: required_bits(
@@ -625,7 +625,7 @@ impl Decode for ListResourcesResultResponse {
                 &["id", "jsonrpc", "result"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut id = None;
         let mut result = None;
         loop {
@@ -754,7 +754,7 @@ impl Members for ReadResourceRequest {
 impl Decode for ReadResourceRequest {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ReadResourceRequest as Members>::MEMBERS,
             keys: &keys::<4>(<ReadResourceRequest as Members>::MEMBERS),
             required: required_bits(
@@ -762,7 +762,7 @@ impl Decode for ReadResourceRequest {
                 &["id", "jsonrpc", "method", "params"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut id = None;
         let mut params = None;
         loop {
@@ -828,7 +828,7 @@ impl Members for ReadResourceRequestParams {
 impl Decode for ReadResourceRequestParams {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ReadResourceRequestParams as Members>::MEMBERS,
             keys: &keys::<4>(<ReadResourceRequestParams as Members>::MEMBERS),
             required: required_bits(
@@ -836,7 +836,7 @@ impl Decode for ReadResourceRequestParams {
                 &["_meta", "uri"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         let mut input_responses = None;
         let mut request_state = None;
@@ -924,7 +924,7 @@ impl Members for ReadResourceResult {
 impl Decode for ReadResourceResult {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ReadResourceResult as Members>::MEMBERS,
             keys: &keys::<5>(<ReadResourceResult as Members>::MEMBERS),
             required: required_bits(
@@ -932,7 +932,7 @@ impl Decode for ReadResourceResult {
                 &["cacheScope", "contents", "resultType", "ttlMs"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         let mut cache_scope = None;
         let mut contents = None;
@@ -1031,7 +1031,7 @@ impl Members for ReadResourceResultResponse {
 impl Decode for ReadResourceResultResponse {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ReadResourceResultResponse as Members>::MEMBERS,
             keys: &keys::<3>(<ReadResourceResultResponse as Members>::MEMBERS),
             required: required_bits(
@@ -1039,7 +1039,7 @@ impl Decode for ReadResourceResultResponse {
                 &["id", "jsonrpc", "result"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut id = None;
         let mut result = None;
         loop {
@@ -1109,12 +1109,12 @@ impl Members for Resource {
 impl Decode for Resource {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <Resource as Members>::MEMBERS,
             keys: &keys::<9>(<Resource as Members>::MEMBERS),
             required: required_bits(<Resource as Members>::MEMBERS, &["name", "uri"]),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         let mut annotations = None;
         let mut description = None;
@@ -1232,12 +1232,12 @@ impl Members for ResourceContents {
 impl Decode for ResourceContents {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ResourceContents as Members>::MEMBERS,
             keys: &keys::<3>(<ResourceContents as Members>::MEMBERS),
             required: required_bits(<ResourceContents as Members>::MEMBERS, &["uri"]),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         let mut mime_type = None;
         let mut uri = None;
@@ -1303,7 +1303,7 @@ impl Members for ResourceListChangedNotification {
 impl Decode for ResourceListChangedNotification {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ResourceListChangedNotification as Members>::MEMBERS,
             keys: &keys::<3>(<ResourceListChangedNotification as Members>::MEMBERS),
             required: required_bits(
@@ -1311,7 +1311,7 @@ impl Decode for ResourceListChangedNotification {
                 &["jsonrpc", "method"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut params = None;
         loop {
             let read = match object.step(r) {
@@ -1360,7 +1360,7 @@ impl Members for ResourceRequestParams {
 impl Decode for ResourceRequestParams {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ResourceRequestParams as Members>::MEMBERS,
             keys: &keys::<2>(<ResourceRequestParams as Members>::MEMBERS),
             required: required_bits(
@@ -1368,7 +1368,7 @@ impl Decode for ResourceRequestParams {
                 &["_meta", "uri"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         let mut uri = None;
         loop {
@@ -1441,7 +1441,7 @@ impl Members for ResourceTemplate {
 impl Decode for ResourceTemplate {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ResourceTemplate as Members>::MEMBERS,
             keys: &keys::<8>(<ResourceTemplate as Members>::MEMBERS),
             required: required_bits(
@@ -1449,7 +1449,7 @@ impl Decode for ResourceTemplate {
                 &["name", "uriTemplate"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         let mut annotations = None;
         let mut description = None;
@@ -1560,7 +1560,7 @@ impl Members for ResourceTemplateReference {
 impl Decode for ResourceTemplateReference {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ResourceTemplateReference as Members>::MEMBERS,
             keys: &keys::<2>(<ResourceTemplateReference as Members>::MEMBERS),
             required: required_bits(
@@ -1568,7 +1568,7 @@ impl Decode for ResourceTemplateReference {
                 &["type", "uri"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut uri = None;
         loop {
             let read = match object.step(r) {
@@ -1618,7 +1618,7 @@ impl Members for ResourceUpdatedNotification {
 impl Decode for ResourceUpdatedNotification {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ResourceUpdatedNotification as Members>::MEMBERS,
             keys: &keys::<3>(<ResourceUpdatedNotification as Members>::MEMBERS),
             required: required_bits(
@@ -1626,7 +1626,7 @@ impl Decode for ResourceUpdatedNotification {
                 &["jsonrpc", "method", "params"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut params = None;
         loop {
             let read = match object.step(r) {
@@ -1681,7 +1681,7 @@ impl Members for ResourceUpdatedNotificationParams {
 impl Decode for ResourceUpdatedNotificationParams {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ResourceUpdatedNotificationParams as Members>::MEMBERS,
             keys: &keys::<2>(<ResourceUpdatedNotificationParams as Members>::MEMBERS),
             required: required_bits(
@@ -1689,7 +1689,7 @@ impl Decode for ResourceUpdatedNotificationParams {
                 &["uri"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         let mut uri = None;
         loop {
@@ -1747,7 +1747,7 @@ impl Members for TextResourceContents {
 impl Decode for TextResourceContents {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <TextResourceContents as Members>::MEMBERS,
             keys: &keys::<4>(<TextResourceContents as Members>::MEMBERS),
             required: required_bits(
@@ -1755,7 +1755,7 @@ impl Decode for TextResourceContents {
                 &["text", "uri"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         let mut mime_type = None;
         let mut text = None;

@@ -11,12 +11,12 @@ impl Members for ListRootsRequest {
 impl Decode for ListRootsRequest {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ListRootsRequest as Members>::MEMBERS,
             keys: &keys::<2>(<ListRootsRequest as Members>::MEMBERS),
             required: required_bits(<ListRootsRequest as Members>::MEMBERS, &["method"]),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut params = None;
         loop {
             let read = match object.step(r) {
@@ -62,12 +62,12 @@ impl Members for ListRootsRequestParams {
 impl Decode for ListRootsRequestParams {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ListRootsRequestParams as Members>::MEMBERS,
             keys: &keys::<1>(<ListRootsRequestParams as Members>::MEMBERS),
             required: required_bits(<ListRootsRequestParams as Members>::MEMBERS, &[]),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         loop {
             let read = match object.step(r) {
@@ -112,12 +112,12 @@ impl Members for ListRootsResult {
 impl Decode for ListRootsResult {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ListRootsResult as Members>::MEMBERS,
             keys: &keys::<1>(<ListRootsResult as Members>::MEMBERS),
             required: required_bits(<ListRootsResult as Members>::MEMBERS, &["roots"]),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut roots = None;
         loop {
             let read = match object.step(r) {
@@ -170,12 +170,12 @@ impl Members for Root {
 impl Decode for Root {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <Root as Members>::MEMBERS,
             keys: &keys::<3>(<Root as Members>::MEMBERS),
             required: required_bits(<Root as Members>::MEMBERS, &["uri"]),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         let mut name = None;
         let mut uri = None;

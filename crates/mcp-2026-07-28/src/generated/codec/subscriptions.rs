@@ -15,12 +15,12 @@ impl Members for SubscriptionFilter {
 impl Decode for SubscriptionFilter {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <SubscriptionFilter as Members>::MEMBERS,
             keys: &keys::<4>(<SubscriptionFilter as Members>::MEMBERS),
             required: required_bits(<SubscriptionFilter as Members>::MEMBERS, &[]),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut prompts_list_changed = None;
         let mut resource_subscriptions = None;
         let mut resources_list_changed = None;
@@ -87,7 +87,7 @@ impl Members for SubscriptionsAcknowledgedNotification {
 impl Decode for SubscriptionsAcknowledgedNotification {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <SubscriptionsAcknowledgedNotification as Members>::MEMBERS,
             keys: &keys::<
                 3,
@@ -97,7 +97,7 @@ impl Decode for SubscriptionsAcknowledgedNotification {
                 &["jsonrpc", "method", "params"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut params = None;
         loop {
             let read = match object.step(r) {
@@ -146,7 +146,7 @@ impl Members for SubscriptionsAcknowledgedNotificationParams {
 impl Decode for SubscriptionsAcknowledgedNotificationParams {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <SubscriptionsAcknowledgedNotificationParams as Members>::MEMBERS,
             keys: &keys::<
                 2,
@@ -156,7 +156,7 @@ impl Decode for SubscriptionsAcknowledgedNotificationParams {
                 &["notifications"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         let mut notifications = None;
         loop {
@@ -209,7 +209,7 @@ impl Members for SubscriptionsListenRequest {
 impl Decode for SubscriptionsListenRequest {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <SubscriptionsListenRequest as Members>::MEMBERS,
             keys: &keys::<4>(<SubscriptionsListenRequest as Members>::MEMBERS),
             required: required_bits(
@@ -217,7 +217,7 @@ impl Decode for SubscriptionsListenRequest {
                 &["id", "jsonrpc", "method", "params"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut id = None;
         let mut params = None;
         loop {
@@ -278,7 +278,7 @@ impl Members for SubscriptionsListenRequestParams {
 impl Decode for SubscriptionsListenRequestParams {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <SubscriptionsListenRequestParams as Members>::MEMBERS,
             keys: &keys::<2>(<SubscriptionsListenRequestParams as Members>::MEMBERS),
             required: required_bits(
@@ -286,7 +286,7 @@ impl Decode for SubscriptionsListenRequestParams {
                 &["_meta", "notifications"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         let mut notifications = None;
         loop {
@@ -345,7 +345,7 @@ impl Members for SubscriptionsListenResult {
 impl Decode for SubscriptionsListenResult {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <SubscriptionsListenResult as Members>::MEMBERS,
             keys: &keys::<2>(<SubscriptionsListenResult as Members>::MEMBERS),
             required: required_bits(
@@ -353,7 +353,7 @@ impl Decode for SubscriptionsListenResult {
                 &["_meta", "resultType"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         let mut result_type = None;
         loop {
@@ -415,7 +415,7 @@ impl Members for SubscriptionsListenResultMetaObject {
 impl Decode for SubscriptionsListenResultMetaObject {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <SubscriptionsListenResultMetaObject as Members>::MEMBERS,
             keys: &keys::<2>(<SubscriptionsListenResultMetaObject as Members>::MEMBERS),
             required: required_bits(
@@ -423,7 +423,7 @@ impl Decode for SubscriptionsListenResultMetaObject {
                 &["io.modelcontextprotocol/subscriptionId"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut server_info = None;
         let mut subscription_id = None;
         loop {
@@ -481,7 +481,7 @@ impl Members for SubscriptionsListenResultResponse {
 impl Decode for SubscriptionsListenResultResponse {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <SubscriptionsListenResultResponse as Members>::MEMBERS,
             keys: &keys::<3>(<SubscriptionsListenResultResponse as Members>::MEMBERS),
             required: required_bits(
@@ -489,7 +489,7 @@ impl Decode for SubscriptionsListenResultResponse {
                 &["id", "jsonrpc", "result"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut id = None;
         let mut result = None;
         loop {

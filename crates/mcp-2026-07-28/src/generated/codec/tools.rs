@@ -79,7 +79,7 @@ impl Members for CallToolRequest {
 impl Decode for CallToolRequest {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <CallToolRequest as Members>::MEMBERS,
             keys: &keys::<4>(<CallToolRequest as Members>::MEMBERS),
             required: required_bits(
@@ -87,7 +87,7 @@ impl Decode for CallToolRequest {
                 &["id", "jsonrpc", "method", "params"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut id = None;
         let mut params = None;
         loop {
@@ -154,7 +154,7 @@ impl Members for CallToolRequestParams {
 impl Decode for CallToolRequestParams {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <CallToolRequestParams as Members>::MEMBERS,
             keys: &keys::<5>(<CallToolRequestParams as Members>::MEMBERS),
             required: required_bits(
@@ -162,7 +162,7 @@ impl Decode for CallToolRequestParams {
                 &["_meta", "name"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         let mut arguments = None;
         let mut input_responses = None;
@@ -252,7 +252,7 @@ impl Members for CallToolResult {
 impl Decode for CallToolResult {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <CallToolResult as Members>::MEMBERS,
             keys: &keys::<5>(<CallToolResult as Members>::MEMBERS),
             required: required_bits(
@@ -260,7 +260,7 @@ impl Decode for CallToolResult {
                 &["content", "resultType"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         let mut content = None;
         let mut is_error = None;
@@ -347,7 +347,7 @@ impl Members for CallToolResultResponse {
 impl Decode for CallToolResultResponse {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <CallToolResultResponse as Members>::MEMBERS,
             keys: &keys::<3>(<CallToolResultResponse as Members>::MEMBERS),
             required: required_bits(
@@ -355,7 +355,7 @@ impl Decode for CallToolResultResponse {
                 &["id", "jsonrpc", "result"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut id = None;
         let mut result = None;
         loop {
@@ -416,7 +416,7 @@ impl Members for ListToolsRequest {
 impl Decode for ListToolsRequest {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ListToolsRequest as Members>::MEMBERS,
             keys: &keys::<4>(<ListToolsRequest as Members>::MEMBERS),
             required: required_bits(
@@ -424,7 +424,7 @@ impl Decode for ListToolsRequest {
                 &["id", "jsonrpc", "method", "params"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut id = None;
         let mut params = None;
         loop {
@@ -492,7 +492,7 @@ impl Members for ListToolsResult {
 impl Decode for ListToolsResult {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ListToolsResult as Members>::MEMBERS,
             keys: &keys::<6>(<ListToolsResult as Members>::MEMBERS),
             required: required_bits(
@@ -500,7 +500,7 @@ impl Decode for ListToolsResult {
                 &["cacheScope", "resultType", "tools", "ttlMs"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         let mut cache_scope = None;
         let mut next_cursor = None;
@@ -606,7 +606,7 @@ impl Members for ListToolsResultResponse {
 impl Decode for ListToolsResultResponse {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ListToolsResultResponse as Members>::MEMBERS,
             keys: &keys::<3>(<ListToolsResultResponse as Members>::MEMBERS),
             required: required_bits(
@@ -614,7 +614,7 @@ impl Decode for ListToolsResultResponse {
                 &["id", "jsonrpc", "result"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut id = None;
         let mut result = None;
         loop {
@@ -683,12 +683,12 @@ impl Members for Tool {
 impl Decode for Tool {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <Tool as Members>::MEMBERS,
             keys: &keys::<8>(<Tool as Members>::MEMBERS),
             required: required_bits(<Tool as Members>::MEMBERS, &["inputSchema", "name"]),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         let mut annotations = None;
         let mut description = None;
@@ -805,12 +805,12 @@ impl Members for ToolAnnotations {
 impl Decode for ToolAnnotations {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ToolAnnotations as Members>::MEMBERS,
             keys: &keys::<5>(<ToolAnnotations as Members>::MEMBERS),
             required: required_bits(<ToolAnnotations as Members>::MEMBERS, &[]),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut destructive_hint = None;
         let mut idempotent_hint = None;
         let mut open_world_hint = None;
@@ -883,12 +883,12 @@ impl Members for ToolChoice {
 impl Decode for ToolChoice {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ToolChoice as Members>::MEMBERS,
             keys: &keys::<1>(<ToolChoice as Members>::MEMBERS),
             required: required_bits(<ToolChoice as Members>::MEMBERS, &[]),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut mode = None;
         loop {
             let read = match object.step(r) {
@@ -974,12 +974,12 @@ impl Members for ToolInputSchemaView {
 impl Decode for ToolInputSchemaView {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ToolInputSchemaView as Members>::MEMBERS,
             keys: &keys::<2>(<ToolInputSchemaView as Members>::MEMBERS),
             required: required_bits(<ToolInputSchemaView as Members>::MEMBERS, &["type"]),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut schema = None;
         loop {
             let read = match object.step(r) {
@@ -1042,7 +1042,7 @@ impl Members for ToolListChangedNotification {
 impl Decode for ToolListChangedNotification {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ToolListChangedNotification as Members>::MEMBERS,
             keys: &keys::<3>(<ToolListChangedNotification as Members>::MEMBERS),
             required: required_bits(
@@ -1050,7 +1050,7 @@ impl Decode for ToolListChangedNotification {
                 &["jsonrpc", "method"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut params = None;
         loop {
             let read = match object.step(r) {
@@ -1097,12 +1097,12 @@ impl Members for ToolOutputSchemaView {
 impl Decode for ToolOutputSchemaView {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ToolOutputSchemaView as Members>::MEMBERS,
             keys: &keys::<1>(<ToolOutputSchemaView as Members>::MEMBERS),
             required: required_bits(<ToolOutputSchemaView as Members>::MEMBERS, &[]),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut schema = None;
         loop {
             let read = match object.step(r) {

@@ -19,7 +19,7 @@ impl Members for InputRequiredTask {
 impl Decode for InputRequiredTask {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <InputRequiredTask as Members>::MEMBERS,
             keys: &keys::<8>(<InputRequiredTask as Members>::MEMBERS),
             required: required_bits(
@@ -34,7 +34,7 @@ impl Decode for InputRequiredTask {
                 ],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut created_at = None;
         let mut input_requests = None;
         let mut last_updated_at = None;

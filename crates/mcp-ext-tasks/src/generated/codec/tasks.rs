@@ -11,7 +11,7 @@ impl Members for CancelTaskRequest {
 impl Decode for CancelTaskRequest {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <CancelTaskRequest as Members>::MEMBERS,
             keys: &keys::<4>(<CancelTaskRequest as Members>::MEMBERS),
             required: required_bits(
@@ -19,7 +19,7 @@ impl Decode for CancelTaskRequest {
                 &["id", "jsonrpc", "method", "params"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut id = None;
         let mut params = None;
         loop {
@@ -74,7 +74,7 @@ impl Members for CancelTaskResult {
 impl Decode for CancelTaskResult {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <CancelTaskResult as Members>::MEMBERS,
             keys: &keys::<2>(<CancelTaskResult as Members>::MEMBERS),
             required: required_bits(
@@ -82,7 +82,7 @@ impl Decode for CancelTaskResult {
                 &["resultType"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         loop {
             let read = match object.step(r) {
@@ -141,7 +141,7 @@ impl Members for CancelledTask {
 impl Decode for CancelledTask {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <CancelledTask as Members>::MEMBERS,
             keys: &keys::<7>(<CancelledTask as Members>::MEMBERS),
             required: required_bits(
@@ -149,7 +149,7 @@ impl Decode for CancelledTask {
                 &["createdAt", "lastUpdatedAt", "status", "taskId", "ttlMs"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut created_at = None;
         let mut last_updated_at = None;
         let mut poll_interval_ms = None;
@@ -242,7 +242,7 @@ impl Members for CompletedTask {
 impl Decode for CompletedTask {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <CompletedTask as Members>::MEMBERS,
             keys: &keys::<8>(<CompletedTask as Members>::MEMBERS),
             required: required_bits(
@@ -250,7 +250,7 @@ impl Decode for CompletedTask {
                 &["createdAt", "lastUpdatedAt", "result", "status", "taskId", "ttlMs"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut created_at = None;
         let mut last_updated_at = None;
         let mut poll_interval_ms = None;
@@ -352,7 +352,7 @@ impl Members for CreateTaskResult {
 impl Decode for CreateTaskResult {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <CreateTaskResult as Members>::MEMBERS,
             keys: &keys::<9>(<CreateTaskResult as Members>::MEMBERS),
             required: required_bits(
@@ -367,7 +367,7 @@ impl Decode for CreateTaskResult {
                 ],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         let mut created_at = None;
         let mut last_updated_at = None;
@@ -602,7 +602,7 @@ impl Members for FailedTask {
 impl Decode for FailedTask {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <FailedTask as Members>::MEMBERS,
             keys: &keys::<8>(<FailedTask as Members>::MEMBERS),
             required: required_bits(
@@ -610,7 +610,7 @@ impl Decode for FailedTask {
                 &["createdAt", "error", "lastUpdatedAt", "status", "taskId", "ttlMs"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut created_at = None;
         let mut error = None;
         let mut last_updated_at = None;
@@ -703,7 +703,7 @@ impl Members for GetTaskRequest {
 impl Decode for GetTaskRequest {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <GetTaskRequest as Members>::MEMBERS,
             keys: &keys::<4>(<GetTaskRequest as Members>::MEMBERS),
             required: required_bits(
@@ -711,7 +711,7 @@ impl Decode for GetTaskRequest {
                 &["id", "jsonrpc", "method", "params"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut id = None;
         let mut params = None;
         loop {
@@ -904,7 +904,7 @@ impl Members for GetTaskResultCancelled {
 impl Decode for GetTaskResultCancelled {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <GetTaskResultCancelled as Members>::MEMBERS,
             keys: &keys::<9>(<GetTaskResultCancelled as Members>::MEMBERS),
             required: required_bits(
@@ -919,7 +919,7 @@ impl Decode for GetTaskResultCancelled {
                 ],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         let mut created_at = None;
         let mut last_updated_at = None;
@@ -1027,7 +1027,7 @@ impl Members for GetTaskResultCompleted {
 impl Decode for GetTaskResultCompleted {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <GetTaskResultCompleted as Members>::MEMBERS,
             keys: &keys::<10>(<GetTaskResultCompleted as Members>::MEMBERS),
             required: required_bits(
@@ -1043,7 +1043,7 @@ impl Decode for GetTaskResultCompleted {
                 ],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         let mut created_at = None;
         let mut last_updated_at = None;
@@ -1159,7 +1159,7 @@ impl Members for GetTaskResultFailed {
 impl Decode for GetTaskResultFailed {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <GetTaskResultFailed as Members>::MEMBERS,
             keys: &keys::<10>(<GetTaskResultFailed as Members>::MEMBERS),
             required: required_bits(
@@ -1175,7 +1175,7 @@ impl Decode for GetTaskResultFailed {
                 ],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         let mut created_at = None;
         let mut error = None;
@@ -1291,7 +1291,7 @@ impl Members for GetTaskResultInputRequired {
 impl Decode for GetTaskResultInputRequired {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <GetTaskResultInputRequired as Members>::MEMBERS,
             keys: &keys::<10>(<GetTaskResultInputRequired as Members>::MEMBERS),
             required: required_bits(
@@ -1307,7 +1307,7 @@ impl Decode for GetTaskResultInputRequired {
                 ],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         let mut created_at = None;
         let mut input_requests = None;
@@ -1431,7 +1431,7 @@ impl Members for GetTaskResultWorking {
 impl Decode for GetTaskResultWorking {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <GetTaskResultWorking as Members>::MEMBERS,
             keys: &keys::<9>(<GetTaskResultWorking as Members>::MEMBERS),
             required: required_bits(
@@ -1446,7 +1446,7 @@ impl Decode for GetTaskResultWorking {
                 ],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         let mut created_at = None;
         let mut last_updated_at = None;
@@ -1551,7 +1551,7 @@ impl Members for Task {
 impl Decode for Task {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <Task as Members>::MEMBERS,
             keys: &keys::<7>(<Task as Members>::MEMBERS),
             required: required_bits(
@@ -1559,7 +1559,7 @@ impl Decode for Task {
                 &["createdAt", "lastUpdatedAt", "status", "taskId", "ttlMs"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut created_at = None;
         let mut last_updated_at = None;
         let mut poll_interval_ms = None;
@@ -1656,12 +1656,12 @@ impl Members for TaskRequestParams {
 impl Decode for TaskRequestParams {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <TaskRequestParams as Members>::MEMBERS,
             keys: &keys::<1>(<TaskRequestParams as Members>::MEMBERS),
             required: required_bits(<TaskRequestParams as Members>::MEMBERS, &["taskId"]),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut task_id = None;
         loop {
             let read = match object.step(r) {
@@ -1745,7 +1745,7 @@ impl Members for TaskStatusNotification {
 impl Decode for TaskStatusNotification {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <TaskStatusNotification as Members>::MEMBERS,
             keys: &keys::<3>(<TaskStatusNotification as Members>::MEMBERS),
             required: required_bits(
@@ -1753,7 +1753,7 @@ impl Decode for TaskStatusNotification {
                 &["jsonrpc", "method", "params"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut params = None;
         loop {
             let read = match object.step(r) {
@@ -1932,7 +1932,7 @@ impl Members for TaskStatusNotificationParamsCancelled {
 impl Decode for TaskStatusNotificationParamsCancelled {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <TaskStatusNotificationParamsCancelled as Members>::MEMBERS,
             keys: &keys::<
                 8,
@@ -1942,7 +1942,7 @@ impl Decode for TaskStatusNotificationParamsCancelled {
                 &["createdAt", "lastUpdatedAt", "status", "taskId", "ttlMs"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         let mut created_at = None;
         let mut last_updated_at = None;
@@ -2043,7 +2043,7 @@ impl Members for TaskStatusNotificationParamsCompleted {
 impl Decode for TaskStatusNotificationParamsCompleted {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <TaskStatusNotificationParamsCompleted as Members>::MEMBERS,
             keys: &keys::<
                 9,
@@ -2053,7 +2053,7 @@ impl Decode for TaskStatusNotificationParamsCompleted {
                 &["createdAt", "lastUpdatedAt", "result", "status", "taskId", "ttlMs"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         let mut created_at = None;
         let mut last_updated_at = None;
@@ -2162,7 +2162,7 @@ impl Members for TaskStatusNotificationParamsFailed {
 impl Decode for TaskStatusNotificationParamsFailed {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <TaskStatusNotificationParamsFailed as Members>::MEMBERS,
             keys: &keys::<9>(<TaskStatusNotificationParamsFailed as Members>::MEMBERS),
             required: required_bits(
@@ -2170,7 +2170,7 @@ impl Decode for TaskStatusNotificationParamsFailed {
                 &["createdAt", "error", "lastUpdatedAt", "status", "taskId", "ttlMs"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         let mut created_at = None;
         let mut error = None;
@@ -2279,7 +2279,7 @@ impl Members for TaskStatusNotificationParamsInputRequired {
 impl Decode for TaskStatusNotificationParamsInputRequired {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <TaskStatusNotificationParamsInputRequired as Members>::MEMBERS,
             keys: &keys::<
                 9,
@@ -2296,7 +2296,7 @@ impl Decode for TaskStatusNotificationParamsInputRequired {
                 ],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         let mut created_at = None;
         let mut input_requests = None;
@@ -2412,7 +2412,7 @@ impl Members for TaskStatusNotificationParamsWorking {
 impl Decode for TaskStatusNotificationParamsWorking {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <TaskStatusNotificationParamsWorking as Members>::MEMBERS,
             keys: &keys::<8>(<TaskStatusNotificationParamsWorking as Members>::MEMBERS),
             required: required_bits(
@@ -2420,7 +2420,7 @@ impl Decode for TaskStatusNotificationParamsWorking {
                 &["createdAt", "lastUpdatedAt", "status", "taskId", "ttlMs"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         let mut created_at = None;
         let mut last_updated_at = None;
@@ -2511,7 +2511,7 @@ impl Members for TaskSubscriptionAcknowledgedNotifications {
 impl Decode for TaskSubscriptionAcknowledgedNotifications {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <TaskSubscriptionAcknowledgedNotifications as Members>::MEMBERS,
             keys: &keys::<
                 1,
@@ -2521,7 +2521,7 @@ impl Decode for TaskSubscriptionAcknowledgedNotifications {
                 &[],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut task_ids = None;
         loop {
             let read = match object.step(r) {
@@ -2566,7 +2566,7 @@ impl Members for TaskSubscriptionNotifications {
 impl Decode for TaskSubscriptionNotifications {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <TaskSubscriptionNotifications as Members>::MEMBERS,
             keys: &keys::<1>(<TaskSubscriptionNotifications as Members>::MEMBERS),
             required: required_bits(
@@ -2574,7 +2574,7 @@ impl Decode for TaskSubscriptionNotifications {
                 &[],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut task_ids = None;
         loop {
             let read = match object.step(r) {
@@ -2620,7 +2620,7 @@ impl Members for UpdateTaskRequest {
 impl Decode for UpdateTaskRequest {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <UpdateTaskRequest as Members>::MEMBERS,
             keys: &keys::<4>(<UpdateTaskRequest as Members>::MEMBERS),
             required: required_bits(
@@ -2628,7 +2628,7 @@ impl Decode for UpdateTaskRequest {
                 &["id", "jsonrpc", "method", "params"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut id = None;
         let mut params = None;
         loop {
@@ -2689,7 +2689,7 @@ impl Members for UpdateTaskRequestParams {
 impl Decode for UpdateTaskRequestParams {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <UpdateTaskRequestParams as Members>::MEMBERS,
             keys: &keys::<2>(<UpdateTaskRequestParams as Members>::MEMBERS),
             required: required_bits(
@@ -2697,7 +2697,7 @@ impl Decode for UpdateTaskRequestParams {
                 &["inputResponses", "taskId"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut input_responses = None;
         let mut task_id = None;
         loop {
@@ -2758,7 +2758,7 @@ impl Members for UpdateTaskResult {
 impl Decode for UpdateTaskResult {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <UpdateTaskResult as Members>::MEMBERS,
             keys: &keys::<2>(<UpdateTaskResult as Members>::MEMBERS),
             required: required_bits(
@@ -2766,7 +2766,7 @@ impl Decode for UpdateTaskResult {
                 &["resultType"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         loop {
             let read = match object.step(r) {
@@ -2825,7 +2825,7 @@ impl Members for WorkingTask {
 impl Decode for WorkingTask {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <WorkingTask as Members>::MEMBERS,
             keys: &keys::<7>(<WorkingTask as Members>::MEMBERS),
             required: required_bits(
@@ -2833,7 +2833,7 @@ impl Decode for WorkingTask {
                 &["createdAt", "lastUpdatedAt", "status", "taskId", "ttlMs"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut created_at = None;
         let mut last_updated_at = None;
         let mut poll_interval_ms = None;

@@ -125,12 +125,12 @@ impl Members for BlobPart {
 impl Decode for BlobPart {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <BlobPart as Members>::MEMBERS,
             keys: &keys::<2>(<BlobPart as Members>::MEMBERS),
             required: required_bits(<BlobPart as Members>::MEMBERS, &["blob"]),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut blob = None;
         let mut uri = None;
         loop {
@@ -192,7 +192,7 @@ impl Members for Both {
 impl Decode for Both {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <Both as Members>::MEMBERS,
             keys: &keys::<3>(<Both as Members>::MEMBERS),
             required: required_bits(
@@ -200,7 +200,7 @@ impl Decode for Both {
                 &["kind", "left", "right"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut left = None;
         let mut right = None;
         loop {
@@ -265,12 +265,12 @@ impl Members for Chain {
 impl Decode for Chain {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <Chain as Members>::MEMBERS,
             keys: &keys::<1>(<Chain as Members>::MEMBERS),
             required: required_bits(<Chain as Members>::MEMBERS, &["link"]),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut link = None;
         loop {
             let read = match object.step(r) {
@@ -321,12 +321,12 @@ impl Members for Closed {
 impl Decode for Closed {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <Closed as Members>::MEMBERS,
             keys: &keys::<2>(<Closed as Members>::MEMBERS),
             required: required_bits(<Closed as Members>::MEMBERS, &["a"]),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut a = None;
         let mut empty = None;
         loop {
@@ -384,12 +384,12 @@ impl Members for ClosedEmpty {
 impl Decode for ClosedEmpty {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ClosedEmpty as Members>::MEMBERS,
             keys: &keys::<0>(<ClosedEmpty as Members>::MEMBERS),
             required: required_bits(<ClosedEmpty as Members>::MEMBERS, &[]),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         loop {
             let read: Read<()> = match object.step(r) {
                 ObjectReader::END => break,
@@ -427,12 +427,12 @@ impl Members for Debug {
 impl Decode for Debug {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <Debug as Members>::MEMBERS,
             keys: &keys::<1>(<Debug as Members>::MEMBERS),
             required: required_bits(<Debug as Members>::MEMBERS, &[]),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut eq = None;
         loop {
             let read = match object.step(r) {
@@ -474,12 +474,12 @@ impl Members for Eq {
 impl Decode for Eq {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <Eq as Members>::MEMBERS,
             keys: &keys::<1>(<Eq as Members>::MEMBERS),
             required: required_bits(<Eq as Members>::MEMBERS, &[]),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut hash = None;
         loop {
             let read = match object.step(r) {
@@ -589,7 +589,7 @@ impl Members for Everything {
 impl Decode for Everything {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <Everything as Members>::MEMBERS,
             keys: &keys::<16>(<Everything as Members>::MEMBERS),
             required: required_bits(
@@ -606,7 +606,7 @@ impl Decode for Everything {
                 ],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         let mut alias = None;
         let mut bounded = None;
@@ -936,7 +936,7 @@ impl Members for Keywords {
 impl Decode for Keywords {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <Keywords as Members>::MEMBERS,
             keys: &keys::<53>(<Keywords as Members>::MEMBERS),
             required: required_bits(
@@ -972,7 +972,7 @@ impl Decode for Keywords {
                 ],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut r#abstract = None;
         let mut r#as = None;
         let mut r#async = None;
@@ -1496,12 +1496,12 @@ impl Members for Link {
 impl Decode for Link {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <Link as Members>::MEMBERS,
             keys: &keys::<2>(<Link as Members>::MEMBERS),
             required: required_bits(<Link as Members>::MEMBERS, &[]),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut chain = None;
         let mut colour = None;
         loop {
@@ -1562,12 +1562,12 @@ impl Members for Literal {
 impl Decode for Literal {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <Literal as Members>::MEMBERS,
             keys: &keys::<2>(<Literal as Members>::MEMBERS),
             required: required_bits(<Literal as Members>::MEMBERS, &["kind", "value"]),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut value = None;
         loop {
             let read = match object.step(r) {
@@ -1618,12 +1618,12 @@ impl Members for MaybeLink {
 impl Decode for MaybeLink {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <MaybeLink as Members>::MEMBERS,
             keys: &keys::<4>(<MaybeLink as Members>::MEMBERS),
             required: required_bits(<MaybeLink as Members>::MEMBERS, &["link"]),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut code = None;
         let mut level = None;
         let mut link = None;
@@ -1742,12 +1742,12 @@ impl Members for Negation {
 impl Decode for Negation {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <Negation as Members>::MEMBERS,
             keys: &keys::<2>(<Negation as Members>::MEMBERS),
             required: required_bits(<Negation as Members>::MEMBERS, &["kind", "of"]),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut of = None;
         loop {
             let read = match object.step(r) {
@@ -1796,12 +1796,12 @@ impl Members for Node {
 impl Decode for Node {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <Node as Members>::MEMBERS,
             keys: &keys::<3>(<Node as Members>::MEMBERS),
             required: required_bits(<Node as Members>::MEMBERS, &["value"]),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut left = None;
         let mut right = None;
         let mut value = None;
@@ -1875,12 +1875,12 @@ impl Members for None {
 impl Decode for None {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <None as Members>::MEMBERS,
             keys: &keys::<1>(<None as Members>::MEMBERS),
             required: required_bits(<None as Members>::MEMBERS, &[]),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut a = None;
         loop {
             let read = match object.step(r) {
@@ -1922,12 +1922,12 @@ impl Members for One {
 impl Decode for One {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <One as Members>::MEMBERS,
             keys: &keys::<2>(<One as Members>::MEMBERS),
             required: required_bits(<One as Members>::MEMBERS, &["kind"]),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut more = None;
         loop {
             let read = match object.step(r) {
@@ -2106,12 +2106,12 @@ impl Members for OptionalLocals {
 impl Decode for OptionalLocals {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <OptionalLocals as Members>::MEMBERS,
             keys: &keys::<14>(<OptionalLocals as Members>::MEMBERS),
             required: required_bits(<OptionalLocals as Members>::MEMBERS, &[]),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut check = None;
         let mut extra_ = None;
         let mut index = None;
@@ -2404,7 +2404,7 @@ impl Members for RequiredLocals {
 impl Decode for RequiredLocals {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <RequiredLocals as Members>::MEMBERS,
             keys: &keys::<14>(<RequiredLocals as Members>::MEMBERS),
             required: required_bits(
@@ -2427,7 +2427,7 @@ impl Decode for RequiredLocals {
                 ],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut check = None;
         let mut extra_ = None;
         let mut index = None;
@@ -2718,12 +2718,12 @@ impl Members for Some {
 impl Decode for Some {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <Some as Members>::MEMBERS,
             keys: &keys::<1>(<Some as Members>::MEMBERS),
             required: required_bits(<Some as Members>::MEMBERS, &["a"]),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut a = None;
         loop {
             let read = match object.step(r) {
@@ -2842,12 +2842,12 @@ impl Members for TextPart {
 impl Decode for TextPart {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <TextPart as Members>::MEMBERS,
             keys: &keys::<2>(<TextPart as Members>::MEMBERS),
             required: required_bits(<TextPart as Members>::MEMBERS, &["text"]),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut text = None;
         let mut uri = None;
         loop {
@@ -2904,12 +2904,12 @@ impl Members for Tree {
 impl Decode for Tree {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <Tree as Members>::MEMBERS,
             keys: &keys::<2>(<Tree as Members>::MEMBERS),
             required: required_bits(<Tree as Members>::MEMBERS, &["children"]),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut children = None;
         let mut named = None;
         loop {

@@ -10,7 +10,7 @@ impl Members for EverythingInputSchemaView {
 impl Decode for EverythingInputSchemaView {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <EverythingInputSchemaView as Members>::MEMBERS,
             keys: &keys::<3>(<EverythingInputSchemaView as Members>::MEMBERS),
             required: required_bits(
@@ -18,7 +18,7 @@ impl Decode for EverythingInputSchemaView {
                 &["type"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut properties = None;
         let mut required = None;
         loop {
@@ -92,7 +92,7 @@ impl Members for MaybeLinkSettingsSchemaView {
 impl Decode for MaybeLinkSettingsSchemaView {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <MaybeLinkSettingsSchemaView as Members>::MEMBERS,
             keys: &keys::<1>(<MaybeLinkSettingsSchemaView as Members>::MEMBERS),
             required: required_bits(
@@ -100,7 +100,7 @@ impl Decode for MaybeLinkSettingsSchemaView {
                 &["type"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         loop {
             let read = match object.step(r) {
                 0 => r.constant("object"),

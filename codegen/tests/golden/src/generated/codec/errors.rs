@@ -10,12 +10,12 @@ impl Members for Error {
 impl Decode for Error {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <Error as Members>::MEMBERS,
             keys: &keys::<1>(<Error as Members>::MEMBERS),
             required: required_bits(<Error as Members>::MEMBERS, &[]),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut clone = None;
         loop {
             let read = match object.step(r) {

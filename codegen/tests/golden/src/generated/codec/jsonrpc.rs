@@ -11,7 +11,7 @@ impl Members for JSONRPCError {
 impl Decode for JSONRPCError {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <JSONRPCError as Members>::MEMBERS,
             keys: &keys::<3>(<JSONRPCError as Members>::MEMBERS),
             required: required_bits(
@@ -19,7 +19,7 @@ impl Decode for JSONRPCError {
                 &["error", "id", "jsonrpc"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut error = None;
         let mut id = None;
         loop {
@@ -73,7 +73,7 @@ impl Members for JSONRPCErrorError {
 impl Decode for JSONRPCErrorError {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <JSONRPCErrorError as Members>::MEMBERS,
             keys: &keys::<3>(<JSONRPCErrorError as Members>::MEMBERS),
             required: required_bits(
@@ -81,7 +81,7 @@ impl Decode for JSONRPCErrorError {
                 &["code", "message"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut code = None;
         let mut data = None;
         let mut message = None;
@@ -234,7 +234,7 @@ impl Members for JSONRPCNotification {
 impl Decode for JSONRPCNotification {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <JSONRPCNotification as Members>::MEMBERS,
             keys: &keys::<2>(<JSONRPCNotification as Members>::MEMBERS),
             required: required_bits(
@@ -242,7 +242,7 @@ impl Decode for JSONRPCNotification {
                 &["jsonrpc", "method"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut method = None;
         loop {
             let read = match object.step(r) {
@@ -289,7 +289,7 @@ impl Members for JSONRPCRequest {
 impl Decode for JSONRPCRequest {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <JSONRPCRequest as Members>::MEMBERS,
             keys: &keys::<4>(<JSONRPCRequest as Members>::MEMBERS),
             required: required_bits(
@@ -297,7 +297,7 @@ impl Decode for JSONRPCRequest {
                 &["id", "jsonrpc", "method"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut id = None;
         let mut method = None;
         let mut params = None;
@@ -358,12 +358,12 @@ impl Members for JSONRPCRequestParams {
 impl Decode for JSONRPCRequestParams {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <JSONRPCRequestParams as Members>::MEMBERS,
             keys: &keys::<1>(<JSONRPCRequestParams as Members>::MEMBERS),
             required: required_bits(<JSONRPCRequestParams as Members>::MEMBERS, &[]),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         loop {
             let read = match object.step(r) {
@@ -408,12 +408,12 @@ impl Members for JSONRPCRequestParamsMeta {
 impl Decode for JSONRPCRequestParamsMeta {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <JSONRPCRequestParamsMeta as Members>::MEMBERS,
             keys: &keys::<1>(<JSONRPCRequestParamsMeta as Members>::MEMBERS),
             required: required_bits(<JSONRPCRequestParamsMeta as Members>::MEMBERS, &[]),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut progress_token = None;
         loop {
             let read = match object.step(r) {
@@ -459,7 +459,7 @@ impl Members for JSONRPCResponse {
 impl Decode for JSONRPCResponse {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <JSONRPCResponse as Members>::MEMBERS,
             keys: &keys::<3>(<JSONRPCResponse as Members>::MEMBERS),
             required: required_bits(
@@ -467,7 +467,7 @@ impl Decode for JSONRPCResponse {
                 &["id", "jsonrpc", "result"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut id = None;
         let mut result = None;
         loop {

@@ -10,12 +10,12 @@ impl Members for Circle {
 impl Decode for Circle {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <Circle as Members>::MEMBERS,
             keys: &keys::<2>(<Circle as Members>::MEMBERS),
             required: required_bits(<Circle as Members>::MEMBERS, &["radius", "type"]),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut radius = None;
         loop {
             let read = match object.step(r) {
@@ -179,12 +179,12 @@ impl Members for DoneNotification {
 impl Decode for DoneNotification {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <DoneNotification as Members>::MEMBERS,
             keys: &keys::<1>(<DoneNotification as Members>::MEMBERS),
             required: required_bits(<DoneNotification as Members>::MEMBERS, &["method"]),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         loop {
             let read = match object.step(r) {
                 0 => r.constant("done"),
@@ -297,7 +297,7 @@ impl Members for PaintRequest {
 impl Decode for PaintRequest {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <PaintRequest as Members>::MEMBERS,
             keys: &keys::<2>(<PaintRequest as Members>::MEMBERS),
             required: required_bits(
@@ -305,7 +305,7 @@ impl Decode for PaintRequest {
                 &["method", "params"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut params = None;
         loop {
             let read = match object.step(r) {
@@ -357,7 +357,7 @@ impl Members for PaintRequestParams {
 impl Decode for PaintRequestParams {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <PaintRequestParams as Members>::MEMBERS,
             keys: &keys::<2>(<PaintRequestParams as Members>::MEMBERS),
             required: required_bits(
@@ -365,7 +365,7 @@ impl Decode for PaintRequestParams {
                 &["colour", "figure"],
             ),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut colour = None;
         let mut figure = None;
         loop {
@@ -429,12 +429,12 @@ impl Members for PaintResult {
 impl Decode for PaintResult {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <PaintResult as Members>::MEMBERS,
             keys: &keys::<1>(<PaintResult as Members>::MEMBERS),
             required: required_bits(<PaintResult as Members>::MEMBERS, &["painted"]),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut painted = None;
         loop {
             let read = match object.step(r) {
@@ -479,12 +479,12 @@ impl Members for Result {
 impl Decode for Result {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <Result as Members>::MEMBERS,
             keys: &keys::<1>(<Result as Members>::MEMBERS),
             required: required_bits(<Result as Members>::MEMBERS, &[]),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut meta = None;
         loop {
             let read = match object.step(r) {
@@ -593,12 +593,12 @@ impl Members for Square {
 impl Decode for Square {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        static SHAPE: Shape = Shape {
+        static LAYOUT: ObjectLayout = ObjectLayout {
             members: <Square as Members>::MEMBERS,
             keys: &keys::<2>(<Square as Members>::MEMBERS),
             required: required_bits(<Square as Members>::MEMBERS, &["side", "type"]),
         };
-        let mut object = ObjectReader::of(&SHAPE);
+        let mut object = ObjectReader::of(&LAYOUT);
         let mut side = None;
         loop {
             let read = match object.step(r) {
