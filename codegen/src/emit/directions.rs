@@ -253,7 +253,7 @@ fn results(cx: &Context<'_>, name: &str, asks: impl Fn(&Method) -> bool) -> Toke
             return quote! {
                 impl mcp_exact_wire::DecodeResult for #name {
                     #[inline]
-                    fn decode_result(_: &str, r: &mut Reader<'_>) -> Read<Self> {
+                    fn decode_result(_: &str, r: &mut Reader<'_>) -> ReadResult<Self> {
                         Decode::decode(r)
                     }
                 }
@@ -284,7 +284,7 @@ fn results(cx: &Context<'_>, name: &str, asks: impl Fn(&Method) -> bool) -> Toke
     quote! {
         impl mcp_exact_wire::DecodeResult for #name {
             #[inline]
-            fn decode_result(method: &str, r: &mut Reader<'_>) -> Read<Self> {
+            fn decode_result(method: &str, r: &mut Reader<'_>) -> ReadResult<Self> {
                 match method {
                     #(#arms)*
                     _ => #open,

@@ -51,7 +51,7 @@ pub fn emit(cx: &Context<'_>, definition: &Definition, values: &[String]) -> Par
         }
         impl Decode for #name {
             #[inline]
-            fn decode(r: &mut Reader<'_>) -> Read<Self> {
+            fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
                 r.str().map(|value| Self::from(&*value))
             }
         }
@@ -94,7 +94,7 @@ pub fn emit_constant(cx: &Context<'_>, definition: &Definition, value: &str) -> 
     let codec = quote! {
         impl Decode for #name {
             #[inline]
-            fn decode(r: &mut Reader<'_>) -> Read<Self> {
+            fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
                 r.constant(#value).map(|()| Self::#only)
             }
         }

@@ -29,7 +29,7 @@ pub fn emit(cx: &Context<'_>, definition: &Definition, members: &[Member]) -> Pa
         }
         impl Decode for #name {
             #[inline]
-            fn decode(r: &mut Reader<'_>) -> Read<Self> { #decode }
+            fn decode(r: &mut Reader<'_>) -> ReadResult<Self> { #decode }
         }
         impl Encode for #name {
             #[inline]
@@ -150,7 +150,7 @@ fn decode(name: &Ident, members: &[Member]) -> TokenStream {
         _ => quote!(#(let Some(#needed) = #needed #incomplete)*),
     };
     // Without members, nothing else says what is read.
-    let type_ = members.is_empty().then(|| quote!(: Read<()>));
+    let type_ = members.is_empty().then(|| quote!(: ReadResult<()>));
     let all = fields(members).map(|(member, _)| {
         let (field, local) = (ident(&field(member)), local(member));
         if field == local {
@@ -171,10 +171,10 @@ fn decode(name: &Ident, members: &[Member]) -> TokenStream {
             let read #type_ = match object.step(r) {
                 #arms
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         #unpack

@@ -62,7 +62,7 @@ pub fn emit(cx: &Context<'_>, definition: &Definition, union: &Union) -> Parts {
         #open_union
         impl Decode for #name {
             #[inline]
-            fn decode(r: &mut Reader<'_>) -> Read<Self> { #decode }
+            fn decode(r: &mut Reader<'_>) -> ReadResult<Self> { #decode }
         }
         impl Encode for #name {
             #[inline]

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use mcp_exact_wire::spans::{EntryReader, MemberName, MemberReader};
 use mcp_exact_wire::{
-    Decode, DecodeError, Failed, Integer, Kind, Number, Read, Reader, UNRECOGNIZED,
+    Decode, DecodeError, DecodeFailed, Integer, Kind, Number, ReadResult, Reader, UNRECOGNIZED,
 };
 
 use crate::generated::{DEFINITIONS, WATCHES};
@@ -68,7 +68,7 @@ pub fn read(
     let read = source
         .value(&mut r, value)
         .and_then(|node| r.end().map(|()| node));
-    read.map_err(|Failed| r.into_error())
+    read.map_err(|DecodeFailed| r.into_error())
 }
 
 /// A member that was left out because it does not fit.
@@ -97,7 +97,7 @@ pub fn read_lenient(
         .and_then(|node| r.end().map(|()| node));
     match read {
         Ok(node) => Ok((node, source.unfit.unwrap_or_default())),
-        Err(Failed) => Err(r.into_error()),
+        Err(DecodeFailed) => Err(r.into_error()),
     }
 }
 
@@ -119,7 +119,7 @@ struct Source<'t> {
 
 impl<'t> Source<'t> {
     /// A value of a type, taken apart when that is wanted.
-    fn value(&mut self, r: &mut Reader<'t>, value: u16) -> Read<Node<'t>> {
+    fn value(&mut self, r: &mut Reader<'t>, value: u16) -> ReadResult<Node<'t>> {
         if !self.wanted.has(value) {
             let start = r.value_start();
             pass(r, value)?;
@@ -167,7 +167,7 @@ impl<'t> Source<'t> {
         }
     }
 
-    fn definition(&mut self, r: &mut Reader<'t>, place: u16) -> Read<Node<'t>> {
+    fn definition(&mut self, r: &mut Reader<'t>, place: u16) -> ReadResult<Node<'t>> {
         let start = r.value_start();
         let definition = Definition::at(place);
         let watch = self.wanted.watch(place);
@@ -200,7 +200,7 @@ impl<'t> Source<'t> {
         place: u16,
         layout: &'static Layout,
         watch: &'static Watch,
-    ) -> Read<bool> {
+    ) -> ReadResult<bool> {
         let (word, bit) = (usize::from(place / 64), 1 << (place % 64));
         if self.changing[word] & bit != 0 {
             return Ok(false);
@@ -215,7 +215,7 @@ impl<'t> Source<'t> {
     }
 
     /// Passes over a value while no step changes it; stops somewhere in it, and gives false, where some step may.
-    fn glance(&self, r: &mut Reader<'t>, value: u16) -> Read<bool> {
+    fn glance(&self, r: &mut Reader<'t>, value: u16) -> ReadResult<bool> {
         if !self.wanted.has(value) {
             pass(r, value)?;
             return Ok(true);
@@ -247,7 +247,7 @@ impl<'t> Source<'t> {
         }
     }
 
-    fn glance_definition(&self, r: &mut Reader<'t>, place: u16) -> Read<bool> {
+    fn glance_definition(&self, r: &mut Reader<'t>, place: u16) -> ReadResult<bool> {
         let Some(watch) = self.wanted.watch(place) else {
             return Ok(false);
         };
@@ -275,7 +275,7 @@ impl<'t> Source<'t> {
         r: &mut Reader<'t>,
         layout: &'static Layout,
         watch: &'static Watch,
-    ) -> Read<bool> {
+    ) -> ReadResult<bool> {
         let types = layout.types.rows();
         let mut object = MemberReader::open(r, layout)?;
         while let Some(member) = object.next(r)? {
@@ -300,7 +300,7 @@ impl<'t> Source<'t> {
         r: &mut Reader<'t>,
         layout: &'static Layout,
         watch: Option<&'static Watch>,
-    ) -> Read<Node<'t>> {
+    ) -> ReadResult<Node<'t>> {
         let start = r.value_start();
         let types = layout.types.rows();
         let mut object = MemberReader::open(r, layout)?;
@@ -351,7 +351,7 @@ impl<'t> Source<'t> {
         r: &mut Reader<'t>,
         value: u16,
         is_required: bool,
-    ) -> Read<Option<Node<'t>>> {
+    ) -> ReadResult<Option<Node<'t>>> {
         if self.unfit.is_none() || is_required {
             return self.value(r, value).map(Some);
         }
@@ -371,7 +371,7 @@ impl<'t> Source<'t> {
         Ok(None)
     }
 
-    fn map(&mut self, r: &mut Reader<'t>, values: u16) -> Read<Node<'t>> {
+    fn map(&mut self, r: &mut Reader<'t>, values: u16) -> ReadResult<Node<'t>> {
         let start = r.value_start();
         let mut entries = EntryReader::open(r)?;
         let first = self.members.len();
@@ -389,7 +389,7 @@ impl<'t> Source<'t> {
         Ok(self.node(start, Body::Object(r.text_since(start), members)))
     }
 
-    fn array(&mut self, r: &mut Reader<'t>, items: u16) -> Read<Node<'t>> {
+    fn array(&mut self, r: &mut Reader<'t>, items: u16) -> ReadResult<Node<'t>> {
         let start = r.value_start();
         let first = self.items.len();
         let mut is_whole = true;
@@ -414,7 +414,7 @@ impl<'t> Source<'t> {
         name: Text,
         union: &'static Union,
         watch: Option<&'static Watch>,
-    ) -> Read<Node<'t>> {
+    ) -> ReadResult<Node<'t>> {
         let start = r.value_start();
         let variant = select(r, name, union)?;
         let Some(value) = union.variant(variant) else {
@@ -446,7 +446,7 @@ fn has(names: List<Text>, name: &str) -> bool {
 }
 
 /// Passes over a value of a type, checked as decoding checks it.
-fn pass(r: &mut Reader<'_>, value: u16) -> Read<()> {
+fn pass(r: &mut Reader<'_>, value: u16) -> ReadResult<()> {
     match Type::at(value) {
         Type::Definition(place) => {
             let definition = Definition::at(place);
@@ -489,7 +489,7 @@ fn pass(r: &mut Reader<'_>, value: u16) -> Read<()> {
     }
 }
 
-fn pass_shape(r: &mut Reader<'_>, name: Text, shape: &'static Shape) -> Read<()> {
+fn pass_shape(r: &mut Reader<'_>, name: Text, shape: &'static Shape) -> ReadResult<()> {
     match shape {
         Shape::Object(layout) => {
             let types = layout.types.rows();
@@ -516,7 +516,7 @@ fn pass_shape(r: &mut Reader<'_>, name: Text, shape: &'static Shape) -> Read<()>
 }
 
 /// Returns the union variant of the next value.
-fn select(r: &mut Reader<'_>, name: Text, union: &'static Union) -> Read<u8> {
+fn select(r: &mut Reader<'_>, name: Text, union: &'static Union) -> ReadResult<u8> {
     let has_only_objects =
         union.scalars == [NONE; 4] && union.arrays.is_empty() && union.values.is_empty();
     if !has_only_objects {
@@ -542,7 +542,7 @@ fn select(r: &mut Reader<'_>, name: Text, union: &'static Union) -> Read<u8> {
     select_object(r, name, union)
 }
 
-fn select_object(r: &mut Reader<'_>, name: Text, union: &'static Union) -> Read<u8> {
+fn select_object(r: &mut Reader<'_>, name: Text, union: &'static Union) -> ReadResult<u8> {
     match union.objects {
         Objects::Only(variant) => Ok(variant),
         Objects::None => Err(r.no_variant(name.get())),
@@ -554,7 +554,7 @@ fn select_object(r: &mut Reader<'_>, name: Text, union: &'static Union) -> Read<
     }
 }
 
-fn select_array(r: &mut Reader<'_>, name: Text, union: &'static Union) -> Read<u8> {
+fn select_array(r: &mut Reader<'_>, name: Text, union: &'static Union) -> ReadResult<u8> {
     let arrays = union.arrays.rows();
     let Some(first) = arrays.first() else {
         return Err(r.no_variant(name.get()));

@@ -2,7 +2,7 @@
 //!
 //! Generic over the types of all type crates, so that a program pays for those that it names.
 
-use mcp_exact_wire::{Decode, Defined, Encode, Failed, Reader, Revision, to_string};
+use mcp_exact_wire::{Decode, DecodeFailed, Defined, Encode, Reader, Revision, to_string};
 
 use crate::dynamic::{convert_json, convert_type, counterpart};
 use crate::loss::Refused;
@@ -112,7 +112,7 @@ pub fn read_as<T: Defined + Decode>(
 
 fn decoded<T: Defined + Decode>(mut r: Reader<'_>) -> Result<T, Refused> {
     let decoded = T::decode(&mut r).and_then(|value| r.end().map(|()| value));
-    decoded.map_err(|Failed| {
+    decoded.map_err(|DecodeFailed| {
         let error = r.into_error();
         let reason = format!("no `{}`: {}", T::NAME, error.detail());
         Refused::new(error.pointer(), reason)

@@ -9,8 +9,8 @@ use mcp_exact_convert::{
     Context, Home, KnownRevision, Lifecycle, Loss, MessageKind, Refused, Role, Root, convert,
 };
 use mcp_exact_wire::{
-    Decode, DecodeError, DecodeParams, Direction, Encode, EncodeParams, ErrorObject, Failed, Json,
-    JsonObject, Reader, Request, Revision, from_str, to_string,
+    Decode, DecodeError, DecodeFailed, DecodeParams, Direction, Encode, EncodeParams, ErrorObject,
+    Json, JsonObject, Reader, Request, Revision, from_str, to_string,
 };
 
 use crate::client::{ClientEndpoint, ServerNotification, ServerRequest};
@@ -430,7 +430,7 @@ fn object(text: Option<Cow<'_, str>>) -> Result<JsonObject, PeerError> {
 fn decoded<T: Decode>(text: &str) -> Result<T, PeerError> {
     let mut r = Reader::of_checked(text);
     let decoded = T::decode(&mut r).and_then(|value| r.end().map(|()| value));
-    decoded.map_err(|Failed| unfit(&r.into_error()))
+    decoded.map_err(|DecodeFailed| unfit(&r.into_error()))
 }
 
 fn unfit(error: &DecodeError) -> PeerError {

@@ -6,8 +6,8 @@
 use mcp_exact_wire::{
     Decode, DecodeResult, Direction, Encode, ErrorMessage, Extra, Json, JsonObject, JsonRef,
     Members, Message, MessageError, MessageKind, Nullable, ObjectLayout, ObjectRef, ObjectWith,
-    Outline, Path, Places, Read, Reader, RequestId, ResultMessage, Validate, Violations, WithId,
-    Writer, decode_call, decode_message, from_slice, keys, line_into, to_line,
+    Outline, Path, Places, ReadResult, Reader, RequestId, ResultMessage, Validate, Violations,
+    WithId, Writer, decode_call, decode_message, from_slice, keys, line_into, to_line,
 };
 
 use crate::error::PeerError;
@@ -163,7 +163,7 @@ impl Call {
 }
 
 impl Decode for Call {
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         let mut object = r.object(&CALL)?;
         let (mut method, mut params, mut places) = (None, None, None);
         while let Some(member) = object.next(r)? {
@@ -205,7 +205,7 @@ impl Validate for Call {
 }
 
 impl DecodeResult for Body {
-    fn decode_result(_: &str, r: &mut Reader<'_>) -> Read<Self> {
+    fn decode_result(_: &str, r: &mut Reader<'_>) -> ReadResult<Self> {
         let (object, places) = JsonObject::decode_finding(r, FOUND)?;
         Ok(Self { object, places })
     }

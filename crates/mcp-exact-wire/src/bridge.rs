@@ -10,7 +10,7 @@ use serde::de::{self, DeserializeOwned, Deserializer, MapAccess, SeqAccess, Visi
 use serde::ser::{self, Serialize, SerializeMap, Serializer};
 use serde_json::value::RawValue;
 
-use crate::error::Failed;
+use crate::error::DecodeFailed;
 use crate::reader::{Kind, Reader};
 use crate::traits::{Decode, Encode, from_str, to_string};
 use crate::writer::Writer;
@@ -62,7 +62,7 @@ fn takes_text<S>() -> bool {
 fn serialize_object<S: Serializer>(text: &str, s: S) -> Result<S::Ok, S::Error> {
     let mut map = s.serialize_map(None)?;
     let mut r = Reader::new(text);
-    let lost = |Failed| ser::Error::custom("an encoder wrote text that is not JSON");
+    let lost = |DecodeFailed| ser::Error::custom("an encoder wrote text that is not JSON");
     r.open_object().map_err(lost)?;
     let mut first = true;
     while r.next_member(&mut first).map_err(lost)?.is_some() {

@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-use crate::error::{DecodeError, DecodeErrorKind, Detail, Failed, Read};
+use crate::error::{DecodeError, DecodeErrorKind, DecodeFailed, Detail, ReadResult};
 use crate::head::{HeadKind, MessageHead};
 use crate::message::{
     DecodeResult, Direction, ErrorMessage, ErrorObject, Frame, Message, MessageError,
@@ -117,7 +117,7 @@ fn batch<'m, D: Direction>(
     let most = if D::BATCHES { MAX_BATCH } else { 0 };
     let (items, count) = match batch_items(&mut r, most) {
         Ok(items) => items,
-        Err(Failed) => return Err(outside(r.into_error())),
+        Err(DecodeFailed) => return Err(outside(r.into_error())),
     };
     let words = match count {
         0 => "a batch holds at least one message",
@@ -135,7 +135,7 @@ fn batch<'m, D: Direction>(
 }
 
 /// The first items of an array that is checked to its end, and how many it has.
-fn batch_items<'a>(r: &mut Reader<'a>, most: usize) -> Read<(Vec<&'a str>, usize)> {
+fn batch_items<'a>(r: &mut Reader<'a>, most: usize) -> ReadResult<(Vec<&'a str>, usize)> {
     let (mut items, mut count) = (Vec::new(), 0);
     let mut more = r.begin_array()?;
     while more {
@@ -195,7 +195,7 @@ pub(crate) fn message<'m, D: Direction>(
                 return Ok(message);
             }
         }
-        Err(Failed) => {}
+        Err(DecodeFailed) => {}
     }
     Err(explain::<D>(text, r, answers))
 }
@@ -234,7 +234,7 @@ struct Beginning {
 }
 
 /// Checks `jsonrpc` where the type leaves it to the envelope, and that nothing follows.
-fn finish<D: Direction>(r: &mut Reader<'_>) -> Read<()> {
+fn finish<D: Direction>(r: &mut Reader<'_>) -> ReadResult<()> {
     if !D::ENVELOPE_INSIDE {
         r.envelope_version()?;
     }
@@ -243,7 +243,7 @@ fn finish<D: Direction>(r: &mut Reader<'_>) -> Read<()> {
 
 /// Reads up to the member that decides the class of a message. If only members of the envelope precede the method, decoding
 /// continues there; otherwise the message is read again from its beginning.
-fn telling(r: &mut Reader<'_>, known: &Known) -> Read<Telling> {
+fn telling(r: &mut Reader<'_>, known: &Known) -> ReadResult<Telling> {
     let (start, depth) = (r.peek_at(), r.depth());
     r.open_object()?;
     let (mut id, mut version, mut only_envelope) = (None, None, true);
@@ -307,7 +307,7 @@ enum EnvelopeName {
 
 /// Takes a name and its colon: at once in the spelling that nearly everybody uses.
 #[inline(always)]
-fn envelope_name(r: &mut Reader<'_>) -> Read<EnvelopeName> {
+fn envelope_name(r: &mut Reader<'_>) -> ReadResult<EnvelopeName> {
     if r.literal(b"\"jsonrpc\":") {
         return Ok(EnvelopeName::Version);
     }
@@ -324,7 +324,7 @@ fn envelope_name(r: &mut Reader<'_>) -> Read<EnvelopeName> {
 }
 
 #[inline(never)]
-fn spelt_envelope_name(r: &mut Reader<'_>) -> Read<EnvelopeName> {
+fn spelt_envelope_name(r: &mut Reader<'_>) -> ReadResult<EnvelopeName> {
     let name = r.name()?;
     r.colon()?;
     Ok(match &*name {
@@ -342,7 +342,7 @@ fn called(
     known: &Known,
     (start, depth): (usize, u32),
     resume: Option<(Option<IdAt>, Option<usize>)>,
-) -> Read<Telling> {
+) -> ReadResult<Telling> {
     let method = r.str()?;
     let Some(telling) = known_method(known, &method) else {
         let has_id = matches!(resume, Some((Some(_), _)));
@@ -380,7 +380,11 @@ fn known_method(known: &Known, method: &str) -> Option<Telling> {
 
 /// A method that the revision does not define is a request when the message has an id: before the method, or somewhere.
 #[cold]
-fn unknown_method(r: &mut Reader<'_>, (start, depth): (usize, u32), has_id: bool) -> Read<Telling> {
+fn unknown_method(
+    r: &mut Reader<'_>,
+    (start, depth): (usize, u32),
+    has_id: bool,
+) -> ReadResult<Telling> {
     r.rewind(start, depth);
     let has_id = has_id || r.has("id")?;
     r.expect_envelope();
@@ -395,7 +399,7 @@ fn response<'m, D: Direction>(
     r: &mut Reader<'_>,
     beginning: &Beginning,
     answers: &dyn Fn(&RequestId) -> Option<&'m str>,
-) -> Read<Message<D>> {
+) -> ReadResult<Message<D>> {
     let start = beginning.start;
     let (mut id, mut result, mut error) = (None, None, None);
     let mut result_at = None;
@@ -464,7 +468,7 @@ fn late_result<'m, D: Direction>(
     (at, depth): (usize, u32),
     id: &RequestId,
     answers: &dyn Fn(&RequestId) -> Option<&'m str>,
-) -> Read<D::Result> {
+) -> ReadResult<D::Result> {
     let end = (r.at(), r.depth());
     r.rewind(at, depth);
     let result = decode_result::<D>(r, id, answers)?;
@@ -476,7 +480,7 @@ fn decode_result<'m, D: Direction>(
     r: &mut Reader<'_>,
     id: &RequestId,
     answers: &dyn Fn(&RequestId) -> Option<&'m str>,
-) -> Read<D::Result> {
+) -> ReadResult<D::Result> {
     match answers(id) {
         Some(method) => D::Result::decode_result(method, r),
         None => {

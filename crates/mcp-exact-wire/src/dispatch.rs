@@ -6,7 +6,7 @@
 
 use std::borrow::Cow;
 
-use crate::error::{DecodeErrorKind, Detail, Failed, Read};
+use crate::error::{DecodeErrorKind, DecodeFailed, Detail, ReadResult};
 use crate::object::duplicate_in;
 use crate::reader::{Kind, Reader};
 
@@ -120,7 +120,7 @@ struct Found<'a> {
 
 impl<'a> Reader<'a> {
     /// Returns the index of the union variant that the next object belongs to, or [`UNRECOGNIZED`].
-    pub fn select_variant(&mut self, dispatch: &impl DispatchTable) -> Read<u8> {
+    pub fn select_variant(&mut self, dispatch: &impl DispatchTable) -> ReadResult<u8> {
         let start = self.peek_at();
         if dispatch.probe_count() == 0
             && let Some(tag) = self.take_hint(start)
@@ -145,7 +145,7 @@ impl<'a> Reader<'a> {
 
     /// Returns the index of the union variant that the first item of the next array belongs to; `None` if the array is
     /// empty.
-    pub fn select_item_variant(&mut self, dispatch: &impl DispatchTable) -> Read<Option<u8>> {
+    pub fn select_item_variant(&mut self, dispatch: &impl DispatchTable) -> ReadResult<Option<u8>> {
         let (start, depth) = (self.peek_at(), self.depth());
         let selected = if self.begin_array()? {
             Some(self.select_variant(dispatch)?)
@@ -157,12 +157,12 @@ impl<'a> Reader<'a> {
     }
 
     /// Returns the index of the set that contains the next string; `None` if none does.
-    pub fn select_string_set(&mut self, sets: &[&[&str]]) -> Read<Option<usize>> {
+    pub fn select_string_set(&mut self, sets: &[&[&str]]) -> ReadResult<Option<usize>> {
         self.peek_string(|text| sets.iter().position(|set| set.contains(&text)))
     }
 
     /// Applies a function to the next string without consuming it.
-    pub fn peek_string<T>(&mut self, find: impl FnOnce(&str) -> T) -> Read<T> {
+    pub fn peek_string<T>(&mut self, find: impl FnOnce(&str) -> T) -> ReadResult<T> {
         let (start, depth) = (self.peek_at(), self.depth());
         let text = self.str()?;
         let found = find(&text);
@@ -172,7 +172,7 @@ impl<'a> Reader<'a> {
 
     /// Returns the value of a discriminant of the next object, if it is present. The text before the member is not checked
     /// to be JSON: decoding the object does that.
-    pub fn tag(&mut self, name: &'static str) -> Read<Option<Cow<'a, str>>> {
+    pub fn tag(&mut self, name: &'static str) -> ReadResult<Option<Cow<'a, str>>> {
         let (start, depth) = (self.peek_at(), self.depth());
         self.open_object()?;
         let mut first = true;
@@ -192,7 +192,7 @@ impl<'a> Reader<'a> {
 
     /// Returns the value of a discriminant that no variant of a union has, and checks that it occurs once, as no other code
     /// does.
-    pub(crate) fn only_tag(&mut self, name: &'static str) -> Read<Option<Cow<'a, str>>> {
+    pub(crate) fn only_tag(&mut self, name: &'static str) -> ReadResult<Option<Cow<'a, str>>> {
         let (start, depth) = (self.peek_at(), self.depth());
         self.open_object()?;
         let mut first = true;
@@ -210,7 +210,7 @@ impl<'a> Reader<'a> {
         Ok(tag)
     }
 
-    fn probe(&mut self, dispatch: &impl DispatchTable) -> Read<Found<'a>> {
+    fn probe(&mut self, dispatch: &impl DispatchTable) -> ReadResult<Found<'a>> {
         let (start, depth) = (self.peek_at(), self.depth());
         self.open_object()?;
         let mut found = Found::default();
@@ -235,7 +235,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Returns whether the next value is an object that has a member of that name.
-    pub(crate) fn has(&mut self, name: &str) -> Read<bool> {
+    pub(crate) fn has(&mut self, name: &str) -> ReadResult<bool> {
         if self.kind()? != Kind::Object {
             return Ok(false);
         }
@@ -252,7 +252,7 @@ impl<'a> Reader<'a> {
         Ok(has)
     }
 
-    fn exclude(&mut self, dispatch: &impl DispatchTable, start: usize, has: u32) -> Read<()> {
+    fn exclude(&mut self, dispatch: &impl DispatchTable, start: usize, has: u32) -> ReadResult<()> {
         for &(a, b) in dispatch.exclusive() {
             if has & a != 0 && has & b != 0 {
                 let name = |bit: u32| dispatch.probe(bit.trailing_zeros() as usize).name;
@@ -268,7 +268,7 @@ impl<'a> Reader<'a> {
         dispatch: &impl DispatchTable,
         start: usize,
         found: &Found<'_>,
-    ) -> Read<u8> {
+    ) -> ReadResult<u8> {
         let tag = found.tag.as_deref();
         let mut known = false;
         for at in 0..dispatch.case_count() {
@@ -295,7 +295,7 @@ impl<'a> Reader<'a> {
         dispatch: &impl DispatchTable,
         start: usize,
         tag: Option<&str>,
-    ) -> Failed {
+    ) -> DecodeFailed {
         if tag.is_none() && !dispatch.tag().is_empty() {
             let detail = Detail::Missing(dispatch.tag());
             return self.fault(start, DecodeErrorKind::Required, detail);

@@ -7,7 +7,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::str::FromStr;
 
-use crate::error::{DecodeError, Failed, Read};
+use crate::error::{DecodeError, DecodeFailed, ReadResult};
 use crate::extra::report_additional;
 use crate::reader::{Kind, Reader};
 use crate::traits::{Decode, Encode};
@@ -153,7 +153,7 @@ impl<V> fmt::Debug for Document<V> {
 
 impl<V> Decode for Document<V> {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         JsonObject::decode(r).map(Self::from)
     }
 }
@@ -249,7 +249,7 @@ fn check_value(rule: &DocumentValue, text: &str, path: &Path<'_>, to: &mut Viola
     }
 }
 
-fn each_member(text: &str, mut f: impl FnMut(&str, &str)) -> Read<()> {
+fn each_member(text: &str, mut f: impl FnMut(&str, &str)) -> ReadResult<()> {
     let mut r = Reader::new(text);
     r.open_object()?;
     let mut first = true;
@@ -258,10 +258,10 @@ fn each_member(text: &str, mut f: impl FnMut(&str, &str)) -> Read<()> {
         r.colon()?;
         f(&name, r.raw()?);
     }
-    Ok::<(), Failed>(())
+    Ok::<(), DecodeFailed>(())
 }
 
-fn each_item(text: &str, mut f: impl FnMut(usize, &str)) -> Read<()> {
+fn each_item(text: &str, mut f: impl FnMut(usize, &str)) -> ReadResult<()> {
     let mut r = Reader::new(text);
     let mut more = r.begin_array()?;
     let mut index = 0;

@@ -4,7 +4,7 @@
 //! and nothing of the envelope ends up among unknown members.
 
 use crate::RequestId;
-use crate::error::{DecodeErrorKind, Detail, Failed, Read};
+use crate::error::{DecodeErrorKind, DecodeFailed, Detail, ReadResult};
 use crate::object::duplicate_at;
 use crate::reader::{Envelope, IdAt, Reader};
 use crate::traits::Decode;
@@ -44,7 +44,7 @@ impl Reader<'_> {
     }
 
     /// Notes a member of the envelope, whose value comes next and is passed over; `false` for other names.
-    pub(crate) fn envelope_member(&mut self, name: &str, name_at: usize) -> Read<bool> {
+    pub(crate) fn envelope_member(&mut self, name: &str, name_at: usize) -> ReadResult<bool> {
         let at = self.peek_at();
         let envelope = self.envelope();
         let integer = None;
@@ -64,13 +64,13 @@ impl Reader<'_> {
     /// Notes that a message has both a method and a result or an error, so that its class depends on the order of its
     /// members.
     #[cold]
-    pub(crate) fn request_and_response(&mut self, at: usize) -> Failed {
+    pub(crate) fn request_and_response(&mut self, at: usize) -> DecodeFailed {
         let words = Detail::Plain("a message with a `method` has neither `result` nor `error`");
         self.fault(at, DecodeErrorKind::Exclusive, words)
     }
 
     /// The id of the message that was read to its end.
-    pub(crate) fn envelope_id(&mut self) -> Read<RequestId> {
+    pub(crate) fn envelope_id(&mut self) -> ReadResult<RequestId> {
         match self.envelope().id {
             Some(IdAt {
                 integer: Some(value),
@@ -85,7 +85,7 @@ impl Reader<'_> {
     }
 
     /// Checks the version of the message that was read to its end.
-    pub(crate) fn envelope_version(&mut self) -> Read<()> {
+    pub(crate) fn envelope_version(&mut self) -> ReadResult<()> {
         let Some(at) = self.envelope().version else {
             let start = self.envelope().start;
             return Err(self.fault(start, DecodeErrorKind::Required, Detail::Missing("jsonrpc")));
@@ -97,7 +97,7 @@ impl Reader<'_> {
     }
 
     /// Checks that the message has no id.
-    pub(crate) fn envelope_without_id(&mut self) -> Read<()> {
+    pub(crate) fn envelope_without_id(&mut self) -> ReadResult<()> {
         match self.envelope().id {
             None => Ok(()),
             Some(_) => {
@@ -112,8 +112,8 @@ impl Reader<'_> {
     pub(crate) fn aside<T>(
         &mut self,
         at: usize,
-        read: impl FnOnce(&mut Self) -> Read<T>,
-    ) -> Read<T> {
+        read: impl FnOnce(&mut Self) -> ReadResult<T>,
+    ) -> ReadResult<T> {
         let (end, depth) = (self.at(), self.depth());
         self.rewind(at, depth);
         let value = read(self)?;

@@ -11,10 +11,10 @@ use crate::pointer::MAX_POINTER;
 
 /// The decoder stopped; the [`Reader`](crate::Reader) that it was given knows why.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Failed;
+pub struct DecodeFailed;
 
 /// Result of a decoding step.
-pub type Read<T> = Result<T, Failed>;
+pub type ReadResult<T> = Result<T, DecodeFailed>;
 
 /// Kind of rule that a document breaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

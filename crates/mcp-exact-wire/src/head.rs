@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use crate::error::{DecodeError, Failed, Read};
+use crate::error::{DecodeError, DecodeFailed, ReadResult};
 use crate::from_str;
 use crate::object::duplicate_at;
 use crate::reader::{Kind, Reader};
@@ -55,7 +55,7 @@ impl<'a> MessageHead<'a> {
         let mut r = Reader::new(text);
         let mut head = Self::empty();
         let result = head.read(&mut r).and_then(|()| r.end());
-        result.map_err(|Failed| r.into_error())?;
+        result.map_err(|DecodeFailed| r.into_error())?;
         head.kind = head.classify(text, head.method.is_some());
         Ok(head)
     }
@@ -72,7 +72,7 @@ impl<'a> MessageHead<'a> {
         let result = head.read_lenient(&mut r, &mut ambiguous);
         result
             .and_then(|()| r.end())
-            .map_err(|Failed| r.into_error())?;
+            .map_err(|DecodeFailed| r.into_error())?;
         head.kind = head.classify(text, ambiguous.has_string);
         head.id = head.id.filter(|_| !ambiguous.id);
         let method = ambiguous.method.filter(|_| !ambiguous.methods_differ);
@@ -92,7 +92,7 @@ impl<'a> MessageHead<'a> {
         }
     }
 
-    fn read(&mut self, r: &mut Reader<'a>) -> Read<()> {
+    fn read(&mut self, r: &mut Reader<'a>) -> ReadResult<()> {
         if r.kind()? != Kind::Object {
             return r.skip();
         }
@@ -122,7 +122,11 @@ impl<'a> MessageHead<'a> {
         Ok(())
     }
 
-    fn read_lenient(&mut self, r: &mut Reader<'a>, ambiguous: &mut Ambiguous<'a>) -> Read<()> {
+    fn read_lenient(
+        &mut self,
+        r: &mut Reader<'a>,
+        ambiguous: &mut Ambiguous<'a>,
+    ) -> ReadResult<()> {
         if r.kind()? != Kind::Object {
             return r.skip();
         }
@@ -175,7 +179,7 @@ impl<'a> MessageHead<'a> {
 
 /// Reads the text of a member that may occur once.
 #[inline]
-fn once<'a>(place: &mut Option<&'a str>, r: &mut Reader<'a>, name_at: usize) -> Read<()> {
+fn once<'a>(place: &mut Option<&'a str>, r: &mut Reader<'a>, name_at: usize) -> ReadResult<()> {
     if place.is_some() {
         return Err(duplicate_at(r, name_at));
     }

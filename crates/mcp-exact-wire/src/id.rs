@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::fmt;
 
 use crate::Integer;
-use crate::error::Read;
+use crate::error::ReadResult;
 use crate::reader::{Kind, Reader};
 use crate::traits::{Decode, Encode};
 use crate::writer::Writer;
@@ -93,7 +93,7 @@ macro_rules! string_or_integer {
         }
 
         impl Decode for $name {
-            fn decode(r: &mut Reader<'_>) -> Read<Self> {
+            fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
                 match r.kind()? {
                     Kind::String => r.string().map(Self::String),
                     Kind::Number => Integer::decode(r).map(Self::Integer),

@@ -8,7 +8,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::{DecodeError, Failed, Read};
+use crate::error::{DecodeError, DecodeFailed, ReadResult};
 use crate::reader::{Kind, Reader};
 use crate::traits::{Decode, Encode};
 use crate::view::{JsonRef, ObjectRef};
@@ -86,7 +86,7 @@ impl Json {
         match value {
             Ok(value) if value.len() == text.len() => Ok(Self(text)),
             Ok(value) => Ok(Self::from_checked(value)),
-            Err(Failed) => Err(r.into_error()),
+            Err(DecodeFailed) => Err(r.into_error()),
         }
     }
 
@@ -138,7 +138,7 @@ impl From<JsonObject> for Json {
 
 impl Decode for Json {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         r.json()
     }
 }
@@ -355,7 +355,7 @@ impl<N: AsRef<str>, V: Into<Json>> FromIterator<(N, V)> for JsonObject {
 
 impl Decode for JsonObject {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         if r.peek() != Some(b'{') {
             return Err(r.expected("an object"));
         }

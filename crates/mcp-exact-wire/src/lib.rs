@@ -88,7 +88,7 @@ pub use decode::{MAX_BATCH, decode_call, decode_frame, decode_message};
 pub use defined::Defined;
 pub use dispatch::{DispatchCase, Probe, Tag, UNRECOGNIZED, UnionDispatch};
 pub use document::{Document, DocumentRule, DocumentValue, DocumentView};
-pub use error::{DecodeError, DecodeErrorKind, Failed, Read};
+pub use error::{DecodeError, DecodeErrorKind, DecodeFailed, ReadResult};
 pub use extra::{Extra, KnownMember, Members};
 pub use format::Format;
 pub use head::{HeadKind, MessageHead};
@@ -129,11 +129,12 @@ pub use writer::Writer;
 #[doc(hidden)]
 pub mod generated {
     pub use crate::{
-        Decode, DispatchCase, Document, DocumentRule, DocumentValue, DocumentView, Encode, Extra,
-        Failed, Format, Integer, Json, JsonObject, Kind, Map, Members, Never, Nullable, Number,
-        ObjectLayout, ObjectReader, Path, Probe, Read, Reader, Revision, RevisionTypes, Tag,
-        UnionDispatch, UnknownName, UnknownVariant, Validate, Violations, Writer, check_format,
-        check_max_items, check_maximum, check_min_items, check_minimum, keys, required_bits,
+        Decode, DecodeFailed, DispatchCase, Document, DocumentRule, DocumentValue, DocumentView,
+        Encode, Extra, Format, Integer, Json, JsonObject, Kind, Map, Members, Never, Nullable,
+        Number, ObjectLayout, ObjectReader, Path, Probe, ReadResult, Reader, Revision,
+        RevisionTypes, Tag, UnionDispatch, UnknownName, UnknownVariant, Validate, Violations,
+        Writer, check_format, check_max_items, check_maximum, check_min_items, check_minimum, keys,
+        required_bits,
     };
 }
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::error::Read;
+use crate::error::ReadResult;
 use crate::object::{duplicate_in, duplicate_name};
 use crate::reader::Reader;
 use crate::traits::{Decode, Encode};
@@ -118,7 +118,7 @@ impl<V> IntoIterator for Map<V> {
 }
 
 impl<V: Decode> Decode for Map<V> {
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         r.open_object()?;
         let start = r.at() - 1;
         let mut entries = Vec::new();

@@ -4,7 +4,7 @@
 
 use std::fmt;
 
-use crate::error::{DecodeError, Read};
+use crate::error::{DecodeError, ReadResult};
 use crate::extra::{Extra, Members};
 use crate::object::{ObjectLayout, keys};
 use crate::reader::Reader;
@@ -76,8 +76,8 @@ pub trait DecodeResult: Sized {
     /// Reads the result of a request of `method`; of a method that the revision does not define, as an open result.
     ///
     /// # Errors
-    /// [`Failed`](crate::Failed); the reader knows why.
-    fn decode_result(method: &str, r: &mut Reader<'_>) -> Read<Self>;
+    /// [`DecodeFailed`](crate::DecodeFailed); the reader knows why.
+    fn decode_result(method: &str, r: &mut Reader<'_>) -> ReadResult<Self>;
 }
 
 /// A request and its id, for revisions whose request types leave the id to the envelope.
@@ -104,7 +104,7 @@ impl<Q> WithId<Q> {
 
 impl<Q: Decode> Decode for WithId<Q> {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         if !r.envelope().expected {
             r.expect_envelope();
         }
@@ -393,7 +393,7 @@ impl std::error::Error for MessageError {
 }
 
 impl Decode for ErrorObject {
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         let mut object = r.object(&ERROR_OBJECT)?;
         let (mut code, mut data, mut message) = (None, None, None);
         while let Some(member) = object.next(r)? {

@@ -1,6 +1,6 @@
 //! Values that the schema lets be null, apart from absent ones.
 
-use crate::error::Read;
+use crate::error::ReadResult;
 use crate::reader::{Kind, Reader};
 use crate::traits::{Decode, Encode};
 use crate::validate::{Path, Validate, Violations};
@@ -32,7 +32,7 @@ impl<T> From<T> for Nullable<T> {
 }
 
 impl<T: Decode> Decode for Nullable<T> {
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         match r.kind()? {
             Kind::Null => r.null().map(|()| Self::Null),
             _ => T::decode(r).map(Self::Value),

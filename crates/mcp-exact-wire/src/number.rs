@@ -7,7 +7,7 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::str::FromStr;
 
-use crate::error::{DecodeError, DecodeErrorKind, Detail, Read};
+use crate::error::{DecodeError, DecodeErrorKind, Detail, ReadResult};
 use crate::from_str;
 use crate::reader::Reader;
 use crate::traits::{Decode, Encode};
@@ -248,7 +248,7 @@ impl TryFrom<f64> for Number {
 
 impl Decode for Number {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         r.peek();
         match r.small_integer() {
             Some(value) => Ok(Self(Text::Int(value))),
@@ -372,7 +372,7 @@ from_integers!(i8, i16, i32, i64, u8, u16, u32 ; u64, i128, u128, usize, isize);
 
 impl Decode for Integer {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         let at = r.peek_at();
         let number = Number::decode(r)?;
         if number.is_integer() {

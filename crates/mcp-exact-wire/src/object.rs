@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use crate::error::{DecodeErrorKind, Detail, Failed, Read};
+use crate::error::{DecodeErrorKind, DecodeFailed, Detail, ReadResult};
 use crate::extra::{Extra, Members, Unknown};
 use crate::reader::Reader;
 
@@ -118,7 +118,7 @@ pub struct ObjectReader<M = &'static ObjectLayout> {
 impl<'a> Reader<'a> {
     /// Opens an object of a known type.
     #[inline]
-    pub fn object(&mut self, layout: &'static ObjectLayout) -> Read<ObjectReader> {
+    pub fn object(&mut self, layout: &'static ObjectLayout) -> ReadResult<ObjectReader> {
         let envelope = self.take_envelope();
         if envelope && self.envelope().resumed {
             return Ok(ObjectReader::resumed(layout, self.envelope().start));
@@ -132,7 +132,7 @@ impl<'a> Reader<'a> {
 
     /// Opens any object.
     #[inline]
-    pub(crate) fn open_object(&mut self) -> Read<()> {
+    pub(crate) fn open_object(&mut self) -> ReadResult<()> {
         if self.peek() != Some(b'{') {
             return Err(self.expected("an object"));
         }
@@ -143,7 +143,7 @@ impl<'a> Reader<'a> {
 
     /// Moves to the next member of an open object: the offset of its name, or `None` after the closing brace.
     #[inline]
-    pub(crate) fn next_member(&mut self, first: &mut bool) -> Read<Option<usize>> {
+    pub(crate) fn next_member(&mut self, first: &mut bool) -> ReadResult<Option<usize>> {
         match self.peek() {
             Some(b'"') if *first => {}
             Some(b'}') => {
@@ -165,7 +165,7 @@ impl<'a> Reader<'a> {
 
     /// Takes the colon after a member's name.
     #[inline]
-    pub(crate) fn colon(&mut self) -> Read<()> {
+    pub(crate) fn colon(&mut self) -> ReadResult<()> {
         if self.peek() != Some(b':') {
             return Err(self.not_json(self.at()));
         }
@@ -201,13 +201,13 @@ impl ObjectReader {
         if !self.opened {
             match r.object(self.layout) {
                 Ok(opened) => *self = opened,
-                Err(Failed) => return Self::FAILED,
+                Err(DecodeFailed) => return Self::FAILED,
             }
         }
         match self.next(r) {
             Ok(Some(index)) => index,
             Ok(None) => Self::END,
-            Err(Failed) => Self::FAILED,
+            Err(DecodeFailed) => Self::FAILED,
         }
     }
 
@@ -239,7 +239,7 @@ impl ObjectReader {
     /// The index of the next known member, whose value comes next; `None` after the object, once every required member
     /// was there and none twice. Unknown members are kept on the way.
     #[inline]
-    pub fn next(&mut self, r: &mut Reader<'_>) -> Read<Option<usize>> {
+    pub fn next(&mut self, r: &mut Reader<'_>) -> ReadResult<Option<usize>> {
         loop {
             let Some(name_at) = r.next_member(&mut self.first)? else {
                 return self.close(r);
@@ -256,7 +256,7 @@ impl ObjectReader {
 
     /// Takes a member whose name is not known as it is spelt: its index when it is known all the same.
     #[inline(never)]
-    fn other(&mut self, r: &mut Reader<'_>, name_at: usize) -> Read<Option<usize>> {
+    fn other(&mut self, r: &mut Reader<'_>, name_at: usize) -> ReadResult<Option<usize>> {
         let name = r.str()?;
         r.colon()?;
         if let Cow::Owned(name) = &name
@@ -299,7 +299,7 @@ impl<M: KnownMembers> ObjectReader<M> {
     /// Notes that a required member is missing. Generated code calls it where the type system cannot see that
     /// [`next`](Self::next) has checked that already.
     #[cold]
-    pub fn incomplete(&self, r: &mut Reader<'_>) -> Failed {
+    pub fn incomplete(&self, r: &mut Reader<'_>) -> DecodeFailed {
         let missing = self.layout.required() & !self.seen;
         let index = missing.trailing_zeros() as usize;
         let name = if index < self.layout.keys().len() {
@@ -356,7 +356,7 @@ impl<M: KnownMembers> ObjectReader<M> {
         r: &mut Reader<'_>,
         name_at: usize,
         index: usize,
-    ) -> Read<usize> {
+    ) -> ReadResult<usize> {
         let bit = 1 << index;
         if self.seen & bit != 0 {
             return Err(duplicate_at(r, name_at));
@@ -367,7 +367,7 @@ impl<M: KnownMembers> ObjectReader<M> {
     }
 
     #[inline]
-    pub(crate) fn close(&mut self, r: &mut Reader<'_>) -> Read<Option<usize>> {
+    pub(crate) fn close(&mut self, r: &mut Reader<'_>) -> ReadResult<Option<usize>> {
         if self.layout.required() & !self.seen != 0 {
             return Err(self.incomplete(r));
         }
@@ -404,7 +404,7 @@ fn check_unknown(
     r: &mut Reader<'_>,
     start: usize,
     unknown: &[(Box<str>, crate::Json)],
-) -> Read<()> {
+) -> ReadResult<()> {
     match duplicate_name(unknown.iter().map(|(name, _)| &**name)) {
         None => Ok(()),
         Some(name) => Err(duplicate_in(r, start, name)),
@@ -427,12 +427,12 @@ pub(crate) fn duplicate_name<'n>(names: impl ExactSizeIterator<Item = &'n str>) 
 const DUPLICATE: Detail = Detail::Plain("the member is there twice");
 
 #[cold]
-pub(crate) fn duplicate_at(r: &mut Reader<'_>, name_at: usize) -> Failed {
+pub(crate) fn duplicate_at(r: &mut Reader<'_>, name_at: usize) -> DecodeFailed {
     r.fault(name_at, DecodeErrorKind::Duplicate, DUPLICATE)
 }
 
 #[cold]
-pub(crate) fn duplicate_in(r: &mut Reader<'_>, start: usize, name: &str) -> Failed {
+pub(crate) fn duplicate_in(r: &mut Reader<'_>, start: usize, name: &str) -> DecodeFailed {
     r.fault_in(
         start,
         DecodeErrorKind::Duplicate,

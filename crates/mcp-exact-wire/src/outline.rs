@@ -4,7 +4,7 @@
 //! good or bad: what that is, [`decode_message`](crate::decode_message) says. Decides nothing.
 
 use crate::decode::utf8;
-use crate::error::Read;
+use crate::error::ReadResult;
 use crate::places::{Places, found};
 use crate::reader::{Kind, Reader};
 use crate::view::ObjectRef;
@@ -56,7 +56,7 @@ impl<'a, const N: usize> Outline<'a, N> {
 }
 
 impl<'a, const N: usize> Parts<'a, N> {
-    fn read(r: &mut Reader<'a>, names: &[&str; N]) -> Read<Option<Self>> {
+    fn read(r: &mut Reader<'a>, names: &[&str; N]) -> ReadResult<Option<Self>> {
         let mut parts = Self {
             version: false,
             id: None,
@@ -95,7 +95,7 @@ impl<'a, const N: usize> Parts<'a, N> {
         Ok(Some(parts))
     }
 
-    fn read_id(&mut self, r: &mut Reader<'a>) -> Read<bool> {
+    fn read_id(&mut self, r: &mut Reader<'a>) -> ReadResult<bool> {
         self.id = match r.kind()? {
             Kind::Number => r.small_integer().map(RequestId::from),
             Kind::String => r.unescaped()?.map(RequestId::from),
@@ -104,14 +104,14 @@ impl<'a, const N: usize> Parts<'a, N> {
         Ok(self.id.is_some())
     }
 
-    fn read_method(&mut self, r: &mut Reader<'a>) -> Read<bool> {
+    fn read_method(&mut self, r: &mut Reader<'a>) -> ReadResult<bool> {
         if r.kind()? == Kind::String {
             self.method = r.unescaped()?;
         }
         Ok(self.method.is_some())
     }
 
-    fn read_body(&mut self, r: &mut Reader<'a>, names: &[&str; N]) -> Read<ObjectRef<'a>> {
+    fn read_body(&mut self, r: &mut Reader<'a>, names: &[&str; N]) -> ReadResult<ObjectRef<'a>> {
         let start = r.peek_at();
         let (places, depth) = found(r, names)?;
         self.places = places;
@@ -203,7 +203,7 @@ mod tests {
     fn checked_text_is_read_as_other_text_is() {
         let text = r#"{"a":["\"]",{"b":1.5e3}],"_meta":{"x":"\\"}}"#;
         let object: crate::JsonObject = text.parse().expect("an object");
-        let members = |mut r: Reader<'_>| -> Read<Vec<String>> {
+        let members = |mut r: Reader<'_>| -> ReadResult<Vec<String>> {
             let (mut first, mut found) = (true, Vec::new());
             r.open_object()?;
             while r.next_member(&mut first)?.is_some() {

@@ -4,7 +4,7 @@
 //! second walk is needed. Decides nothing.
 
 use crate::JsonObject;
-use crate::error::Read;
+use crate::error::ReadResult;
 use crate::reader::Reader;
 use crate::view::JsonRef;
 
@@ -40,7 +40,7 @@ impl JsonObject {
     pub fn decode_finding<const N: usize>(
         r: &mut Reader<'_>,
         names: [&str; N],
-    ) -> Read<(Self, Places<N>)> {
+    ) -> ReadResult<(Self, Places<N>)> {
         let start = r.peek_at();
         let (places, _) = found(r, &names)?;
         let object = Self::from_checked(r.since(start));
@@ -52,7 +52,7 @@ impl JsonObject {
 pub(crate) fn found<const N: usize>(
     r: &mut Reader<'_>,
     names: &[&str; N],
-) -> Read<(Places<N>, usize)> {
+) -> ReadResult<(Places<N>, usize)> {
     let start = r.peek_at();
     r.open_object()?;
     let mut places = Places::none();

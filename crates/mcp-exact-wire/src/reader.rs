@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use crate::error::{DecodeError, DecodeErrorKind, Detail, Failed, Fault, Read};
+use crate::error::{DecodeError, DecodeErrorKind, DecodeFailed, Detail, Fault, ReadResult};
 use crate::scan::{self, NotJson};
 use crate::unescape::{self, BadEscape};
 use crate::{Decode, Json, leap};
@@ -32,7 +32,7 @@ pub enum Kind {
 
 /// A cursor over the text of one document.
 ///
-/// Generated code drives it; programs use [`from_str`](crate::from_str) and the like. After a [`Failed`] the reader is
+/// Generated code drives it; programs use [`from_str`](crate::from_str) and the like. After a [`DecodeFailed`] the reader is
 /// only good for [`into_error`](Self::into_error).
 #[derive(Debug)]
 pub struct Reader<'a> {
@@ -93,7 +93,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Checks that nothing but white space is left.
-    pub fn end(&mut self) -> Read<()> {
+    pub fn end(&mut self) -> ReadResult<()> {
         self.at = scan::skip_space(self.bytes(), self.at);
         if self.at == self.text.len() {
             Ok(())
@@ -102,7 +102,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The error behind a [`Failed`] that a step on this reader gave.
+    /// The error behind a [`DecodeFailed`] that a step on this reader gave.
     pub fn into_error(self) -> DecodeError {
         let fault = self.fault.map_or_else(
             || Fault {
@@ -118,7 +118,7 @@ impl<'a> Reader<'a> {
 
     /// The kind of the next value, by its first character.
     #[inline]
-    pub fn kind(&mut self) -> Read<Kind> {
+    pub fn kind(&mut self) -> ReadResult<Kind> {
         match self.peek() {
             Some(b'{') => Ok(Kind::Object),
             Some(b'"') => Ok(Kind::String),
@@ -131,7 +131,7 @@ impl<'a> Reader<'a> {
     }
 
     /// A string.
-    pub fn string(&mut self) -> Read<String> {
+    pub fn string(&mut self) -> ReadResult<String> {
         if self.peek() != Some(b'"') {
             return Err(self.expected("a string"));
         }
@@ -149,7 +149,7 @@ impl<'a> Reader<'a> {
 
     /// A string, borrowed where it holds no escape sequence.
     #[inline]
-    pub fn str(&mut self) -> Read<Cow<'a, str>> {
+    pub fn str(&mut self) -> ReadResult<Cow<'a, str>> {
         match self.plain_string()? {
             Ok(text) => Ok(Cow::Borrowed(text)),
             Err(at) => self.escaped_string(at).map(Cow::Owned),
@@ -158,7 +158,7 @@ impl<'a> Reader<'a> {
 
     /// A string that has to be `expected`.
     #[inline]
-    pub fn constant(&mut self, expected: &'static str) -> Read<()> {
+    pub fn constant(&mut self, expected: &'static str) -> ReadResult<()> {
         let at = self.peek_at();
         let end = at + 1 + expected.len();
         let bytes = self.bytes();
@@ -174,7 +174,7 @@ impl<'a> Reader<'a> {
 
     /// The same for a string that is written with escape sequences, or has another value.
     #[cold]
-    fn constant_spelt(&mut self, at: usize, expected: &'static str) -> Read<()> {
+    fn constant_spelt(&mut self, at: usize, expected: &'static str) -> ReadResult<()> {
         if *self.str()? == *expected {
             Ok(())
         } else {
@@ -183,7 +183,7 @@ impl<'a> Reader<'a> {
     }
 
     /// A number that has to be the integer `expected`, in whichever spelling.
-    pub fn constant_integer(&mut self, expected: i64, words: &'static str) -> Read<()> {
+    pub fn constant_integer(&mut self, expected: i64, words: &'static str) -> ReadResult<()> {
         let at = self.peek_at();
         if crate::Number::decode(self)?.as_i64() == Some(expected) {
             Ok(())
@@ -194,7 +194,7 @@ impl<'a> Reader<'a> {
 
     /// `true` or `false`.
     #[inline]
-    pub fn boolean(&mut self) -> Read<bool> {
+    pub fn boolean(&mut self) -> ReadResult<bool> {
         let (word, value): (&[u8], bool) = match self.peek() {
             Some(b't') => (b"true", true),
             Some(b'f') => (b"false", false),
@@ -205,7 +205,7 @@ impl<'a> Reader<'a> {
     }
 
     /// `null`.
-    pub fn null(&mut self) -> Read<()> {
+    pub fn null(&mut self) -> ReadResult<()> {
         if self.peek() != Some(b'n') {
             return Err(self.expected("null"));
         }
@@ -215,7 +215,7 @@ impl<'a> Reader<'a> {
 
     /// The text of a number.
     #[inline]
-    pub fn number(&mut self) -> Read<&'a str> {
+    pub fn number(&mut self) -> ReadResult<&'a str> {
         let Some(b'-' | b'0'..=b'9') = self.peek() else {
             return Err(self.expected("a number"));
         };
@@ -226,7 +226,7 @@ impl<'a> Reader<'a> {
 
     /// The text of the next value, whatever it is, checked to be JSON.
     #[inline]
-    pub fn raw(&mut self) -> Read<&'a str> {
+    pub fn raw(&mut self) -> ReadResult<&'a str> {
         let start = self.peek_at();
         self.skip()?;
         Ok(&self.text[start..self.at])
@@ -234,13 +234,13 @@ impl<'a> Reader<'a> {
 
     /// Open JSON.
     #[inline]
-    pub fn json(&mut self) -> Read<Json> {
+    pub fn json(&mut self) -> ReadResult<Json> {
         self.raw().map(Json::from_checked)
     }
 
     /// Passes over the next value.
     #[inline]
-    pub fn skip(&mut self) -> Read<()> {
+    pub fn skip(&mut self) -> ReadResult<()> {
         if self.checked {
             return self.leap();
         }
@@ -249,14 +249,14 @@ impl<'a> Reader<'a> {
 
     /// Passes over the next value and checks that it is JSON.
     #[inline]
-    fn scan(&mut self) -> Read<()> {
+    fn scan(&mut self) -> ReadResult<()> {
         let start = self.peek_at();
         self.at = self.scanned(scan::value_end(self.bytes(), start))?;
         Ok(())
     }
 
     /// Passes over the next value, checks that it is JSON, and counts its levels of objects and arrays.
-    pub(crate) fn scan_depth(&mut self) -> Read<usize> {
+    pub(crate) fn scan_depth(&mut self) -> ReadResult<usize> {
         let start = self.peek_at();
         let scanned = scan::value_depth(self.bytes(), start);
         let (end, depth) = scanned.map_err(|NotJson(at)| self.not_json(at))?;
@@ -266,7 +266,7 @@ impl<'a> Reader<'a> {
 
     /// Passes over the next value, which is decoded afterwards: nothing but quotes and brackets is looked at.
     #[inline]
-    pub(crate) fn leap(&mut self) -> Read<()> {
+    pub(crate) fn leap(&mut self) -> ReadResult<()> {
         let start = self.peek_at();
         match leap::value_end(self.bytes(), start) {
             Some(end) => {
@@ -297,7 +297,7 @@ impl<'a> Reader<'a> {
     }
 
     /// An array of values of one type.
-    pub fn array<T: Decode>(&mut self) -> Read<Vec<T>> {
+    pub fn array<T: Decode>(&mut self) -> ReadResult<Vec<T>> {
         let mut items = Vec::new();
         let mut more = self.begin_array()?;
         while more {
@@ -313,7 +313,7 @@ impl<'a> Reader<'a> {
 
     /// A member of an object, into the place that holds it until the object is complete.
     #[inline]
-    pub fn member<T: Decode>(&mut self, place: &mut Option<T>) -> Read<()> {
+    pub fn member<T: Decode>(&mut self, place: &mut Option<T>) -> ReadResult<()> {
         match T::decode(self) {
             Ok(value) => {
                 *place = Some(value);
@@ -324,7 +324,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Opens an array; whether it has a first item.
-    pub fn begin_array(&mut self) -> Read<bool> {
+    pub fn begin_array(&mut self) -> ReadResult<bool> {
         if self.peek() != Some(b'[') {
             return Err(self.expected("an array"));
         }
@@ -339,7 +339,7 @@ impl<'a> Reader<'a> {
     }
 
     /// After an item: returns true if another item follows; otherwise the array is closed.
-    pub fn next_item(&mut self) -> Read<bool> {
+    pub fn next_item(&mut self) -> ReadResult<bool> {
         match self.peek() {
             Some(b',') => {
                 self.at += 1;
@@ -356,7 +356,7 @@ impl<'a> Reader<'a> {
 
     /// Notes that the next value is of another type than `what`.
     #[cold]
-    pub fn expected(&mut self, what: &'static str) -> Failed {
+    pub fn expected(&mut self, what: &'static str) -> DecodeFailed {
         let at = self.peek_at();
         match scan::value_end(self.bytes(), at) {
             Ok(_) => self.fault(at, DecodeErrorKind::Type, Detail::Expected(what)),
@@ -366,7 +366,7 @@ impl<'a> Reader<'a> {
 
     /// Notes that the next value fits no member of the union `name`.
     #[cold]
-    pub fn no_variant(&mut self, name: &'static str) -> Failed {
+    pub fn no_variant(&mut self, name: &'static str) -> DecodeFailed {
         let at = self.peek_at();
         match scan::value_end(self.bytes(), at) {
             Ok(_) => self.fault(at, DecodeErrorKind::Union, Detail::Union(name)),
@@ -417,13 +417,13 @@ impl<'a> Reader<'a> {
 
     /// Returns a string without escape sequences; `None` for any other string, and then nothing is taken.
     #[inline]
-    pub(crate) fn unescaped(&mut self) -> Read<Option<&'a str>> {
+    pub(crate) fn unescaped(&mut self) -> ReadResult<Option<&'a str>> {
         self.plain_string().map(Result::ok)
     }
 
     /// A string without escape sequences, or where the first one is; then nothing is taken.
     #[inline]
-    fn plain_string(&mut self) -> Read<Result<&'a str, usize>> {
+    fn plain_string(&mut self) -> ReadResult<Result<&'a str, usize>> {
         if self.peek() != Some(b'"') {
             return Err(self.expected("a string"));
         }
@@ -441,7 +441,7 @@ impl<'a> Reader<'a> {
 
     /// A string whose first escape sequence is at `escape`: one allocation, of the length that it has in the text.
     #[inline(never)]
-    fn escaped_string(&mut self, escape: usize) -> Read<String> {
+    fn escaped_string(&mut self, escape: usize) -> ReadResult<String> {
         let (bytes, start) = (self.bytes(), self.at);
         let end = match leap::string_end(bytes, escape) {
             Some(end) => end,
@@ -463,7 +463,7 @@ impl<'a> Reader<'a> {
     }
 
     #[cold]
-    fn lone_surrogate(&mut self, at: usize) -> Failed {
+    fn lone_surrogate(&mut self, at: usize) -> DecodeFailed {
         if let Err(NotJson(at)) = scan::value_end(self.bytes(), at) {
             return self.not_json(at);
         }
@@ -472,11 +472,11 @@ impl<'a> Reader<'a> {
     }
 
     #[inline]
-    pub(crate) fn scanned(&mut self, end: Result<usize, NotJson>) -> Read<usize> {
+    pub(crate) fn scanned(&mut self, end: Result<usize, NotJson>) -> ReadResult<usize> {
         end.map_err(|NotJson(at)| self.not_json(at))
     }
 
-    pub(crate) fn enter(&mut self) -> Read<()> {
+    pub(crate) fn enter(&mut self) -> ReadResult<()> {
         self.depth += 1;
         if self.depth <= MAX_DEPTH {
             return Ok(());
@@ -517,7 +517,7 @@ impl<'a> Reader<'a> {
 
     /// The name of a member, for comparison only: one with a lone surrogate in it equals no name that is known.
     #[inline]
-    pub(crate) fn name(&mut self) -> Read<Cow<'a, str>> {
+    pub(crate) fn name(&mut self) -> ReadResult<Cow<'a, str>> {
         match self.plain_string()? {
             Ok(text) => Ok(Cow::Borrowed(text)),
             Err(escape) => {
@@ -530,12 +530,12 @@ impl<'a> Reader<'a> {
     }
 
     /// Returns and clears the fault of a step if reading can continue after the value: the text is JSON, and not too deep.
-    pub(crate) fn forgive(&mut self) -> Read<Box<Fault>> {
+    pub(crate) fn forgive(&mut self) -> ReadResult<Box<Fault>> {
         let is_final =
             |fault: &Fault| matches!(fault.kind, DecodeErrorKind::Syntax | DecodeErrorKind::Depth);
         match self.fault.take_if(|fault| !is_final(fault)) {
             Some(fault) => Ok(fault),
-            None => Err(Failed),
+            None => Err(DecodeFailed),
         }
     }
 
@@ -545,7 +545,7 @@ impl<'a> Reader<'a> {
     }
 
     #[cold]
-    pub(crate) fn not_json(&mut self, at: usize) -> Failed {
+    pub(crate) fn not_json(&mut self, at: usize) -> DecodeFailed {
         let words = if at >= self.text.len() {
             "the text ends too early"
         } else {
@@ -555,7 +555,12 @@ impl<'a> Reader<'a> {
     }
 
     #[cold]
-    pub(crate) fn fault(&mut self, at: usize, kind: DecodeErrorKind, detail: Detail) -> Failed {
+    pub(crate) fn fault(
+        &mut self,
+        at: usize,
+        kind: DecodeErrorKind,
+        detail: Detail,
+    ) -> DecodeFailed {
         self.fault_in(at, kind, detail, None)
     }
 
@@ -567,13 +572,13 @@ impl<'a> Reader<'a> {
         kind: DecodeErrorKind,
         detail: Detail,
         member: Option<Box<str>>,
-    ) -> Failed {
+    ) -> DecodeFailed {
         self.fault = Some(Box::new(Fault {
             at,
             kind,
             detail,
             member,
         }));
-        Failed
+        DecodeFailed
     }
 }

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 pub use crate::dispatch::DispatchTable;
 use crate::document::{DocumentRule, check_members, member_violation};
-use crate::error::Read;
+use crate::error::ReadResult;
 pub use crate::extra::report_additional;
 use crate::leap;
 pub use crate::object::KnownMembers;
@@ -41,7 +41,7 @@ impl<'a, M: KnownMembers> MemberReader<'a, M> {
     /// # Errors
     /// As decoding a type with these members.
     #[inline]
-    pub fn open(r: &mut Reader<'a>, members: M) -> Read<Self> {
+    pub fn open(r: &mut Reader<'a>, members: M) -> ReadResult<Self> {
         r.open_object()?;
         let start = r.at() - 1;
         Ok(Self {
@@ -57,7 +57,7 @@ impl<'a, M: KnownMembers> MemberReader<'a, M> {
     /// # Errors
     /// As decoding a type with these members.
     #[inline(always)]
-    pub fn next(&mut self, r: &mut Reader<'a>) -> Read<Option<MemberName<'a>>> {
+    pub fn next(&mut self, r: &mut Reader<'a>) -> ReadResult<Option<MemberName<'a>>> {
         let Some(name_at) = r.next_member(&mut self.first)? else {
             return self.close(r).map(|()| None);
         };
@@ -71,7 +71,7 @@ impl<'a, M: KnownMembers> MemberReader<'a, M> {
 
     /// Ends the object.
     #[inline]
-    fn close(&mut self, r: &mut Reader<'a>) -> Read<()> {
+    fn close(&mut self, r: &mut Reader<'a>) -> ReadResult<()> {
         self.object.close(r)?;
         if self.unknown.is_empty() {
             return Ok(());
@@ -84,7 +84,7 @@ impl<'a, M: KnownMembers> MemberReader<'a, M> {
 
     /// A member whose name is not known as it is spelt.
     #[inline(never)]
-    fn other(&mut self, r: &mut Reader<'a>, name_at: usize) -> Read<MemberName<'a>> {
+    fn other(&mut self, r: &mut Reader<'a>, name_at: usize) -> ReadResult<MemberName<'a>> {
         let name = r.str()?;
         r.colon()?;
         if let Cow::Owned(text) = &name
@@ -132,7 +132,7 @@ impl<'a> EntryReader<'a> {
     ///
     /// # Errors
     /// As decoding a map.
-    pub fn open(r: &mut Reader<'a>) -> Read<Self> {
+    pub fn open(r: &mut Reader<'a>) -> ReadResult<Self> {
         r.open_object()?;
         Ok(Self {
             start: r.at() - 1,
@@ -145,7 +145,7 @@ impl<'a> EntryReader<'a> {
     ///
     /// # Errors
     /// As decoding a map.
-    pub fn next(&mut self, r: &mut Reader<'a>) -> Read<Option<Cow<'a, str>>> {
+    pub fn next(&mut self, r: &mut Reader<'a>) -> ReadResult<Option<Cow<'a, str>>> {
         if r.next_member(&mut self.first)?.is_none() {
             return match duplicate_name(self.names.iter().map(|name| &**name)) {
                 None => Ok(None),
@@ -196,7 +196,7 @@ impl<'a> Reader<'a> {
     /// # Errors
     /// When the text is not JSON, or nested too deep.
     #[doc(hidden)]
-    pub fn recover(&mut self, mark: Mark) -> Read<String> {
+    pub fn recover(&mut self, mark: Mark) -> ReadResult<String> {
         let fault = self.forgive()?;
         self.rewind(mark.at, mark.depth);
         Ok(fault.detail.to_string())
@@ -207,7 +207,7 @@ impl<'a> Reader<'a> {
     /// # Errors
     /// As decoding a [`JsonObject`](crate::JsonObject).
     #[doc(hidden)]
-    pub fn open_value_object(&mut self) -> Read<()> {
+    pub fn open_value_object(&mut self) -> ReadResult<()> {
         if self.peek() != Some(b'{') {
             return Err(self.expected("an object"));
         }
@@ -219,7 +219,7 @@ impl<'a> Reader<'a> {
     /// # Errors
     /// When the text is not JSON.
     #[doc(hidden)]
-    pub fn open_member(&mut self, first: &mut bool) -> Read<Option<OpenMember<'a>>> {
+    pub fn open_member(&mut self, first: &mut bool) -> ReadResult<Option<OpenMember<'a>>> {
         if *first {
             self.open_object()?;
         }

@@ -2,7 +2,7 @@
 
 use std::{fmt, io};
 
-use crate::error::{DecodeError, Failed, Read};
+use crate::error::{DecodeError, DecodeFailed, ReadResult};
 use crate::reader::Reader;
 use crate::writer::Writer;
 
@@ -11,8 +11,8 @@ pub trait Decode: Sized {
     /// Reads one value.
     ///
     /// # Errors
-    /// [`Failed`]; the reader knows why.
-    fn decode(r: &mut Reader<'_>) -> Read<Self>;
+    /// [`DecodeFailed`]; the reader knows why.
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self>;
 }
 
 /// A type that can be encoded as JSON text: as one value, without white space around it.
@@ -32,7 +32,7 @@ pub fn from_str<T: Decode>(text: &str) -> Result<T, DecodeError> {
 /// Decodes the whole text of a reader.
 pub(crate) fn decode_from<T: Decode>(mut r: Reader<'_>) -> Result<T, DecodeError> {
     let decoded = T::decode(&mut r).and_then(|value| r.end().map(|()| value));
-    decoded.map_err(|Failed| r.into_error())
+    decoded.map_err(|DecodeFailed| r.into_error())
 }
 
 /// Decodes a document from bytes.
@@ -97,7 +97,7 @@ pub fn to_writer<T: Encode + ?Sized>(to: &mut dyn io::Write, value: &T) -> io::R
 
 impl Decode for String {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         r.string()
     }
 }
@@ -118,7 +118,7 @@ impl Encode for str {
 
 impl Decode for bool {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         r.boolean()
     }
 }
@@ -132,7 +132,7 @@ impl Encode for bool {
 
 impl<T: Decode> Decode for Vec<T> {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         r.array()
     }
 }
@@ -153,7 +153,7 @@ impl<T: Encode> Encode for Vec<T> {
 }
 
 impl<T: Decode> Decode for Box<T> {
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         T::decode(r).map(Self::new)
     }
 }
@@ -296,7 +296,7 @@ pub trait RevisionTypes: private::Generated + Copy + 'static {
 pub enum Never {}
 
 impl Decode for Never {
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         Err(r.no_variant("Never"))
     }
 }
@@ -328,7 +328,7 @@ impl crate::Call for Never {
 }
 
 impl crate::DecodeResult for Never {
-    fn decode_result(_: &str, r: &mut Reader<'_>) -> Read<Self> {
+    fn decode_result(_: &str, r: &mut Reader<'_>) -> ReadResult<Self> {
         Self::decode(r)
     }
 }

@@ -8,7 +8,7 @@ use std::hash::{Hash, Hasher};
 use std::marker::PhantomData;
 
 use crate::Json;
-use crate::error::Read;
+use crate::error::ReadResult;
 use crate::object::duplicate_at;
 use crate::reader::Reader;
 use crate::traits::Encode;
@@ -129,7 +129,7 @@ impl<U> UnknownVariant<U> {
 impl<U: OpenUnion> UnknownVariant<U> {
     /// For generated code, which has found that no variant of the union has this tag.
     #[doc(hidden)]
-    pub fn read(r: &mut Reader<'_>) -> Read<Self> {
+    pub fn read(r: &mut Reader<'_>) -> ReadResult<Self> {
         if U::ROLE == UnionRole::Value {
             let tag = r.only_tag(U::TAG)?.unwrap_or_default().into();
             let json = r.json()?;
@@ -159,7 +159,7 @@ struct UnknownMessage<'a> {
 
 impl<'a> UnknownMessage<'a> {
     /// Reads a message of a union of this role, which is not [`UnionRole::Value`].
-    fn read(r: &mut Reader<'a>, tag: &str, role: UnionRole) -> Read<Self> {
+    fn read(r: &mut Reader<'a>, tag: &str, role: UnionRole) -> ReadResult<Self> {
         let is_whole = r.take_envelope();
         if !is_whole && role != UnionRole::Bare {
             r.expect_envelope();
@@ -196,7 +196,7 @@ impl Reader<'_> {
     /// # Errors
     /// As decoding an [`UnknownVariant`].
     #[doc(hidden)]
-    pub fn unknown_variant(&mut self, tag: &'static str, role: UnionRole) -> Read<()> {
+    pub fn unknown_variant(&mut self, tag: &'static str, role: UnionRole) -> ReadResult<()> {
         match role {
             UnionRole::Value => {
                 self.only_tag(tag)?;
@@ -219,7 +219,7 @@ struct MessageMembers {
 impl MessageMembers {
     /// Reads a message to its end. Two parsers must find the same message in it, so that no member of its envelope may occur
     /// twice. `checks` is true if the reader notes the envelope.
-    fn read(&mut self, r: &mut Reader<'_>, tag: &str, checks: bool) -> Read<()> {
+    fn read(&mut self, r: &mut Reader<'_>, tag: &str, checks: bool) -> ReadResult<()> {
         r.open_object()?;
         let mut first = true;
         while let Some(name_at) = r.next_member(&mut first)? {

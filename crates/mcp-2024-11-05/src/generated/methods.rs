@@ -263,7 +263,7 @@ impl mcp_exact_wire::Direction for FromServer {
 
 impl mcp_exact_wire::DecodeResult for ClientResult {
     #[inline]
-    fn decode_result(method: &str, r: &mut Reader<'_>) -> Read<Self> {
+    fn decode_result(method: &str, r: &mut Reader<'_>) -> ReadResult<Self> {
         match method {
             "roots/list" => Decode::decode(r).map(Self::ListRoots),
             "sampling/createMessage" => Decode::decode(r).map(Self::CreateMessage),
@@ -274,7 +274,7 @@ impl mcp_exact_wire::DecodeResult for ClientResult {
 
 impl mcp_exact_wire::DecodeResult for ServerResult {
     #[inline]
-    fn decode_result(method: &str, r: &mut Reader<'_>) -> Read<Self> {
+    fn decode_result(method: &str, r: &mut Reader<'_>) -> ReadResult<Self> {
         match method {
             "completion/complete" => Decode::decode(r).map(Self::Complete),
             "initialize" => Decode::decode(r).map(Self::Initialize),

@@ -272,7 +272,7 @@ impl mcp_exact_wire::Direction for FromServer {
 
 impl mcp_exact_wire::DecodeResult for ClientResult {
     #[inline]
-    fn decode_result(method: &str, r: &mut Reader<'_>) -> Read<Self> {
+    fn decode_result(method: &str, r: &mut Reader<'_>) -> ReadResult<Self> {
         match method {
             "elicitation/create" => Decode::decode(r).map(Self::Elicit),
             "roots/list" => Decode::decode(r).map(Self::ListRoots),
@@ -284,7 +284,7 @@ impl mcp_exact_wire::DecodeResult for ClientResult {
 
 impl mcp_exact_wire::DecodeResult for ServerResult {
     #[inline]
-    fn decode_result(method: &str, r: &mut Reader<'_>) -> Read<Self> {
+    fn decode_result(method: &str, r: &mut Reader<'_>) -> ReadResult<Self> {
         match method {
             "completion/complete" => Decode::decode(r).map(Self::Complete),
             "initialize" => Decode::decode(r).map(Self::Initialize),

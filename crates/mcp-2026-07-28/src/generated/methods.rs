@@ -212,14 +212,14 @@ impl mcp_exact_wire::Direction for FromServer {
 
 impl mcp_exact_wire::DecodeResult for ClientResult {
     #[inline]
-    fn decode_result(_: &str, r: &mut Reader<'_>) -> Read<Self> {
+    fn decode_result(_: &str, r: &mut Reader<'_>) -> ReadResult<Self> {
         Decode::decode(r)
     }
 }
 
 impl mcp_exact_wire::DecodeResult for ServerResult {
     #[inline]
-    fn decode_result(method: &str, r: &mut Reader<'_>) -> Read<Self> {
+    fn decode_result(method: &str, r: &mut Reader<'_>) -> ReadResult<Self> {
         match method {
             "completion/complete" => Decode::decode(r).map(Self::Complete),
             "prompts/get" => {

@@ -4,8 +4,8 @@
 
 use mcp_2025_06_18 as mcp;
 use mcp_exact_wire::{
-    Decode, Encode, Json, JsonObject, MAX_DEPTH, MAX_POINTER, Map, Read, Reader, Validate, Writer,
-    from_slice,
+    Decode, Encode, Json, JsonObject, MAX_DEPTH, MAX_POINTER, Map, ReadResult, Reader, Validate,
+    Writer, from_slice,
 };
 
 use super::{at, exact, refused, with_stack};
@@ -233,7 +233,7 @@ fn serde_json_reads_and_writes_open_json() {
 struct Tree(Vec<Tree>);
 
 impl Decode for Tree {
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         r.array().map(Self)
     }
 }
@@ -248,7 +248,7 @@ impl Encode for Tree {
 struct Chain(usize);
 
 impl Decode for Chain {
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         let items: Vec<Map<Self>> = r.array()?;
         let below = items.into_iter().flatten().map(|(_, Self(levels))| levels);
         Ok(Self(below.max().map_or(1, |levels| levels + 2)))

@@ -86,7 +86,7 @@ impl mcp_exact_wire::Direction for FromServer {
 
 impl mcp_exact_wire::DecodeResult for ServerResult {
     #[inline]
-    fn decode_result(method: &str, r: &mut Reader<'_>) -> Read<Self> {
+    fn decode_result(method: &str, r: &mut Reader<'_>) -> ReadResult<Self> {
         match method {
             "paint" => Decode::decode(r).map(Self::Paint),
             _ => Decode::decode(r).map(Self::Result),

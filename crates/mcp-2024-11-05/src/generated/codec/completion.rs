@@ -10,7 +10,7 @@ impl Members for CompleteRequest {
 
 impl Decode for CompleteRequest {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <CompleteRequest as Members>::MEMBERS,
             keys: &keys::<2>(<CompleteRequest as Members>::MEMBERS),
@@ -26,10 +26,10 @@ impl Decode for CompleteRequest {
                 0 => r.constant("completion/complete"),
                 1 => r.member(&mut params),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(params) = params else {
@@ -70,7 +70,7 @@ impl Members for CompleteRequestParams {
 
 impl Decode for CompleteRequestParams {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <CompleteRequestParams as Members>::MEMBERS,
             keys: &keys::<3>(<CompleteRequestParams as Members>::MEMBERS),
@@ -89,10 +89,10 @@ impl Decode for CompleteRequestParams {
                 1 => r.member(&mut argument),
                 2 => r.member(&mut r#ref),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(argument) = argument else {
@@ -144,7 +144,7 @@ impl Members for CompleteRequestParamsArgument {
 
 impl Decode for CompleteRequestParamsArgument {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <CompleteRequestParamsArgument as Members>::MEMBERS,
             keys: &keys::<2>(<CompleteRequestParamsArgument as Members>::MEMBERS),
@@ -161,10 +161,10 @@ impl Decode for CompleteRequestParamsArgument {
                 0 => r.member(&mut name),
                 1 => r.member(&mut value),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(name) = name else {
@@ -220,7 +220,7 @@ impl mcp_exact_wire::OpenUnion for CompleteRequestParamsRef {
 
 impl Decode for CompleteRequestParamsRef {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static DISPATCH: UnionDispatch = UnionDispatch {
             name: "CompleteRequestParamsRef",
             tag: "type",
@@ -280,7 +280,7 @@ impl Members for CompleteResult {
 
 impl Decode for CompleteResult {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <CompleteResult as Members>::MEMBERS,
             keys: &keys::<2>(<CompleteResult as Members>::MEMBERS),
@@ -297,10 +297,10 @@ impl Decode for CompleteResult {
                 0 => r.member(&mut meta),
                 1 => r.member(&mut completion),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(completion) = completion else {
@@ -340,7 +340,7 @@ impl Members for CompleteResultCompletion {
 
 impl Decode for CompleteResultCompletion {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <CompleteResultCompletion as Members>::MEMBERS,
             keys: &keys::<3>(<CompleteResultCompletion as Members>::MEMBERS),
@@ -359,10 +359,10 @@ impl Decode for CompleteResultCompletion {
                 1 => r.member(&mut total),
                 2 => r.member(&mut values),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(values) = values else {

@@ -9,7 +9,7 @@ impl Members for Annotated {
 
 impl Decode for Annotated {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <Annotated as Members>::MEMBERS,
             keys: &keys::<1>(<Annotated as Members>::MEMBERS),
@@ -21,10 +21,10 @@ impl Decode for Annotated {
             let read = match object.step(r) {
                 0 => r.member(&mut annotations),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         Ok(Self {
@@ -64,7 +64,7 @@ impl Members for Annotations {
 
 impl Decode for Annotations {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <Annotations as Members>::MEMBERS,
             keys: &keys::<2>(<Annotations as Members>::MEMBERS),
@@ -78,10 +78,10 @@ impl Decode for Annotations {
                 0 => r.member(&mut audience),
                 1 => r.member(&mut priority),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         Ok(Self {
@@ -155,7 +155,7 @@ impl mcp_exact_wire::OpenUnion for ContentBlock {
 
 impl Decode for ContentBlock {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static DISPATCH: UnionDispatch = UnionDispatch {
             name: "ContentBlock",
             tag: "type",
@@ -227,7 +227,7 @@ impl Members for EmbeddedResource {
 
 impl Decode for EmbeddedResource {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <EmbeddedResource as Members>::MEMBERS,
             keys: &keys::<3>(<EmbeddedResource as Members>::MEMBERS),
@@ -245,10 +245,10 @@ impl Decode for EmbeddedResource {
                 1 => r.member(&mut resource),
                 2 => r.constant("resource"),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(resource) = resource else {
@@ -303,7 +303,7 @@ impl Members for ImageContent {
 
 impl Decode for ImageContent {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ImageContent as Members>::MEMBERS,
             keys: &keys::<4>(<ImageContent as Members>::MEMBERS),
@@ -323,10 +323,10 @@ impl Decode for ImageContent {
                 2 => r.member(&mut mime_type),
                 3 => r.constant("image"),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(data) = data else {
@@ -389,7 +389,7 @@ impl From<&str> for Role {
 
 impl Decode for Role {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         r.str().map(|value| Self::from(&*value))
     }
 }
@@ -432,7 +432,7 @@ impl mcp_exact_wire::OpenUnion for SamplingMessageContent {
 
 impl Decode for SamplingMessageContent {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static DISPATCH: UnionDispatch = UnionDispatch {
             name: "SamplingMessageContent",
             tag: "type",
@@ -494,7 +494,7 @@ impl Members for TextContent {
 
 impl Decode for TextContent {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <TextContent as Members>::MEMBERS,
             keys: &keys::<3>(<TextContent as Members>::MEMBERS),
@@ -509,10 +509,10 @@ impl Decode for TextContent {
                 1 => r.member(&mut text),
                 2 => r.constant("text"),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(text) = text else {

@@ -9,7 +9,7 @@ impl Members for ClientCapabilities {
 
 impl Decode for ClientCapabilities {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ClientCapabilities as Members>::MEMBERS,
             keys: &keys::<3>(<ClientCapabilities as Members>::MEMBERS),
@@ -25,10 +25,10 @@ impl Decode for ClientCapabilities {
                 1 => r.member(&mut roots),
                 2 => r.member(&mut sampling),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         Ok(Self {
@@ -73,7 +73,7 @@ impl Members for ClientCapabilitiesRoots {
 
 impl Decode for ClientCapabilitiesRoots {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ClientCapabilitiesRoots as Members>::MEMBERS,
             keys: &keys::<1>(<ClientCapabilitiesRoots as Members>::MEMBERS),
@@ -85,10 +85,10 @@ impl Decode for ClientCapabilitiesRoots {
             let read = match object.step(r) {
                 0 => r.member(&mut list_changed),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         Ok(Self {
@@ -123,7 +123,7 @@ impl Members for Implementation {
 
 impl Decode for Implementation {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <Implementation as Members>::MEMBERS,
             keys: &keys::<2>(<Implementation as Members>::MEMBERS),
@@ -140,10 +140,10 @@ impl Decode for Implementation {
                 0 => r.member(&mut name),
                 1 => r.member(&mut version),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(name) = name else {
@@ -185,7 +185,7 @@ impl Members for InitializeRequest {
 
 impl Decode for InitializeRequest {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <InitializeRequest as Members>::MEMBERS,
             keys: &keys::<2>(<InitializeRequest as Members>::MEMBERS),
@@ -201,10 +201,10 @@ impl Decode for InitializeRequest {
                 0 => r.constant("initialize"),
                 1 => r.member(&mut params),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(params) = params else {
@@ -244,7 +244,7 @@ impl Members for InitializeRequestParams {
 
 impl Decode for InitializeRequestParams {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <InitializeRequestParams as Members>::MEMBERS,
             keys: &keys::<4>(<InitializeRequestParams as Members>::MEMBERS),
@@ -265,10 +265,10 @@ impl Decode for InitializeRequestParams {
                 2 => r.member(&mut client_info),
                 3 => r.member(&mut protocol_version),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(capabilities) = capabilities else {
@@ -326,7 +326,7 @@ impl Members for InitializeResult {
 
 impl Decode for InitializeResult {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <InitializeResult as Members>::MEMBERS,
             keys: &keys::<5>(<InitializeResult as Members>::MEMBERS),
@@ -349,10 +349,10 @@ impl Decode for InitializeResult {
                 3 => r.member(&mut protocol_version),
                 4 => r.member(&mut server_info),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(capabilities) = capabilities else {
@@ -410,7 +410,7 @@ impl Members for InitializedNotification {
 
 impl Decode for InitializedNotification {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <InitializedNotification as Members>::MEMBERS,
             keys: &keys::<2>(<InitializedNotification as Members>::MEMBERS),
@@ -426,10 +426,10 @@ impl Decode for InitializedNotification {
                 0 => r.constant("notifications/initialized"),
                 1 => r.member(&mut params),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         Ok(Self {
@@ -465,7 +465,7 @@ impl Members for PingRequest {
 
 impl Decode for PingRequest {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <PingRequest as Members>::MEMBERS,
             keys: &keys::<2>(<PingRequest as Members>::MEMBERS),
@@ -478,10 +478,10 @@ impl Decode for PingRequest {
                 0 => r.constant("ping"),
                 1 => r.member(&mut params),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         Ok(Self {
@@ -522,7 +522,7 @@ impl Members for ServerCapabilities {
 
 impl Decode for ServerCapabilities {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ServerCapabilities as Members>::MEMBERS,
             keys: &keys::<5>(<ServerCapabilities as Members>::MEMBERS),
@@ -542,10 +542,10 @@ impl Decode for ServerCapabilities {
                 3 => r.member(&mut resources),
                 4 => r.member(&mut tools),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         Ok(Self {
@@ -600,7 +600,7 @@ impl Members for ServerCapabilitiesPrompts {
 
 impl Decode for ServerCapabilitiesPrompts {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ServerCapabilitiesPrompts as Members>::MEMBERS,
             keys: &keys::<1>(<ServerCapabilitiesPrompts as Members>::MEMBERS),
@@ -612,10 +612,10 @@ impl Decode for ServerCapabilitiesPrompts {
             let read = match object.step(r) {
                 0 => r.member(&mut list_changed),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         Ok(Self {
@@ -650,7 +650,7 @@ impl Members for ServerCapabilitiesResources {
 
 impl Decode for ServerCapabilitiesResources {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ServerCapabilitiesResources as Members>::MEMBERS,
             keys: &keys::<2>(<ServerCapabilitiesResources as Members>::MEMBERS),
@@ -667,10 +667,10 @@ impl Decode for ServerCapabilitiesResources {
                 0 => r.member(&mut list_changed),
                 1 => r.member(&mut subscribe),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         Ok(Self {
@@ -710,7 +710,7 @@ impl Members for ServerCapabilitiesTools {
 
 impl Decode for ServerCapabilitiesTools {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ServerCapabilitiesTools as Members>::MEMBERS,
             keys: &keys::<1>(<ServerCapabilitiesTools as Members>::MEMBERS),
@@ -722,10 +722,10 @@ impl Decode for ServerCapabilitiesTools {
             let read = match object.step(r) {
                 0 => r.member(&mut list_changed),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         Ok(Self {

@@ -38,7 +38,7 @@ impl mcp_exact_wire::OpenUnion for ClientNotification {
 
 impl Decode for ClientNotification {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static DISPATCH: UnionDispatch = UnionDispatch {
             name: "ClientNotification",
             tag: "method",
@@ -201,7 +201,7 @@ impl mcp_exact_wire::OpenUnion for ClientRequest {
 
 impl Decode for ClientRequest {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static DISPATCH: UnionDispatch = UnionDispatch {
             name: "ClientRequest",
             tag: "method",
@@ -367,7 +367,7 @@ impl From<Result> for ClientResult {
 
 impl Decode for ClientResult {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static DISPATCH: UnionDispatch = UnionDispatch {
             name: "ClientResult",
             tag: "",
@@ -441,7 +441,7 @@ impl Members for Notification {
 
 impl Decode for Notification {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <Notification as Members>::MEMBERS,
             keys: &keys::<2>(<Notification as Members>::MEMBERS),
@@ -455,10 +455,10 @@ impl Decode for Notification {
                 0 => r.member(&mut method),
                 1 => r.member(&mut params),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(method) = method else {
@@ -498,7 +498,7 @@ impl Members for NotificationParams {
 
 impl Decode for NotificationParams {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <NotificationParams as Members>::MEMBERS,
             keys: &keys::<1>(<NotificationParams as Members>::MEMBERS),
@@ -510,10 +510,10 @@ impl Decode for NotificationParams {
             let read = match object.step(r) {
                 0 => r.member(&mut meta),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         Ok(Self {
@@ -548,7 +548,7 @@ impl Members for PaginatedRequest {
 
 impl Decode for PaginatedRequest {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <PaginatedRequest as Members>::MEMBERS,
             keys: &keys::<2>(<PaginatedRequest as Members>::MEMBERS),
@@ -562,10 +562,10 @@ impl Decode for PaginatedRequest {
                 0 => r.member(&mut method),
                 1 => r.member(&mut params),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(method) = method else {
@@ -605,7 +605,7 @@ impl Members for PaginatedRequestParams {
 
 impl Decode for PaginatedRequestParams {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <PaginatedRequestParams as Members>::MEMBERS,
             keys: &keys::<2>(<PaginatedRequestParams as Members>::MEMBERS),
@@ -619,10 +619,10 @@ impl Decode for PaginatedRequestParams {
                 0 => r.member(&mut meta),
                 1 => r.member(&mut cursor),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         Ok(Self {
@@ -662,7 +662,7 @@ impl Members for PaginatedResult {
 
 impl Decode for PaginatedResult {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <PaginatedResult as Members>::MEMBERS,
             keys: &keys::<2>(<PaginatedResult as Members>::MEMBERS),
@@ -676,10 +676,10 @@ impl Decode for PaginatedResult {
                 0 => r.member(&mut meta),
                 1 => r.member(&mut next_cursor),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         Ok(Self {
@@ -719,7 +719,7 @@ impl Members for Request {
 
 impl Decode for Request {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <Request as Members>::MEMBERS,
             keys: &keys::<2>(<Request as Members>::MEMBERS),
@@ -733,10 +733,10 @@ impl Decode for Request {
                 0 => r.member(&mut method),
                 1 => r.member(&mut params),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(method) = method else {
@@ -776,7 +776,7 @@ impl Members for RequestParams {
 
 impl Decode for RequestParams {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <RequestParams as Members>::MEMBERS,
             keys: &keys::<1>(<RequestParams as Members>::MEMBERS),
@@ -788,10 +788,10 @@ impl Decode for RequestParams {
             let read = match object.step(r) {
                 0 => r.member(&mut meta),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         Ok(Self {
@@ -826,7 +826,7 @@ impl Members for RequestParamsMeta {
 
 impl Decode for RequestParamsMeta {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <RequestParamsMeta as Members>::MEMBERS,
             keys: &keys::<1>(<RequestParamsMeta as Members>::MEMBERS),
@@ -838,10 +838,10 @@ impl Decode for RequestParamsMeta {
             let read = match object.step(r) {
                 0 => r.member(&mut progress_token),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         Ok(Self {
@@ -876,7 +876,7 @@ impl Members for Result {
 
 impl Decode for Result {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <Result as Members>::MEMBERS,
             keys: &keys::<1>(<Result as Members>::MEMBERS),
@@ -888,10 +888,10 @@ impl Decode for Result {
             let read = match object.step(r) {
                 0 => r.member(&mut meta),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         Ok(Self {
@@ -976,7 +976,7 @@ impl mcp_exact_wire::OpenUnion for ServerNotification {
 
 impl Decode for ServerNotification {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static DISPATCH: UnionDispatch = UnionDispatch {
             name: "ServerNotification",
             tag: "method",
@@ -1096,7 +1096,7 @@ impl mcp_exact_wire::OpenUnion for ServerRequest {
 
 impl Decode for ServerRequest {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static DISPATCH: UnionDispatch = UnionDispatch {
             name: "ServerRequest",
             tag: "method",
@@ -1229,7 +1229,7 @@ impl From<Result> for ServerResult {
 
 impl Decode for ServerResult {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static DISPATCH: UnionDispatch = UnionDispatch {
             name: "ServerResult",
             tag: "",

@@ -10,7 +10,7 @@ impl Members for CreateMessageRequest {
 
 impl Decode for CreateMessageRequest {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <CreateMessageRequest as Members>::MEMBERS,
             keys: &keys::<2>(<CreateMessageRequest as Members>::MEMBERS),
@@ -26,10 +26,10 @@ impl Decode for CreateMessageRequest {
                 0 => r.constant("sampling/createMessage"),
                 1 => r.member(&mut params),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(params) = params else {
@@ -80,7 +80,7 @@ impl Members for CreateMessageRequestParams {
 
 impl Decode for CreateMessageRequestParams {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <CreateMessageRequestParams as Members>::MEMBERS,
             keys: &keys::<9>(<CreateMessageRequestParams as Members>::MEMBERS),
@@ -111,10 +111,10 @@ impl Decode for CreateMessageRequestParams {
                 7 => r.member(&mut system_prompt),
                 8 => r.member(&mut temperature),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(max_tokens) = max_tokens else {
@@ -214,7 +214,7 @@ impl From<&str> for CreateMessageRequestParamsIncludeContext {
 
 impl Decode for CreateMessageRequestParamsIncludeContext {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         r.str().map(|value| Self::from(&*value))
     }
 }
@@ -248,7 +248,7 @@ impl Members for CreateMessageResult {
 
 impl Decode for CreateMessageResult {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <CreateMessageResult as Members>::MEMBERS,
             keys: &keys::<5>(<CreateMessageResult as Members>::MEMBERS),
@@ -271,10 +271,10 @@ impl Decode for CreateMessageResult {
                 3 => r.member(&mut role),
                 4 => r.member(&mut stop_reason),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(content) = content else {
@@ -342,7 +342,7 @@ impl Members for ModelHint {
 
 impl Decode for ModelHint {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ModelHint as Members>::MEMBERS,
             keys: &keys::<1>(<ModelHint as Members>::MEMBERS),
@@ -354,10 +354,10 @@ impl Decode for ModelHint {
             let read = match object.step(r) {
                 0 => r.member(&mut name),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         Ok(Self {
@@ -397,7 +397,7 @@ impl Members for ModelPreferences {
 
 impl Decode for ModelPreferences {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ModelPreferences as Members>::MEMBERS,
             keys: &keys::<4>(<ModelPreferences as Members>::MEMBERS),
@@ -415,10 +415,10 @@ impl Decode for ModelPreferences {
                 2 => r.member(&mut intelligence_priority),
                 3 => r.member(&mut speed_priority),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         Ok(Self {
@@ -484,7 +484,7 @@ impl Members for SamplingMessage {
 
 impl Decode for SamplingMessage {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <SamplingMessage as Members>::MEMBERS,
             keys: &keys::<2>(<SamplingMessage as Members>::MEMBERS),
@@ -501,10 +501,10 @@ impl Decode for SamplingMessage {
                 0 => r.member(&mut content),
                 1 => r.member(&mut role),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(content) = content else {

@@ -10,7 +10,7 @@ impl Members for CallToolRequest {
 
 impl Decode for CallToolRequest {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <CallToolRequest as Members>::MEMBERS,
             keys: &keys::<2>(<CallToolRequest as Members>::MEMBERS),
@@ -26,10 +26,10 @@ impl Decode for CallToolRequest {
                 0 => r.constant("tools/call"),
                 1 => r.member(&mut params),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(params) = params else {
@@ -64,7 +64,7 @@ impl Members for CallToolRequestParams {
 
 impl Decode for CallToolRequestParams {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <CallToolRequestParams as Members>::MEMBERS,
             keys: &keys::<3>(<CallToolRequestParams as Members>::MEMBERS),
@@ -83,10 +83,10 @@ impl Decode for CallToolRequestParams {
                 1 => r.member(&mut arguments),
                 2 => r.member(&mut name),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(name) = name else {
@@ -131,7 +131,7 @@ impl Members for CallToolResult {
 
 impl Decode for CallToolResult {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <CallToolResult as Members>::MEMBERS,
             keys: &keys::<3>(<CallToolResult as Members>::MEMBERS),
@@ -147,10 +147,10 @@ impl Decode for CallToolResult {
                 1 => r.member(&mut content),
                 2 => r.member(&mut is_error),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(content) = content else {
@@ -204,7 +204,7 @@ impl Members for ListToolsRequest {
 
 impl Decode for ListToolsRequest {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ListToolsRequest as Members>::MEMBERS,
             keys: &keys::<2>(<ListToolsRequest as Members>::MEMBERS),
@@ -217,10 +217,10 @@ impl Decode for ListToolsRequest {
                 0 => r.constant("tools/list"),
                 1 => r.member(&mut params),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         Ok(Self {
@@ -255,7 +255,7 @@ impl Members for ListToolsResult {
 
 impl Decode for ListToolsResult {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ListToolsResult as Members>::MEMBERS,
             keys: &keys::<3>(<ListToolsResult as Members>::MEMBERS),
@@ -271,10 +271,10 @@ impl Decode for ListToolsResult {
                 1 => r.member(&mut next_cursor),
                 2 => r.member(&mut tools),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(tools) = tools else {
@@ -327,7 +327,7 @@ impl Members for Tool {
 
 impl Decode for Tool {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <Tool as Members>::MEMBERS,
             keys: &keys::<3>(<Tool as Members>::MEMBERS),
@@ -343,10 +343,10 @@ impl Decode for Tool {
                 1 => r.member(&mut input_schema),
                 2 => r.member(&mut name),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(input_schema) = input_schema else {
@@ -398,7 +398,7 @@ impl Members for ToolInputSchemaView {
 
 impl Decode for ToolInputSchemaView {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ToolInputSchemaView as Members>::MEMBERS,
             keys: &keys::<3>(<ToolInputSchemaView as Members>::MEMBERS),
@@ -413,10 +413,10 @@ impl Decode for ToolInputSchemaView {
                 1 => r.member(&mut required),
                 2 => r.constant("object"),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         Ok(Self {
@@ -478,7 +478,7 @@ impl Members for ToolListChangedNotification {
 
 impl Decode for ToolListChangedNotification {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ToolListChangedNotification as Members>::MEMBERS,
             keys: &keys::<2>(<ToolListChangedNotification as Members>::MEMBERS),
@@ -494,10 +494,10 @@ impl Decode for ToolListChangedNotification {
                 0 => r.constant("notifications/tools/list_changed"),
                 1 => r.member(&mut params),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         Ok(Self {

@@ -9,7 +9,7 @@ impl Members for Annotations {
 
 impl Decode for Annotations {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <Annotations as Members>::MEMBERS,
             keys: &keys::<2>(<Annotations as Members>::MEMBERS),
@@ -23,10 +23,10 @@ impl Decode for Annotations {
                 0 => r.member(&mut audience),
                 1 => r.member(&mut priority),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         Ok(Self {
@@ -83,7 +83,7 @@ impl Members for AudioContent {
 
 impl Decode for AudioContent {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <AudioContent as Members>::MEMBERS,
             keys: &keys::<4>(<AudioContent as Members>::MEMBERS),
@@ -103,10 +103,10 @@ impl Decode for AudioContent {
                 2 => r.member(&mut mime_type),
                 3 => r.constant("audio"),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(data) = data else {
@@ -191,7 +191,7 @@ impl mcp_exact_wire::OpenUnion for ContentBlock {
 
 impl Decode for ContentBlock {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static DISPATCH: UnionDispatch = UnionDispatch {
             name: "ContentBlock",
             tag: "type",
@@ -273,7 +273,7 @@ impl Members for EmbeddedResource {
 
 impl Decode for EmbeddedResource {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <EmbeddedResource as Members>::MEMBERS,
             keys: &keys::<3>(<EmbeddedResource as Members>::MEMBERS),
@@ -291,10 +291,10 @@ impl Decode for EmbeddedResource {
                 1 => r.member(&mut resource),
                 2 => r.constant("resource"),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(resource) = resource else {
@@ -349,7 +349,7 @@ impl Members for ImageContent {
 
 impl Decode for ImageContent {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ImageContent as Members>::MEMBERS,
             keys: &keys::<4>(<ImageContent as Members>::MEMBERS),
@@ -369,10 +369,10 @@ impl Decode for ImageContent {
                 2 => r.member(&mut mime_type),
                 3 => r.constant("image"),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(data) = data else {
@@ -435,7 +435,7 @@ impl From<&str> for Role {
 
 impl Decode for Role {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         r.str().map(|value| Self::from(&*value))
     }
 }
@@ -485,7 +485,7 @@ impl mcp_exact_wire::OpenUnion for SamplingMessageContent {
 
 impl Decode for SamplingMessageContent {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static DISPATCH: UnionDispatch = UnionDispatch {
             name: "SamplingMessageContent",
             tag: "type",
@@ -557,7 +557,7 @@ impl Members for TextContent {
 
 impl Decode for TextContent {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <TextContent as Members>::MEMBERS,
             keys: &keys::<3>(<TextContent as Members>::MEMBERS),
@@ -572,10 +572,10 @@ impl Decode for TextContent {
                 1 => r.member(&mut text),
                 2 => r.constant("text"),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(text) = text else {

@@ -19,7 +19,7 @@ impl From<JSONRPCRequest> for JSONRPCBatchRequestItem {
 
 impl Decode for JSONRPCBatchRequestItem {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static DISPATCH: UnionDispatch = UnionDispatch {
             name: "JSONRPCBatchRequestItem",
             tag: "",
@@ -78,7 +78,7 @@ impl From<JSONRPCResponse> for JSONRPCBatchResponseItem {
 
 impl Decode for JSONRPCBatchResponseItem {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static DISPATCH: UnionDispatch = UnionDispatch {
             name: "JSONRPCBatchResponseItem",
             tag: "",
@@ -131,7 +131,7 @@ impl Members for JSONRPCError {
 
 impl Decode for JSONRPCError {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <JSONRPCError as Members>::MEMBERS,
             keys: &keys::<3>(<JSONRPCError as Members>::MEMBERS),
@@ -149,10 +149,10 @@ impl Decode for JSONRPCError {
                 1 => r.member(&mut id),
                 2 => r.constant("2.0"),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(error) = error else {
@@ -193,7 +193,7 @@ impl Members for JSONRPCErrorError {
 
 impl Decode for JSONRPCErrorError {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <JSONRPCErrorError as Members>::MEMBERS,
             keys: &keys::<3>(<JSONRPCErrorError as Members>::MEMBERS),
@@ -212,10 +212,10 @@ impl Decode for JSONRPCErrorError {
                 1 => r.member(&mut data),
                 2 => r.member(&mut message),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(code) = code else {
@@ -299,7 +299,7 @@ impl From<JSONRPCResponse> for JSONRPCMessage {
 
 impl Decode for JSONRPCMessage {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         match r.kind()? {
             Kind::Array => {
                 static ITEMS: UnionDispatch = UnionDispatch {
@@ -416,7 +416,7 @@ impl Members for JSONRPCNotification {
 
 impl Decode for JSONRPCNotification {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <JSONRPCNotification as Members>::MEMBERS,
             keys: &keys::<3>(<JSONRPCNotification as Members>::MEMBERS),
@@ -434,10 +434,10 @@ impl Decode for JSONRPCNotification {
                 1 => r.member(&mut method),
                 2 => r.member(&mut params),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(method) = method else {
@@ -478,7 +478,7 @@ impl Members for JSONRPCRequest {
 
 impl Decode for JSONRPCRequest {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <JSONRPCRequest as Members>::MEMBERS,
             keys: &keys::<4>(<JSONRPCRequest as Members>::MEMBERS),
@@ -498,10 +498,10 @@ impl Decode for JSONRPCRequest {
                 2 => r.member(&mut method),
                 3 => r.member(&mut params),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(id) = id else {
@@ -548,7 +548,7 @@ impl Members for JSONRPCResponse {
 
 impl Decode for JSONRPCResponse {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <JSONRPCResponse as Members>::MEMBERS,
             keys: &keys::<3>(<JSONRPCResponse as Members>::MEMBERS),
@@ -566,10 +566,10 @@ impl Decode for JSONRPCResponse {
                 1 => r.constant("2.0"),
                 2 => r.member(&mut result),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(id) = id else {

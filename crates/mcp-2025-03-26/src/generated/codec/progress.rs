@@ -10,7 +10,7 @@ impl Members for CancelledNotification {
 
 impl Decode for CancelledNotification {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <CancelledNotification as Members>::MEMBERS,
             keys: &keys::<2>(<CancelledNotification as Members>::MEMBERS),
@@ -26,10 +26,10 @@ impl Decode for CancelledNotification {
                 0 => r.constant("notifications/cancelled"),
                 1 => r.member(&mut params),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(params) = params else {
@@ -64,7 +64,7 @@ impl Members for CancelledNotificationParams {
 
 impl Decode for CancelledNotificationParams {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <CancelledNotificationParams as Members>::MEMBERS,
             keys: &keys::<3>(<CancelledNotificationParams as Members>::MEMBERS),
@@ -83,10 +83,10 @@ impl Decode for CancelledNotificationParams {
                 1 => r.member(&mut reason),
                 2 => r.member(&mut request_id),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(request_id) = request_id else {
@@ -132,7 +132,7 @@ impl Members for ProgressNotification {
 
 impl Decode for ProgressNotification {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ProgressNotification as Members>::MEMBERS,
             keys: &keys::<2>(<ProgressNotification as Members>::MEMBERS),
@@ -148,10 +148,10 @@ impl Decode for ProgressNotification {
                 0 => r.constant("notifications/progress"),
                 1 => r.member(&mut params),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(params) = params else {
@@ -192,7 +192,7 @@ impl Members for ProgressNotificationParams {
 
 impl Decode for ProgressNotificationParams {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ProgressNotificationParams as Members>::MEMBERS,
             keys: &keys::<5>(<ProgressNotificationParams as Members>::MEMBERS),
@@ -215,10 +215,10 @@ impl Decode for ProgressNotificationParams {
                 3 => r.member(&mut progress_token),
                 4 => r.member(&mut total),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(progress) = progress else {

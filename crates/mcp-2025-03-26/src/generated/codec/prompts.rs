@@ -10,7 +10,7 @@ impl Members for GetPromptRequest {
 
 impl Decode for GetPromptRequest {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <GetPromptRequest as Members>::MEMBERS,
             keys: &keys::<2>(<GetPromptRequest as Members>::MEMBERS),
@@ -26,10 +26,10 @@ impl Decode for GetPromptRequest {
                 0 => r.constant("prompts/get"),
                 1 => r.member(&mut params),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(params) = params else {
@@ -64,7 +64,7 @@ impl Members for GetPromptRequestParams {
 
 impl Decode for GetPromptRequestParams {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <GetPromptRequestParams as Members>::MEMBERS,
             keys: &keys::<3>(<GetPromptRequestParams as Members>::MEMBERS),
@@ -83,10 +83,10 @@ impl Decode for GetPromptRequestParams {
                 1 => r.member(&mut arguments),
                 2 => r.member(&mut name),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(name) = name else {
@@ -131,7 +131,7 @@ impl Members for GetPromptResult {
 
 impl Decode for GetPromptResult {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <GetPromptResult as Members>::MEMBERS,
             keys: &keys::<3>(<GetPromptResult as Members>::MEMBERS),
@@ -147,10 +147,10 @@ impl Decode for GetPromptResult {
                 1 => r.member(&mut description),
                 2 => r.member(&mut messages),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(messages) = messages else {
@@ -204,7 +204,7 @@ impl Members for ListPromptsRequest {
 
 impl Decode for ListPromptsRequest {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ListPromptsRequest as Members>::MEMBERS,
             keys: &keys::<2>(<ListPromptsRequest as Members>::MEMBERS),
@@ -220,10 +220,10 @@ impl Decode for ListPromptsRequest {
                 0 => r.constant("prompts/list"),
                 1 => r.member(&mut params),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         Ok(Self {
@@ -258,7 +258,7 @@ impl Members for ListPromptsResult {
 
 impl Decode for ListPromptsResult {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ListPromptsResult as Members>::MEMBERS,
             keys: &keys::<3>(<ListPromptsResult as Members>::MEMBERS),
@@ -277,10 +277,10 @@ impl Decode for ListPromptsResult {
                 1 => r.member(&mut next_cursor),
                 2 => r.member(&mut prompts),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(prompts) = prompts else {
@@ -325,7 +325,7 @@ impl Members for Prompt {
 
 impl Decode for Prompt {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <Prompt as Members>::MEMBERS,
             keys: &keys::<3>(<Prompt as Members>::MEMBERS),
@@ -341,10 +341,10 @@ impl Decode for Prompt {
                 1 => r.member(&mut description),
                 2 => r.member(&mut name),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(name) = name else {
@@ -389,7 +389,7 @@ impl Members for PromptArgument {
 
 impl Decode for PromptArgument {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <PromptArgument as Members>::MEMBERS,
             keys: &keys::<3>(<PromptArgument as Members>::MEMBERS),
@@ -405,10 +405,10 @@ impl Decode for PromptArgument {
                 1 => r.member(&mut name),
                 2 => r.member(&mut required),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(name) = name else {
@@ -454,7 +454,7 @@ impl Members for PromptListChangedNotification {
 
 impl Decode for PromptListChangedNotification {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <PromptListChangedNotification as Members>::MEMBERS,
             keys: &keys::<2>(<PromptListChangedNotification as Members>::MEMBERS),
@@ -470,10 +470,10 @@ impl Decode for PromptListChangedNotification {
                 0 => r.constant("notifications/prompts/list_changed"),
                 1 => r.member(&mut params),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         Ok(Self {
@@ -508,7 +508,7 @@ impl Members for PromptMessage {
 
 impl Decode for PromptMessage {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <PromptMessage as Members>::MEMBERS,
             keys: &keys::<2>(<PromptMessage as Members>::MEMBERS),
@@ -525,10 +525,10 @@ impl Decode for PromptMessage {
                 0 => r.member(&mut content),
                 1 => r.member(&mut role),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(content) = content else {
@@ -580,7 +580,7 @@ impl Members for PromptReference {
 
 impl Decode for PromptReference {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <PromptReference as Members>::MEMBERS,
             keys: &keys::<2>(<PromptReference as Members>::MEMBERS),
@@ -596,10 +596,10 @@ impl Decode for PromptReference {
                 0 => r.member(&mut name),
                 1 => r.constant("ref/prompt"),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(name) = name else {

@@ -19,7 +19,7 @@ impl From<TextResourceContents> for AnyResourceContents {
 
 impl Decode for AnyResourceContents {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static DISPATCH: UnionDispatch = UnionDispatch {
             name: "AnyResourceContents",
             tag: "",
@@ -80,7 +80,7 @@ impl Members for BlobResourceContents {
 
 impl Decode for BlobResourceContents {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <BlobResourceContents as Members>::MEMBERS,
             keys: &keys::<3>(<BlobResourceContents as Members>::MEMBERS),
@@ -99,10 +99,10 @@ impl Decode for BlobResourceContents {
                 1 => r.member(&mut mime_type),
                 2 => r.member(&mut uri),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(blob) = blob else {
@@ -160,7 +160,7 @@ impl Members for ListResourceTemplatesRequest {
 
 impl Decode for ListResourceTemplatesRequest {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ListResourceTemplatesRequest as Members>::MEMBERS,
             keys: &keys::<2>(<ListResourceTemplatesRequest as Members>::MEMBERS),
@@ -176,10 +176,10 @@ impl Decode for ListResourceTemplatesRequest {
                 0 => r.constant("resources/templates/list"),
                 1 => r.member(&mut params),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         Ok(Self {
@@ -218,7 +218,7 @@ impl Members for ListResourceTemplatesResult {
 
 impl Decode for ListResourceTemplatesResult {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ListResourceTemplatesResult as Members>::MEMBERS,
             keys: &keys::<3>(<ListResourceTemplatesResult as Members>::MEMBERS),
@@ -237,10 +237,10 @@ impl Decode for ListResourceTemplatesResult {
                 1 => r.member(&mut next_cursor),
                 2 => r.member(&mut resource_templates),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(resource_templates) = resource_templates else {
@@ -294,7 +294,7 @@ impl Members for ListResourcesRequest {
 
 impl Decode for ListResourcesRequest {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ListResourcesRequest as Members>::MEMBERS,
             keys: &keys::<2>(<ListResourcesRequest as Members>::MEMBERS),
@@ -310,10 +310,10 @@ impl Decode for ListResourcesRequest {
                 0 => r.constant("resources/list"),
                 1 => r.member(&mut params),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         Ok(Self {
@@ -348,7 +348,7 @@ impl Members for ListResourcesResult {
 
 impl Decode for ListResourcesResult {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ListResourcesResult as Members>::MEMBERS,
             keys: &keys::<3>(<ListResourcesResult as Members>::MEMBERS),
@@ -367,10 +367,10 @@ impl Decode for ListResourcesResult {
                 1 => r.member(&mut next_cursor),
                 2 => r.member(&mut resources),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(resources) = resources else {
@@ -424,7 +424,7 @@ impl Members for ReadResourceRequest {
 
 impl Decode for ReadResourceRequest {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ReadResourceRequest as Members>::MEMBERS,
             keys: &keys::<2>(<ReadResourceRequest as Members>::MEMBERS),
@@ -440,10 +440,10 @@ impl Decode for ReadResourceRequest {
                 0 => r.constant("resources/read"),
                 1 => r.member(&mut params),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(params) = params else {
@@ -484,7 +484,7 @@ impl Members for ReadResourceRequestParams {
 
 impl Decode for ReadResourceRequestParams {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ReadResourceRequestParams as Members>::MEMBERS,
             keys: &keys::<2>(<ReadResourceRequestParams as Members>::MEMBERS),
@@ -501,10 +501,10 @@ impl Decode for ReadResourceRequestParams {
                 0 => r.member(&mut meta),
                 1 => r.member(&mut uri),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(uri) = uri else {
@@ -550,7 +550,7 @@ impl Members for ReadResourceResult {
 
 impl Decode for ReadResourceResult {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ReadResourceResult as Members>::MEMBERS,
             keys: &keys::<2>(<ReadResourceResult as Members>::MEMBERS),
@@ -567,10 +567,10 @@ impl Decode for ReadResourceResult {
                 0 => r.member(&mut meta),
                 1 => r.member(&mut contents),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(contents) = contents else {
@@ -625,7 +625,7 @@ impl Members for Resource {
 
 impl Decode for Resource {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <Resource as Members>::MEMBERS,
             keys: &keys::<6>(<Resource as Members>::MEMBERS),
@@ -647,10 +647,10 @@ impl Decode for Resource {
                 4 => r.member(&mut size),
                 5 => r.member(&mut uri),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(name) = name else {
@@ -721,7 +721,7 @@ impl Members for ResourceContents {
 
 impl Decode for ResourceContents {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ResourceContents as Members>::MEMBERS,
             keys: &keys::<2>(<ResourceContents as Members>::MEMBERS),
@@ -735,10 +735,10 @@ impl Decode for ResourceContents {
                 0 => r.member(&mut mime_type),
                 1 => r.member(&mut uri),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(uri) = uri else {
@@ -785,7 +785,7 @@ impl Members for ResourceListChangedNotification {
 
 impl Decode for ResourceListChangedNotification {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ResourceListChangedNotification as Members>::MEMBERS,
             keys: &keys::<2>(<ResourceListChangedNotification as Members>::MEMBERS),
@@ -801,10 +801,10 @@ impl Decode for ResourceListChangedNotification {
                 0 => r.constant("notifications/resources/list_changed"),
                 1 => r.member(&mut params),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         Ok(Self {
@@ -839,7 +839,7 @@ impl Members for ResourceReference {
 
 impl Decode for ResourceReference {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ResourceReference as Members>::MEMBERS,
             keys: &keys::<2>(<ResourceReference as Members>::MEMBERS),
@@ -855,10 +855,10 @@ impl Decode for ResourceReference {
                 0 => r.constant("ref/resource"),
                 1 => r.member(&mut uri),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(uri) = uri else {
@@ -902,7 +902,7 @@ impl Members for ResourceTemplate {
 
 impl Decode for ResourceTemplate {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ResourceTemplate as Members>::MEMBERS,
             keys: &keys::<5>(<ResourceTemplate as Members>::MEMBERS),
@@ -925,10 +925,10 @@ impl Decode for ResourceTemplate {
                 3 => r.member(&mut name),
                 4 => r.member(&mut uri_template),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(name) = name else {
@@ -995,7 +995,7 @@ impl Members for ResourceUpdatedNotification {
 
 impl Decode for ResourceUpdatedNotification {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ResourceUpdatedNotification as Members>::MEMBERS,
             keys: &keys::<2>(<ResourceUpdatedNotification as Members>::MEMBERS),
@@ -1011,10 +1011,10 @@ impl Decode for ResourceUpdatedNotification {
                 0 => r.constant("notifications/resources/updated"),
                 1 => r.member(&mut params),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(params) = params else {
@@ -1055,7 +1055,7 @@ impl Members for ResourceUpdatedNotificationParams {
 
 impl Decode for ResourceUpdatedNotificationParams {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ResourceUpdatedNotificationParams as Members>::MEMBERS,
             keys: &keys::<2>(<ResourceUpdatedNotificationParams as Members>::MEMBERS),
@@ -1072,10 +1072,10 @@ impl Decode for ResourceUpdatedNotificationParams {
                 0 => r.member(&mut meta),
                 1 => r.member(&mut uri),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(uri) = uri else {
@@ -1122,7 +1122,7 @@ impl Members for SubscribeRequest {
 
 impl Decode for SubscribeRequest {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <SubscribeRequest as Members>::MEMBERS,
             keys: &keys::<2>(<SubscribeRequest as Members>::MEMBERS),
@@ -1138,10 +1138,10 @@ impl Decode for SubscribeRequest {
                 0 => r.constant("resources/subscribe"),
                 1 => r.member(&mut params),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(params) = params else {
@@ -1182,7 +1182,7 @@ impl Members for SubscribeRequestParams {
 
 impl Decode for SubscribeRequestParams {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <SubscribeRequestParams as Members>::MEMBERS,
             keys: &keys::<2>(<SubscribeRequestParams as Members>::MEMBERS),
@@ -1199,10 +1199,10 @@ impl Decode for SubscribeRequestParams {
                 0 => r.member(&mut meta),
                 1 => r.member(&mut uri),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(uri) = uri else {
@@ -1248,7 +1248,7 @@ impl Members for TextResourceContents {
 
 impl Decode for TextResourceContents {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <TextResourceContents as Members>::MEMBERS,
             keys: &keys::<3>(<TextResourceContents as Members>::MEMBERS),
@@ -1267,10 +1267,10 @@ impl Decode for TextResourceContents {
                 1 => r.member(&mut text),
                 2 => r.member(&mut uri),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(text) = text else {
@@ -1323,7 +1323,7 @@ impl Members for UnsubscribeRequest {
 
 impl Decode for UnsubscribeRequest {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <UnsubscribeRequest as Members>::MEMBERS,
             keys: &keys::<2>(<UnsubscribeRequest as Members>::MEMBERS),
@@ -1339,10 +1339,10 @@ impl Decode for UnsubscribeRequest {
                 0 => r.constant("resources/unsubscribe"),
                 1 => r.member(&mut params),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(params) = params else {
@@ -1383,7 +1383,7 @@ impl Members for UnsubscribeRequestParams {
 
 impl Decode for UnsubscribeRequestParams {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <UnsubscribeRequestParams as Members>::MEMBERS,
             keys: &keys::<2>(<UnsubscribeRequestParams as Members>::MEMBERS),
@@ -1400,10 +1400,10 @@ impl Decode for UnsubscribeRequestParams {
                 0 => r.member(&mut meta),
                 1 => r.member(&mut uri),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(uri) = uri else {

@@ -9,7 +9,7 @@ impl Members for BaseMetadata {
 
 impl Decode for BaseMetadata {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <BaseMetadata as Members>::MEMBERS,
             keys: &keys::<2>(<BaseMetadata as Members>::MEMBERS),
@@ -23,10 +23,10 @@ impl Decode for BaseMetadata {
                 0 => r.member(&mut name),
                 1 => r.member(&mut title),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(name) = name else {

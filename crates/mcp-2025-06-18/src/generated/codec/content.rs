@@ -9,7 +9,7 @@ impl Members for Annotations {
 
 impl Decode for Annotations {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <Annotations as Members>::MEMBERS,
             keys: &keys::<3>(<Annotations as Members>::MEMBERS),
@@ -25,10 +25,10 @@ impl Decode for Annotations {
                 1 => r.member(&mut last_modified),
                 2 => r.member(&mut priority),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         Ok(Self {
@@ -91,7 +91,7 @@ impl Members for AudioContent {
 
 impl Decode for AudioContent {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <AudioContent as Members>::MEMBERS,
             keys: &keys::<5>(<AudioContent as Members>::MEMBERS),
@@ -113,10 +113,10 @@ impl Decode for AudioContent {
                 3 => r.member(&mut mime_type),
                 4 => r.constant("audio"),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(data) = data else {
@@ -213,7 +213,7 @@ impl mcp_exact_wire::OpenUnion for ContentBlock {
 
 impl Decode for ContentBlock {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static DISPATCH: UnionDispatch = UnionDispatch {
             name: "ContentBlock",
             tag: "type",
@@ -310,7 +310,7 @@ impl Members for EmbeddedResource {
 
 impl Decode for EmbeddedResource {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <EmbeddedResource as Members>::MEMBERS,
             keys: &keys::<4>(<EmbeddedResource as Members>::MEMBERS),
@@ -330,10 +330,10 @@ impl Decode for EmbeddedResource {
                 2 => r.member(&mut resource),
                 3 => r.constant("resource"),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(resource) = resource else {
@@ -394,7 +394,7 @@ impl Members for ImageContent {
 
 impl Decode for ImageContent {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ImageContent as Members>::MEMBERS,
             keys: &keys::<5>(<ImageContent as Members>::MEMBERS),
@@ -416,10 +416,10 @@ impl Decode for ImageContent {
                 3 => r.member(&mut mime_type),
                 4 => r.constant("image"),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(data) = data else {
@@ -490,7 +490,7 @@ impl Members for ResourceLink {
 
 impl Decode for ResourceLink {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ResourceLink as Members>::MEMBERS,
             keys: &keys::<9>(<ResourceLink as Members>::MEMBERS),
@@ -520,10 +520,10 @@ impl Decode for ResourceLink {
                 7 => r.constant("resource_link"),
                 8 => r.member(&mut uri),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(name) = name else {
@@ -611,7 +611,7 @@ impl From<&str> for Role {
 
 impl Decode for Role {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         r.str().map(|value| Self::from(&*value))
     }
 }
@@ -661,7 +661,7 @@ impl mcp_exact_wire::OpenUnion for SamplingMessageContent {
 
 impl Decode for SamplingMessageContent {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static DISPATCH: UnionDispatch = UnionDispatch {
             name: "SamplingMessageContent",
             tag: "type",
@@ -733,7 +733,7 @@ impl Members for TextContent {
 
 impl Decode for TextContent {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <TextContent as Members>::MEMBERS,
             keys: &keys::<4>(<TextContent as Members>::MEMBERS),
@@ -750,10 +750,10 @@ impl Decode for TextContent {
                 2 => r.member(&mut text),
                 3 => r.constant("text"),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(text) = text else {

@@ -14,7 +14,7 @@ impl Members for BooleanSchema {
 
 impl Decode for BooleanSchema {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <BooleanSchema as Members>::MEMBERS,
             keys: &keys::<4>(<BooleanSchema as Members>::MEMBERS),
@@ -31,10 +31,10 @@ impl Decode for BooleanSchema {
                 2 => r.member(&mut title),
                 3 => r.constant("boolean"),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         Ok(Self {
@@ -80,7 +80,7 @@ impl Members for ElicitRequest {
 
 impl Decode for ElicitRequest {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ElicitRequest as Members>::MEMBERS,
             keys: &keys::<2>(<ElicitRequest as Members>::MEMBERS),
@@ -96,10 +96,10 @@ impl Decode for ElicitRequest {
                 0 => r.constant("elicitation/create"),
                 1 => r.member(&mut params),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(params) = params else {
@@ -140,7 +140,7 @@ impl Members for ElicitRequestParams {
 
 impl Decode for ElicitRequestParams {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ElicitRequestParams as Members>::MEMBERS,
             keys: &keys::<3>(<ElicitRequestParams as Members>::MEMBERS),
@@ -159,10 +159,10 @@ impl Decode for ElicitRequestParams {
                 1 => r.member(&mut message),
                 2 => r.member(&mut requested_schema),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(message) = message else {
@@ -214,7 +214,7 @@ impl Members for ElicitRequestParamsRequestedSchema {
 
 impl Decode for ElicitRequestParamsRequestedSchema {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ElicitRequestParamsRequestedSchema as Members>::MEMBERS,
             keys: &keys::<3>(<ElicitRequestParamsRequestedSchema as Members>::MEMBERS),
@@ -232,10 +232,10 @@ impl Decode for ElicitRequestParamsRequestedSchema {
                 1 => r.member(&mut required),
                 2 => r.constant("object"),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(properties) = properties else {
@@ -283,7 +283,7 @@ impl Members for ElicitResult {
 
 impl Decode for ElicitResult {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ElicitResult as Members>::MEMBERS,
             keys: &keys::<3>(<ElicitResult as Members>::MEMBERS),
@@ -299,10 +299,10 @@ impl Decode for ElicitResult {
                 1 => r.member(&mut action),
                 2 => r.member(&mut content),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(action) = action else {
@@ -361,7 +361,7 @@ impl From<&str> for ElicitResultAction {
 
 impl Decode for ElicitResultAction {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         r.str().map(|value| Self::from(&*value))
     }
 }
@@ -413,7 +413,7 @@ impl From<bool> for ElicitResultContentValue {
 
 impl Decode for ElicitResultContentValue {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         match r.kind()? {
             Kind::String => Decode::decode(r).map(Self::String),
             Kind::Number => Decode::decode(r).map(Self::Number),
@@ -452,7 +452,7 @@ impl Members for EnumSchema {
 
 impl Decode for EnumSchema {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <EnumSchema as Members>::MEMBERS,
             keys: &keys::<5>(<EnumSchema as Members>::MEMBERS),
@@ -471,10 +471,10 @@ impl Decode for EnumSchema {
                 3 => r.member(&mut title),
                 4 => r.constant("string"),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(r#enum) = r#enum else {
@@ -530,7 +530,7 @@ impl Members for NumberSchema {
 
 impl Decode for NumberSchema {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <NumberSchema as Members>::MEMBERS,
             keys: &keys::<5>(<NumberSchema as Members>::MEMBERS),
@@ -550,10 +550,10 @@ impl Decode for NumberSchema {
                 3 => r.member(&mut title),
                 4 => r.member(&mut r#type),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(r#type) = r#type else {
@@ -621,7 +621,7 @@ impl From<&str> for NumberSchemaType {
 
 impl Decode for NumberSchemaType {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         r.str().map(|value| Self::from(&*value))
     }
 }
@@ -678,7 +678,7 @@ impl mcp_exact_wire::OpenUnion for PrimitiveSchemaDefinition {
 
 impl Decode for PrimitiveSchemaDefinition {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static DISPATCH: UnionDispatch = UnionDispatch {
             name: "PrimitiveSchemaDefinition",
             tag: "type",
@@ -767,7 +767,7 @@ impl Members for StringSchema {
 
 impl Decode for StringSchema {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <StringSchema as Members>::MEMBERS,
             keys: &keys::<6>(<StringSchema as Members>::MEMBERS),
@@ -788,10 +788,10 @@ impl Decode for StringSchema {
                 4 => r.member(&mut title),
                 5 => r.constant("string"),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         Ok(Self {
@@ -860,7 +860,7 @@ impl From<&str> for StringSchemaFormat {
 
 impl Decode for StringSchemaFormat {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         r.str().map(|value| Self::from(&*value))
     }
 }

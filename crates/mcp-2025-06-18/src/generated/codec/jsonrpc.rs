@@ -10,7 +10,7 @@ impl Members for JSONRPCError {
 
 impl Decode for JSONRPCError {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <JSONRPCError as Members>::MEMBERS,
             keys: &keys::<3>(<JSONRPCError as Members>::MEMBERS),
@@ -28,10 +28,10 @@ impl Decode for JSONRPCError {
                 1 => r.member(&mut id),
                 2 => r.constant("2.0"),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(error) = error else {
@@ -72,7 +72,7 @@ impl Members for JSONRPCErrorError {
 
 impl Decode for JSONRPCErrorError {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <JSONRPCErrorError as Members>::MEMBERS,
             keys: &keys::<3>(<JSONRPCErrorError as Members>::MEMBERS),
@@ -91,10 +91,10 @@ impl Decode for JSONRPCErrorError {
                 1 => r.member(&mut data),
                 2 => r.member(&mut message),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(code) = code else {
@@ -164,7 +164,7 @@ impl From<JSONRPCResponse> for JSONRPCMessage {
 
 impl Decode for JSONRPCMessage {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static DISPATCH: UnionDispatch = UnionDispatch {
             name: "JSONRPCMessage",
             tag: "",
@@ -233,7 +233,7 @@ impl Members for JSONRPCNotification {
 
 impl Decode for JSONRPCNotification {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <JSONRPCNotification as Members>::MEMBERS,
             keys: &keys::<3>(<JSONRPCNotification as Members>::MEMBERS),
@@ -251,10 +251,10 @@ impl Decode for JSONRPCNotification {
                 1 => r.member(&mut method),
                 2 => r.member(&mut params),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(method) = method else {
@@ -295,7 +295,7 @@ impl Members for JSONRPCRequest {
 
 impl Decode for JSONRPCRequest {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <JSONRPCRequest as Members>::MEMBERS,
             keys: &keys::<4>(<JSONRPCRequest as Members>::MEMBERS),
@@ -315,10 +315,10 @@ impl Decode for JSONRPCRequest {
                 2 => r.member(&mut method),
                 3 => r.member(&mut params),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(id) = id else {
@@ -365,7 +365,7 @@ impl Members for JSONRPCResponse {
 
 impl Decode for JSONRPCResponse {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <JSONRPCResponse as Members>::MEMBERS,
             keys: &keys::<3>(<JSONRPCResponse as Members>::MEMBERS),
@@ -383,10 +383,10 @@ impl Decode for JSONRPCResponse {
                 1 => r.constant("2.0"),
                 2 => r.member(&mut result),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(id) = id else {

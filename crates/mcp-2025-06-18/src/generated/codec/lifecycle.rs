@@ -14,7 +14,7 @@ impl Members for ClientCapabilities {
 
 impl Decode for ClientCapabilities {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ClientCapabilities as Members>::MEMBERS,
             keys: &keys::<4>(<ClientCapabilities as Members>::MEMBERS),
@@ -32,10 +32,10 @@ impl Decode for ClientCapabilities {
                 2 => r.member(&mut roots),
                 3 => r.member(&mut sampling),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         Ok(Self {
@@ -85,7 +85,7 @@ impl Members for ClientCapabilitiesRoots {
 
 impl Decode for ClientCapabilitiesRoots {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ClientCapabilitiesRoots as Members>::MEMBERS,
             keys: &keys::<1>(<ClientCapabilitiesRoots as Members>::MEMBERS),
@@ -97,10 +97,10 @@ impl Decode for ClientCapabilitiesRoots {
             let read = match object.step(r) {
                 0 => r.member(&mut list_changed),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         Ok(Self {
@@ -135,7 +135,7 @@ impl Members for Implementation {
 
 impl Decode for Implementation {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <Implementation as Members>::MEMBERS,
             keys: &keys::<3>(<Implementation as Members>::MEMBERS),
@@ -154,10 +154,10 @@ impl Decode for Implementation {
                 1 => r.member(&mut title),
                 2 => r.member(&mut version),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(name) = name else {
@@ -204,7 +204,7 @@ impl Members for InitializeRequest {
 
 impl Decode for InitializeRequest {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <InitializeRequest as Members>::MEMBERS,
             keys: &keys::<2>(<InitializeRequest as Members>::MEMBERS),
@@ -220,10 +220,10 @@ impl Decode for InitializeRequest {
                 0 => r.constant("initialize"),
                 1 => r.member(&mut params),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(params) = params else {
@@ -263,7 +263,7 @@ impl Members for InitializeRequestParams {
 
 impl Decode for InitializeRequestParams {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <InitializeRequestParams as Members>::MEMBERS,
             keys: &keys::<4>(<InitializeRequestParams as Members>::MEMBERS),
@@ -284,10 +284,10 @@ impl Decode for InitializeRequestParams {
                 2 => r.member(&mut client_info),
                 3 => r.member(&mut protocol_version),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(capabilities) = capabilities else {
@@ -345,7 +345,7 @@ impl Members for InitializeResult {
 
 impl Decode for InitializeResult {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <InitializeResult as Members>::MEMBERS,
             keys: &keys::<5>(<InitializeResult as Members>::MEMBERS),
@@ -368,10 +368,10 @@ impl Decode for InitializeResult {
                 3 => r.member(&mut protocol_version),
                 4 => r.member(&mut server_info),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(capabilities) = capabilities else {
@@ -429,7 +429,7 @@ impl Members for InitializedNotification {
 
 impl Decode for InitializedNotification {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <InitializedNotification as Members>::MEMBERS,
             keys: &keys::<2>(<InitializedNotification as Members>::MEMBERS),
@@ -445,10 +445,10 @@ impl Decode for InitializedNotification {
                 0 => r.constant("notifications/initialized"),
                 1 => r.member(&mut params),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         Ok(Self {
@@ -484,7 +484,7 @@ impl Members for PingRequest {
 
 impl Decode for PingRequest {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <PingRequest as Members>::MEMBERS,
             keys: &keys::<2>(<PingRequest as Members>::MEMBERS),
@@ -497,10 +497,10 @@ impl Decode for PingRequest {
                 0 => r.constant("ping"),
                 1 => r.member(&mut params),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         Ok(Self {
@@ -542,7 +542,7 @@ impl Members for ServerCapabilities {
 
 impl Decode for ServerCapabilities {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ServerCapabilities as Members>::MEMBERS,
             keys: &keys::<6>(<ServerCapabilities as Members>::MEMBERS),
@@ -564,10 +564,10 @@ impl Decode for ServerCapabilities {
                 4 => r.member(&mut resources),
                 5 => r.member(&mut tools),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         Ok(Self {
@@ -627,7 +627,7 @@ impl Members for ServerCapabilitiesPrompts {
 
 impl Decode for ServerCapabilitiesPrompts {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ServerCapabilitiesPrompts as Members>::MEMBERS,
             keys: &keys::<1>(<ServerCapabilitiesPrompts as Members>::MEMBERS),
@@ -639,10 +639,10 @@ impl Decode for ServerCapabilitiesPrompts {
             let read = match object.step(r) {
                 0 => r.member(&mut list_changed),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         Ok(Self {
@@ -677,7 +677,7 @@ impl Members for ServerCapabilitiesResources {
 
 impl Decode for ServerCapabilitiesResources {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ServerCapabilitiesResources as Members>::MEMBERS,
             keys: &keys::<2>(<ServerCapabilitiesResources as Members>::MEMBERS),
@@ -694,10 +694,10 @@ impl Decode for ServerCapabilitiesResources {
                 0 => r.member(&mut list_changed),
                 1 => r.member(&mut subscribe),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         Ok(Self {
@@ -737,7 +737,7 @@ impl Members for ServerCapabilitiesTools {
 
 impl Decode for ServerCapabilitiesTools {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ServerCapabilitiesTools as Members>::MEMBERS,
             keys: &keys::<1>(<ServerCapabilitiesTools as Members>::MEMBERS),
@@ -749,10 +749,10 @@ impl Decode for ServerCapabilitiesTools {
             let read = match object.step(r) {
                 0 => r.member(&mut list_changed),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         Ok(Self {

@@ -22,7 +22,7 @@ impl From<&str> for LoggingLevel {
 
 impl Decode for LoggingLevel {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         r.str().map(|value| Self::from(&*value))
     }
 }
@@ -51,7 +51,7 @@ impl Members for LoggingMessageNotification {
 
 impl Decode for LoggingMessageNotification {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <LoggingMessageNotification as Members>::MEMBERS,
             keys: &keys::<2>(<LoggingMessageNotification as Members>::MEMBERS),
@@ -67,10 +67,10 @@ impl Decode for LoggingMessageNotification {
                 0 => r.constant("notifications/message"),
                 1 => r.member(&mut params),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(params) = params else {
@@ -111,7 +111,7 @@ impl Members for LoggingMessageNotificationParams {
 
 impl Decode for LoggingMessageNotificationParams {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <LoggingMessageNotificationParams as Members>::MEMBERS,
             keys: &keys::<4>(<LoggingMessageNotificationParams as Members>::MEMBERS),
@@ -132,10 +132,10 @@ impl Decode for LoggingMessageNotificationParams {
                 2 => r.member(&mut level),
                 3 => r.member(&mut logger),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(data) = data else {
@@ -193,7 +193,7 @@ impl Members for SetLevelRequest {
 
 impl Decode for SetLevelRequest {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <SetLevelRequest as Members>::MEMBERS,
             keys: &keys::<2>(<SetLevelRequest as Members>::MEMBERS),
@@ -209,10 +209,10 @@ impl Decode for SetLevelRequest {
                 0 => r.constant("logging/setLevel"),
                 1 => r.member(&mut params),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(params) = params else {
@@ -253,7 +253,7 @@ impl Members for SetLevelRequestParams {
 
 impl Decode for SetLevelRequestParams {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <SetLevelRequestParams as Members>::MEMBERS,
             keys: &keys::<2>(<SetLevelRequestParams as Members>::MEMBERS),
@@ -270,10 +270,10 @@ impl Decode for SetLevelRequestParams {
                 0 => r.member(&mut meta),
                 1 => r.member(&mut level),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(level) = level else {

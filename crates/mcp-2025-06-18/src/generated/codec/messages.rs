@@ -38,7 +38,7 @@ impl mcp_exact_wire::OpenUnion for ClientNotification {
 
 impl Decode for ClientNotification {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static DISPATCH: UnionDispatch = UnionDispatch {
             name: "ClientNotification",
             tag: "method",
@@ -201,7 +201,7 @@ impl mcp_exact_wire::OpenUnion for ClientRequest {
 
 impl Decode for ClientRequest {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static DISPATCH: UnionDispatch = UnionDispatch {
             name: "ClientRequest",
             tag: "method",
@@ -374,7 +374,7 @@ impl From<Result> for ClientResult {
 
 impl Decode for ClientResult {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static DISPATCH: UnionDispatch = UnionDispatch {
             name: "ClientResult",
             tag: "",
@@ -459,7 +459,7 @@ impl Members for Notification {
 
 impl Decode for Notification {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <Notification as Members>::MEMBERS,
             keys: &keys::<2>(<Notification as Members>::MEMBERS),
@@ -473,10 +473,10 @@ impl Decode for Notification {
                 0 => r.member(&mut method),
                 1 => r.member(&mut params),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(method) = method else {
@@ -516,7 +516,7 @@ impl Members for PaginatedRequest {
 
 impl Decode for PaginatedRequest {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <PaginatedRequest as Members>::MEMBERS,
             keys: &keys::<2>(<PaginatedRequest as Members>::MEMBERS),
@@ -530,10 +530,10 @@ impl Decode for PaginatedRequest {
                 0 => r.member(&mut method),
                 1 => r.member(&mut params),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(method) = method else {
@@ -573,7 +573,7 @@ impl Members for PaginatedRequestParams {
 
 impl Decode for PaginatedRequestParams {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <PaginatedRequestParams as Members>::MEMBERS,
             keys: &keys::<2>(<PaginatedRequestParams as Members>::MEMBERS),
@@ -587,10 +587,10 @@ impl Decode for PaginatedRequestParams {
                 0 => r.member(&mut meta),
                 1 => r.member(&mut cursor),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         Ok(Self {
@@ -630,7 +630,7 @@ impl Members for PaginatedResult {
 
 impl Decode for PaginatedResult {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <PaginatedResult as Members>::MEMBERS,
             keys: &keys::<2>(<PaginatedResult as Members>::MEMBERS),
@@ -644,10 +644,10 @@ impl Decode for PaginatedResult {
                 0 => r.member(&mut meta),
                 1 => r.member(&mut next_cursor),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         Ok(Self {
@@ -687,7 +687,7 @@ impl Members for Request {
 
 impl Decode for Request {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <Request as Members>::MEMBERS,
             keys: &keys::<2>(<Request as Members>::MEMBERS),
@@ -701,10 +701,10 @@ impl Decode for Request {
                 0 => r.member(&mut method),
                 1 => r.member(&mut params),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(method) = method else {
@@ -744,7 +744,7 @@ impl Members for RequestParams {
 
 impl Decode for RequestParams {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <RequestParams as Members>::MEMBERS,
             keys: &keys::<1>(<RequestParams as Members>::MEMBERS),
@@ -756,10 +756,10 @@ impl Decode for RequestParams {
             let read = match object.step(r) {
                 0 => r.member(&mut meta),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         Ok(Self {
@@ -794,7 +794,7 @@ impl Members for RequestParamsMeta {
 
 impl Decode for RequestParamsMeta {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <RequestParamsMeta as Members>::MEMBERS,
             keys: &keys::<1>(<RequestParamsMeta as Members>::MEMBERS),
@@ -806,10 +806,10 @@ impl Decode for RequestParamsMeta {
             let read = match object.step(r) {
                 0 => r.member(&mut progress_token),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         Ok(Self {
@@ -844,7 +844,7 @@ impl Members for Result {
 
 impl Decode for Result {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <Result as Members>::MEMBERS,
             keys: &keys::<1>(<Result as Members>::MEMBERS),
@@ -856,10 +856,10 @@ impl Decode for Result {
             let read = match object.step(r) {
                 0 => r.member(&mut meta),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         Ok(Self {
@@ -944,7 +944,7 @@ impl mcp_exact_wire::OpenUnion for ServerNotification {
 
 impl Decode for ServerNotification {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static DISPATCH: UnionDispatch = UnionDispatch {
             name: "ServerNotification",
             tag: "method",
@@ -1071,7 +1071,7 @@ impl mcp_exact_wire::OpenUnion for ServerRequest {
 
 impl Decode for ServerRequest {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static DISPATCH: UnionDispatch = UnionDispatch {
             name: "ServerRequest",
             tag: "method",
@@ -1214,7 +1214,7 @@ impl From<Result> for ServerResult {
 
 impl Decode for ServerResult {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static DISPATCH: UnionDispatch = UnionDispatch {
             name: "ServerResult",
             tag: "",

@@ -19,7 +19,7 @@ impl From<TextResourceContents> for AnyResourceContents {
 
 impl Decode for AnyResourceContents {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static DISPATCH: UnionDispatch = UnionDispatch {
             name: "AnyResourceContents",
             tag: "",
@@ -80,7 +80,7 @@ impl Members for BlobResourceContents {
 
 impl Decode for BlobResourceContents {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <BlobResourceContents as Members>::MEMBERS,
             keys: &keys::<4>(<BlobResourceContents as Members>::MEMBERS),
@@ -101,10 +101,10 @@ impl Decode for BlobResourceContents {
                 2 => r.member(&mut mime_type),
                 3 => r.member(&mut uri),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(blob) = blob else {
@@ -167,7 +167,7 @@ impl Members for ListResourceTemplatesRequest {
 
 impl Decode for ListResourceTemplatesRequest {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ListResourceTemplatesRequest as Members>::MEMBERS,
             keys: &keys::<2>(<ListResourceTemplatesRequest as Members>::MEMBERS),
@@ -183,10 +183,10 @@ impl Decode for ListResourceTemplatesRequest {
                 0 => r.constant("resources/templates/list"),
                 1 => r.member(&mut params),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         Ok(Self {
@@ -225,7 +225,7 @@ impl Members for ListResourceTemplatesResult {
 
 impl Decode for ListResourceTemplatesResult {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ListResourceTemplatesResult as Members>::MEMBERS,
             keys: &keys::<3>(<ListResourceTemplatesResult as Members>::MEMBERS),
@@ -244,10 +244,10 @@ impl Decode for ListResourceTemplatesResult {
                 1 => r.member(&mut next_cursor),
                 2 => r.member(&mut resource_templates),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(resource_templates) = resource_templates else {
@@ -301,7 +301,7 @@ impl Members for ListResourcesRequest {
 
 impl Decode for ListResourcesRequest {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ListResourcesRequest as Members>::MEMBERS,
             keys: &keys::<2>(<ListResourcesRequest as Members>::MEMBERS),
@@ -317,10 +317,10 @@ impl Decode for ListResourcesRequest {
                 0 => r.constant("resources/list"),
                 1 => r.member(&mut params),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         Ok(Self {
@@ -355,7 +355,7 @@ impl Members for ListResourcesResult {
 
 impl Decode for ListResourcesResult {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ListResourcesResult as Members>::MEMBERS,
             keys: &keys::<3>(<ListResourcesResult as Members>::MEMBERS),
@@ -374,10 +374,10 @@ impl Decode for ListResourcesResult {
                 1 => r.member(&mut next_cursor),
                 2 => r.member(&mut resources),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(resources) = resources else {
@@ -431,7 +431,7 @@ impl Members for ReadResourceRequest {
 
 impl Decode for ReadResourceRequest {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ReadResourceRequest as Members>::MEMBERS,
             keys: &keys::<2>(<ReadResourceRequest as Members>::MEMBERS),
@@ -447,10 +447,10 @@ impl Decode for ReadResourceRequest {
                 0 => r.constant("resources/read"),
                 1 => r.member(&mut params),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(params) = params else {
@@ -491,7 +491,7 @@ impl Members for ReadResourceRequestParams {
 
 impl Decode for ReadResourceRequestParams {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ReadResourceRequestParams as Members>::MEMBERS,
             keys: &keys::<2>(<ReadResourceRequestParams as Members>::MEMBERS),
@@ -508,10 +508,10 @@ impl Decode for ReadResourceRequestParams {
                 0 => r.member(&mut meta),
                 1 => r.member(&mut uri),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(uri) = uri else {
@@ -557,7 +557,7 @@ impl Members for ReadResourceResult {
 
 impl Decode for ReadResourceResult {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ReadResourceResult as Members>::MEMBERS,
             keys: &keys::<2>(<ReadResourceResult as Members>::MEMBERS),
@@ -574,10 +574,10 @@ impl Decode for ReadResourceResult {
                 0 => r.member(&mut meta),
                 1 => r.member(&mut contents),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(contents) = contents else {
@@ -634,7 +634,7 @@ impl Members for Resource {
 
 impl Decode for Resource {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <Resource as Members>::MEMBERS,
             keys: &keys::<8>(<Resource as Members>::MEMBERS),
@@ -660,10 +660,10 @@ impl Decode for Resource {
                 6 => r.member(&mut title),
                 7 => r.member(&mut uri),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(name) = name else {
@@ -744,7 +744,7 @@ impl Members for ResourceContents {
 
 impl Decode for ResourceContents {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ResourceContents as Members>::MEMBERS,
             keys: &keys::<3>(<ResourceContents as Members>::MEMBERS),
@@ -760,10 +760,10 @@ impl Decode for ResourceContents {
                 1 => r.member(&mut mime_type),
                 2 => r.member(&mut uri),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(uri) = uri else {
@@ -815,7 +815,7 @@ impl Members for ResourceListChangedNotification {
 
 impl Decode for ResourceListChangedNotification {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ResourceListChangedNotification as Members>::MEMBERS,
             keys: &keys::<2>(<ResourceListChangedNotification as Members>::MEMBERS),
@@ -831,10 +831,10 @@ impl Decode for ResourceListChangedNotification {
                 0 => r.constant("notifications/resources/list_changed"),
                 1 => r.member(&mut params),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         Ok(Self {
@@ -877,7 +877,7 @@ impl Members for ResourceTemplate {
 
 impl Decode for ResourceTemplate {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ResourceTemplate as Members>::MEMBERS,
             keys: &keys::<7>(<ResourceTemplate as Members>::MEMBERS),
@@ -904,10 +904,10 @@ impl Decode for ResourceTemplate {
                 5 => r.member(&mut title),
                 6 => r.member(&mut uri_template),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(name) = name else {
@@ -983,7 +983,7 @@ impl Members for ResourceTemplateReference {
 
 impl Decode for ResourceTemplateReference {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ResourceTemplateReference as Members>::MEMBERS,
             keys: &keys::<2>(<ResourceTemplateReference as Members>::MEMBERS),
@@ -999,10 +999,10 @@ impl Decode for ResourceTemplateReference {
                 0 => r.constant("ref/resource"),
                 1 => r.member(&mut uri),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(uri) = uri else {
@@ -1041,7 +1041,7 @@ impl Members for ResourceUpdatedNotification {
 
 impl Decode for ResourceUpdatedNotification {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ResourceUpdatedNotification as Members>::MEMBERS,
             keys: &keys::<2>(<ResourceUpdatedNotification as Members>::MEMBERS),
@@ -1057,10 +1057,10 @@ impl Decode for ResourceUpdatedNotification {
                 0 => r.constant("notifications/resources/updated"),
                 1 => r.member(&mut params),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(params) = params else {
@@ -1101,7 +1101,7 @@ impl Members for ResourceUpdatedNotificationParams {
 
 impl Decode for ResourceUpdatedNotificationParams {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ResourceUpdatedNotificationParams as Members>::MEMBERS,
             keys: &keys::<2>(<ResourceUpdatedNotificationParams as Members>::MEMBERS),
@@ -1118,10 +1118,10 @@ impl Decode for ResourceUpdatedNotificationParams {
                 0 => r.member(&mut meta),
                 1 => r.member(&mut uri),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(uri) = uri else {
@@ -1168,7 +1168,7 @@ impl Members for SubscribeRequest {
 
 impl Decode for SubscribeRequest {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <SubscribeRequest as Members>::MEMBERS,
             keys: &keys::<2>(<SubscribeRequest as Members>::MEMBERS),
@@ -1184,10 +1184,10 @@ impl Decode for SubscribeRequest {
                 0 => r.constant("resources/subscribe"),
                 1 => r.member(&mut params),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(params) = params else {
@@ -1228,7 +1228,7 @@ impl Members for SubscribeRequestParams {
 
 impl Decode for SubscribeRequestParams {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <SubscribeRequestParams as Members>::MEMBERS,
             keys: &keys::<2>(<SubscribeRequestParams as Members>::MEMBERS),
@@ -1245,10 +1245,10 @@ impl Decode for SubscribeRequestParams {
                 0 => r.member(&mut meta),
                 1 => r.member(&mut uri),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(uri) = uri else {
@@ -1294,7 +1294,7 @@ impl Members for TextResourceContents {
 
 impl Decode for TextResourceContents {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <TextResourceContents as Members>::MEMBERS,
             keys: &keys::<4>(<TextResourceContents as Members>::MEMBERS),
@@ -1315,10 +1315,10 @@ impl Decode for TextResourceContents {
                 2 => r.member(&mut text),
                 3 => r.member(&mut uri),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(text) = text else {
@@ -1376,7 +1376,7 @@ impl Members for UnsubscribeRequest {
 
 impl Decode for UnsubscribeRequest {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <UnsubscribeRequest as Members>::MEMBERS,
             keys: &keys::<2>(<UnsubscribeRequest as Members>::MEMBERS),
@@ -1392,10 +1392,10 @@ impl Decode for UnsubscribeRequest {
                 0 => r.constant("resources/unsubscribe"),
                 1 => r.member(&mut params),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(params) = params else {
@@ -1436,7 +1436,7 @@ impl Members for UnsubscribeRequestParams {
 
 impl Decode for UnsubscribeRequestParams {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <UnsubscribeRequestParams as Members>::MEMBERS,
             keys: &keys::<2>(<UnsubscribeRequestParams as Members>::MEMBERS),
@@ -1453,10 +1453,10 @@ impl Decode for UnsubscribeRequestParams {
                 0 => r.member(&mut meta),
                 1 => r.member(&mut uri),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(uri) = uri else {

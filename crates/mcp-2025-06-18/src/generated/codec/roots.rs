@@ -10,7 +10,7 @@ impl Members for ListRootsRequest {
 
 impl Decode for ListRootsRequest {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ListRootsRequest as Members>::MEMBERS,
             keys: &keys::<2>(<ListRootsRequest as Members>::MEMBERS),
@@ -23,10 +23,10 @@ impl Decode for ListRootsRequest {
                 0 => r.constant("roots/list"),
                 1 => r.member(&mut params),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         Ok(Self {
@@ -61,7 +61,7 @@ impl Members for ListRootsResult {
 
 impl Decode for ListRootsResult {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ListRootsResult as Members>::MEMBERS,
             keys: &keys::<2>(<ListRootsResult as Members>::MEMBERS),
@@ -75,10 +75,10 @@ impl Decode for ListRootsResult {
                 0 => r.member(&mut meta),
                 1 => r.member(&mut roots),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(roots) = roots else {
@@ -126,7 +126,7 @@ impl Members for Root {
 
 impl Decode for Root {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <Root as Members>::MEMBERS,
             keys: &keys::<3>(<Root as Members>::MEMBERS),
@@ -142,10 +142,10 @@ impl Decode for Root {
                 1 => r.member(&mut name),
                 2 => r.member(&mut uri),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(uri) = uri else {
@@ -197,7 +197,7 @@ impl Members for RootsListChangedNotification {
 
 impl Decode for RootsListChangedNotification {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <RootsListChangedNotification as Members>::MEMBERS,
             keys: &keys::<2>(<RootsListChangedNotification as Members>::MEMBERS),
@@ -213,10 +213,10 @@ impl Decode for RootsListChangedNotification {
                 0 => r.constant("notifications/roots/list_changed"),
                 1 => r.member(&mut params),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         Ok(Self {

@@ -10,7 +10,7 @@ impl Members for CallToolRequest {
 
 impl Decode for CallToolRequest {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <CallToolRequest as Members>::MEMBERS,
             keys: &keys::<2>(<CallToolRequest as Members>::MEMBERS),
@@ -26,10 +26,10 @@ impl Decode for CallToolRequest {
                 0 => r.constant("tools/call"),
                 1 => r.member(&mut params),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(params) = params else {
@@ -64,7 +64,7 @@ impl Members for CallToolRequestParams {
 
 impl Decode for CallToolRequestParams {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <CallToolRequestParams as Members>::MEMBERS,
             keys: &keys::<3>(<CallToolRequestParams as Members>::MEMBERS),
@@ -83,10 +83,10 @@ impl Decode for CallToolRequestParams {
                 1 => r.member(&mut arguments),
                 2 => r.member(&mut name),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(name) = name else {
@@ -136,7 +136,7 @@ impl Members for CallToolResult {
 
 impl Decode for CallToolResult {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <CallToolResult as Members>::MEMBERS,
             keys: &keys::<4>(<CallToolResult as Members>::MEMBERS),
@@ -154,10 +154,10 @@ impl Decode for CallToolResult {
                 2 => r.member(&mut is_error),
                 3 => r.member(&mut structured_content),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(content) = content else {
@@ -216,7 +216,7 @@ impl Members for ListToolsRequest {
 
 impl Decode for ListToolsRequest {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ListToolsRequest as Members>::MEMBERS,
             keys: &keys::<2>(<ListToolsRequest as Members>::MEMBERS),
@@ -229,10 +229,10 @@ impl Decode for ListToolsRequest {
                 0 => r.constant("tools/list"),
                 1 => r.member(&mut params),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         Ok(Self {
@@ -267,7 +267,7 @@ impl Members for ListToolsResult {
 
 impl Decode for ListToolsResult {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ListToolsResult as Members>::MEMBERS,
             keys: &keys::<3>(<ListToolsResult as Members>::MEMBERS),
@@ -283,10 +283,10 @@ impl Decode for ListToolsResult {
                 1 => r.member(&mut next_cursor),
                 2 => r.member(&mut tools),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(tools) = tools else {
@@ -347,7 +347,7 @@ impl Members for Tool {
 
 impl Decode for Tool {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <Tool as Members>::MEMBERS,
             keys: &keys::<7>(<Tool as Members>::MEMBERS),
@@ -371,10 +371,10 @@ impl Decode for Tool {
                 5 => r.member(&mut output_schema),
                 6 => r.member(&mut title),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(input_schema) = input_schema else {
@@ -456,7 +456,7 @@ impl Members for ToolAnnotations {
 
 impl Decode for ToolAnnotations {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ToolAnnotations as Members>::MEMBERS,
             keys: &keys::<5>(<ToolAnnotations as Members>::MEMBERS),
@@ -476,10 +476,10 @@ impl Decode for ToolAnnotations {
                 3 => r.member(&mut read_only_hint),
                 4 => r.member(&mut title),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         Ok(Self {
@@ -534,7 +534,7 @@ impl Members for ToolInputSchemaView {
 
 impl Decode for ToolInputSchemaView {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ToolInputSchemaView as Members>::MEMBERS,
             keys: &keys::<3>(<ToolInputSchemaView as Members>::MEMBERS),
@@ -549,10 +549,10 @@ impl Decode for ToolInputSchemaView {
                 1 => r.member(&mut required),
                 2 => r.constant("object"),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         Ok(Self {
@@ -614,7 +614,7 @@ impl Members for ToolListChangedNotification {
 
 impl Decode for ToolListChangedNotification {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ToolListChangedNotification as Members>::MEMBERS,
             keys: &keys::<2>(<ToolListChangedNotification as Members>::MEMBERS),
@@ -630,10 +630,10 @@ impl Decode for ToolListChangedNotification {
                 0 => r.constant("notifications/tools/list_changed"),
                 1 => r.member(&mut params),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         Ok(Self {
@@ -668,7 +668,7 @@ impl Members for ToolOutputSchemaView {
 
 impl Decode for ToolOutputSchemaView {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ToolOutputSchemaView as Members>::MEMBERS,
             keys: &keys::<3>(<ToolOutputSchemaView as Members>::MEMBERS),
@@ -686,10 +686,10 @@ impl Decode for ToolOutputSchemaView {
                 1 => r.member(&mut required),
                 2 => r.constant("object"),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         Ok(Self {

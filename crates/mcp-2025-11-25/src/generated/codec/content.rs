@@ -9,7 +9,7 @@ impl Members for Annotations {
 
 impl Decode for Annotations {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <Annotations as Members>::MEMBERS,
             keys: &keys::<3>(<Annotations as Members>::MEMBERS),
@@ -25,10 +25,10 @@ impl Decode for Annotations {
                 1 => r.member(&mut last_modified),
                 2 => r.member(&mut priority),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         Ok(Self {
@@ -91,7 +91,7 @@ impl Members for AudioContent {
 
 impl Decode for AudioContent {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <AudioContent as Members>::MEMBERS,
             keys: &keys::<5>(<AudioContent as Members>::MEMBERS),
@@ -113,10 +113,10 @@ impl Decode for AudioContent {
                 3 => r.member(&mut mime_type),
                 4 => r.constant("audio"),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(data) = data else {
@@ -213,7 +213,7 @@ impl mcp_exact_wire::OpenUnion for ContentBlock {
 
 impl Decode for ContentBlock {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static DISPATCH: UnionDispatch = UnionDispatch {
             name: "ContentBlock",
             tag: "type",
@@ -310,7 +310,7 @@ impl Members for EmbeddedResource {
 
 impl Decode for EmbeddedResource {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <EmbeddedResource as Members>::MEMBERS,
             keys: &keys::<4>(<EmbeddedResource as Members>::MEMBERS),
@@ -330,10 +330,10 @@ impl Decode for EmbeddedResource {
                 2 => r.member(&mut resource),
                 3 => r.constant("resource"),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(resource) = resource else {
@@ -394,7 +394,7 @@ impl Members for ImageContent {
 
 impl Decode for ImageContent {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ImageContent as Members>::MEMBERS,
             keys: &keys::<5>(<ImageContent as Members>::MEMBERS),
@@ -416,10 +416,10 @@ impl Decode for ImageContent {
                 3 => r.member(&mut mime_type),
                 4 => r.constant("image"),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(data) = data else {
@@ -491,7 +491,7 @@ impl Members for ResourceLink {
 
 impl Decode for ResourceLink {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ResourceLink as Members>::MEMBERS,
             keys: &keys::<10>(<ResourceLink as Members>::MEMBERS),
@@ -523,10 +523,10 @@ impl Decode for ResourceLink {
                 8 => r.constant("resource_link"),
                 9 => r.member(&mut uri),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(name) = name else {
@@ -625,7 +625,7 @@ impl From<&str> for Role {
 
 impl Decode for Role {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         r.str().map(|value| Self::from(&*value))
     }
 }
@@ -696,7 +696,7 @@ impl mcp_exact_wire::OpenUnion for SamplingMessageContent {
 
 impl Decode for SamplingMessageContent {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         match r.kind()? {
             Kind::Array => Decode::decode(r).map(Self::Array),
             Kind::Object => {
@@ -798,7 +798,7 @@ impl Members for TextContent {
 
 impl Decode for TextContent {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <TextContent as Members>::MEMBERS,
             keys: &keys::<4>(<TextContent as Members>::MEMBERS),
@@ -815,10 +815,10 @@ impl Decode for TextContent {
                 2 => r.member(&mut text),
                 3 => r.constant("text"),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(text) = text else {
@@ -875,7 +875,7 @@ impl Members for ToolResultContent {
 
 impl Decode for ToolResultContent {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ToolResultContent as Members>::MEMBERS,
             keys: &keys::<6>(<ToolResultContent as Members>::MEMBERS),
@@ -899,10 +899,10 @@ impl Decode for ToolResultContent {
                 4 => r.member(&mut tool_use_id),
                 5 => r.constant("tool_result"),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(content) = content else {
@@ -966,7 +966,7 @@ impl Members for ToolUseContent {
 
 impl Decode for ToolUseContent {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ToolUseContent as Members>::MEMBERS,
             keys: &keys::<5>(<ToolUseContent as Members>::MEMBERS),
@@ -988,10 +988,10 @@ impl Decode for ToolUseContent {
                 3 => r.member(&mut name),
                 4 => r.constant("tool_use"),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(id) = id else {

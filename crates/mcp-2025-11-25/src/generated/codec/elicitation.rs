@@ -14,7 +14,7 @@ impl Members for BooleanSchema {
 
 impl Decode for BooleanSchema {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <BooleanSchema as Members>::MEMBERS,
             keys: &keys::<4>(<BooleanSchema as Members>::MEMBERS),
@@ -31,10 +31,10 @@ impl Decode for BooleanSchema {
                 2 => r.member(&mut title),
                 3 => r.constant("boolean"),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         Ok(Self {
@@ -89,7 +89,7 @@ impl From<ElicitResult> for ElicitOutcome {
 
 impl Decode for ElicitOutcome {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static DISPATCH: UnionDispatch = UnionDispatch {
             name: "ElicitOutcome",
             tag: "",
@@ -151,7 +151,7 @@ impl Members for ElicitRequest {
 
 impl Decode for ElicitRequest {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ElicitRequest as Members>::MEMBERS,
             keys: &keys::<4>(<ElicitRequest as Members>::MEMBERS),
@@ -170,10 +170,10 @@ impl Decode for ElicitRequest {
                 2 => r.constant("elicitation/create"),
                 3 => r.member(&mut params),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(id) = id else {
@@ -226,7 +226,7 @@ impl Members for ElicitRequestFormParams {
 
 impl Decode for ElicitRequestFormParams {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ElicitRequestFormParams as Members>::MEMBERS,
             keys: &keys::<5>(<ElicitRequestFormParams as Members>::MEMBERS),
@@ -249,10 +249,10 @@ impl Decode for ElicitRequestFormParams {
                 3 => r.member(&mut requested_schema),
                 4 => r.member(&mut task),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(message) = message else {
@@ -310,7 +310,7 @@ mcp_exact_wire::serde_through_wire!(ElicitRequestFormParams);
 
 impl Decode for ElicitRequestFormParamsMode {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         r.constant("form").map(|()| Self::Form)
     }
 }
@@ -339,7 +339,7 @@ impl Members for ElicitRequestFormParamsRequestedSchema {
 
 impl Decode for ElicitRequestFormParamsRequestedSchema {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ElicitRequestFormParamsRequestedSchema as Members>::MEMBERS,
             keys: &keys::<
@@ -361,10 +361,10 @@ impl Decode for ElicitRequestFormParamsRequestedSchema {
                 2 => r.member(&mut required),
                 3 => r.constant("object"),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(properties) = properties else {
@@ -432,7 +432,7 @@ impl mcp_exact_wire::OpenUnion for ElicitRequestParams {
 
 impl Decode for ElicitRequestParams {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static DISPATCH: UnionDispatch = UnionDispatch {
             name: "ElicitRequestParams",
             tag: "mode",
@@ -506,7 +506,7 @@ impl Members for ElicitRequestURLParams {
 
 impl Decode for ElicitRequestURLParams {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ElicitRequestURLParams as Members>::MEMBERS,
             keys: &keys::<6>(<ElicitRequestURLParams as Members>::MEMBERS),
@@ -530,10 +530,10 @@ impl Decode for ElicitRequestURLParams {
                 4 => r.member(&mut task),
                 5 => r.member(&mut url),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(elicitation_id) = elicitation_id else {
@@ -596,7 +596,7 @@ impl Members for ElicitResult {
 
 impl Decode for ElicitResult {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ElicitResult as Members>::MEMBERS,
             keys: &keys::<3>(<ElicitResult as Members>::MEMBERS),
@@ -612,10 +612,10 @@ impl Decode for ElicitResult {
                 1 => r.member(&mut action),
                 2 => r.member(&mut content),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(action) = action else {
@@ -674,7 +674,7 @@ impl From<&str> for ElicitResultAction {
 
 impl Decode for ElicitResultAction {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         r.str().map(|value| Self::from(&*value))
     }
 }
@@ -733,7 +733,7 @@ impl From<bool> for ElicitResultContentValue {
 
 impl Decode for ElicitResultContentValue {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         match r.kind()? {
             Kind::String => Decode::decode(r).map(Self::String),
             Kind::Number => Decode::decode(r).map(Self::Number),
@@ -769,7 +769,7 @@ impl Members for ElicitationCompleteNotification {
 
 impl Decode for ElicitationCompleteNotification {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ElicitationCompleteNotification as Members>::MEMBERS,
             keys: &keys::<3>(<ElicitationCompleteNotification as Members>::MEMBERS),
@@ -786,10 +786,10 @@ impl Decode for ElicitationCompleteNotification {
                 1 => r.constant("notifications/elicitation/complete"),
                 2 => r.member(&mut params),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(params) = params else {
@@ -826,7 +826,7 @@ impl Members for ElicitationCompleteNotificationParams {
 
 impl Decode for ElicitationCompleteNotificationParams {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ElicitationCompleteNotificationParams as Members>::MEMBERS,
             keys: &keys::<
@@ -845,10 +845,10 @@ impl Decode for ElicitationCompleteNotificationParams {
                 0 => r.member(&mut meta),
                 1 => r.member(&mut elicitation_id),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(elicitation_id) = elicitation_id else {
@@ -924,7 +924,7 @@ impl mcp_exact_wire::OpenUnion for EnumSchema {
 
 impl Decode for EnumSchema {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static DISPATCH: UnionDispatch = UnionDispatch {
             name: "EnumSchema",
             tag: "type",
@@ -1028,7 +1028,7 @@ impl Members for LegacyTitledEnumSchema {
 
 impl Decode for LegacyTitledEnumSchema {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <LegacyTitledEnumSchema as Members>::MEMBERS,
             keys: &keys::<6>(<LegacyTitledEnumSchema as Members>::MEMBERS),
@@ -1052,10 +1052,10 @@ impl Decode for LegacyTitledEnumSchema {
                 4 => r.member(&mut title),
                 5 => r.constant("string"),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(r#enum) = r#enum else {
@@ -1120,7 +1120,7 @@ impl From<UntitledMultiSelectEnumSchema> for MultiSelectEnumSchema {
 
 impl Decode for MultiSelectEnumSchema {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static DISPATCH: UnionDispatch = UnionDispatch {
             name: "MultiSelectEnumSchema",
             tag: "",
@@ -1182,7 +1182,7 @@ impl Members for MultiSelectOption {
 
 impl Decode for MultiSelectOption {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <MultiSelectOption as Members>::MEMBERS,
             keys: &keys::<2>(<MultiSelectOption as Members>::MEMBERS),
@@ -1199,10 +1199,10 @@ impl Decode for MultiSelectOption {
                 0 => r.member(&mut r#const),
                 1 => r.member(&mut title),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(r#const) = r#const else {
@@ -1250,7 +1250,7 @@ impl Members for NumberSchema {
 
 impl Decode for NumberSchema {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <NumberSchema as Members>::MEMBERS,
             keys: &keys::<6>(<NumberSchema as Members>::MEMBERS),
@@ -1272,10 +1272,10 @@ impl Decode for NumberSchema {
                 4 => r.member(&mut title),
                 5 => r.member(&mut r#type),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(r#type) = r#type else {
@@ -1348,7 +1348,7 @@ impl From<&str> for NumberSchemaType {
 
 impl Decode for NumberSchemaType {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         r.str().map(|value| Self::from(&*value))
     }
 }
@@ -1433,7 +1433,7 @@ impl mcp_exact_wire::OpenUnion for PrimitiveSchemaDefinition {
 
 impl Decode for PrimitiveSchemaDefinition {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static DISPATCH: UnionDispatch = UnionDispatch {
             name: "PrimitiveSchemaDefinition",
             tag: "type",
@@ -1572,7 +1572,7 @@ impl From<UntitledSingleSelectEnumSchema> for SingleSelectEnumSchema {
 
 impl Decode for SingleSelectEnumSchema {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static DISPATCH: UnionDispatch = UnionDispatch {
             name: "SingleSelectEnumSchema",
             tag: "",
@@ -1624,7 +1624,7 @@ impl Members for SingleSelectOption {
 
 impl Decode for SingleSelectOption {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <SingleSelectOption as Members>::MEMBERS,
             keys: &keys::<2>(<SingleSelectOption as Members>::MEMBERS),
@@ -1641,10 +1641,10 @@ impl Decode for SingleSelectOption {
                 0 => r.member(&mut r#const),
                 1 => r.member(&mut title),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(r#const) = r#const else {
@@ -1693,7 +1693,7 @@ impl Members for StringSchema {
 
 impl Decode for StringSchema {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <StringSchema as Members>::MEMBERS,
             keys: &keys::<7>(<StringSchema as Members>::MEMBERS),
@@ -1716,10 +1716,10 @@ impl Decode for StringSchema {
                 5 => r.member(&mut title),
                 6 => r.constant("string"),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         Ok(Self {
@@ -1793,7 +1793,7 @@ impl From<&str> for StringSchemaFormat {
 
 impl Decode for StringSchemaFormat {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         r.str().map(|value| Self::from(&*value))
     }
 }
@@ -1829,7 +1829,7 @@ impl Members for TitledMultiSelectEnumSchema {
 
 impl Decode for TitledMultiSelectEnumSchema {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <TitledMultiSelectEnumSchema as Members>::MEMBERS,
             keys: &keys::<7>(<TitledMultiSelectEnumSchema as Members>::MEMBERS),
@@ -1855,10 +1855,10 @@ impl Decode for TitledMultiSelectEnumSchema {
                 5 => r.member(&mut title),
                 6 => r.constant("array"),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(items) = items else {
@@ -1918,7 +1918,7 @@ impl Members for TitledMultiSelectEnumSchemaItems {
 
 impl Decode for TitledMultiSelectEnumSchemaItems {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <TitledMultiSelectEnumSchemaItems as Members>::MEMBERS,
             keys: &keys::<1>(<TitledMultiSelectEnumSchemaItems as Members>::MEMBERS),
@@ -1933,10 +1933,10 @@ impl Decode for TitledMultiSelectEnumSchemaItems {
             let read = match object.step(r) {
                 0 => r.member(&mut any_of),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(any_of) = any_of else {
@@ -1977,7 +1977,7 @@ impl Members for TitledSingleSelectEnumSchema {
 
 impl Decode for TitledSingleSelectEnumSchema {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <TitledSingleSelectEnumSchema as Members>::MEMBERS,
             keys: &keys::<5>(<TitledSingleSelectEnumSchema as Members>::MEMBERS),
@@ -1999,10 +1999,10 @@ impl Decode for TitledSingleSelectEnumSchema {
                 3 => r.member(&mut title),
                 4 => r.constant("string"),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(one_of) = one_of else {
@@ -2060,7 +2060,7 @@ impl Members for UntitledMultiSelectEnumSchema {
 
 impl Decode for UntitledMultiSelectEnumSchema {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <UntitledMultiSelectEnumSchema as Members>::MEMBERS,
             keys: &keys::<7>(<UntitledMultiSelectEnumSchema as Members>::MEMBERS),
@@ -2086,10 +2086,10 @@ impl Decode for UntitledMultiSelectEnumSchema {
                 5 => r.member(&mut title),
                 6 => r.constant("array"),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(items) = items else {
@@ -2149,7 +2149,7 @@ impl Members for UntitledMultiSelectEnumSchemaItems {
 
 impl Decode for UntitledMultiSelectEnumSchemaItems {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <UntitledMultiSelectEnumSchemaItems as Members>::MEMBERS,
             keys: &keys::<2>(<UntitledMultiSelectEnumSchemaItems as Members>::MEMBERS),
@@ -2165,10 +2165,10 @@ impl Decode for UntitledMultiSelectEnumSchemaItems {
                 0 => r.member(&mut r#enum),
                 1 => r.constant("string"),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(r#enum) = r#enum else {
@@ -2209,7 +2209,7 @@ impl Members for UntitledSingleSelectEnumSchema {
 
 impl Decode for UntitledSingleSelectEnumSchema {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <UntitledSingleSelectEnumSchema as Members>::MEMBERS,
             keys: &keys::<5>(<UntitledSingleSelectEnumSchema as Members>::MEMBERS),
@@ -2231,10 +2231,10 @@ impl Decode for UntitledSingleSelectEnumSchema {
                 3 => r.member(&mut title),
                 4 => r.constant("string"),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(r#enum) = r#enum else {

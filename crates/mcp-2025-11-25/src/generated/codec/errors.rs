@@ -9,7 +9,7 @@ impl Members for Error {
 
 impl Decode for Error {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <Error as Members>::MEMBERS,
             keys: &keys::<3>(<Error as Members>::MEMBERS),
@@ -25,10 +25,10 @@ impl Decode for Error {
                 1 => r.member(&mut data),
                 2 => r.member(&mut message),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(code) = code else {
@@ -75,7 +75,7 @@ impl Members for URLElicitationRequiredError {
 
 impl Decode for URLElicitationRequiredError {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <URLElicitationRequiredError as Members>::MEMBERS,
             keys: &keys::<3>(<URLElicitationRequiredError as Members>::MEMBERS),
@@ -93,10 +93,10 @@ impl Decode for URLElicitationRequiredError {
                 1 => r.member(&mut id),
                 2 => r.constant("2.0"),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(error) = error else {
@@ -142,7 +142,7 @@ impl Members for URLElicitationRequiredErrorData {
 
 impl Decode for URLElicitationRequiredErrorData {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <URLElicitationRequiredErrorData as Members>::MEMBERS,
             keys: &keys::<1>(<URLElicitationRequiredErrorData as Members>::MEMBERS),
@@ -157,10 +157,10 @@ impl Decode for URLElicitationRequiredErrorData {
             let read = match object.step(r) {
                 0 => r.member(&mut elicitations),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(elicitations) = elicitations else {
@@ -203,7 +203,7 @@ impl Members for URLElicitationRequiredErrorObject {
 
 impl Decode for URLElicitationRequiredErrorObject {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <URLElicitationRequiredErrorObject as Members>::MEMBERS,
             keys: &keys::<3>(<URLElicitationRequiredErrorObject as Members>::MEMBERS),
@@ -221,10 +221,10 @@ impl Decode for URLElicitationRequiredErrorObject {
                 1 => r.member(&mut data),
                 2 => r.member(&mut message),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(data) = data else {

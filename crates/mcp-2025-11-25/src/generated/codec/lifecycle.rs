@@ -15,7 +15,7 @@ impl Members for ClientCapabilities {
 
 impl Decode for ClientCapabilities {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ClientCapabilities as Members>::MEMBERS,
             keys: &keys::<5>(<ClientCapabilities as Members>::MEMBERS),
@@ -35,10 +35,10 @@ impl Decode for ClientCapabilities {
                 3 => r.member(&mut sampling),
                 4 => r.member(&mut tasks),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         Ok(Self {
@@ -93,7 +93,7 @@ impl Members for ClientCapabilitiesElicitation {
 
 impl Decode for ClientCapabilitiesElicitation {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ClientCapabilitiesElicitation as Members>::MEMBERS,
             keys: &keys::<2>(<ClientCapabilitiesElicitation as Members>::MEMBERS),
@@ -110,10 +110,10 @@ impl Decode for ClientCapabilitiesElicitation {
                 0 => r.member(&mut form),
                 1 => r.member(&mut url),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         Ok(Self {
@@ -153,7 +153,7 @@ impl Members for ClientCapabilitiesRoots {
 
 impl Decode for ClientCapabilitiesRoots {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ClientCapabilitiesRoots as Members>::MEMBERS,
             keys: &keys::<1>(<ClientCapabilitiesRoots as Members>::MEMBERS),
@@ -165,10 +165,10 @@ impl Decode for ClientCapabilitiesRoots {
             let read = match object.step(r) {
                 0 => r.member(&mut list_changed),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         Ok(Self {
@@ -203,7 +203,7 @@ impl Members for ClientCapabilitiesSampling {
 
 impl Decode for ClientCapabilitiesSampling {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ClientCapabilitiesSampling as Members>::MEMBERS,
             keys: &keys::<2>(<ClientCapabilitiesSampling as Members>::MEMBERS),
@@ -220,10 +220,10 @@ impl Decode for ClientCapabilitiesSampling {
                 0 => r.member(&mut context),
                 1 => r.member(&mut tools),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         Ok(Self {
@@ -263,7 +263,7 @@ impl Members for ClientCapabilitiesTasks {
 
 impl Decode for ClientCapabilitiesTasks {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ClientCapabilitiesTasks as Members>::MEMBERS,
             keys: &keys::<3>(<ClientCapabilitiesTasks as Members>::MEMBERS),
@@ -279,10 +279,10 @@ impl Decode for ClientCapabilitiesTasks {
                 1 => r.member(&mut list),
                 2 => r.member(&mut requests),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         Ok(Self {
@@ -327,7 +327,7 @@ impl Members for ClientCapabilitiesTasksRequests {
 
 impl Decode for ClientCapabilitiesTasksRequests {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ClientCapabilitiesTasksRequests as Members>::MEMBERS,
             keys: &keys::<2>(<ClientCapabilitiesTasksRequests as Members>::MEMBERS),
@@ -344,10 +344,10 @@ impl Decode for ClientCapabilitiesTasksRequests {
                 0 => r.member(&mut elicitation),
                 1 => r.member(&mut sampling),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         Ok(Self {
@@ -387,7 +387,7 @@ impl Members for ClientCapabilitiesTasksRequestsElicitation {
 
 impl Decode for ClientCapabilitiesTasksRequestsElicitation {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ClientCapabilitiesTasksRequestsElicitation as Members>::MEMBERS,
             keys: &keys::<
@@ -404,10 +404,10 @@ impl Decode for ClientCapabilitiesTasksRequestsElicitation {
             let read = match object.step(r) {
                 0 => r.member(&mut create),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         Ok(Self {
@@ -442,7 +442,7 @@ impl Members for ClientCapabilitiesTasksRequestsSampling {
 
 impl Decode for ClientCapabilitiesTasksRequestsSampling {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ClientCapabilitiesTasksRequestsSampling as Members>::MEMBERS,
             keys: &keys::<
@@ -459,10 +459,10 @@ impl Decode for ClientCapabilitiesTasksRequestsSampling {
             let read = match object.step(r) {
                 0 => r.member(&mut create_message),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         Ok(Self {
@@ -504,7 +504,7 @@ impl Members for Implementation {
 
 impl Decode for Implementation {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <Implementation as Members>::MEMBERS,
             keys: &keys::<6>(<Implementation as Members>::MEMBERS),
@@ -529,10 +529,10 @@ impl Decode for Implementation {
                 4 => r.member(&mut version),
                 5 => r.member(&mut website_url),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(name) = name else {
@@ -605,7 +605,7 @@ impl Members for InitializeRequest {
 
 impl Decode for InitializeRequest {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <InitializeRequest as Members>::MEMBERS,
             keys: &keys::<4>(<InitializeRequest as Members>::MEMBERS),
@@ -624,10 +624,10 @@ impl Decode for InitializeRequest {
                 2 => r.constant("initialize"),
                 3 => r.member(&mut params),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(id) = id else {
@@ -679,7 +679,7 @@ impl Members for InitializeRequestParams {
 
 impl Decode for InitializeRequestParams {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <InitializeRequestParams as Members>::MEMBERS,
             keys: &keys::<4>(<InitializeRequestParams as Members>::MEMBERS),
@@ -700,10 +700,10 @@ impl Decode for InitializeRequestParams {
                 2 => r.member(&mut client_info),
                 3 => r.member(&mut protocol_version),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(capabilities) = capabilities else {
@@ -767,7 +767,7 @@ impl Members for InitializeResult {
 
 impl Decode for InitializeResult {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <InitializeResult as Members>::MEMBERS,
             keys: &keys::<5>(<InitializeResult as Members>::MEMBERS),
@@ -790,10 +790,10 @@ impl Decode for InitializeResult {
                 3 => r.member(&mut protocol_version),
                 4 => r.member(&mut server_info),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(capabilities) = capabilities else {
@@ -857,7 +857,7 @@ impl Members for InitializedNotification {
 
 impl Decode for InitializedNotification {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <InitializedNotification as Members>::MEMBERS,
             keys: &keys::<3>(<InitializedNotification as Members>::MEMBERS),
@@ -874,10 +874,10 @@ impl Decode for InitializedNotification {
                 1 => r.constant("notifications/initialized"),
                 2 => r.member(&mut params),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         Ok(Self {
@@ -913,7 +913,7 @@ impl Members for PingRequest {
 
 impl Decode for PingRequest {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <PingRequest as Members>::MEMBERS,
             keys: &keys::<4>(<PingRequest as Members>::MEMBERS),
@@ -932,10 +932,10 @@ impl Decode for PingRequest {
                 2 => r.constant("ping"),
                 3 => r.member(&mut params),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(id) = id else {
@@ -983,7 +983,7 @@ impl Members for ServerCapabilities {
 
 impl Decode for ServerCapabilities {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ServerCapabilities as Members>::MEMBERS,
             keys: &keys::<7>(<ServerCapabilities as Members>::MEMBERS),
@@ -1007,10 +1007,10 @@ impl Decode for ServerCapabilities {
                 5 => r.member(&mut tasks),
                 6 => r.member(&mut tools),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         Ok(Self {
@@ -1075,7 +1075,7 @@ impl Members for ServerCapabilitiesPrompts {
 
 impl Decode for ServerCapabilitiesPrompts {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ServerCapabilitiesPrompts as Members>::MEMBERS,
             keys: &keys::<1>(<ServerCapabilitiesPrompts as Members>::MEMBERS),
@@ -1087,10 +1087,10 @@ impl Decode for ServerCapabilitiesPrompts {
             let read = match object.step(r) {
                 0 => r.member(&mut list_changed),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         Ok(Self {
@@ -1125,7 +1125,7 @@ impl Members for ServerCapabilitiesResources {
 
 impl Decode for ServerCapabilitiesResources {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ServerCapabilitiesResources as Members>::MEMBERS,
             keys: &keys::<2>(<ServerCapabilitiesResources as Members>::MEMBERS),
@@ -1142,10 +1142,10 @@ impl Decode for ServerCapabilitiesResources {
                 0 => r.member(&mut list_changed),
                 1 => r.member(&mut subscribe),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         Ok(Self {
@@ -1185,7 +1185,7 @@ impl Members for ServerCapabilitiesTasks {
 
 impl Decode for ServerCapabilitiesTasks {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ServerCapabilitiesTasks as Members>::MEMBERS,
             keys: &keys::<3>(<ServerCapabilitiesTasks as Members>::MEMBERS),
@@ -1201,10 +1201,10 @@ impl Decode for ServerCapabilitiesTasks {
                 1 => r.member(&mut list),
                 2 => r.member(&mut requests),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         Ok(Self {
@@ -1249,7 +1249,7 @@ impl Members for ServerCapabilitiesTasksRequests {
 
 impl Decode for ServerCapabilitiesTasksRequests {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ServerCapabilitiesTasksRequests as Members>::MEMBERS,
             keys: &keys::<1>(<ServerCapabilitiesTasksRequests as Members>::MEMBERS),
@@ -1264,10 +1264,10 @@ impl Decode for ServerCapabilitiesTasksRequests {
             let read = match object.step(r) {
                 0 => r.member(&mut tools),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         Ok(Self {
@@ -1302,7 +1302,7 @@ impl Members for ServerCapabilitiesTasksRequestsTools {
 
 impl Decode for ServerCapabilitiesTasksRequestsTools {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ServerCapabilitiesTasksRequestsTools as Members>::MEMBERS,
             keys: &keys::<1>(<ServerCapabilitiesTasksRequestsTools as Members>::MEMBERS),
@@ -1317,10 +1317,10 @@ impl Decode for ServerCapabilitiesTasksRequestsTools {
             let read = match object.step(r) {
                 0 => r.member(&mut call),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         Ok(Self {
@@ -1355,7 +1355,7 @@ impl Members for ServerCapabilitiesTools {
 
 impl Decode for ServerCapabilitiesTools {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ServerCapabilitiesTools as Members>::MEMBERS,
             keys: &keys::<1>(<ServerCapabilitiesTools as Members>::MEMBERS),
@@ -1367,10 +1367,10 @@ impl Decode for ServerCapabilitiesTools {
             let read = match object.step(r) {
                 0 => r.member(&mut list_changed),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         Ok(Self {

@@ -45,7 +45,7 @@ impl mcp_exact_wire::OpenUnion for ClientNotification {
 
 impl Decode for ClientNotification {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static DISPATCH: UnionDispatch = UnionDispatch {
             name: "ClientNotification",
             tag: "method",
@@ -246,7 +246,7 @@ impl mcp_exact_wire::OpenUnion for ClientRequest {
 
 impl Decode for ClientRequest {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static DISPATCH: UnionDispatch = UnionDispatch {
             name: "ClientRequest",
             tag: "method",
@@ -485,7 +485,7 @@ impl From<Result> for ClientResult {
 
 impl Decode for ClientResult {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static DISPATCH: UnionDispatch = UnionDispatch {
             name: "ClientResult",
             tag: "",
@@ -638,7 +638,7 @@ impl Members for Notification {
 
 impl Decode for Notification {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <Notification as Members>::MEMBERS,
             keys: &keys::<2>(<Notification as Members>::MEMBERS),
@@ -652,10 +652,10 @@ impl Decode for Notification {
                 0 => r.member(&mut method),
                 1 => r.member(&mut params),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(method) = method else {
@@ -695,7 +695,7 @@ impl Members for NotificationParams {
 
 impl Decode for NotificationParams {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <NotificationParams as Members>::MEMBERS,
             keys: &keys::<1>(<NotificationParams as Members>::MEMBERS),
@@ -707,10 +707,10 @@ impl Decode for NotificationParams {
             let read = match object.step(r) {
                 0 => r.member(&mut meta),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         Ok(Self {
@@ -746,7 +746,7 @@ impl Members for PaginatedRequest {
 
 impl Decode for PaginatedRequest {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <PaginatedRequest as Members>::MEMBERS,
             keys: &keys::<4>(<PaginatedRequest as Members>::MEMBERS),
@@ -766,10 +766,10 @@ impl Decode for PaginatedRequest {
                 2 => r.member(&mut method),
                 3 => r.member(&mut params),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(id) = id else {
@@ -815,7 +815,7 @@ impl Members for PaginatedRequestParams {
 
 impl Decode for PaginatedRequestParams {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <PaginatedRequestParams as Members>::MEMBERS,
             keys: &keys::<2>(<PaginatedRequestParams as Members>::MEMBERS),
@@ -829,10 +829,10 @@ impl Decode for PaginatedRequestParams {
                 0 => r.member(&mut meta),
                 1 => r.member(&mut cursor),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         Ok(Self {
@@ -872,7 +872,7 @@ impl Members for PaginatedResult {
 
 impl Decode for PaginatedResult {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <PaginatedResult as Members>::MEMBERS,
             keys: &keys::<2>(<PaginatedResult as Members>::MEMBERS),
@@ -886,10 +886,10 @@ impl Decode for PaginatedResult {
                 0 => r.member(&mut meta),
                 1 => r.member(&mut next_cursor),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         Ok(Self {
@@ -929,7 +929,7 @@ impl Members for Request {
 
 impl Decode for Request {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <Request as Members>::MEMBERS,
             keys: &keys::<2>(<Request as Members>::MEMBERS),
@@ -943,10 +943,10 @@ impl Decode for Request {
                 0 => r.member(&mut method),
                 1 => r.member(&mut params),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(method) = method else {
@@ -986,7 +986,7 @@ impl Members for RequestParams {
 
 impl Decode for RequestParams {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <RequestParams as Members>::MEMBERS,
             keys: &keys::<1>(<RequestParams as Members>::MEMBERS),
@@ -998,10 +998,10 @@ impl Decode for RequestParams {
             let read = match object.step(r) {
                 0 => r.member(&mut meta),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         Ok(Self {
@@ -1036,7 +1036,7 @@ impl Members for RequestParamsMeta {
 
 impl Decode for RequestParamsMeta {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <RequestParamsMeta as Members>::MEMBERS,
             keys: &keys::<1>(<RequestParamsMeta as Members>::MEMBERS),
@@ -1048,10 +1048,10 @@ impl Decode for RequestParamsMeta {
             let read = match object.step(r) {
                 0 => r.member(&mut progress_token),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         Ok(Self {
@@ -1086,7 +1086,7 @@ impl Members for Result {
 
 impl Decode for Result {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <Result as Members>::MEMBERS,
             keys: &keys::<1>(<Result as Members>::MEMBERS),
@@ -1098,10 +1098,10 @@ impl Decode for Result {
             let read = match object.step(r) {
                 0 => r.member(&mut meta),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         Ok(Self {
@@ -1200,7 +1200,7 @@ impl mcp_exact_wire::OpenUnion for ServerNotification {
 
 impl Decode for ServerNotification {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static DISPATCH: UnionDispatch = UnionDispatch {
             name: "ServerNotification",
             tag: "method",
@@ -1372,7 +1372,7 @@ impl mcp_exact_wire::OpenUnion for ServerRequest {
 
 impl Decode for ServerRequest {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static DISPATCH: UnionDispatch = UnionDispatch {
             name: "ServerRequest",
             tag: "method",
@@ -1578,7 +1578,7 @@ impl From<Result> for ServerResult {
 
 impl Decode for ServerResult {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static DISPATCH: UnionDispatch = UnionDispatch {
             name: "ServerResult",
             tag: "",

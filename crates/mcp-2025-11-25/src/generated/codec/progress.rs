@@ -10,7 +10,7 @@ impl Members for CancelledNotification {
 
 impl Decode for CancelledNotification {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <CancelledNotification as Members>::MEMBERS,
             keys: &keys::<3>(<CancelledNotification as Members>::MEMBERS),
@@ -27,10 +27,10 @@ impl Decode for CancelledNotification {
                 1 => r.constant("notifications/cancelled"),
                 2 => r.member(&mut params),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(params) = params else {
@@ -65,7 +65,7 @@ impl Members for CancelledNotificationParams {
 
 impl Decode for CancelledNotificationParams {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <CancelledNotificationParams as Members>::MEMBERS,
             keys: &keys::<3>(<CancelledNotificationParams as Members>::MEMBERS),
@@ -84,10 +84,10 @@ impl Decode for CancelledNotificationParams {
                 1 => r.member(&mut reason),
                 2 => r.member(&mut request_id),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         Ok(Self {
@@ -133,7 +133,7 @@ impl Members for ProgressNotification {
 
 impl Decode for ProgressNotification {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ProgressNotification as Members>::MEMBERS,
             keys: &keys::<3>(<ProgressNotification as Members>::MEMBERS),
@@ -150,10 +150,10 @@ impl Decode for ProgressNotification {
                 1 => r.constant("notifications/progress"),
                 2 => r.member(&mut params),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(params) = params else {
@@ -194,7 +194,7 @@ impl Members for ProgressNotificationParams {
 
 impl Decode for ProgressNotificationParams {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ProgressNotificationParams as Members>::MEMBERS,
             keys: &keys::<5>(<ProgressNotificationParams as Members>::MEMBERS),
@@ -217,10 +217,10 @@ impl Decode for ProgressNotificationParams {
                 3 => r.member(&mut progress_token),
                 4 => r.member(&mut total),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(progress) = progress else {

@@ -10,7 +10,7 @@ impl Members for GetPromptRequest {
 
 impl Decode for GetPromptRequest {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <GetPromptRequest as Members>::MEMBERS,
             keys: &keys::<4>(<GetPromptRequest as Members>::MEMBERS),
@@ -29,10 +29,10 @@ impl Decode for GetPromptRequest {
                 2 => r.constant("prompts/get"),
                 3 => r.member(&mut params),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(id) = id else {
@@ -73,7 +73,7 @@ impl Members for GetPromptRequestParams {
 
 impl Decode for GetPromptRequestParams {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <GetPromptRequestParams as Members>::MEMBERS,
             keys: &keys::<3>(<GetPromptRequestParams as Members>::MEMBERS),
@@ -92,10 +92,10 @@ impl Decode for GetPromptRequestParams {
                 1 => r.member(&mut arguments),
                 2 => r.member(&mut name),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(name) = name else {
@@ -140,7 +140,7 @@ impl Members for GetPromptResult {
 
 impl Decode for GetPromptResult {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <GetPromptResult as Members>::MEMBERS,
             keys: &keys::<3>(<GetPromptResult as Members>::MEMBERS),
@@ -156,10 +156,10 @@ impl Decode for GetPromptResult {
                 1 => r.member(&mut description),
                 2 => r.member(&mut messages),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(messages) = messages else {
@@ -213,7 +213,7 @@ impl Members for ListPromptsRequest {
 
 impl Decode for ListPromptsRequest {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ListPromptsRequest as Members>::MEMBERS,
             keys: &keys::<4>(<ListPromptsRequest as Members>::MEMBERS),
@@ -232,10 +232,10 @@ impl Decode for ListPromptsRequest {
                 2 => r.constant("prompts/list"),
                 3 => r.member(&mut params),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(id) = id else {
@@ -275,7 +275,7 @@ impl Members for ListPromptsResult {
 
 impl Decode for ListPromptsResult {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ListPromptsResult as Members>::MEMBERS,
             keys: &keys::<3>(<ListPromptsResult as Members>::MEMBERS),
@@ -294,10 +294,10 @@ impl Decode for ListPromptsResult {
                 1 => r.member(&mut next_cursor),
                 2 => r.member(&mut prompts),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(prompts) = prompts else {
@@ -357,7 +357,7 @@ impl Members for Prompt {
 
 impl Decode for Prompt {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <Prompt as Members>::MEMBERS,
             keys: &keys::<6>(<Prompt as Members>::MEMBERS),
@@ -379,10 +379,10 @@ impl Decode for Prompt {
                 4 => r.member(&mut name),
                 5 => r.member(&mut title),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(name) = name else {
@@ -454,7 +454,7 @@ impl Members for PromptArgument {
 
 impl Decode for PromptArgument {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <PromptArgument as Members>::MEMBERS,
             keys: &keys::<4>(<PromptArgument as Members>::MEMBERS),
@@ -472,10 +472,10 @@ impl Decode for PromptArgument {
                 2 => r.member(&mut required),
                 3 => r.member(&mut title),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(name) = name else {
@@ -526,7 +526,7 @@ impl Members for PromptListChangedNotification {
 
 impl Decode for PromptListChangedNotification {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <PromptListChangedNotification as Members>::MEMBERS,
             keys: &keys::<3>(<PromptListChangedNotification as Members>::MEMBERS),
@@ -543,10 +543,10 @@ impl Decode for PromptListChangedNotification {
                 1 => r.constant("notifications/prompts/list_changed"),
                 2 => r.member(&mut params),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         Ok(Self {
@@ -581,7 +581,7 @@ impl Members for PromptMessage {
 
 impl Decode for PromptMessage {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <PromptMessage as Members>::MEMBERS,
             keys: &keys::<2>(<PromptMessage as Members>::MEMBERS),
@@ -598,10 +598,10 @@ impl Decode for PromptMessage {
                 0 => r.member(&mut content),
                 1 => r.member(&mut role),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(content) = content else {
@@ -653,7 +653,7 @@ impl Members for PromptReference {
 
 impl Decode for PromptReference {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <PromptReference as Members>::MEMBERS,
             keys: &keys::<3>(<PromptReference as Members>::MEMBERS),
@@ -671,10 +671,10 @@ impl Decode for PromptReference {
                 1 => r.member(&mut title),
                 2 => r.constant("ref/prompt"),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(name) = name else {

@@ -19,7 +19,7 @@ impl From<TextResourceContents> for AnyResourceContents {
 
 impl Decode for AnyResourceContents {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static DISPATCH: UnionDispatch = UnionDispatch {
             name: "AnyResourceContents",
             tag: "",
@@ -80,7 +80,7 @@ impl Members for BlobResourceContents {
 
 impl Decode for BlobResourceContents {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <BlobResourceContents as Members>::MEMBERS,
             keys: &keys::<4>(<BlobResourceContents as Members>::MEMBERS),
@@ -101,10 +101,10 @@ impl Decode for BlobResourceContents {
                 2 => r.member(&mut mime_type),
                 3 => r.member(&mut uri),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(blob) = blob else {
@@ -167,7 +167,7 @@ impl Members for ListResourceTemplatesRequest {
 
 impl Decode for ListResourceTemplatesRequest {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ListResourceTemplatesRequest as Members>::MEMBERS,
             keys: &keys::<4>(<ListResourceTemplatesRequest as Members>::MEMBERS),
@@ -186,10 +186,10 @@ impl Decode for ListResourceTemplatesRequest {
                 2 => r.constant("resources/templates/list"),
                 3 => r.member(&mut params),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(id) = id else {
@@ -233,7 +233,7 @@ impl Members for ListResourceTemplatesResult {
 
 impl Decode for ListResourceTemplatesResult {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ListResourceTemplatesResult as Members>::MEMBERS,
             keys: &keys::<3>(<ListResourceTemplatesResult as Members>::MEMBERS),
@@ -252,10 +252,10 @@ impl Decode for ListResourceTemplatesResult {
                 1 => r.member(&mut next_cursor),
                 2 => r.member(&mut resource_templates),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(resource_templates) = resource_templates else {
@@ -309,7 +309,7 @@ impl Members for ListResourcesRequest {
 
 impl Decode for ListResourcesRequest {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ListResourcesRequest as Members>::MEMBERS,
             keys: &keys::<4>(<ListResourcesRequest as Members>::MEMBERS),
@@ -328,10 +328,10 @@ impl Decode for ListResourcesRequest {
                 2 => r.constant("resources/list"),
                 3 => r.member(&mut params),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(id) = id else {
@@ -371,7 +371,7 @@ impl Members for ListResourcesResult {
 
 impl Decode for ListResourcesResult {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ListResourcesResult as Members>::MEMBERS,
             keys: &keys::<3>(<ListResourcesResult as Members>::MEMBERS),
@@ -390,10 +390,10 @@ impl Decode for ListResourcesResult {
                 1 => r.member(&mut next_cursor),
                 2 => r.member(&mut resources),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(resources) = resources else {
@@ -447,7 +447,7 @@ impl Members for ReadResourceRequest {
 
 impl Decode for ReadResourceRequest {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ReadResourceRequest as Members>::MEMBERS,
             keys: &keys::<4>(<ReadResourceRequest as Members>::MEMBERS),
@@ -466,10 +466,10 @@ impl Decode for ReadResourceRequest {
                 2 => r.constant("resources/read"),
                 3 => r.member(&mut params),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(id) = id else {
@@ -516,7 +516,7 @@ impl Members for ReadResourceRequestParams {
 
 impl Decode for ReadResourceRequestParams {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ReadResourceRequestParams as Members>::MEMBERS,
             keys: &keys::<2>(<ReadResourceRequestParams as Members>::MEMBERS),
@@ -533,10 +533,10 @@ impl Decode for ReadResourceRequestParams {
                 0 => r.member(&mut meta),
                 1 => r.member(&mut uri),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(uri) = uri else {
@@ -582,7 +582,7 @@ impl Members for ReadResourceResult {
 
 impl Decode for ReadResourceResult {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ReadResourceResult as Members>::MEMBERS,
             keys: &keys::<2>(<ReadResourceResult as Members>::MEMBERS),
@@ -599,10 +599,10 @@ impl Decode for ReadResourceResult {
                 0 => r.member(&mut meta),
                 1 => r.member(&mut contents),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(contents) = contents else {
@@ -660,7 +660,7 @@ impl Members for Resource {
 
 impl Decode for Resource {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <Resource as Members>::MEMBERS,
             keys: &keys::<9>(<Resource as Members>::MEMBERS),
@@ -688,10 +688,10 @@ impl Decode for Resource {
                 7 => r.member(&mut title),
                 8 => r.member(&mut uri),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(name) = name else {
@@ -783,7 +783,7 @@ impl Members for ResourceContents {
 
 impl Decode for ResourceContents {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ResourceContents as Members>::MEMBERS,
             keys: &keys::<3>(<ResourceContents as Members>::MEMBERS),
@@ -799,10 +799,10 @@ impl Decode for ResourceContents {
                 1 => r.member(&mut mime_type),
                 2 => r.member(&mut uri),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(uri) = uri else {
@@ -854,7 +854,7 @@ impl Members for ResourceListChangedNotification {
 
 impl Decode for ResourceListChangedNotification {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ResourceListChangedNotification as Members>::MEMBERS,
             keys: &keys::<3>(<ResourceListChangedNotification as Members>::MEMBERS),
@@ -871,10 +871,10 @@ impl Decode for ResourceListChangedNotification {
                 1 => r.constant("notifications/resources/list_changed"),
                 2 => r.member(&mut params),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         Ok(Self {
@@ -911,7 +911,7 @@ impl Members for ResourceRequestParams {
 
 impl Decode for ResourceRequestParams {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ResourceRequestParams as Members>::MEMBERS,
             keys: &keys::<2>(<ResourceRequestParams as Members>::MEMBERS),
@@ -928,10 +928,10 @@ impl Decode for ResourceRequestParams {
                 0 => r.member(&mut meta),
                 1 => r.member(&mut uri),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(uri) = uri else {
@@ -986,7 +986,7 @@ impl Members for ResourceTemplate {
 
 impl Decode for ResourceTemplate {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ResourceTemplate as Members>::MEMBERS,
             keys: &keys::<8>(<ResourceTemplate as Members>::MEMBERS),
@@ -1015,10 +1015,10 @@ impl Decode for ResourceTemplate {
                 6 => r.member(&mut title),
                 7 => r.member(&mut uri_template),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(name) = name else {
@@ -1105,7 +1105,7 @@ impl Members for ResourceTemplateReference {
 
 impl Decode for ResourceTemplateReference {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ResourceTemplateReference as Members>::MEMBERS,
             keys: &keys::<2>(<ResourceTemplateReference as Members>::MEMBERS),
@@ -1121,10 +1121,10 @@ impl Decode for ResourceTemplateReference {
                 0 => r.constant("ref/resource"),
                 1 => r.member(&mut uri),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(uri) = uri else {
@@ -1163,7 +1163,7 @@ impl Members for ResourceUpdatedNotification {
 
 impl Decode for ResourceUpdatedNotification {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ResourceUpdatedNotification as Members>::MEMBERS,
             keys: &keys::<3>(<ResourceUpdatedNotification as Members>::MEMBERS),
@@ -1180,10 +1180,10 @@ impl Decode for ResourceUpdatedNotification {
                 1 => r.constant("notifications/resources/updated"),
                 2 => r.member(&mut params),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(params) = params else {
@@ -1226,7 +1226,7 @@ impl Members for ResourceUpdatedNotificationParams {
 
 impl Decode for ResourceUpdatedNotificationParams {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ResourceUpdatedNotificationParams as Members>::MEMBERS,
             keys: &keys::<2>(<ResourceUpdatedNotificationParams as Members>::MEMBERS),
@@ -1243,10 +1243,10 @@ impl Decode for ResourceUpdatedNotificationParams {
                 0 => r.member(&mut meta),
                 1 => r.member(&mut uri),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(uri) = uri else {
@@ -1293,7 +1293,7 @@ impl Members for SubscribeRequest {
 
 impl Decode for SubscribeRequest {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <SubscribeRequest as Members>::MEMBERS,
             keys: &keys::<4>(<SubscribeRequest as Members>::MEMBERS),
@@ -1312,10 +1312,10 @@ impl Decode for SubscribeRequest {
                 2 => r.constant("resources/subscribe"),
                 3 => r.member(&mut params),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(id) = id else {
@@ -1362,7 +1362,7 @@ impl Members for SubscribeRequestParams {
 
 impl Decode for SubscribeRequestParams {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <SubscribeRequestParams as Members>::MEMBERS,
             keys: &keys::<2>(<SubscribeRequestParams as Members>::MEMBERS),
@@ -1379,10 +1379,10 @@ impl Decode for SubscribeRequestParams {
                 0 => r.member(&mut meta),
                 1 => r.member(&mut uri),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(uri) = uri else {
@@ -1428,7 +1428,7 @@ impl Members for TextResourceContents {
 
 impl Decode for TextResourceContents {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <TextResourceContents as Members>::MEMBERS,
             keys: &keys::<4>(<TextResourceContents as Members>::MEMBERS),
@@ -1449,10 +1449,10 @@ impl Decode for TextResourceContents {
                 2 => r.member(&mut text),
                 3 => r.member(&mut uri),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(text) = text else {
@@ -1510,7 +1510,7 @@ impl Members for UnsubscribeRequest {
 
 impl Decode for UnsubscribeRequest {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <UnsubscribeRequest as Members>::MEMBERS,
             keys: &keys::<4>(<UnsubscribeRequest as Members>::MEMBERS),
@@ -1529,10 +1529,10 @@ impl Decode for UnsubscribeRequest {
                 2 => r.constant("resources/unsubscribe"),
                 3 => r.member(&mut params),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(id) = id else {
@@ -1579,7 +1579,7 @@ impl Members for UnsubscribeRequestParams {
 
 impl Decode for UnsubscribeRequestParams {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <UnsubscribeRequestParams as Members>::MEMBERS,
             keys: &keys::<2>(<UnsubscribeRequestParams as Members>::MEMBERS),
@@ -1596,10 +1596,10 @@ impl Decode for UnsubscribeRequestParams {
                 0 => r.member(&mut meta),
                 1 => r.member(&mut uri),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(uri) = uri else {

@@ -10,7 +10,7 @@ impl Members for CancelTaskRequest {
 
 impl Decode for CancelTaskRequest {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <CancelTaskRequest as Members>::MEMBERS,
             keys: &keys::<4>(<CancelTaskRequest as Members>::MEMBERS),
@@ -29,10 +29,10 @@ impl Decode for CancelTaskRequest {
                 2 => r.constant("tasks/cancel"),
                 3 => r.member(&mut params),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(id) = id else {
@@ -73,7 +73,7 @@ impl Members for CancelTaskRequestParams {
 
 impl Decode for CancelTaskRequestParams {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <CancelTaskRequestParams as Members>::MEMBERS,
             keys: &keys::<2>(<CancelTaskRequestParams as Members>::MEMBERS),
@@ -90,10 +90,10 @@ impl Decode for CancelTaskRequestParams {
                 0 => r.member(&mut meta),
                 1 => r.member(&mut task_id),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(task_id) = task_id else {
@@ -142,7 +142,7 @@ impl Members for CancelTaskResult {
 
 impl Decode for CancelTaskResult {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <CancelTaskResult as Members>::MEMBERS,
             keys: &keys::<8>(<CancelTaskResult as Members>::MEMBERS),
@@ -171,10 +171,10 @@ impl Decode for CancelTaskResult {
                 6 => r.member(&mut task_id),
                 7 => r.member(&mut ttl),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(created_at) = created_at else {
@@ -254,7 +254,7 @@ impl Members for CreateTaskResult {
 
 impl Decode for CreateTaskResult {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <CreateTaskResult as Members>::MEMBERS,
             keys: &keys::<2>(<CreateTaskResult as Members>::MEMBERS),
@@ -268,10 +268,10 @@ impl Decode for CreateTaskResult {
                 0 => r.member(&mut meta),
                 1 => r.member(&mut task),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(task) = task else {
@@ -318,7 +318,7 @@ impl Members for GetTaskPayloadRequest {
 
 impl Decode for GetTaskPayloadRequest {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <GetTaskPayloadRequest as Members>::MEMBERS,
             keys: &keys::<4>(<GetTaskPayloadRequest as Members>::MEMBERS),
@@ -337,10 +337,10 @@ impl Decode for GetTaskPayloadRequest {
                 2 => r.constant("tasks/result"),
                 3 => r.member(&mut params),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(id) = id else {
@@ -381,7 +381,7 @@ impl Members for GetTaskPayloadRequestParams {
 
 impl Decode for GetTaskPayloadRequestParams {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <GetTaskPayloadRequestParams as Members>::MEMBERS,
             keys: &keys::<2>(<GetTaskPayloadRequestParams as Members>::MEMBERS),
@@ -398,10 +398,10 @@ impl Decode for GetTaskPayloadRequestParams {
                 0 => r.member(&mut meta),
                 1 => r.member(&mut task_id),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(task_id) = task_id else {
@@ -441,7 +441,7 @@ impl Members for GetTaskPayloadResult {
 
 impl Decode for GetTaskPayloadResult {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <GetTaskPayloadResult as Members>::MEMBERS,
             keys: &keys::<1>(<GetTaskPayloadResult as Members>::MEMBERS),
@@ -453,10 +453,10 @@ impl Decode for GetTaskPayloadResult {
             let read = match object.step(r) {
                 0 => r.member(&mut meta),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         Ok(Self {
@@ -492,7 +492,7 @@ impl Members for GetTaskRequest {
 
 impl Decode for GetTaskRequest {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <GetTaskRequest as Members>::MEMBERS,
             keys: &keys::<4>(<GetTaskRequest as Members>::MEMBERS),
@@ -511,10 +511,10 @@ impl Decode for GetTaskRequest {
                 2 => r.constant("tasks/get"),
                 3 => r.member(&mut params),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(id) = id else {
@@ -555,7 +555,7 @@ impl Members for GetTaskRequestParams {
 
 impl Decode for GetTaskRequestParams {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <GetTaskRequestParams as Members>::MEMBERS,
             keys: &keys::<2>(<GetTaskRequestParams as Members>::MEMBERS),
@@ -572,10 +572,10 @@ impl Decode for GetTaskRequestParams {
                 0 => r.member(&mut meta),
                 1 => r.member(&mut task_id),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(task_id) = task_id else {
@@ -624,7 +624,7 @@ impl Members for GetTaskResult {
 
 impl Decode for GetTaskResult {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <GetTaskResult as Members>::MEMBERS,
             keys: &keys::<8>(<GetTaskResult as Members>::MEMBERS),
@@ -653,10 +653,10 @@ impl Decode for GetTaskResult {
                 6 => r.member(&mut task_id),
                 7 => r.member(&mut ttl),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(created_at) = created_at else {
@@ -737,7 +737,7 @@ impl Members for ListTasksRequest {
 
 impl Decode for ListTasksRequest {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ListTasksRequest as Members>::MEMBERS,
             keys: &keys::<4>(<ListTasksRequest as Members>::MEMBERS),
@@ -756,10 +756,10 @@ impl Decode for ListTasksRequest {
                 2 => r.constant("tasks/list"),
                 3 => r.member(&mut params),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(id) = id else {
@@ -799,7 +799,7 @@ impl Members for ListTasksResult {
 
 impl Decode for ListTasksResult {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ListTasksResult as Members>::MEMBERS,
             keys: &keys::<3>(<ListTasksResult as Members>::MEMBERS),
@@ -815,10 +815,10 @@ impl Decode for ListTasksResult {
                 1 => r.member(&mut next_cursor),
                 2 => r.member(&mut tasks),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(tasks) = tasks else {
@@ -871,7 +871,7 @@ impl Members for RelatedTaskMetadata {
 
 impl Decode for RelatedTaskMetadata {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <RelatedTaskMetadata as Members>::MEMBERS,
             keys: &keys::<1>(<RelatedTaskMetadata as Members>::MEMBERS),
@@ -886,10 +886,10 @@ impl Decode for RelatedTaskMetadata {
             let read = match object.step(r) {
                 0 => r.member(&mut task_id),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(task_id) = task_id else {
@@ -932,7 +932,7 @@ impl Members for Task {
 
 impl Decode for Task {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <Task as Members>::MEMBERS,
             keys: &keys::<7>(<Task as Members>::MEMBERS),
@@ -959,10 +959,10 @@ impl Decode for Task {
                 5 => r.member(&mut task_id),
                 6 => r.member(&mut ttl),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(created_at) = created_at else {
@@ -1037,7 +1037,7 @@ impl Members for TaskAugmentedRequestParams {
 
 impl Decode for TaskAugmentedRequestParams {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <TaskAugmentedRequestParams as Members>::MEMBERS,
             keys: &keys::<2>(<TaskAugmentedRequestParams as Members>::MEMBERS),
@@ -1054,10 +1054,10 @@ impl Decode for TaskAugmentedRequestParams {
                 0 => r.member(&mut meta),
                 1 => r.member(&mut task),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         Ok(Self {
@@ -1097,7 +1097,7 @@ impl Members for TaskMetadata {
 
 impl Decode for TaskMetadata {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <TaskMetadata as Members>::MEMBERS,
             keys: &keys::<1>(<TaskMetadata as Members>::MEMBERS),
@@ -1109,10 +1109,10 @@ impl Decode for TaskMetadata {
             let read = match object.step(r) {
                 0 => r.member(&mut ttl),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         Ok(Self { ttl, extra: object.extra() })
@@ -1154,7 +1154,7 @@ impl From<&str> for TaskStatus {
 
 impl Decode for TaskStatus {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         r.str().map(|value| Self::from(&*value))
     }
 }
@@ -1183,7 +1183,7 @@ impl Members for TaskStatusNotification {
 
 impl Decode for TaskStatusNotification {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <TaskStatusNotification as Members>::MEMBERS,
             keys: &keys::<3>(<TaskStatusNotification as Members>::MEMBERS),
@@ -1200,10 +1200,10 @@ impl Decode for TaskStatusNotification {
                 1 => r.constant("notifications/tasks/status"),
                 2 => r.member(&mut params),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(params) = params else {
@@ -1255,7 +1255,7 @@ impl Members for TaskStatusNotificationParams {
 
 impl Decode for TaskStatusNotificationParams {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <TaskStatusNotificationParams as Members>::MEMBERS,
             keys: &keys::<8>(<TaskStatusNotificationParams as Members>::MEMBERS),
@@ -1284,10 +1284,10 @@ impl Decode for TaskStatusNotificationParams {
                 6 => r.member(&mut task_id),
                 7 => r.member(&mut ttl),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(created_at) = created_at else {
@@ -1375,7 +1375,7 @@ impl From<&str> for ToolExecutionTaskSupport {
 
 impl Decode for ToolExecutionTaskSupport {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         r.str().map(|value| Self::from(&*value))
     }
 }

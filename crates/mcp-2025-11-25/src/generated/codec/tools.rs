@@ -19,7 +19,7 @@ impl From<CreateTaskResult> for CallToolOutcome {
 
 impl Decode for CallToolOutcome {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static DISPATCH: UnionDispatch = UnionDispatch {
             name: "CallToolOutcome",
             tag: "",
@@ -84,7 +84,7 @@ impl Members for CallToolRequest {
 
 impl Decode for CallToolRequest {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <CallToolRequest as Members>::MEMBERS,
             keys: &keys::<4>(<CallToolRequest as Members>::MEMBERS),
@@ -103,10 +103,10 @@ impl Decode for CallToolRequest {
                 2 => r.constant("tools/call"),
                 3 => r.member(&mut params),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(id) = id else {
@@ -147,7 +147,7 @@ impl Members for CallToolRequestParams {
 
 impl Decode for CallToolRequestParams {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <CallToolRequestParams as Members>::MEMBERS,
             keys: &keys::<4>(<CallToolRequestParams as Members>::MEMBERS),
@@ -168,10 +168,10 @@ impl Decode for CallToolRequestParams {
                 2 => r.member(&mut name),
                 3 => r.member(&mut task),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(name) = name else {
@@ -226,7 +226,7 @@ impl Members for CallToolResult {
 
 impl Decode for CallToolResult {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <CallToolResult as Members>::MEMBERS,
             keys: &keys::<4>(<CallToolResult as Members>::MEMBERS),
@@ -244,10 +244,10 @@ impl Decode for CallToolResult {
                 2 => r.member(&mut is_error),
                 3 => r.member(&mut structured_content),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(content) = content else {
@@ -306,7 +306,7 @@ impl Members for ListToolsRequest {
 
 impl Decode for ListToolsRequest {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ListToolsRequest as Members>::MEMBERS,
             keys: &keys::<4>(<ListToolsRequest as Members>::MEMBERS),
@@ -325,10 +325,10 @@ impl Decode for ListToolsRequest {
                 2 => r.constant("tools/list"),
                 3 => r.member(&mut params),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(id) = id else {
@@ -368,7 +368,7 @@ impl Members for ListToolsResult {
 
 impl Decode for ListToolsResult {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ListToolsResult as Members>::MEMBERS,
             keys: &keys::<3>(<ListToolsResult as Members>::MEMBERS),
@@ -384,10 +384,10 @@ impl Decode for ListToolsResult {
                 1 => r.member(&mut next_cursor),
                 2 => r.member(&mut tools),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(tools) = tools else {
@@ -450,7 +450,7 @@ impl Members for Tool {
 
 impl Decode for Tool {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <Tool as Members>::MEMBERS,
             keys: &keys::<9>(<Tool as Members>::MEMBERS),
@@ -478,10 +478,10 @@ impl Decode for Tool {
                 7 => r.member(&mut output_schema),
                 8 => r.member(&mut title),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(input_schema) = input_schema else {
@@ -583,7 +583,7 @@ impl Members for ToolAnnotations {
 
 impl Decode for ToolAnnotations {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ToolAnnotations as Members>::MEMBERS,
             keys: &keys::<5>(<ToolAnnotations as Members>::MEMBERS),
@@ -603,10 +603,10 @@ impl Decode for ToolAnnotations {
                 3 => r.member(&mut read_only_hint),
                 4 => r.member(&mut title),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         Ok(Self {
@@ -661,7 +661,7 @@ impl Members for ToolChoice {
 
 impl Decode for ToolChoice {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ToolChoice as Members>::MEMBERS,
             keys: &keys::<1>(<ToolChoice as Members>::MEMBERS),
@@ -673,10 +673,10 @@ impl Decode for ToolChoice {
             let read = match object.step(r) {
                 0 => r.member(&mut mode),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         Ok(Self {
@@ -724,7 +724,7 @@ impl From<&str> for ToolChoiceMode {
 
 impl Decode for ToolChoiceMode {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         r.str().map(|value| Self::from(&*value))
     }
 }
@@ -752,7 +752,7 @@ impl Members for ToolExecution {
 
 impl Decode for ToolExecution {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ToolExecution as Members>::MEMBERS,
             keys: &keys::<1>(<ToolExecution as Members>::MEMBERS),
@@ -764,10 +764,10 @@ impl Decode for ToolExecution {
             let read = match object.step(r) {
                 0 => r.member(&mut task_support),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         Ok(Self {
@@ -812,7 +812,7 @@ impl Members for ToolInputSchemaView {
 
 impl Decode for ToolInputSchemaView {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ToolInputSchemaView as Members>::MEMBERS,
             keys: &keys::<4>(<ToolInputSchemaView as Members>::MEMBERS),
@@ -829,10 +829,10 @@ impl Decode for ToolInputSchemaView {
                 2 => r.member(&mut required),
                 3 => r.constant("object"),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         Ok(Self {
@@ -904,7 +904,7 @@ impl Members for ToolListChangedNotification {
 
 impl Decode for ToolListChangedNotification {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ToolListChangedNotification as Members>::MEMBERS,
             keys: &keys::<3>(<ToolListChangedNotification as Members>::MEMBERS),
@@ -921,10 +921,10 @@ impl Decode for ToolListChangedNotification {
                 1 => r.constant("notifications/tools/list_changed"),
                 2 => r.member(&mut params),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         Ok(Self {
@@ -964,7 +964,7 @@ impl Members for ToolOutputSchemaView {
 
 impl Decode for ToolOutputSchemaView {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ToolOutputSchemaView as Members>::MEMBERS,
             keys: &keys::<4>(<ToolOutputSchemaView as Members>::MEMBERS),
@@ -984,10 +984,10 @@ impl Decode for ToolOutputSchemaView {
                 2 => r.member(&mut required),
                 3 => r.constant("object"),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         Ok(Self {

@@ -9,7 +9,7 @@ impl Members for BaseMetadata {
 
 impl Decode for BaseMetadata {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <BaseMetadata as Members>::MEMBERS,
             keys: &keys::<2>(<BaseMetadata as Members>::MEMBERS),
@@ -23,10 +23,10 @@ impl Decode for BaseMetadata {
                 0 => r.member(&mut name),
                 1 => r.member(&mut title),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(name) = name else {
@@ -66,7 +66,7 @@ impl Members for Icon {
 
 impl Decode for Icon {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <Icon as Members>::MEMBERS,
             keys: &keys::<4>(<Icon as Members>::MEMBERS),
@@ -84,10 +84,10 @@ impl Decode for Icon {
                 2 => r.member(&mut src),
                 3 => r.member(&mut theme),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(src) = src else {
@@ -154,7 +154,7 @@ impl From<&str> for IconTheme {
 
 impl Decode for IconTheme {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         r.str().map(|value| Self::from(&*value))
     }
 }
@@ -182,7 +182,7 @@ impl Members for Icons {
 
 impl Decode for Icons {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <Icons as Members>::MEMBERS,
             keys: &keys::<1>(<Icons as Members>::MEMBERS),
@@ -194,10 +194,10 @@ impl Decode for Icons {
             let read = match object.step(r) {
                 0 => r.member(&mut icons),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         Ok(Self {

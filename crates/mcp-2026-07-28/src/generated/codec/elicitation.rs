@@ -14,7 +14,7 @@ impl Members for BooleanSchema {
 
 impl Decode for BooleanSchema {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <BooleanSchema as Members>::MEMBERS,
             keys: &keys::<4>(<BooleanSchema as Members>::MEMBERS),
@@ -31,10 +31,10 @@ impl Decode for BooleanSchema {
                 2 => r.member(&mut title),
                 3 => r.constant("boolean"),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         Ok(Self {
@@ -80,7 +80,7 @@ impl Members for ElicitRequest {
 
 impl Decode for ElicitRequest {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ElicitRequest as Members>::MEMBERS,
             keys: &keys::<2>(<ElicitRequest as Members>::MEMBERS),
@@ -96,10 +96,10 @@ impl Decode for ElicitRequest {
                 0 => r.constant("elicitation/create"),
                 1 => r.member(&mut params),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(params) = params else {
@@ -140,7 +140,7 @@ impl Members for ElicitRequestFormParams {
 
 impl Decode for ElicitRequestFormParams {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ElicitRequestFormParams as Members>::MEMBERS,
             keys: &keys::<3>(<ElicitRequestFormParams as Members>::MEMBERS),
@@ -159,10 +159,10 @@ impl Decode for ElicitRequestFormParams {
                 1 => r.member(&mut mode),
                 2 => r.member(&mut requested_schema),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(message) = message else {
@@ -210,7 +210,7 @@ mcp_exact_wire::serde_through_wire!(ElicitRequestFormParams);
 
 impl Decode for ElicitRequestFormParamsMode {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         r.constant("form").map(|()| Self::Form)
     }
 }
@@ -239,7 +239,7 @@ impl Members for ElicitRequestFormParamsRequestedSchema {
 
 impl Decode for ElicitRequestFormParamsRequestedSchema {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ElicitRequestFormParamsRequestedSchema as Members>::MEMBERS,
             keys: &keys::<
@@ -261,10 +261,10 @@ impl Decode for ElicitRequestFormParamsRequestedSchema {
                 2 => r.member(&mut required),
                 3 => r.constant("object"),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(properties) = properties else {
@@ -332,7 +332,7 @@ impl mcp_exact_wire::OpenUnion for ElicitRequestParams {
 
 impl Decode for ElicitRequestParams {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static DISPATCH: UnionDispatch = UnionDispatch {
             name: "ElicitRequestParams",
             tag: "mode",
@@ -399,7 +399,7 @@ impl Members for ElicitRequestURLParams {
 
 impl Decode for ElicitRequestURLParams {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ElicitRequestURLParams as Members>::MEMBERS,
             keys: &keys::<3>(<ElicitRequestURLParams as Members>::MEMBERS),
@@ -417,10 +417,10 @@ impl Decode for ElicitRequestURLParams {
                 1 => r.constant("url"),
                 2 => r.member(&mut url),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(message) = message else {
@@ -467,7 +467,7 @@ impl Members for ElicitResult {
 
 impl Decode for ElicitResult {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ElicitResult as Members>::MEMBERS,
             keys: &keys::<2>(<ElicitResult as Members>::MEMBERS),
@@ -481,10 +481,10 @@ impl Decode for ElicitResult {
                 0 => r.member(&mut action),
                 1 => r.member(&mut content),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(action) = action else {
@@ -538,7 +538,7 @@ impl From<&str> for ElicitResultAction {
 
 impl Decode for ElicitResultAction {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         r.str().map(|value| Self::from(&*value))
     }
 }
@@ -597,7 +597,7 @@ impl From<bool> for ElicitResultContentValue {
 
 impl Decode for ElicitResultContentValue {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         match r.kind()? {
             Kind::String => Decode::decode(r).map(Self::String),
             Kind::Number => Decode::decode(r).map(Self::Number),
@@ -668,7 +668,7 @@ impl mcp_exact_wire::OpenUnion for EnumSchema {
 
 impl Decode for EnumSchema {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static DISPATCH: UnionDispatch = UnionDispatch {
             name: "EnumSchema",
             tag: "type",
@@ -772,7 +772,7 @@ impl Members for LegacyTitledEnumSchema {
 
 impl Decode for LegacyTitledEnumSchema {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <LegacyTitledEnumSchema as Members>::MEMBERS,
             keys: &keys::<6>(<LegacyTitledEnumSchema as Members>::MEMBERS),
@@ -796,10 +796,10 @@ impl Decode for LegacyTitledEnumSchema {
                 4 => r.member(&mut title),
                 5 => r.constant("string"),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(r#enum) = r#enum else {
@@ -864,7 +864,7 @@ impl From<UntitledMultiSelectEnumSchema> for MultiSelectEnumSchema {
 
 impl Decode for MultiSelectEnumSchema {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static DISPATCH: UnionDispatch = UnionDispatch {
             name: "MultiSelectEnumSchema",
             tag: "",
@@ -926,7 +926,7 @@ impl Members for MultiSelectOption {
 
 impl Decode for MultiSelectOption {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <MultiSelectOption as Members>::MEMBERS,
             keys: &keys::<2>(<MultiSelectOption as Members>::MEMBERS),
@@ -943,10 +943,10 @@ impl Decode for MultiSelectOption {
                 0 => r.member(&mut r#const),
                 1 => r.member(&mut title),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(r#const) = r#const else {
@@ -994,7 +994,7 @@ impl Members for NumberSchema {
 
 impl Decode for NumberSchema {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <NumberSchema as Members>::MEMBERS,
             keys: &keys::<6>(<NumberSchema as Members>::MEMBERS),
@@ -1016,10 +1016,10 @@ impl Decode for NumberSchema {
                 4 => r.member(&mut title),
                 5 => r.member(&mut r#type),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(r#type) = r#type else {
@@ -1092,7 +1092,7 @@ impl From<&str> for NumberSchemaType {
 
 impl Decode for NumberSchemaType {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         r.str().map(|value| Self::from(&*value))
     }
 }
@@ -1177,7 +1177,7 @@ impl mcp_exact_wire::OpenUnion for PrimitiveSchemaDefinition {
 
 impl Decode for PrimitiveSchemaDefinition {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static DISPATCH: UnionDispatch = UnionDispatch {
             name: "PrimitiveSchemaDefinition",
             tag: "type",
@@ -1316,7 +1316,7 @@ impl From<UntitledSingleSelectEnumSchema> for SingleSelectEnumSchema {
 
 impl Decode for SingleSelectEnumSchema {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static DISPATCH: UnionDispatch = UnionDispatch {
             name: "SingleSelectEnumSchema",
             tag: "",
@@ -1368,7 +1368,7 @@ impl Members for SingleSelectOption {
 
 impl Decode for SingleSelectOption {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <SingleSelectOption as Members>::MEMBERS,
             keys: &keys::<2>(<SingleSelectOption as Members>::MEMBERS),
@@ -1385,10 +1385,10 @@ impl Decode for SingleSelectOption {
                 0 => r.member(&mut r#const),
                 1 => r.member(&mut title),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(r#const) = r#const else {
@@ -1437,7 +1437,7 @@ impl Members for StringSchema {
 
 impl Decode for StringSchema {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <StringSchema as Members>::MEMBERS,
             keys: &keys::<7>(<StringSchema as Members>::MEMBERS),
@@ -1460,10 +1460,10 @@ impl Decode for StringSchema {
                 5 => r.member(&mut title),
                 6 => r.constant("string"),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         Ok(Self {
@@ -1537,7 +1537,7 @@ impl From<&str> for StringSchemaFormat {
 
 impl Decode for StringSchemaFormat {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         r.str().map(|value| Self::from(&*value))
     }
 }
@@ -1573,7 +1573,7 @@ impl Members for TitledMultiSelectEnumSchema {
 
 impl Decode for TitledMultiSelectEnumSchema {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <TitledMultiSelectEnumSchema as Members>::MEMBERS,
             keys: &keys::<7>(<TitledMultiSelectEnumSchema as Members>::MEMBERS),
@@ -1599,10 +1599,10 @@ impl Decode for TitledMultiSelectEnumSchema {
                 5 => r.member(&mut title),
                 6 => r.constant("array"),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(items) = items else {
@@ -1662,7 +1662,7 @@ impl Members for TitledMultiSelectEnumSchemaItems {
 
 impl Decode for TitledMultiSelectEnumSchemaItems {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <TitledMultiSelectEnumSchemaItems as Members>::MEMBERS,
             keys: &keys::<1>(<TitledMultiSelectEnumSchemaItems as Members>::MEMBERS),
@@ -1677,10 +1677,10 @@ impl Decode for TitledMultiSelectEnumSchemaItems {
             let read = match object.step(r) {
                 0 => r.member(&mut any_of),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(any_of) = any_of else {
@@ -1721,7 +1721,7 @@ impl Members for TitledSingleSelectEnumSchema {
 
 impl Decode for TitledSingleSelectEnumSchema {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <TitledSingleSelectEnumSchema as Members>::MEMBERS,
             keys: &keys::<5>(<TitledSingleSelectEnumSchema as Members>::MEMBERS),
@@ -1743,10 +1743,10 @@ impl Decode for TitledSingleSelectEnumSchema {
                 3 => r.member(&mut title),
                 4 => r.constant("string"),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(one_of) = one_of else {
@@ -1804,7 +1804,7 @@ impl Members for UntitledMultiSelectEnumSchema {
 
 impl Decode for UntitledMultiSelectEnumSchema {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <UntitledMultiSelectEnumSchema as Members>::MEMBERS,
             keys: &keys::<7>(<UntitledMultiSelectEnumSchema as Members>::MEMBERS),
@@ -1830,10 +1830,10 @@ impl Decode for UntitledMultiSelectEnumSchema {
                 5 => r.member(&mut title),
                 6 => r.constant("array"),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(items) = items else {
@@ -1893,7 +1893,7 @@ impl Members for UntitledMultiSelectEnumSchemaItems {
 
 impl Decode for UntitledMultiSelectEnumSchemaItems {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <UntitledMultiSelectEnumSchemaItems as Members>::MEMBERS,
             keys: &keys::<2>(<UntitledMultiSelectEnumSchemaItems as Members>::MEMBERS),
@@ -1909,10 +1909,10 @@ impl Decode for UntitledMultiSelectEnumSchemaItems {
                 0 => r.member(&mut r#enum),
                 1 => r.constant("string"),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(r#enum) = r#enum else {
@@ -1953,7 +1953,7 @@ impl Members for UntitledSingleSelectEnumSchema {
 
 impl Decode for UntitledSingleSelectEnumSchema {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <UntitledSingleSelectEnumSchema as Members>::MEMBERS,
             keys: &keys::<5>(<UntitledSingleSelectEnumSchema as Members>::MEMBERS),
@@ -1975,10 +1975,10 @@ impl Decode for UntitledSingleSelectEnumSchema {
                 3 => r.member(&mut title),
                 4 => r.constant("string"),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(r#enum) = r#enum else {

@@ -9,7 +9,7 @@ impl Members for Error {
 
 impl Decode for Error {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <Error as Members>::MEMBERS,
             keys: &keys::<3>(<Error as Members>::MEMBERS),
@@ -25,10 +25,10 @@ impl Decode for Error {
                 1 => r.member(&mut data),
                 2 => r.member(&mut message),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(code) = code else {
@@ -75,7 +75,7 @@ impl Members for HeaderMismatchError {
 
 impl Decode for HeaderMismatchError {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <HeaderMismatchError as Members>::MEMBERS,
             keys: &keys::<3>(<HeaderMismatchError as Members>::MEMBERS),
@@ -93,10 +93,10 @@ impl Decode for HeaderMismatchError {
                 1 => r.member(&mut id),
                 2 => r.constant("2.0"),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(error) = error else {
@@ -136,7 +136,7 @@ impl Members for HeaderMismatchErrorObject {
 
 impl Decode for HeaderMismatchErrorObject {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <HeaderMismatchErrorObject as Members>::MEMBERS,
             keys: &keys::<3>(<HeaderMismatchErrorObject as Members>::MEMBERS),
@@ -154,10 +154,10 @@ impl Decode for HeaderMismatchErrorObject {
                 1 => r.member(&mut data),
                 2 => r.member(&mut message),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(message) = message else {
@@ -197,7 +197,7 @@ impl Members for InternalError {
 
 impl Decode for InternalError {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <InternalError as Members>::MEMBERS,
             keys: &keys::<3>(<InternalError as Members>::MEMBERS),
@@ -215,10 +215,10 @@ impl Decode for InternalError {
                 1 => r.member(&mut data),
                 2 => r.member(&mut message),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(message) = message else {
@@ -258,7 +258,7 @@ impl Members for InvalidParamsError {
 
 impl Decode for InvalidParamsError {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <InvalidParamsError as Members>::MEMBERS,
             keys: &keys::<3>(<InvalidParamsError as Members>::MEMBERS),
@@ -276,10 +276,10 @@ impl Decode for InvalidParamsError {
                 1 => r.member(&mut data),
                 2 => r.member(&mut message),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(message) = message else {
@@ -319,7 +319,7 @@ impl Members for InvalidRequestError {
 
 impl Decode for InvalidRequestError {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <InvalidRequestError as Members>::MEMBERS,
             keys: &keys::<3>(<InvalidRequestError as Members>::MEMBERS),
@@ -337,10 +337,10 @@ impl Decode for InvalidRequestError {
                 1 => r.member(&mut data),
                 2 => r.member(&mut message),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(message) = message else {
@@ -380,7 +380,7 @@ impl Members for MethodNotFoundError {
 
 impl Decode for MethodNotFoundError {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <MethodNotFoundError as Members>::MEMBERS,
             keys: &keys::<3>(<MethodNotFoundError as Members>::MEMBERS),
@@ -398,10 +398,10 @@ impl Decode for MethodNotFoundError {
                 1 => r.member(&mut data),
                 2 => r.member(&mut message),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(message) = message else {
@@ -442,7 +442,7 @@ impl Members for MissingRequiredClientCapabilityError {
 
 impl Decode for MissingRequiredClientCapabilityError {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <MissingRequiredClientCapabilityError as Members>::MEMBERS,
             keys: &keys::<3>(<MissingRequiredClientCapabilityError as Members>::MEMBERS),
@@ -460,10 +460,10 @@ impl Decode for MissingRequiredClientCapabilityError {
                 1 => r.member(&mut id),
                 2 => r.constant("2.0"),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(error) = error else {
@@ -503,7 +503,7 @@ impl Members for MissingRequiredClientCapabilityErrorData {
 
 impl Decode for MissingRequiredClientCapabilityErrorData {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <MissingRequiredClientCapabilityErrorData as Members>::MEMBERS,
             keys: &keys::<
@@ -520,10 +520,10 @@ impl Decode for MissingRequiredClientCapabilityErrorData {
             let read = match object.step(r) {
                 0 => r.member(&mut required_capabilities),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(required_capabilities) = required_capabilities else {
@@ -558,7 +558,7 @@ impl Members for MissingRequiredClientCapabilityErrorObject {
 
 impl Decode for MissingRequiredClientCapabilityErrorObject {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <MissingRequiredClientCapabilityErrorObject as Members>::MEMBERS,
             keys: &keys::<
@@ -578,10 +578,10 @@ impl Decode for MissingRequiredClientCapabilityErrorObject {
                 1 => r.member(&mut data),
                 2 => r.member(&mut message),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(data) = data else {
@@ -622,7 +622,7 @@ impl Members for ParseError {
 
 impl Decode for ParseError {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ParseError as Members>::MEMBERS,
             keys: &keys::<3>(<ParseError as Members>::MEMBERS),
@@ -640,10 +640,10 @@ impl Decode for ParseError {
                 1 => r.member(&mut data),
                 2 => r.member(&mut message),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(message) = message else {
@@ -684,7 +684,7 @@ impl Members for UnsupportedProtocolVersionError {
 
 impl Decode for UnsupportedProtocolVersionError {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <UnsupportedProtocolVersionError as Members>::MEMBERS,
             keys: &keys::<3>(<UnsupportedProtocolVersionError as Members>::MEMBERS),
@@ -702,10 +702,10 @@ impl Decode for UnsupportedProtocolVersionError {
                 1 => r.member(&mut id),
                 2 => r.constant("2.0"),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(error) = error else {
@@ -745,7 +745,7 @@ impl Members for UnsupportedProtocolVersionErrorData {
 
 impl Decode for UnsupportedProtocolVersionErrorData {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <UnsupportedProtocolVersionErrorData as Members>::MEMBERS,
             keys: &keys::<2>(<UnsupportedProtocolVersionErrorData as Members>::MEMBERS),
@@ -762,10 +762,10 @@ impl Decode for UnsupportedProtocolVersionErrorData {
                 0 => r.member(&mut requested),
                 1 => r.member(&mut supported),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(requested) = requested else {
@@ -806,7 +806,7 @@ impl Members for UnsupportedProtocolVersionErrorObject {
 
 impl Decode for UnsupportedProtocolVersionErrorObject {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <UnsupportedProtocolVersionErrorObject as Members>::MEMBERS,
             keys: &keys::<
@@ -826,10 +826,10 @@ impl Decode for UnsupportedProtocolVersionErrorObject {
                 1 => r.member(&mut data),
                 2 => r.member(&mut message),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(data) = data else {

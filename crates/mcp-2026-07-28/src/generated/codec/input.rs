@@ -31,7 +31,7 @@ impl mcp_exact_wire::OpenUnion for InputRequest {
 
 impl Decode for InputRequest {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static DISPATCH: UnionDispatch = UnionDispatch {
             name: "InputRequest",
             tag: "method",
@@ -106,7 +106,7 @@ impl Members for InputRequiredResult {
 
 impl Decode for InputRequiredResult {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <InputRequiredResult as Members>::MEMBERS,
             keys: &keys::<4>(<InputRequiredResult as Members>::MEMBERS),
@@ -126,10 +126,10 @@ impl Decode for InputRequiredResult {
                 2 => r.member(&mut request_state),
                 3 => r.constant("input_required"),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         Ok(Self {
@@ -200,7 +200,7 @@ impl From<ListRootsResult> for InputResponse {
 
 impl Decode for InputResponse {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static DISPATCH: UnionDispatch = UnionDispatch {
             name: "InputResponse",
             tag: "",
@@ -281,7 +281,7 @@ impl Members for InputResponseRequestParams {
 
 impl Decode for InputResponseRequestParams {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <InputResponseRequestParams as Members>::MEMBERS,
             keys: &keys::<3>(<InputResponseRequestParams as Members>::MEMBERS),
@@ -300,10 +300,10 @@ impl Decode for InputResponseRequestParams {
                 1 => r.member(&mut input_responses),
                 2 => r.member(&mut request_state),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(meta) = meta else {

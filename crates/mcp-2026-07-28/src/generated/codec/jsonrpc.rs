@@ -10,7 +10,7 @@ impl Members for JSONRPCErrorResponse {
 
 impl Decode for JSONRPCErrorResponse {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <JSONRPCErrorResponse as Members>::MEMBERS,
             keys: &keys::<3>(<JSONRPCErrorResponse as Members>::MEMBERS),
@@ -28,10 +28,10 @@ impl Decode for JSONRPCErrorResponse {
                 1 => r.member(&mut id),
                 2 => r.constant("2.0"),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(error) = error else {
@@ -95,7 +95,7 @@ impl From<JSONRPCResultResponse> for JSONRPCMessage {
 
 impl Decode for JSONRPCMessage {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static DISPATCH: UnionDispatch = UnionDispatch {
             name: "JSONRPCMessage",
             tag: "",
@@ -171,7 +171,7 @@ impl Members for JSONRPCNotification {
 
 impl Decode for JSONRPCNotification {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <JSONRPCNotification as Members>::MEMBERS,
             keys: &keys::<3>(<JSONRPCNotification as Members>::MEMBERS),
@@ -189,10 +189,10 @@ impl Decode for JSONRPCNotification {
                 1 => r.member(&mut method),
                 2 => r.member(&mut params),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(method) = method else {
@@ -233,7 +233,7 @@ impl Members for JSONRPCRequest {
 
 impl Decode for JSONRPCRequest {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <JSONRPCRequest as Members>::MEMBERS,
             keys: &keys::<4>(<JSONRPCRequest as Members>::MEMBERS),
@@ -253,10 +253,10 @@ impl Decode for JSONRPCRequest {
                 2 => r.member(&mut method),
                 3 => r.member(&mut params),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(id) = id else {
@@ -312,7 +312,7 @@ impl From<JSONRPCResultResponse> for JSONRPCResponse {
 
 impl Decode for JSONRPCResponse {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static DISPATCH: UnionDispatch = UnionDispatch {
             name: "JSONRPCResponse",
             tag: "",
@@ -373,7 +373,7 @@ impl Members for JSONRPCResultResponse {
 
 impl Decode for JSONRPCResultResponse {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <JSONRPCResultResponse as Members>::MEMBERS,
             keys: &keys::<3>(<JSONRPCResultResponse as Members>::MEMBERS),
@@ -391,10 +391,10 @@ impl Decode for JSONRPCResultResponse {
                 1 => r.constant("2.0"),
                 2 => r.member(&mut result),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(id) = id else {

@@ -15,7 +15,7 @@ impl Members for ClientCapabilities {
 
 impl Decode for ClientCapabilities {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ClientCapabilities as Members>::MEMBERS,
             keys: &keys::<5>(<ClientCapabilities as Members>::MEMBERS),
@@ -35,10 +35,10 @@ impl Decode for ClientCapabilities {
                 3 => r.member(&mut roots),
                 4 => r.member(&mut sampling),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         Ok(Self {
@@ -93,7 +93,7 @@ impl Members for ClientCapabilitiesElicitation {
 
 impl Decode for ClientCapabilitiesElicitation {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ClientCapabilitiesElicitation as Members>::MEMBERS,
             keys: &keys::<2>(<ClientCapabilitiesElicitation as Members>::MEMBERS),
@@ -110,10 +110,10 @@ impl Decode for ClientCapabilitiesElicitation {
                 0 => r.member(&mut form),
                 1 => r.member(&mut url),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         Ok(Self {
@@ -153,7 +153,7 @@ impl Members for ClientCapabilitiesSampling {
 
 impl Decode for ClientCapabilitiesSampling {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ClientCapabilitiesSampling as Members>::MEMBERS,
             keys: &keys::<2>(<ClientCapabilitiesSampling as Members>::MEMBERS),
@@ -170,10 +170,10 @@ impl Decode for ClientCapabilitiesSampling {
                 0 => r.member(&mut context),
                 1 => r.member(&mut tools),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         Ok(Self {
@@ -214,7 +214,7 @@ impl Members for DiscoverRequest {
 
 impl Decode for DiscoverRequest {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <DiscoverRequest as Members>::MEMBERS,
             keys: &keys::<4>(<DiscoverRequest as Members>::MEMBERS),
@@ -233,10 +233,10 @@ impl Decode for DiscoverRequest {
                 2 => r.constant("server/discover"),
                 3 => r.member(&mut params),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(id) = id else {
@@ -291,7 +291,7 @@ impl Members for DiscoverResult {
 
 impl Decode for DiscoverResult {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <DiscoverResult as Members>::MEMBERS,
             keys: &keys::<7>(<DiscoverResult as Members>::MEMBERS),
@@ -324,10 +324,10 @@ impl Decode for DiscoverResult {
                 5 => r.member(&mut supported_versions),
                 6 => r.member(&mut ttl_ms),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(cache_scope) = cache_scope else {
@@ -412,7 +412,7 @@ impl Members for DiscoverResultResponse {
 
 impl Decode for DiscoverResultResponse {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <DiscoverResultResponse as Members>::MEMBERS,
             keys: &keys::<3>(<DiscoverResultResponse as Members>::MEMBERS),
@@ -430,10 +430,10 @@ impl Decode for DiscoverResultResponse {
                 1 => r.constant("2.0"),
                 2 => r.member(&mut result),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(id) = id else {
@@ -487,7 +487,7 @@ impl Members for Implementation {
 
 impl Decode for Implementation {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <Implementation as Members>::MEMBERS,
             keys: &keys::<6>(<Implementation as Members>::MEMBERS),
@@ -512,10 +512,10 @@ impl Decode for Implementation {
                 4 => r.member(&mut version),
                 5 => r.member(&mut website_url),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(name) = name else {
@@ -595,7 +595,7 @@ impl Members for ServerCapabilities {
 
 impl Decode for ServerCapabilities {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ServerCapabilities as Members>::MEMBERS,
             keys: &keys::<7>(<ServerCapabilities as Members>::MEMBERS),
@@ -619,10 +619,10 @@ impl Decode for ServerCapabilities {
                 5 => r.member(&mut resources),
                 6 => r.member(&mut tools),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         Ok(Self {
@@ -687,7 +687,7 @@ impl Members for ServerCapabilitiesPrompts {
 
 impl Decode for ServerCapabilitiesPrompts {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ServerCapabilitiesPrompts as Members>::MEMBERS,
             keys: &keys::<1>(<ServerCapabilitiesPrompts as Members>::MEMBERS),
@@ -699,10 +699,10 @@ impl Decode for ServerCapabilitiesPrompts {
             let read = match object.step(r) {
                 0 => r.member(&mut list_changed),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         Ok(Self {
@@ -737,7 +737,7 @@ impl Members for ServerCapabilitiesResources {
 
 impl Decode for ServerCapabilitiesResources {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ServerCapabilitiesResources as Members>::MEMBERS,
             keys: &keys::<2>(<ServerCapabilitiesResources as Members>::MEMBERS),
@@ -754,10 +754,10 @@ impl Decode for ServerCapabilitiesResources {
                 0 => r.member(&mut list_changed),
                 1 => r.member(&mut subscribe),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         Ok(Self {
@@ -797,7 +797,7 @@ impl Members for ServerCapabilitiesTools {
 
 impl Decode for ServerCapabilitiesTools {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ServerCapabilitiesTools as Members>::MEMBERS,
             keys: &keys::<1>(<ServerCapabilitiesTools as Members>::MEMBERS),
@@ -809,10 +809,10 @@ impl Decode for ServerCapabilitiesTools {
             let read = match object.step(r) {
                 0 => r.member(&mut list_changed),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         Ok(Self {

@@ -22,7 +22,7 @@ impl From<&str> for LoggingLevel {
 
 impl Decode for LoggingLevel {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         r.str().map(|value| Self::from(&*value))
     }
 }
@@ -51,7 +51,7 @@ impl Members for LoggingMessageNotification {
 
 impl Decode for LoggingMessageNotification {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <LoggingMessageNotification as Members>::MEMBERS,
             keys: &keys::<3>(<LoggingMessageNotification as Members>::MEMBERS),
@@ -68,10 +68,10 @@ impl Decode for LoggingMessageNotification {
                 1 => r.constant("notifications/message"),
                 2 => r.member(&mut params),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(params) = params else {
@@ -112,7 +112,7 @@ impl Members for LoggingMessageNotificationParams {
 
 impl Decode for LoggingMessageNotificationParams {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <LoggingMessageNotificationParams as Members>::MEMBERS,
             keys: &keys::<4>(<LoggingMessageNotificationParams as Members>::MEMBERS),
@@ -133,10 +133,10 @@ impl Decode for LoggingMessageNotificationParams {
                 2 => r.member(&mut level),
                 3 => r.member(&mut logger),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(data) = data else {

@@ -16,7 +16,7 @@ impl From<&str> for CacheScope {
 
 impl Decode for CacheScope {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         r.str().map(|value| Self::from(&*value))
     }
 }
@@ -49,7 +49,7 @@ impl Members for CacheableResult {
 
 impl Decode for CacheableResult {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <CacheableResult as Members>::MEMBERS,
             keys: &keys::<4>(<CacheableResult as Members>::MEMBERS),
@@ -70,10 +70,10 @@ impl Decode for CacheableResult {
                 2 => r.member(&mut result_type),
                 3 => r.member(&mut ttl_ms),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(cache_scope) = cache_scope else {
@@ -141,7 +141,7 @@ impl Members for ClientNotification {
 
 impl Decode for ClientNotification {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ClientNotification as Members>::MEMBERS,
             keys: &keys::<3>(<ClientNotification as Members>::MEMBERS),
@@ -158,10 +158,10 @@ impl Decode for ClientNotification {
                 1 => r.constant("notifications/cancelled"),
                 2 => r.member(&mut params),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(params) = params else {
@@ -267,7 +267,7 @@ impl mcp_exact_wire::OpenUnion for ClientRequest {
 
 impl Decode for ClientRequest {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static DISPATCH: UnionDispatch = UnionDispatch {
             name: "ClientRequest",
             tag: "method",
@@ -409,7 +409,7 @@ impl Members for Notification {
 
 impl Decode for Notification {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <Notification as Members>::MEMBERS,
             keys: &keys::<2>(<Notification as Members>::MEMBERS),
@@ -423,10 +423,10 @@ impl Decode for Notification {
                 0 => r.member(&mut method),
                 1 => r.member(&mut params),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(method) = method else {
@@ -466,7 +466,7 @@ impl Members for NotificationMetaObject {
 
 impl Decode for NotificationMetaObject {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <NotificationMetaObject as Members>::MEMBERS,
             keys: &keys::<1>(<NotificationMetaObject as Members>::MEMBERS),
@@ -478,10 +478,10 @@ impl Decode for NotificationMetaObject {
             let read = match object.step(r) {
                 0 => r.member(&mut subscription_id),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         Ok(Self {
@@ -516,7 +516,7 @@ impl Members for NotificationParams {
 
 impl Decode for NotificationParams {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <NotificationParams as Members>::MEMBERS,
             keys: &keys::<1>(<NotificationParams as Members>::MEMBERS),
@@ -528,10 +528,10 @@ impl Decode for NotificationParams {
             let read = match object.step(r) {
                 0 => r.member(&mut meta),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         Ok(Self {
@@ -567,7 +567,7 @@ impl Members for PaginatedRequest {
 
 impl Decode for PaginatedRequest {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <PaginatedRequest as Members>::MEMBERS,
             keys: &keys::<4>(<PaginatedRequest as Members>::MEMBERS),
@@ -587,10 +587,10 @@ impl Decode for PaginatedRequest {
                 2 => r.member(&mut method),
                 3 => r.member(&mut params),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(id) = id else {
@@ -643,7 +643,7 @@ impl Members for PaginatedRequestParams {
 
 impl Decode for PaginatedRequestParams {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <PaginatedRequestParams as Members>::MEMBERS,
             keys: &keys::<2>(<PaginatedRequestParams as Members>::MEMBERS),
@@ -660,10 +660,10 @@ impl Decode for PaginatedRequestParams {
                 0 => r.member(&mut meta),
                 1 => r.member(&mut cursor),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(meta) = meta else {
@@ -709,7 +709,7 @@ impl Members for PaginatedResult {
 
 impl Decode for PaginatedResult {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <PaginatedResult as Members>::MEMBERS,
             keys: &keys::<3>(<PaginatedResult as Members>::MEMBERS),
@@ -728,10 +728,10 @@ impl Decode for PaginatedResult {
                 1 => r.member(&mut next_cursor),
                 2 => r.member(&mut result_type),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(result_type) = result_type else {
@@ -781,7 +781,7 @@ impl Members for Request {
 
 impl Decode for Request {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <Request as Members>::MEMBERS,
             keys: &keys::<2>(<Request as Members>::MEMBERS),
@@ -795,10 +795,10 @@ impl Decode for Request {
                 0 => r.member(&mut method),
                 1 => r.member(&mut params),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(method) = method else {
@@ -844,7 +844,7 @@ impl Members for RequestMetaObject {
 
 impl Decode for RequestMetaObject {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <RequestMetaObject as Members>::MEMBERS,
             keys: &keys::<5>(<RequestMetaObject as Members>::MEMBERS),
@@ -870,10 +870,10 @@ impl Decode for RequestMetaObject {
                 3 => r.member(&mut protocol_version),
                 4 => r.member(&mut progress_token),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(client_capabilities) = client_capabilities else {
@@ -938,7 +938,7 @@ impl Members for RequestParams {
 
 impl Decode for RequestParams {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <RequestParams as Members>::MEMBERS,
             keys: &keys::<1>(<RequestParams as Members>::MEMBERS),
@@ -950,10 +950,10 @@ impl Decode for RequestParams {
             let read = match object.step(r) {
                 0 => r.member(&mut meta),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(meta) = meta else {
@@ -994,7 +994,7 @@ impl Members for Result {
 
 impl Decode for Result {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <Result as Members>::MEMBERS,
             keys: &keys::<2>(<Result as Members>::MEMBERS),
@@ -1008,10 +1008,10 @@ impl Decode for Result {
                 0 => r.member(&mut meta),
                 1 => r.member(&mut result_type),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(result_type) = result_type else {
@@ -1056,7 +1056,7 @@ impl Members for ResultMetaObject {
 
 impl Decode for ResultMetaObject {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ResultMetaObject as Members>::MEMBERS,
             keys: &keys::<1>(<ResultMetaObject as Members>::MEMBERS),
@@ -1068,10 +1068,10 @@ impl Decode for ResultMetaObject {
             let read = match object.step(r) {
                 0 => r.member(&mut server_info),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         Ok(Self {
@@ -1168,7 +1168,7 @@ impl mcp_exact_wire::OpenUnion for ServerNotification {
 
 impl Decode for ServerNotification {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static DISPATCH: UnionDispatch = UnionDispatch {
             name: "ServerNotification",
             tag: "method",
@@ -1353,7 +1353,7 @@ impl From<SubscriptionsListenResult> for ServerResult {
 
 impl Decode for ServerResult {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static DISPATCH: UnionDispatch = UnionDispatch {
             name: "ServerResult",
             tag: "resultType",

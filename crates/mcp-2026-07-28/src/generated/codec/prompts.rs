@@ -19,7 +19,7 @@ impl From<InputRequiredResult> for GetPromptOutcome {
 
 impl Decode for GetPromptOutcome {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static DISPATCH: UnionDispatch = UnionDispatch {
             name: "GetPromptOutcome",
             tag: "resultType",
@@ -78,7 +78,7 @@ impl Members for GetPromptRequest {
 
 impl Decode for GetPromptRequest {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <GetPromptRequest as Members>::MEMBERS,
             keys: &keys::<4>(<GetPromptRequest as Members>::MEMBERS),
@@ -97,10 +97,10 @@ impl Decode for GetPromptRequest {
                 2 => r.constant("prompts/get"),
                 3 => r.member(&mut params),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(id) = id else {
@@ -153,7 +153,7 @@ impl Members for GetPromptRequestParams {
 
 impl Decode for GetPromptRequestParams {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <GetPromptRequestParams as Members>::MEMBERS,
             keys: &keys::<5>(<GetPromptRequestParams as Members>::MEMBERS),
@@ -176,10 +176,10 @@ impl Decode for GetPromptRequestParams {
                 3 => r.member(&mut name),
                 4 => r.member(&mut request_state),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(meta) = meta else {
@@ -250,7 +250,7 @@ impl Members for GetPromptResult {
 
 impl Decode for GetPromptResult {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <GetPromptResult as Members>::MEMBERS,
             keys: &keys::<4>(<GetPromptResult as Members>::MEMBERS),
@@ -271,10 +271,10 @@ impl Decode for GetPromptResult {
                 2 => r.member(&mut messages),
                 3 => r.member(&mut result_type),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(messages) = messages else {
@@ -338,7 +338,7 @@ impl Members for GetPromptResultResponse {
 
 impl Decode for GetPromptResultResponse {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <GetPromptResultResponse as Members>::MEMBERS,
             keys: &keys::<3>(<GetPromptResultResponse as Members>::MEMBERS),
@@ -356,10 +356,10 @@ impl Decode for GetPromptResultResponse {
                 1 => r.constant("2.0"),
                 2 => r.member(&mut result),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(id) = id else {
@@ -407,7 +407,7 @@ impl Members for ListPromptsRequest {
 
 impl Decode for ListPromptsRequest {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ListPromptsRequest as Members>::MEMBERS,
             keys: &keys::<4>(<ListPromptsRequest as Members>::MEMBERS),
@@ -426,10 +426,10 @@ impl Decode for ListPromptsRequest {
                 2 => r.constant("prompts/list"),
                 3 => r.member(&mut params),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(id) = id else {
@@ -483,7 +483,7 @@ impl Members for ListPromptsResult {
 
 impl Decode for ListPromptsResult {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ListPromptsResult as Members>::MEMBERS,
             keys: &keys::<6>(<ListPromptsResult as Members>::MEMBERS),
@@ -508,10 +508,10 @@ impl Decode for ListPromptsResult {
                 4 => r.member(&mut result_type),
                 5 => r.member(&mut ttl_ms),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(cache_scope) = cache_scope else {
@@ -597,7 +597,7 @@ impl Members for ListPromptsResultResponse {
 
 impl Decode for ListPromptsResultResponse {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ListPromptsResultResponse as Members>::MEMBERS,
             keys: &keys::<3>(<ListPromptsResultResponse as Members>::MEMBERS),
@@ -615,10 +615,10 @@ impl Decode for ListPromptsResultResponse {
                 1 => r.constant("2.0"),
                 2 => r.member(&mut result),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(id) = id else {
@@ -672,7 +672,7 @@ impl Members for Prompt {
 
 impl Decode for Prompt {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <Prompt as Members>::MEMBERS,
             keys: &keys::<6>(<Prompt as Members>::MEMBERS),
@@ -694,10 +694,10 @@ impl Decode for Prompt {
                 4 => r.member(&mut name),
                 5 => r.member(&mut title),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(name) = name else {
@@ -769,7 +769,7 @@ impl Members for PromptArgument {
 
 impl Decode for PromptArgument {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <PromptArgument as Members>::MEMBERS,
             keys: &keys::<4>(<PromptArgument as Members>::MEMBERS),
@@ -787,10 +787,10 @@ impl Decode for PromptArgument {
                 2 => r.member(&mut required),
                 3 => r.member(&mut title),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(name) = name else {
@@ -841,7 +841,7 @@ impl Members for PromptListChangedNotification {
 
 impl Decode for PromptListChangedNotification {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <PromptListChangedNotification as Members>::MEMBERS,
             keys: &keys::<3>(<PromptListChangedNotification as Members>::MEMBERS),
@@ -858,10 +858,10 @@ impl Decode for PromptListChangedNotification {
                 1 => r.constant("notifications/prompts/list_changed"),
                 2 => r.member(&mut params),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         Ok(Self {
@@ -896,7 +896,7 @@ impl Members for PromptMessage {
 
 impl Decode for PromptMessage {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <PromptMessage as Members>::MEMBERS,
             keys: &keys::<2>(<PromptMessage as Members>::MEMBERS),
@@ -913,10 +913,10 @@ impl Decode for PromptMessage {
                 0 => r.member(&mut content),
                 1 => r.member(&mut role),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(content) = content else {
@@ -968,7 +968,7 @@ impl Members for PromptReference {
 
 impl Decode for PromptReference {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <PromptReference as Members>::MEMBERS,
             keys: &keys::<3>(<PromptReference as Members>::MEMBERS),
@@ -986,10 +986,10 @@ impl Decode for PromptReference {
                 1 => r.member(&mut title),
                 2 => r.constant("ref/prompt"),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(name) = name else {

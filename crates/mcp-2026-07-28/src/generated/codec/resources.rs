@@ -19,7 +19,7 @@ impl From<TextResourceContents> for AnyResourceContents {
 
 impl Decode for AnyResourceContents {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static DISPATCH: UnionDispatch = UnionDispatch {
             name: "AnyResourceContents",
             tag: "",
@@ -80,7 +80,7 @@ impl Members for BlobResourceContents {
 
 impl Decode for BlobResourceContents {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <BlobResourceContents as Members>::MEMBERS,
             keys: &keys::<4>(<BlobResourceContents as Members>::MEMBERS),
@@ -101,10 +101,10 @@ impl Decode for BlobResourceContents {
                 2 => r.member(&mut mime_type),
                 3 => r.member(&mut uri),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(blob) = blob else {
@@ -167,7 +167,7 @@ impl Members for ListResourceTemplatesRequest {
 
 impl Decode for ListResourceTemplatesRequest {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ListResourceTemplatesRequest as Members>::MEMBERS,
             keys: &keys::<4>(<ListResourceTemplatesRequest as Members>::MEMBERS),
@@ -186,10 +186,10 @@ impl Decode for ListResourceTemplatesRequest {
                 2 => r.constant("resources/templates/list"),
                 3 => r.member(&mut params),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(id) = id else {
@@ -243,7 +243,7 @@ impl Members for ListResourceTemplatesResult {
 
 impl Decode for ListResourceTemplatesResult {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ListResourceTemplatesResult as Members>::MEMBERS,
             keys: &keys::<6>(<ListResourceTemplatesResult as Members>::MEMBERS),
@@ -268,10 +268,10 @@ impl Decode for ListResourceTemplatesResult {
                 4 => r.member(&mut result_type),
                 5 => r.member(&mut ttl_ms),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(cache_scope) = cache_scope else {
@@ -357,7 +357,7 @@ impl Members for ListResourceTemplatesResultResponse {
 
 impl Decode for ListResourceTemplatesResultResponse {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ListResourceTemplatesResultResponse as Members>::MEMBERS,
             keys: &keys::<3>(<ListResourceTemplatesResultResponse as Members>::MEMBERS),
@@ -375,10 +375,10 @@ impl Decode for ListResourceTemplatesResultResponse {
                 1 => r.constant("2.0"),
                 2 => r.member(&mut result),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(id) = id else {
@@ -426,7 +426,7 @@ impl Members for ListResourcesRequest {
 
 impl Decode for ListResourcesRequest {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ListResourcesRequest as Members>::MEMBERS,
             keys: &keys::<4>(<ListResourcesRequest as Members>::MEMBERS),
@@ -445,10 +445,10 @@ impl Decode for ListResourcesRequest {
                 2 => r.constant("resources/list"),
                 3 => r.member(&mut params),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(id) = id else {
@@ -502,7 +502,7 @@ impl Members for ListResourcesResult {
 
 impl Decode for ListResourcesResult {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ListResourcesResult as Members>::MEMBERS,
             keys: &keys::<6>(<ListResourcesResult as Members>::MEMBERS),
@@ -527,10 +527,10 @@ impl Decode for ListResourcesResult {
                 4 => r.member(&mut result_type),
                 5 => r.member(&mut ttl_ms),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(cache_scope) = cache_scope else {
@@ -616,7 +616,7 @@ impl Members for ListResourcesResultResponse {
 
 impl Decode for ListResourcesResultResponse {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ListResourcesResultResponse as Members>::MEMBERS,
             keys: &keys::<3>(<ListResourcesResultResponse as Members>::MEMBERS),
@@ -634,10 +634,10 @@ impl Decode for ListResourcesResultResponse {
                 1 => r.constant("2.0"),
                 2 => r.member(&mut result),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(id) = id else {
@@ -694,7 +694,7 @@ impl From<ReadResourceResult> for ReadResourceOutcome {
 
 impl Decode for ReadResourceOutcome {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static DISPATCH: UnionDispatch = UnionDispatch {
             name: "ReadResourceOutcome",
             tag: "resultType",
@@ -753,7 +753,7 @@ impl Members for ReadResourceRequest {
 
 impl Decode for ReadResourceRequest {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ReadResourceRequest as Members>::MEMBERS,
             keys: &keys::<4>(<ReadResourceRequest as Members>::MEMBERS),
@@ -772,10 +772,10 @@ impl Decode for ReadResourceRequest {
                 2 => r.constant("resources/read"),
                 3 => r.member(&mut params),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(id) = id else {
@@ -827,7 +827,7 @@ impl Members for ReadResourceRequestParams {
 
 impl Decode for ReadResourceRequestParams {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ReadResourceRequestParams as Members>::MEMBERS,
             keys: &keys::<4>(<ReadResourceRequestParams as Members>::MEMBERS),
@@ -848,10 +848,10 @@ impl Decode for ReadResourceRequestParams {
                 2 => r.member(&mut request_state),
                 3 => r.member(&mut uri),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(meta) = meta else {
@@ -923,7 +923,7 @@ impl Members for ReadResourceResult {
 
 impl Decode for ReadResourceResult {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ReadResourceResult as Members>::MEMBERS,
             keys: &keys::<5>(<ReadResourceResult as Members>::MEMBERS),
@@ -946,10 +946,10 @@ impl Decode for ReadResourceResult {
                 3 => r.member(&mut result_type),
                 4 => r.member(&mut ttl_ms),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(cache_scope) = cache_scope else {
@@ -1030,7 +1030,7 @@ impl Members for ReadResourceResultResponse {
 
 impl Decode for ReadResourceResultResponse {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ReadResourceResultResponse as Members>::MEMBERS,
             keys: &keys::<3>(<ReadResourceResultResponse as Members>::MEMBERS),
@@ -1048,10 +1048,10 @@ impl Decode for ReadResourceResultResponse {
                 1 => r.constant("2.0"),
                 2 => r.member(&mut result),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(id) = id else {
@@ -1108,7 +1108,7 @@ impl Members for Resource {
 
 impl Decode for Resource {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <Resource as Members>::MEMBERS,
             keys: &keys::<9>(<Resource as Members>::MEMBERS),
@@ -1136,10 +1136,10 @@ impl Decode for Resource {
                 7 => r.member(&mut title),
                 8 => r.member(&mut uri),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(name) = name else {
@@ -1231,7 +1231,7 @@ impl Members for ResourceContents {
 
 impl Decode for ResourceContents {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ResourceContents as Members>::MEMBERS,
             keys: &keys::<3>(<ResourceContents as Members>::MEMBERS),
@@ -1247,10 +1247,10 @@ impl Decode for ResourceContents {
                 1 => r.member(&mut mime_type),
                 2 => r.member(&mut uri),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(uri) = uri else {
@@ -1302,7 +1302,7 @@ impl Members for ResourceListChangedNotification {
 
 impl Decode for ResourceListChangedNotification {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ResourceListChangedNotification as Members>::MEMBERS,
             keys: &keys::<3>(<ResourceListChangedNotification as Members>::MEMBERS),
@@ -1319,10 +1319,10 @@ impl Decode for ResourceListChangedNotification {
                 1 => r.constant("notifications/resources/list_changed"),
                 2 => r.member(&mut params),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         Ok(Self {
@@ -1359,7 +1359,7 @@ impl Members for ResourceRequestParams {
 
 impl Decode for ResourceRequestParams {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ResourceRequestParams as Members>::MEMBERS,
             keys: &keys::<2>(<ResourceRequestParams as Members>::MEMBERS),
@@ -1376,10 +1376,10 @@ impl Decode for ResourceRequestParams {
                 0 => r.member(&mut meta),
                 1 => r.member(&mut uri),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(meta) = meta else {
@@ -1440,7 +1440,7 @@ impl Members for ResourceTemplate {
 
 impl Decode for ResourceTemplate {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ResourceTemplate as Members>::MEMBERS,
             keys: &keys::<8>(<ResourceTemplate as Members>::MEMBERS),
@@ -1469,10 +1469,10 @@ impl Decode for ResourceTemplate {
                 6 => r.member(&mut title),
                 7 => r.member(&mut uri_template),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(name) = name else {
@@ -1559,7 +1559,7 @@ impl Members for ResourceTemplateReference {
 
 impl Decode for ResourceTemplateReference {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ResourceTemplateReference as Members>::MEMBERS,
             keys: &keys::<2>(<ResourceTemplateReference as Members>::MEMBERS),
@@ -1575,10 +1575,10 @@ impl Decode for ResourceTemplateReference {
                 0 => r.constant("ref/resource"),
                 1 => r.member(&mut uri),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(uri) = uri else {
@@ -1617,7 +1617,7 @@ impl Members for ResourceUpdatedNotification {
 
 impl Decode for ResourceUpdatedNotification {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ResourceUpdatedNotification as Members>::MEMBERS,
             keys: &keys::<3>(<ResourceUpdatedNotification as Members>::MEMBERS),
@@ -1634,10 +1634,10 @@ impl Decode for ResourceUpdatedNotification {
                 1 => r.constant("notifications/resources/updated"),
                 2 => r.member(&mut params),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(params) = params else {
@@ -1680,7 +1680,7 @@ impl Members for ResourceUpdatedNotificationParams {
 
 impl Decode for ResourceUpdatedNotificationParams {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ResourceUpdatedNotificationParams as Members>::MEMBERS,
             keys: &keys::<2>(<ResourceUpdatedNotificationParams as Members>::MEMBERS),
@@ -1697,10 +1697,10 @@ impl Decode for ResourceUpdatedNotificationParams {
                 0 => r.member(&mut meta),
                 1 => r.member(&mut uri),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(uri) = uri else {
@@ -1746,7 +1746,7 @@ impl Members for TextResourceContents {
 
 impl Decode for TextResourceContents {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <TextResourceContents as Members>::MEMBERS,
             keys: &keys::<4>(<TextResourceContents as Members>::MEMBERS),
@@ -1767,10 +1767,10 @@ impl Decode for TextResourceContents {
                 2 => r.member(&mut text),
                 3 => r.member(&mut uri),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(text) = text else {

@@ -10,7 +10,7 @@ impl Members for ListRootsRequest {
 
 impl Decode for ListRootsRequest {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ListRootsRequest as Members>::MEMBERS,
             keys: &keys::<2>(<ListRootsRequest as Members>::MEMBERS),
@@ -23,10 +23,10 @@ impl Decode for ListRootsRequest {
                 0 => r.constant("roots/list"),
                 1 => r.member(&mut params),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         Ok(Self {
@@ -61,7 +61,7 @@ impl Members for ListRootsRequestParams {
 
 impl Decode for ListRootsRequestParams {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ListRootsRequestParams as Members>::MEMBERS,
             keys: &keys::<1>(<ListRootsRequestParams as Members>::MEMBERS),
@@ -73,10 +73,10 @@ impl Decode for ListRootsRequestParams {
             let read = match object.step(r) {
                 0 => r.member(&mut meta),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         Ok(Self {
@@ -111,7 +111,7 @@ impl Members for ListRootsResult {
 
 impl Decode for ListRootsResult {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ListRootsResult as Members>::MEMBERS,
             keys: &keys::<1>(<ListRootsResult as Members>::MEMBERS),
@@ -123,10 +123,10 @@ impl Decode for ListRootsResult {
             let read = match object.step(r) {
                 0 => r.member(&mut roots),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(roots) = roots else {
@@ -169,7 +169,7 @@ impl Members for Root {
 
 impl Decode for Root {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <Root as Members>::MEMBERS,
             keys: &keys::<3>(<Root as Members>::MEMBERS),
@@ -185,10 +185,10 @@ impl Decode for Root {
                 1 => r.member(&mut name),
                 2 => r.member(&mut uri),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(uri) = uri else {

@@ -14,7 +14,7 @@ impl Members for SubscriptionFilter {
 
 impl Decode for SubscriptionFilter {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <SubscriptionFilter as Members>::MEMBERS,
             keys: &keys::<4>(<SubscriptionFilter as Members>::MEMBERS),
@@ -32,10 +32,10 @@ impl Decode for SubscriptionFilter {
                 2 => r.member(&mut resources_list_changed),
                 3 => r.member(&mut tools_list_changed),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         Ok(Self {
@@ -86,7 +86,7 @@ impl Members for SubscriptionsAcknowledgedNotification {
 
 impl Decode for SubscriptionsAcknowledgedNotification {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <SubscriptionsAcknowledgedNotification as Members>::MEMBERS,
             keys: &keys::<
@@ -105,10 +105,10 @@ impl Decode for SubscriptionsAcknowledgedNotification {
                 1 => r.constant("notifications/subscriptions/acknowledged"),
                 2 => r.member(&mut params),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(params) = params else {
@@ -145,7 +145,7 @@ impl Members for SubscriptionsAcknowledgedNotificationParams {
 
 impl Decode for SubscriptionsAcknowledgedNotificationParams {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <SubscriptionsAcknowledgedNotificationParams as Members>::MEMBERS,
             keys: &keys::<
@@ -164,10 +164,10 @@ impl Decode for SubscriptionsAcknowledgedNotificationParams {
                 0 => r.member(&mut meta),
                 1 => r.member(&mut notifications),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(notifications) = notifications else {
@@ -208,7 +208,7 @@ impl Members for SubscriptionsListenRequest {
 
 impl Decode for SubscriptionsListenRequest {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <SubscriptionsListenRequest as Members>::MEMBERS,
             keys: &keys::<4>(<SubscriptionsListenRequest as Members>::MEMBERS),
@@ -227,10 +227,10 @@ impl Decode for SubscriptionsListenRequest {
                 2 => r.constant("subscriptions/listen"),
                 3 => r.member(&mut params),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(id) = id else {
@@ -277,7 +277,7 @@ impl Members for SubscriptionsListenRequestParams {
 
 impl Decode for SubscriptionsListenRequestParams {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <SubscriptionsListenRequestParams as Members>::MEMBERS,
             keys: &keys::<2>(<SubscriptionsListenRequestParams as Members>::MEMBERS),
@@ -294,10 +294,10 @@ impl Decode for SubscriptionsListenRequestParams {
                 0 => r.member(&mut meta),
                 1 => r.member(&mut notifications),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(meta) = meta else {
@@ -344,7 +344,7 @@ impl Members for SubscriptionsListenResult {
 
 impl Decode for SubscriptionsListenResult {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <SubscriptionsListenResult as Members>::MEMBERS,
             keys: &keys::<2>(<SubscriptionsListenResult as Members>::MEMBERS),
@@ -361,10 +361,10 @@ impl Decode for SubscriptionsListenResult {
                 0 => r.member(&mut meta),
                 1 => r.member(&mut result_type),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(meta) = meta else {
@@ -414,7 +414,7 @@ impl Members for SubscriptionsListenResultMetaObject {
 
 impl Decode for SubscriptionsListenResultMetaObject {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <SubscriptionsListenResultMetaObject as Members>::MEMBERS,
             keys: &keys::<2>(<SubscriptionsListenResultMetaObject as Members>::MEMBERS),
@@ -431,10 +431,10 @@ impl Decode for SubscriptionsListenResultMetaObject {
                 0 => r.member(&mut server_info),
                 1 => r.member(&mut subscription_id),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(subscription_id) = subscription_id else {
@@ -480,7 +480,7 @@ impl Members for SubscriptionsListenResultResponse {
 
 impl Decode for SubscriptionsListenResultResponse {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <SubscriptionsListenResultResponse as Members>::MEMBERS,
             keys: &keys::<3>(<SubscriptionsListenResultResponse as Members>::MEMBERS),
@@ -498,10 +498,10 @@ impl Decode for SubscriptionsListenResultResponse {
                 1 => r.constant("2.0"),
                 2 => r.member(&mut result),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(id) = id else {

@@ -19,7 +19,7 @@ impl From<InputRequiredResult> for CallToolOutcome {
 
 impl Decode for CallToolOutcome {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static DISPATCH: UnionDispatch = UnionDispatch {
             name: "CallToolOutcome",
             tag: "resultType",
@@ -78,7 +78,7 @@ impl Members for CallToolRequest {
 
 impl Decode for CallToolRequest {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <CallToolRequest as Members>::MEMBERS,
             keys: &keys::<4>(<CallToolRequest as Members>::MEMBERS),
@@ -97,10 +97,10 @@ impl Decode for CallToolRequest {
                 2 => r.constant("tools/call"),
                 3 => r.member(&mut params),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(id) = id else {
@@ -153,7 +153,7 @@ impl Members for CallToolRequestParams {
 
 impl Decode for CallToolRequestParams {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <CallToolRequestParams as Members>::MEMBERS,
             keys: &keys::<5>(<CallToolRequestParams as Members>::MEMBERS),
@@ -176,10 +176,10 @@ impl Decode for CallToolRequestParams {
                 3 => r.member(&mut name),
                 4 => r.member(&mut request_state),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(meta) = meta else {
@@ -251,7 +251,7 @@ impl Members for CallToolResult {
 
 impl Decode for CallToolResult {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <CallToolResult as Members>::MEMBERS,
             keys: &keys::<5>(<CallToolResult as Members>::MEMBERS),
@@ -274,10 +274,10 @@ impl Decode for CallToolResult {
                 3 => r.member(&mut result_type),
                 4 => r.member(&mut structured_content),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(content) = content else {
@@ -346,7 +346,7 @@ impl Members for CallToolResultResponse {
 
 impl Decode for CallToolResultResponse {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <CallToolResultResponse as Members>::MEMBERS,
             keys: &keys::<3>(<CallToolResultResponse as Members>::MEMBERS),
@@ -364,10 +364,10 @@ impl Decode for CallToolResultResponse {
                 1 => r.constant("2.0"),
                 2 => r.member(&mut result),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(id) = id else {
@@ -415,7 +415,7 @@ impl Members for ListToolsRequest {
 
 impl Decode for ListToolsRequest {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ListToolsRequest as Members>::MEMBERS,
             keys: &keys::<4>(<ListToolsRequest as Members>::MEMBERS),
@@ -434,10 +434,10 @@ impl Decode for ListToolsRequest {
                 2 => r.constant("tools/list"),
                 3 => r.member(&mut params),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(id) = id else {
@@ -491,7 +491,7 @@ impl Members for ListToolsResult {
 
 impl Decode for ListToolsResult {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ListToolsResult as Members>::MEMBERS,
             keys: &keys::<6>(<ListToolsResult as Members>::MEMBERS),
@@ -516,10 +516,10 @@ impl Decode for ListToolsResult {
                 4 => r.member(&mut tools),
                 5 => r.member(&mut ttl_ms),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(cache_scope) = cache_scope else {
@@ -605,7 +605,7 @@ impl Members for ListToolsResultResponse {
 
 impl Decode for ListToolsResultResponse {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ListToolsResultResponse as Members>::MEMBERS,
             keys: &keys::<3>(<ListToolsResultResponse as Members>::MEMBERS),
@@ -623,10 +623,10 @@ impl Decode for ListToolsResultResponse {
                 1 => r.constant("2.0"),
                 2 => r.member(&mut result),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(id) = id else {
@@ -682,7 +682,7 @@ impl Members for Tool {
 
 impl Decode for Tool {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <Tool as Members>::MEMBERS,
             keys: &keys::<8>(<Tool as Members>::MEMBERS),
@@ -708,10 +708,10 @@ impl Decode for Tool {
                 6 => r.member(&mut output_schema),
                 7 => r.member(&mut title),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(input_schema) = input_schema else {
@@ -804,7 +804,7 @@ impl Members for ToolAnnotations {
 
 impl Decode for ToolAnnotations {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ToolAnnotations as Members>::MEMBERS,
             keys: &keys::<5>(<ToolAnnotations as Members>::MEMBERS),
@@ -824,10 +824,10 @@ impl Decode for ToolAnnotations {
                 3 => r.member(&mut read_only_hint),
                 4 => r.member(&mut title),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         Ok(Self {
@@ -882,7 +882,7 @@ impl Members for ToolChoice {
 
 impl Decode for ToolChoice {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ToolChoice as Members>::MEMBERS,
             keys: &keys::<1>(<ToolChoice as Members>::MEMBERS),
@@ -894,10 +894,10 @@ impl Decode for ToolChoice {
             let read = match object.step(r) {
                 0 => r.member(&mut mode),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         Ok(Self {
@@ -945,7 +945,7 @@ impl From<&str> for ToolChoiceMode {
 
 impl Decode for ToolChoiceMode {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         r.str().map(|value| Self::from(&*value))
     }
 }
@@ -973,7 +973,7 @@ impl Members for ToolInputSchemaView {
 
 impl Decode for ToolInputSchemaView {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ToolInputSchemaView as Members>::MEMBERS,
             keys: &keys::<2>(<ToolInputSchemaView as Members>::MEMBERS),
@@ -986,10 +986,10 @@ impl Decode for ToolInputSchemaView {
                 0 => r.member(&mut schema),
                 1 => r.constant("object"),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         Ok(Self {
@@ -1041,7 +1041,7 @@ impl Members for ToolListChangedNotification {
 
 impl Decode for ToolListChangedNotification {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ToolListChangedNotification as Members>::MEMBERS,
             keys: &keys::<3>(<ToolListChangedNotification as Members>::MEMBERS),
@@ -1058,10 +1058,10 @@ impl Decode for ToolListChangedNotification {
                 1 => r.constant("notifications/tools/list_changed"),
                 2 => r.member(&mut params),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         Ok(Self {
@@ -1096,7 +1096,7 @@ impl Members for ToolOutputSchemaView {
 
 impl Decode for ToolOutputSchemaView {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ToolOutputSchemaView as Members>::MEMBERS,
             keys: &keys::<1>(<ToolOutputSchemaView as Members>::MEMBERS),
@@ -1108,10 +1108,10 @@ impl Decode for ToolOutputSchemaView {
             let read = match object.step(r) {
                 0 => r.member(&mut schema),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         Ok(Self {

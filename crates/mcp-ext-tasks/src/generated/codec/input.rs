@@ -18,7 +18,7 @@ impl Members for InputRequiredTask {
 
 impl Decode for InputRequiredTask {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <InputRequiredTask as Members>::MEMBERS,
             keys: &keys::<8>(<InputRequiredTask as Members>::MEMBERS),
@@ -53,10 +53,10 @@ impl Decode for InputRequiredTask {
                 6 => r.member(&mut task_id),
                 7 => r.member(&mut ttl_ms),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(created_at) = created_at else {

@@ -10,7 +10,7 @@ impl Members for CancelTaskRequest {
 
 impl Decode for CancelTaskRequest {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <CancelTaskRequest as Members>::MEMBERS,
             keys: &keys::<4>(<CancelTaskRequest as Members>::MEMBERS),
@@ -29,10 +29,10 @@ impl Decode for CancelTaskRequest {
                 2 => r.constant("tasks/cancel"),
                 3 => r.member(&mut params),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(id) = id else {
@@ -73,7 +73,7 @@ impl Members for CancelTaskResult {
 
 impl Decode for CancelTaskResult {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <CancelTaskResult as Members>::MEMBERS,
             keys: &keys::<2>(<CancelTaskResult as Members>::MEMBERS),
@@ -89,10 +89,10 @@ impl Decode for CancelTaskResult {
                 0 => r.member(&mut meta),
                 1 => r.constant("complete"),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         Ok(Self {
@@ -140,7 +140,7 @@ impl Members for CancelledTask {
 
 impl Decode for CancelledTask {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <CancelledTask as Members>::MEMBERS,
             keys: &keys::<7>(<CancelledTask as Members>::MEMBERS),
@@ -166,10 +166,10 @@ impl Decode for CancelledTask {
                 5 => r.member(&mut task_id),
                 6 => r.member(&mut ttl_ms),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(created_at) = created_at else {
@@ -241,7 +241,7 @@ impl Members for CompletedTask {
 
 impl Decode for CompletedTask {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <CompletedTask as Members>::MEMBERS,
             keys: &keys::<8>(<CompletedTask as Members>::MEMBERS),
@@ -269,10 +269,10 @@ impl Decode for CompletedTask {
                 6 => r.member(&mut task_id),
                 7 => r.member(&mut ttl_ms),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(created_at) = created_at else {
@@ -351,7 +351,7 @@ impl Members for CreateTaskResult {
 
 impl Decode for CreateTaskResult {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <CreateTaskResult as Members>::MEMBERS,
             keys: &keys::<9>(<CreateTaskResult as Members>::MEMBERS),
@@ -388,10 +388,10 @@ impl Decode for CreateTaskResult {
                 7 => r.member(&mut task_id),
                 8 => r.member(&mut ttl_ms),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(created_at) = created_at else {
@@ -511,7 +511,7 @@ impl mcp_exact_wire::OpenUnion for DetailedTask {
 
 impl Decode for DetailedTask {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static DISPATCH: UnionDispatch = UnionDispatch {
             name: "DetailedTask",
             tag: "status",
@@ -601,7 +601,7 @@ impl Members for FailedTask {
 
 impl Decode for FailedTask {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <FailedTask as Members>::MEMBERS,
             keys: &keys::<8>(<FailedTask as Members>::MEMBERS),
@@ -629,10 +629,10 @@ impl Decode for FailedTask {
                 6 => r.member(&mut task_id),
                 7 => r.member(&mut ttl_ms),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(created_at) = created_at else {
@@ -702,7 +702,7 @@ impl Members for GetTaskRequest {
 
 impl Decode for GetTaskRequest {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <GetTaskRequest as Members>::MEMBERS,
             keys: &keys::<4>(<GetTaskRequest as Members>::MEMBERS),
@@ -721,10 +721,10 @@ impl Decode for GetTaskRequest {
                 2 => r.constant("tasks/get"),
                 3 => r.member(&mut params),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(id) = id else {
@@ -801,7 +801,7 @@ impl mcp_exact_wire::OpenUnion for GetTaskResult {
 
 impl Decode for GetTaskResult {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static DISPATCH: UnionDispatch = UnionDispatch {
             name: "GetTaskResult",
             tag: "status",
@@ -903,7 +903,7 @@ impl Members for GetTaskResultCancelled {
 
 impl Decode for GetTaskResultCancelled {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <GetTaskResultCancelled as Members>::MEMBERS,
             keys: &keys::<9>(<GetTaskResultCancelled as Members>::MEMBERS),
@@ -939,10 +939,10 @@ impl Decode for GetTaskResultCancelled {
                 7 => r.member(&mut task_id),
                 8 => r.member(&mut ttl_ms),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(created_at) = created_at else {
@@ -1026,7 +1026,7 @@ impl Members for GetTaskResultCompleted {
 
 impl Decode for GetTaskResultCompleted {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <GetTaskResultCompleted as Members>::MEMBERS,
             keys: &keys::<10>(<GetTaskResultCompleted as Members>::MEMBERS),
@@ -1065,10 +1065,10 @@ impl Decode for GetTaskResultCompleted {
                 8 => r.member(&mut task_id),
                 9 => r.member(&mut ttl_ms),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(created_at) = created_at else {
@@ -1158,7 +1158,7 @@ impl Members for GetTaskResultFailed {
 
 impl Decode for GetTaskResultFailed {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <GetTaskResultFailed as Members>::MEMBERS,
             keys: &keys::<10>(<GetTaskResultFailed as Members>::MEMBERS),
@@ -1197,10 +1197,10 @@ impl Decode for GetTaskResultFailed {
                 8 => r.member(&mut task_id),
                 9 => r.member(&mut ttl_ms),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(created_at) = created_at else {
@@ -1290,7 +1290,7 @@ impl Members for GetTaskResultInputRequired {
 
 impl Decode for GetTaskResultInputRequired {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <GetTaskResultInputRequired as Members>::MEMBERS,
             keys: &keys::<10>(<GetTaskResultInputRequired as Members>::MEMBERS),
@@ -1329,10 +1329,10 @@ impl Decode for GetTaskResultInputRequired {
                 8 => r.member(&mut task_id),
                 9 => r.member(&mut ttl_ms),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(created_at) = created_at else {
@@ -1430,7 +1430,7 @@ impl Members for GetTaskResultWorking {
 
 impl Decode for GetTaskResultWorking {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <GetTaskResultWorking as Members>::MEMBERS,
             keys: &keys::<9>(<GetTaskResultWorking as Members>::MEMBERS),
@@ -1466,10 +1466,10 @@ impl Decode for GetTaskResultWorking {
                 7 => r.member(&mut task_id),
                 8 => r.member(&mut ttl_ms),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(created_at) = created_at else {
@@ -1550,7 +1550,7 @@ impl Members for Task {
 
 impl Decode for Task {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <Task as Members>::MEMBERS,
             keys: &keys::<7>(<Task as Members>::MEMBERS),
@@ -1577,10 +1577,10 @@ impl Decode for Task {
                 5 => r.member(&mut task_id),
                 6 => r.member(&mut ttl_ms),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(created_at) = created_at else {
@@ -1655,7 +1655,7 @@ impl Members for TaskRequestParams {
 
 impl Decode for TaskRequestParams {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <TaskRequestParams as Members>::MEMBERS,
             keys: &keys::<1>(<TaskRequestParams as Members>::MEMBERS),
@@ -1667,10 +1667,10 @@ impl Decode for TaskRequestParams {
             let read = match object.step(r) {
                 0 => r.member(&mut task_id),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(task_id) = task_id else {
@@ -1715,7 +1715,7 @@ impl From<&str> for TaskStatus {
 
 impl Decode for TaskStatus {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         r.str().map(|value| Self::from(&*value))
     }
 }
@@ -1744,7 +1744,7 @@ impl Members for TaskStatusNotification {
 
 impl Decode for TaskStatusNotification {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <TaskStatusNotification as Members>::MEMBERS,
             keys: &keys::<3>(<TaskStatusNotification as Members>::MEMBERS),
@@ -1761,10 +1761,10 @@ impl Decode for TaskStatusNotification {
                 1 => r.constant("notifications/tasks"),
                 2 => r.member(&mut params),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(params) = params else {
@@ -1841,7 +1841,7 @@ impl mcp_exact_wire::OpenUnion for TaskStatusNotificationParams {
 
 impl Decode for TaskStatusNotificationParams {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static DISPATCH: UnionDispatch = UnionDispatch {
             name: "TaskStatusNotificationParams",
             tag: "status",
@@ -1931,7 +1931,7 @@ impl Members for TaskStatusNotificationParamsCancelled {
 
 impl Decode for TaskStatusNotificationParamsCancelled {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <TaskStatusNotificationParamsCancelled as Members>::MEMBERS,
             keys: &keys::<
@@ -1961,10 +1961,10 @@ impl Decode for TaskStatusNotificationParamsCancelled {
                 6 => r.member(&mut task_id),
                 7 => r.member(&mut ttl_ms),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(created_at) = created_at else {
@@ -2042,7 +2042,7 @@ impl Members for TaskStatusNotificationParamsCompleted {
 
 impl Decode for TaskStatusNotificationParamsCompleted {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <TaskStatusNotificationParamsCompleted as Members>::MEMBERS,
             keys: &keys::<
@@ -2074,10 +2074,10 @@ impl Decode for TaskStatusNotificationParamsCompleted {
                 7 => r.member(&mut task_id),
                 8 => r.member(&mut ttl_ms),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(created_at) = created_at else {
@@ -2161,7 +2161,7 @@ impl Members for TaskStatusNotificationParamsFailed {
 
 impl Decode for TaskStatusNotificationParamsFailed {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <TaskStatusNotificationParamsFailed as Members>::MEMBERS,
             keys: &keys::<9>(<TaskStatusNotificationParamsFailed as Members>::MEMBERS),
@@ -2191,10 +2191,10 @@ impl Decode for TaskStatusNotificationParamsFailed {
                 7 => r.member(&mut task_id),
                 8 => r.member(&mut ttl_ms),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(created_at) = created_at else {
@@ -2278,7 +2278,7 @@ impl Members for TaskStatusNotificationParamsInputRequired {
 
 impl Decode for TaskStatusNotificationParamsInputRequired {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <TaskStatusNotificationParamsInputRequired as Members>::MEMBERS,
             keys: &keys::<
@@ -2317,10 +2317,10 @@ impl Decode for TaskStatusNotificationParamsInputRequired {
                 7 => r.member(&mut task_id),
                 8 => r.member(&mut ttl_ms),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(created_at) = created_at else {
@@ -2411,7 +2411,7 @@ impl Members for TaskStatusNotificationParamsWorking {
 
 impl Decode for TaskStatusNotificationParamsWorking {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <TaskStatusNotificationParamsWorking as Members>::MEMBERS,
             keys: &keys::<8>(<TaskStatusNotificationParamsWorking as Members>::MEMBERS),
@@ -2439,10 +2439,10 @@ impl Decode for TaskStatusNotificationParamsWorking {
                 6 => r.member(&mut task_id),
                 7 => r.member(&mut ttl_ms),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(created_at) = created_at else {
@@ -2510,7 +2510,7 @@ impl Members for TaskSubscriptionAcknowledgedNotifications {
 
 impl Decode for TaskSubscriptionAcknowledgedNotifications {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <TaskSubscriptionAcknowledgedNotifications as Members>::MEMBERS,
             keys: &keys::<
@@ -2527,10 +2527,10 @@ impl Decode for TaskSubscriptionAcknowledgedNotifications {
             let read = match object.step(r) {
                 0 => r.member(&mut task_ids),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         Ok(Self {
@@ -2565,7 +2565,7 @@ impl Members for TaskSubscriptionNotifications {
 
 impl Decode for TaskSubscriptionNotifications {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <TaskSubscriptionNotifications as Members>::MEMBERS,
             keys: &keys::<1>(<TaskSubscriptionNotifications as Members>::MEMBERS),
@@ -2580,10 +2580,10 @@ impl Decode for TaskSubscriptionNotifications {
             let read = match object.step(r) {
                 0 => r.member(&mut task_ids),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         Ok(Self {
@@ -2619,7 +2619,7 @@ impl Members for UpdateTaskRequest {
 
 impl Decode for UpdateTaskRequest {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <UpdateTaskRequest as Members>::MEMBERS,
             keys: &keys::<4>(<UpdateTaskRequest as Members>::MEMBERS),
@@ -2638,10 +2638,10 @@ impl Decode for UpdateTaskRequest {
                 2 => r.constant("tasks/update"),
                 3 => r.member(&mut params),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(id) = id else {
@@ -2688,7 +2688,7 @@ impl Members for UpdateTaskRequestParams {
 
 impl Decode for UpdateTaskRequestParams {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <UpdateTaskRequestParams as Members>::MEMBERS,
             keys: &keys::<2>(<UpdateTaskRequestParams as Members>::MEMBERS),
@@ -2705,10 +2705,10 @@ impl Decode for UpdateTaskRequestParams {
                 0 => r.member(&mut input_responses),
                 1 => r.member(&mut task_id),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(input_responses) = input_responses else {
@@ -2757,7 +2757,7 @@ impl Members for UpdateTaskResult {
 
 impl Decode for UpdateTaskResult {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <UpdateTaskResult as Members>::MEMBERS,
             keys: &keys::<2>(<UpdateTaskResult as Members>::MEMBERS),
@@ -2773,10 +2773,10 @@ impl Decode for UpdateTaskResult {
                 0 => r.member(&mut meta),
                 1 => r.constant("complete"),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         Ok(Self {
@@ -2824,7 +2824,7 @@ impl Members for WorkingTask {
 
 impl Decode for WorkingTask {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <WorkingTask as Members>::MEMBERS,
             keys: &keys::<7>(<WorkingTask as Members>::MEMBERS),
@@ -2850,10 +2850,10 @@ impl Decode for WorkingTask {
                 5 => r.member(&mut task_id),
                 6 => r.member(&mut ttl_ms),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(created_at) = created_at else {

@@ -19,7 +19,7 @@ impl From<Number> for AnyNumber {
 
 impl Decode for AnyNumber {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         match r.kind()? {
             Kind::Number => Decode::decode(r).map(Self::Number),
             _ => Err(r.no_variant("AnyNumber")),
@@ -87,7 +87,7 @@ impl From<bool> for Anything {
 
 impl Decode for Anything {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         match r.kind()? {
             Kind::String => Decode::decode(r).map(Self::String),
             Kind::Number => Decode::decode(r).map(Self::Number),
@@ -124,7 +124,7 @@ impl Members for BlobPart {
 
 impl Decode for BlobPart {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <BlobPart as Members>::MEMBERS,
             keys: &keys::<2>(<BlobPart as Members>::MEMBERS),
@@ -138,10 +138,10 @@ impl Decode for BlobPart {
                 0 => r.member(&mut blob),
                 1 => r.member(&mut uri),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(blob) = blob else {
@@ -191,7 +191,7 @@ impl Members for Both {
 
 impl Decode for Both {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <Both as Members>::MEMBERS,
             keys: &keys::<3>(<Both as Members>::MEMBERS),
@@ -209,10 +209,10 @@ impl Decode for Both {
                 1 => r.member(&mut left),
                 2 => r.member(&mut right),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(left) = left else {
@@ -264,7 +264,7 @@ impl Members for Chain {
 
 impl Decode for Chain {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <Chain as Members>::MEMBERS,
             keys: &keys::<1>(<Chain as Members>::MEMBERS),
@@ -276,10 +276,10 @@ impl Decode for Chain {
             let read = match object.step(r) {
                 0 => r.member(&mut link),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(link) = link else {
@@ -320,7 +320,7 @@ impl Members for Closed {
 
 impl Decode for Closed {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <Closed as Members>::MEMBERS,
             keys: &keys::<2>(<Closed as Members>::MEMBERS),
@@ -334,10 +334,10 @@ impl Decode for Closed {
                 0 => r.member(&mut a),
                 1 => r.member(&mut empty),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(a) = a else {
@@ -383,7 +383,7 @@ impl Members for ClosedEmpty {
 
 impl Decode for ClosedEmpty {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <ClosedEmpty as Members>::MEMBERS,
             keys: &keys::<0>(<ClosedEmpty as Members>::MEMBERS),
@@ -391,12 +391,12 @@ impl Decode for ClosedEmpty {
         };
         let mut object = ObjectReader::of(&LAYOUT);
         loop {
-            let read: Read<()> = match object.step(r) {
+            let read: ReadResult<()> = match object.step(r) {
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         Ok(Self { extra: object.extra() })
@@ -426,7 +426,7 @@ impl Members for Debug {
 
 impl Decode for Debug {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <Debug as Members>::MEMBERS,
             keys: &keys::<1>(<Debug as Members>::MEMBERS),
@@ -438,10 +438,10 @@ impl Decode for Debug {
             let read = match object.step(r) {
                 0 => r.member(&mut eq),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         Ok(Self { eq, extra: object.extra() })
@@ -473,7 +473,7 @@ impl Members for Eq {
 
 impl Decode for Eq {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <Eq as Members>::MEMBERS,
             keys: &keys::<1>(<Eq as Members>::MEMBERS),
@@ -485,10 +485,10 @@ impl Decode for Eq {
             let read = match object.step(r) {
                 0 => r.member(&mut hash),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         Ok(Self {
@@ -540,7 +540,7 @@ impl From<&str> for Err {
 
 impl Decode for Err {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         match r.kind()? {
             Kind::String => Decode::decode(r).map(Self::String),
             Kind::Object => Decode::decode(r).map(Self::Some),
@@ -588,7 +588,7 @@ impl Members for Everything {
 
 impl Decode for Everything {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <Everything as Members>::MEMBERS,
             keys: &keys::<16>(<Everything as Members>::MEMBERS),
@@ -640,10 +640,10 @@ impl Decode for Everything {
                 14 => r.member(&mut parts),
                 15 => r.constant_integer(3, "3"),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(bounded) = bounded else {
@@ -782,7 +782,7 @@ mcp_exact_wire::serde_through_wire!(Everything);
 
 impl Decode for EverythingOptionalConstant {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         r.constant("only").map(|()| Self::Only)
     }
 }
@@ -821,7 +821,7 @@ impl mcp_exact_wire::OpenUnion for Expression {
 
 impl Decode for Expression {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static DISPATCH: UnionDispatch = UnionDispatch {
             name: "Expression",
             tag: "kind",
@@ -935,7 +935,7 @@ impl Members for Keywords {
 
 impl Decode for Keywords {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <Keywords as Members>::MEMBERS,
             keys: &keys::<53>(<Keywords as Members>::MEMBERS),
@@ -1082,10 +1082,10 @@ impl Decode for Keywords {
                 51 => r.member(&mut r#while),
                 52 => r.member(&mut r#yield),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(r#abstract) = r#abstract else {
@@ -1413,7 +1413,7 @@ impl From<&str> for Level {
 
 impl Decode for Level {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         r.str().map(|value| Self::from(&*value))
     }
 }
@@ -1451,7 +1451,7 @@ impl From<Level> for LevelOrColour {
 
 impl Decode for LevelOrColour {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         match r.kind()? {
             Kind::String => {
                 match r.select_string_set(&[&["red", "light-green", "_other"]])? {
@@ -1495,7 +1495,7 @@ impl Members for Link {
 
 impl Decode for Link {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <Link as Members>::MEMBERS,
             keys: &keys::<2>(<Link as Members>::MEMBERS),
@@ -1509,10 +1509,10 @@ impl Decode for Link {
                 0 => r.member(&mut chain),
                 1 => r.member(&mut colour),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         Ok(Self {
@@ -1561,7 +1561,7 @@ impl Members for Literal {
 
 impl Decode for Literal {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <Literal as Members>::MEMBERS,
             keys: &keys::<2>(<Literal as Members>::MEMBERS),
@@ -1574,10 +1574,10 @@ impl Decode for Literal {
                 0 => r.constant("literal"),
                 1 => r.member(&mut value),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(value) = value else {
@@ -1617,7 +1617,7 @@ impl Members for MaybeLink {
 
 impl Decode for MaybeLink {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <MaybeLink as Members>::MEMBERS,
             keys: &keys::<4>(<MaybeLink as Members>::MEMBERS),
@@ -1635,10 +1635,10 @@ impl Decode for MaybeLink {
                 2 => r.member(&mut link),
                 3 => r.member(&mut settings_schema),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(link) = link else {
@@ -1713,7 +1713,7 @@ impl From<&str> for MaybeLinkLevel {
 
 impl Decode for MaybeLinkLevel {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         r.str().map(|value| Self::from(&*value))
     }
 }
@@ -1741,7 +1741,7 @@ impl Members for Negation {
 
 impl Decode for Negation {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <Negation as Members>::MEMBERS,
             keys: &keys::<2>(<Negation as Members>::MEMBERS),
@@ -1754,10 +1754,10 @@ impl Decode for Negation {
                 0 => r.constant("negation"),
                 1 => r.member(&mut of),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(of) = of else {
@@ -1795,7 +1795,7 @@ impl Members for Node {
 
 impl Decode for Node {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <Node as Members>::MEMBERS,
             keys: &keys::<3>(<Node as Members>::MEMBERS),
@@ -1811,10 +1811,10 @@ impl Decode for Node {
                 1 => r.member(&mut right),
                 2 => r.member(&mut value),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(value) = value else {
@@ -1874,7 +1874,7 @@ impl Members for None {
 
 impl Decode for None {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <None as Members>::MEMBERS,
             keys: &keys::<1>(<None as Members>::MEMBERS),
@@ -1886,10 +1886,10 @@ impl Decode for None {
             let read = match object.step(r) {
                 0 => r.member(&mut a),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         Ok(Self { a, extra: object.extra() })
@@ -1921,7 +1921,7 @@ impl Members for One {
 
 impl Decode for One {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <One as Members>::MEMBERS,
             keys: &keys::<2>(<One as Members>::MEMBERS),
@@ -1934,10 +1934,10 @@ impl Decode for One {
                 0 => r.constant("one"),
                 1 => r.member(&mut more),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         Ok(Self {
@@ -1989,7 +1989,7 @@ impl From<Vec<Circle>> for OneOrMany {
 
 impl Decode for OneOrMany {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         match r.kind()? {
             Kind::Array => Decode::decode(r).map(Self::Array),
             Kind::Object => Decode::decode(r).map(Self::Circle),
@@ -2048,7 +2048,7 @@ impl From<&str> for OpenLevel {
 
 impl Decode for OpenLevel {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         match r.kind()? {
             Kind::String => {
                 match r.select_string_set(&[&["low", "high"]])? {
@@ -2105,7 +2105,7 @@ impl Members for OptionalLocals {
 
 impl Decode for OptionalLocals {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <OptionalLocals as Members>::MEMBERS,
             keys: &keys::<14>(<OptionalLocals as Members>::MEMBERS),
@@ -2143,10 +2143,10 @@ impl Decode for OptionalLocals {
                 12 => r.member(&mut value),
                 13 => r.member(&mut w),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         Ok(Self {
@@ -2327,7 +2327,7 @@ impl From<TextPart> for Part {
 
 impl Decode for Part {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static DISPATCH: UnionDispatch = UnionDispatch {
             name: "Part",
             tag: "",
@@ -2403,7 +2403,7 @@ impl Members for RequiredLocals {
 
 impl Decode for RequiredLocals {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <RequiredLocals as Members>::MEMBERS,
             keys: &keys::<14>(<RequiredLocals as Members>::MEMBERS),
@@ -2459,10 +2459,10 @@ impl Decode for RequiredLocals {
                 12 => r.member(&mut value),
                 13 => r.member(&mut w),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(check) = check else {
@@ -2684,7 +2684,7 @@ impl From<bool> for Scalar {
 
 impl Decode for Scalar {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         match r.kind()? {
             Kind::String => Decode::decode(r).map(Self::String),
             Kind::Number => Decode::decode(r).map(Self::Number),
@@ -2717,7 +2717,7 @@ impl Members for Some {
 
 impl Decode for Some {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <Some as Members>::MEMBERS,
             keys: &keys::<1>(<Some as Members>::MEMBERS),
@@ -2729,10 +2729,10 @@ impl Decode for Some {
             let read = match object.step(r) {
                 0 => r.member(&mut a),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(a) = a else {
@@ -2779,7 +2779,7 @@ impl mcp_exact_wire::OpenUnion for Sum {
 
 impl Decode for Sum {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static DISPATCH: UnionDispatch = UnionDispatch {
             name: "Sum",
             tag: "kind",
@@ -2841,7 +2841,7 @@ impl Members for TextPart {
 
 impl Decode for TextPart {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <TextPart as Members>::MEMBERS,
             keys: &keys::<2>(<TextPart as Members>::MEMBERS),
@@ -2855,10 +2855,10 @@ impl Decode for TextPart {
                 0 => r.member(&mut text),
                 1 => r.member(&mut uri),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(text) = text else {
@@ -2903,7 +2903,7 @@ impl Members for Tree {
 
 impl Decode for Tree {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <Tree as Members>::MEMBERS,
             keys: &keys::<2>(<Tree as Members>::MEMBERS),
@@ -2917,10 +2917,10 @@ impl Decode for Tree {
                 0 => r.member(&mut children),
                 1 => r.member(&mut named),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(children) = children else {
@@ -2972,7 +2972,7 @@ impl From<&str> for Unusual {
 
 impl Decode for Unusual {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         r.str().map(|value| Self::from(&*value))
     }
 }

@@ -9,7 +9,7 @@ impl Members for EverythingInputSchemaView {
 
 impl Decode for EverythingInputSchemaView {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <EverythingInputSchemaView as Members>::MEMBERS,
             keys: &keys::<3>(<EverythingInputSchemaView as Members>::MEMBERS),
@@ -27,10 +27,10 @@ impl Decode for EverythingInputSchemaView {
                 1 => r.member(&mut required),
                 2 => r.constant("object"),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         Ok(Self {
@@ -91,7 +91,7 @@ impl Members for MaybeLinkSettingsSchemaView {
 
 impl Decode for MaybeLinkSettingsSchemaView {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <MaybeLinkSettingsSchemaView as Members>::MEMBERS,
             keys: &keys::<1>(<MaybeLinkSettingsSchemaView as Members>::MEMBERS),
@@ -105,10 +105,10 @@ impl Decode for MaybeLinkSettingsSchemaView {
             let read = match object.step(r) {
                 0 => r.constant("object"),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         Ok(Self { extra: object.extra() })

@@ -9,7 +9,7 @@ impl Members for Error {
 
 impl Decode for Error {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <Error as Members>::MEMBERS,
             keys: &keys::<1>(<Error as Members>::MEMBERS),
@@ -21,10 +21,10 @@ impl Decode for Error {
             let read = match object.step(r) {
                 0 => r.member(&mut clone),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         Ok(Self {
@@ -73,7 +73,7 @@ impl From<&str> for Ok {
 
 impl Decode for Ok {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         r.str().map(|value| Self::from(&*value))
     }
 }

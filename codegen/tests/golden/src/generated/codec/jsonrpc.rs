@@ -10,7 +10,7 @@ impl Members for JSONRPCError {
 
 impl Decode for JSONRPCError {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <JSONRPCError as Members>::MEMBERS,
             keys: &keys::<3>(<JSONRPCError as Members>::MEMBERS),
@@ -28,10 +28,10 @@ impl Decode for JSONRPCError {
                 1 => r.member(&mut id),
                 2 => r.constant("2.0"),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(error) = error else {
@@ -72,7 +72,7 @@ impl Members for JSONRPCErrorError {
 
 impl Decode for JSONRPCErrorError {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <JSONRPCErrorError as Members>::MEMBERS,
             keys: &keys::<3>(<JSONRPCErrorError as Members>::MEMBERS),
@@ -91,10 +91,10 @@ impl Decode for JSONRPCErrorError {
                 1 => r.member(&mut data),
                 2 => r.member(&mut message),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(code) = code else {
@@ -164,7 +164,7 @@ impl From<JSONRPCResponse> for JSONRPCMessage {
 
 impl Decode for JSONRPCMessage {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static DISPATCH: UnionDispatch = UnionDispatch {
             name: "JSONRPCMessage",
             tag: "",
@@ -233,7 +233,7 @@ impl Members for JSONRPCNotification {
 
 impl Decode for JSONRPCNotification {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <JSONRPCNotification as Members>::MEMBERS,
             keys: &keys::<2>(<JSONRPCNotification as Members>::MEMBERS),
@@ -249,10 +249,10 @@ impl Decode for JSONRPCNotification {
                 0 => r.constant("2.0"),
                 1 => r.member(&mut method),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(method) = method else {
@@ -288,7 +288,7 @@ impl Members for JSONRPCRequest {
 
 impl Decode for JSONRPCRequest {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <JSONRPCRequest as Members>::MEMBERS,
             keys: &keys::<4>(<JSONRPCRequest as Members>::MEMBERS),
@@ -308,10 +308,10 @@ impl Decode for JSONRPCRequest {
                 2 => r.member(&mut method),
                 3 => r.member(&mut params),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(id) = id else {
@@ -357,7 +357,7 @@ impl Members for JSONRPCRequestParams {
 
 impl Decode for JSONRPCRequestParams {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <JSONRPCRequestParams as Members>::MEMBERS,
             keys: &keys::<1>(<JSONRPCRequestParams as Members>::MEMBERS),
@@ -369,10 +369,10 @@ impl Decode for JSONRPCRequestParams {
             let read = match object.step(r) {
                 0 => r.member(&mut meta),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         Ok(Self {
@@ -407,7 +407,7 @@ impl Members for JSONRPCRequestParamsMeta {
 
 impl Decode for JSONRPCRequestParamsMeta {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <JSONRPCRequestParamsMeta as Members>::MEMBERS,
             keys: &keys::<1>(<JSONRPCRequestParamsMeta as Members>::MEMBERS),
@@ -419,10 +419,10 @@ impl Decode for JSONRPCRequestParamsMeta {
             let read = match object.step(r) {
                 0 => r.member(&mut progress_token),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         Ok(Self {
@@ -458,7 +458,7 @@ impl Members for JSONRPCResponse {
 
 impl Decode for JSONRPCResponse {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <JSONRPCResponse as Members>::MEMBERS,
             keys: &keys::<3>(<JSONRPCResponse as Members>::MEMBERS),
@@ -476,10 +476,10 @@ impl Decode for JSONRPCResponse {
                 1 => r.constant("2.0"),
                 2 => r.member(&mut result),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(id) = id else {

@@ -10,7 +10,7 @@ impl Members for PingRequest {
 
 impl Decode for PingRequest {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <PingRequest as Members>::MEMBERS,
             keys: &keys::<2>(<PingRequest as Members>::MEMBERS),
@@ -23,10 +23,10 @@ impl Decode for PingRequest {
                 0 => r.constant("ping"),
                 1 => r.member(&mut params),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         Ok(Self {

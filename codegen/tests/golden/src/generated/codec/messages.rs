@@ -9,7 +9,7 @@ impl Members for Circle {
 
 impl Decode for Circle {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <Circle as Members>::MEMBERS,
             keys: &keys::<2>(<Circle as Members>::MEMBERS),
@@ -22,10 +22,10 @@ impl Decode for Circle {
                 0 => r.member(&mut radius),
                 1 => r.constant("circle"),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(radius) = radius else {
@@ -81,7 +81,7 @@ impl mcp_exact_wire::OpenUnion for ClientRequest {
 
 impl Decode for ClientRequest {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static DISPATCH: UnionDispatch = UnionDispatch {
             name: "ClientRequest",
             tag: "method",
@@ -149,7 +149,7 @@ impl From<&str> for Colour {
 
 impl Decode for Colour {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         r.str().map(|value| Self::from(&*value))
     }
 }
@@ -178,7 +178,7 @@ impl Members for DoneNotification {
 
 impl Decode for DoneNotification {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <DoneNotification as Members>::MEMBERS,
             keys: &keys::<1>(<DoneNotification as Members>::MEMBERS),
@@ -189,10 +189,10 @@ impl Decode for DoneNotification {
             let read = match object.step(r) {
                 0 => r.constant("done"),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         Ok(Self { extra: object.extra() })
@@ -235,7 +235,7 @@ impl mcp_exact_wire::OpenUnion for Figure {
 
 impl Decode for Figure {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static DISPATCH: UnionDispatch = UnionDispatch {
             name: "Figure",
             tag: "type",
@@ -296,7 +296,7 @@ impl Members for PaintRequest {
 
 impl Decode for PaintRequest {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <PaintRequest as Members>::MEMBERS,
             keys: &keys::<2>(<PaintRequest as Members>::MEMBERS),
@@ -312,10 +312,10 @@ impl Decode for PaintRequest {
                 0 => r.constant("paint"),
                 1 => r.member(&mut params),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(params) = params else {
@@ -356,7 +356,7 @@ impl Members for PaintRequestParams {
 
 impl Decode for PaintRequestParams {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <PaintRequestParams as Members>::MEMBERS,
             keys: &keys::<2>(<PaintRequestParams as Members>::MEMBERS),
@@ -373,10 +373,10 @@ impl Decode for PaintRequestParams {
                 0 => r.member(&mut colour),
                 1 => r.member(&mut figure),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(colour) = colour else {
@@ -428,7 +428,7 @@ impl Members for PaintResult {
 
 impl Decode for PaintResult {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <PaintResult as Members>::MEMBERS,
             keys: &keys::<1>(<PaintResult as Members>::MEMBERS),
@@ -440,10 +440,10 @@ impl Decode for PaintResult {
             let read = match object.step(r) {
                 0 => r.member(&mut painted),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(painted) = painted else {
@@ -478,7 +478,7 @@ impl Members for Result {
 
 impl Decode for Result {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <Result as Members>::MEMBERS,
             keys: &keys::<1>(<Result as Members>::MEMBERS),
@@ -490,10 +490,10 @@ impl Decode for Result {
             let read = match object.step(r) {
                 0 => r.member(&mut meta),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         Ok(Self {
@@ -538,7 +538,7 @@ impl From<Result> for ServerResult {
 
 impl Decode for ServerResult {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static DISPATCH: UnionDispatch = UnionDispatch {
             name: "ServerResult",
             tag: "",
@@ -592,7 +592,7 @@ impl Members for Square {
 
 impl Decode for Square {
     #[inline]
-    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         static LAYOUT: ObjectLayout = ObjectLayout {
             members: <Square as Members>::MEMBERS,
             keys: &keys::<2>(<Square as Members>::MEMBERS),
@@ -605,10 +605,10 @@ impl Decode for Square {
                 0 => r.member(&mut side),
                 1 => r.constant("square"),
                 ObjectReader::END => break,
-                _ => Err(Failed),
+                _ => Err(DecodeFailed),
             };
             if read.is_err() {
-                return Err(Failed);
+                return Err(DecodeFailed);
             }
         }
         let Some(side) = side else {
