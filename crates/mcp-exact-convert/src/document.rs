@@ -82,7 +82,7 @@ fn is_concerned(old: &[DocumentRule], new: &[DocumentRule], text: &str) -> bool 
 }
 
 /// Returns true if a document may have a member of one of some names.
-pub fn may_have(names: &[Text], text: &str) -> bool {
+pub fn may_contain(names: &[Text], text: &str) -> bool {
     // A name spelt with escape sequences has a backslash.
     let is_escaped = memchr::memchr(b'\\', text.as_bytes()).is_some();
     is_escaped || names.iter().any(|name| has(text, name.get()))

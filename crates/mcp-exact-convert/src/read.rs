@@ -437,7 +437,7 @@ impl<'t> Source<'t> {
 
 /// Returns true if no step changes a document.
 fn stays_document(watch: &Watch, text: &str) -> bool {
-    !crate::document::may_have(watch.names.rows(), text)
+    !crate::document::may_contain(watch.names.rows(), text)
 }
 
 /// Returns true if a name is among some strings.

@@ -200,8 +200,8 @@ pub(crate) fn message<'m, D: Direction>(
     Err(explain::<D>(text, r, answers))
 }
 
-/// Class of a message, as its members tell.
-enum Telling {
+/// Class of a message, by its members.
+enum MessageClass {
     Request,
     Notification,
     Response(Beginning),
@@ -288,7 +288,7 @@ fn telling(r: &mut Reader<'_>, known: &Known) -> ReadResult<Telling> {
             }
             EnvelopeName::Other => {
                 only_envelope = false;
-                r.leap()?;
+                r.skip_unchecked()?;
             }
         }
     }
@@ -424,7 +424,7 @@ fn response<'m, D: Direction>(
                 Some(Nullable::Value(id)) => result = Some(decode_result::<D>(r, id, answers)?),
                 _ => {
                     result_at = Some((r.peek_at(), r.depth()));
-                    r.leap()?;
+                    r.skip_unchecked()?;
                 }
             },
             3 => error = Some(ErrorObject::decode(r)?),

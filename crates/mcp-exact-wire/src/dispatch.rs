@@ -184,7 +184,7 @@ impl<'a> Reader<'a> {
                 tag = Some(self.str()?);
                 break;
             }
-            self.leap()?;
+            self.skip_unchecked()?;
         }
         self.rewind(start, depth);
         Ok(tag)
@@ -227,7 +227,7 @@ impl<'a> Reader<'a> {
             if found.tag.is_none() && !dispatch.tag().is_empty() && member == dispatch.tag() {
                 found.tag = Some(self.str()?);
             } else {
-                self.leap()?;
+                self.skip_unchecked()?;
             }
         }
         self.rewind(start, depth);
@@ -246,7 +246,7 @@ impl<'a> Reader<'a> {
         while !has && self.next_member(&mut first)?.is_some() {
             has = self.name()? == name;
             self.colon()?;
-            self.leap()?;
+            self.skip_unchecked()?;
         }
         self.rewind(start, depth);
         Ok(has)

@@ -2,8 +2,8 @@
 //!
 //! Takes text, appends it escaped; long text block by block. Escapes only the characters that JSON requires to be escaped.
 
-use crate::block::{self, BLOCK};
 use crate::scan::plain_end;
+use crate::simd::{self, BLOCK};
 
 /// The most bytes that one becomes.
 pub(crate) const LONGEST: usize = 6;
@@ -57,7 +57,7 @@ pub(crate) fn room(length: usize) -> usize {
 #[inline(never)]
 pub(crate) fn escape(bytes: &[u8], out: &mut Vec<u8>) {
     #[cfg(target_arch = "x86_64")]
-    if crate::expand::is_available() {
+    if crate::escape_ssse3::is_available() {
         return with_shuffles(bytes, out);
     }
     without_shuffles(bytes, out);
@@ -69,7 +69,8 @@ fn with_shuffles(mut bytes: &[u8], out: &mut Vec<u8>) {
     out.reserve(room(bytes.len()));
     loop {
         // SAFETY: the only caller asked whether the processor has what it needs.
-        let (taken, written) = unsafe { crate::expand::expand(bytes, out.spare_capacity_mut()) };
+        let (taken, written) =
+            unsafe { crate::escape_ssse3::escape(bytes, out.spare_capacity_mut()) };
         // SAFETY: that many bytes of the spare capacity are written.
         unsafe { out.set_len(out.len() + written) };
         bytes = &bytes[taken..];
@@ -141,7 +142,7 @@ fn escape_blocks(bytes: &[u8], out: &mut [u8]) -> (usize, usize) {
         let Some((block, _)) = window.split_first_chunk() else {
             break;
         };
-        let mut special = block::special_marks(block);
+        let mut special = simd::special_marks(block);
         let (mut from, mut to) = (0, 0);
         while special != 0 {
             // The remainder and the minimum below change nothing, but the compiler sees that all indices are within bounds.

@@ -36,7 +36,6 @@
 //! | an [`io::Write`](std::io::Write), such as a file or a socket | [`to_writer`], in pieces of 16 kB |
 //! | a `BytesMut` of the crate `bytes` | [`to_writer`] with `&mut buffer.writer()`, which `bytes::BufMut` offers |
 
-mod block;
 #[doc(hidden)]
 pub mod bridge;
 mod decode;
@@ -47,7 +46,7 @@ mod envelope;
 mod error;
 mod escape;
 #[cfg(target_arch = "x86_64")]
-mod expand;
+mod escape_ssse3;
 mod extra;
 mod format;
 mod head;
@@ -55,7 +54,6 @@ mod id;
 mod json;
 #[cfg(feature = "schemars1")]
 mod json_schema;
-mod leap;
 mod locate;
 mod map;
 mod message;
@@ -68,6 +66,8 @@ mod pointer;
 mod reader;
 mod registry;
 mod scan;
+mod simd;
+mod skip;
 #[doc(hidden)]
 pub mod spans;
 mod text;

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use crate::error::{DecodeError, DecodeErrorKind, DecodeFailed, Detail, Fault, ReadResult};
 use crate::scan::{self, NotJson};
 use crate::unescape::{self, BadEscape};
-use crate::{Decode, Json, leap};
+use crate::{Decode, Json, skip};
 
 /// Maximum nesting depth of values of known types; untyped JSON may be nested to any depth.
 pub const MAX_DEPTH: u32 = 128;
@@ -242,7 +242,7 @@ impl<'a> Reader<'a> {
     #[inline]
     pub fn skip(&mut self) -> ReadResult<()> {
         if self.checked {
-            return self.leap();
+            return self.skip_unchecked();
         }
         self.scan()
     }
@@ -264,11 +264,11 @@ impl<'a> Reader<'a> {
         Ok(depth)
     }
 
-    /// Passes over the next value, which is decoded afterwards: nothing but quotes and brackets is looked at.
+    /// Skips the next value by its quotes and brackets alone. Its text has to be decoded, and thereby checked, afterwards.
     #[inline]
-    pub(crate) fn leap(&mut self) -> ReadResult<()> {
+    pub(crate) fn skip_unchecked(&mut self) -> ReadResult<()> {
         let start = self.peek_at();
-        match leap::value_end(self.bytes(), start) {
+        match skip::value_end(self.bytes(), start) {
             Some(end) => {
                 self.at = end;
                 Ok(())
@@ -443,7 +443,7 @@ impl<'a> Reader<'a> {
     #[inline(never)]
     fn escaped_string(&mut self, escape: usize) -> ReadResult<String> {
         let (bytes, start) = (self.bytes(), self.at);
-        let end = match leap::string_end(bytes, escape) {
+        let end = match skip::string_end(bytes, escape) {
             Some(end) => end,
             None => self.scanned(scan::string_end(bytes, escape))?,
         };

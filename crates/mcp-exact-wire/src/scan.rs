@@ -3,7 +3,7 @@
 //! Takes bytes and a position, returns the position after the scanned value or the offset of the first byte that is not JSON.
 //! Never allocates for values nested less than 64 deep, never recurses, never decodes.
 
-use crate::block;
+use crate::simd;
 
 /// The text is not JSON at this offset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -163,13 +163,13 @@ fn escaped_string_end(bytes: &[u8], mut at: usize) -> Result<usize, NotJson> {
         let Some((block, _)) = window.split_first_chunk() else {
             break;
         };
-        let marks = block::text_marks(block);
-        let escaped = block::escaped(marks.backslashes, &mut 0);
+        let marks = simd::text_marks(block);
+        let escaped = simd::escaped(marks.backslashes, &mut 0);
         let stops = marks.quotes & !escaped | marks.controls;
         let before = (stops & stops.wrapping_neg()).wrapping_sub(1);
         let mut starts = marks.backslashes & !escaped & before;
         // A sequence that begins with the last byte takes the first one of what follows.
-        let mut next = at + block::BLOCK + (starts >> (block::BLOCK - 1)) as usize;
+        let mut next = at + simd::BLOCK + (starts >> (simd::BLOCK - 1)) as usize;
         while starts != 0 {
             let start = starts.trailing_zeros() as usize;
             starts &= starts - 1;
@@ -201,7 +201,7 @@ fn escaped_string_end(bytes: &[u8], mut at: usize) -> Result<usize, NotJson> {
 }
 
 /// Bytes that are looked at for escape sequences at a time.
-const WINDOW: usize = block::BLOCK + 1;
+const WINDOW: usize = simd::BLOCK + 1;
 
 /// The letters that make an escape sequence of two bytes.
 static IS_LETTER: [bool; 256] = {
@@ -365,7 +365,7 @@ impl Strings {
     /// For strings from `at` on; the first one loads a block.
     fn from(at: usize) -> Self {
         Self {
-            start: at.wrapping_sub(block::BLOCK),
+            start: at.wrapping_sub(simd::BLOCK),
             special: 0,
         }
     }
@@ -378,10 +378,10 @@ impl Strings {
             return string_end(bytes, at);
         }
         let mut offset = at.wrapping_sub(self.start);
-        if (block::BLOCK..2 * block::BLOCK).contains(&offset) {
-            self.start = self.start.wrapping_add(block::BLOCK);
+        if (simd::BLOCK..2 * simd::BLOCK).contains(&offset) {
+            self.start = self.start.wrapping_add(simd::BLOCK);
             self.special = special_at(bytes, self.start);
-            offset -= block::BLOCK;
+            offset -= simd::BLOCK;
         }
         let special = self
             .special
@@ -398,18 +398,18 @@ impl Strings {
     #[inline(never)]
     fn end_beyond(&mut self, bytes: &[u8], at: usize) -> Result<usize, NotJson> {
         let mut plain = at;
-        if at.wrapping_sub(self.start) < block::BLOCK {
-            self.start = self.start.wrapping_add(block::BLOCK);
+        if at.wrapping_sub(self.start) < simd::BLOCK {
+            self.start = self.start.wrapping_add(simd::BLOCK);
             self.special = special_at(bytes, self.start);
             if self.special != 0 {
                 let end = self.start + self.special.trailing_zeros() as usize;
                 return string_closed(bytes, end);
             }
-            plain = self.start + block::BLOCK;
+            plain = self.start + simd::BLOCK;
         }
         let end = string_end(bytes, plain)?;
         // The next string loads the block that begins here.
-        self.start = end.wrapping_sub(block::BLOCK);
+        self.start = end.wrapping_sub(simd::BLOCK);
         Ok(end)
     }
 }
@@ -419,11 +419,11 @@ impl Strings {
 fn special_at(bytes: &[u8], at: usize) -> u64 {
     let rest = bytes.get(at..).unwrap_or_default();
     if let Some(block) = rest.first_chunk() {
-        return block::special_marks(block);
+        return simd::special_marks(block);
     }
-    let mut block = [0; block::BLOCK];
+    let mut block = [0; simd::BLOCK];
     block[..rest.len()].copy_from_slice(rest);
-    block::special_marks(&block)
+    simd::special_marks(&block)
 }
 
 /// Scans a container that starts at `at`; returns its end and how many levels of containers it has.

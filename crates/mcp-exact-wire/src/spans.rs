@@ -9,10 +9,10 @@ pub use crate::dispatch::DispatchTable;
 use crate::document::{DocumentRule, check_members, member_violation};
 use crate::error::ReadResult;
 pub use crate::extra::report_additional;
-use crate::leap;
 pub use crate::object::KnownMembers;
 use crate::object::{ObjectReader, duplicate_in, duplicate_name};
 use crate::reader::Reader;
+use crate::skip;
 use crate::validate::{Path, Violations};
 
 /// The members of one object while they are read. Outside semantic versioning.
@@ -242,7 +242,7 @@ impl<'a> Reader<'a> {
 /// The end of the value that begins at `at` in text that is JSON. Outside semantic versioning.
 #[doc(hidden)]
 pub fn value_end(text: &str, at: usize) -> Option<usize> {
-    leap::value_end(text.as_bytes(), at)
+    skip::value_end(text.as_bytes(), at)
 }
 
 /// Checks a JSON Schema document by a table. Outside semantic versioning.

@@ -3,8 +3,8 @@
 //! Takes the inside of a string; returns its text, in one allocation that is hardly longer. Never scans for the end of the
 //! string.
 
-use crate::block::{self, BLOCK};
 use crate::scan::plain_end;
+use crate::simd::{self, BLOCK};
 
 /// Error of an escape sequence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -125,8 +125,8 @@ fn unescape_blocks(
         let Some(room) = room.first_chunk_mut::<{ 2 * BLOCK }>() else {
             break;
         };
-        let marks = block::text_marks(block);
-        let escaped = block::escaped(marks.backslashes, &mut 0);
+        let marks = simd::text_marks(block);
+        let escaped = simd::escaped(marks.backslashes, &mut 0);
         let starts = marks.backslashes & !escaped;
         // A sequence that begins with the last byte is left to the next block.
         let stops = marks.quotes & !escaped | marks.controls | starts & 1 << (BLOCK - 1);

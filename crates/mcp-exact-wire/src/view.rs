@@ -6,15 +6,15 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use crate::block;
 use crate::error::DecodeError;
 use crate::reader::{Kind, Reader};
 use crate::scan::plain_end;
+use crate::simd;
 use crate::traits::{Decode, Encode, decode_from};
 use crate::unescape::unescape_lossy;
 use crate::writer::Writer;
 use crate::{
-    Direction, Json, JsonObject, Message, MessageError, RequestId, decode, encode_into, leap,
+    Direction, Json, JsonObject, Message, MessageError, RequestId, decode, encode_into, skip,
 };
 
 /// One JSON value, as a part of a larger text.
@@ -129,7 +129,7 @@ impl<'a> ObjectRef<'a> {
     /// The values of several members, found in one walk. No two names are the same.
     pub fn find_each<const N: usize>(self, names: [&str; N]) -> [Option<JsonRef<'a>>; N] {
         let mut found = [None; N];
-        if N <= FEW && self.0.len() >= LONG && !self.may_have(&names) {
+        if N <= FEW && self.0.len() >= LONG && !self.may_contain(&names) {
             return found;
         }
         for member in self.members() {
@@ -178,7 +178,7 @@ impl<'a> ObjectRef<'a> {
 
     /// Returns true if one of the names is somewhere in the text, or something that could be another spelling of it: in long text
     /// a search that is much faster than a walk through the members. Letters can only be spelt differently by `\u`.
-    fn may_have(self, names: &[&str]) -> bool {
+    fn may_contain(self, names: &[&str]) -> bool {
         let text = self.0.as_bytes();
         let is_plain = |name: &&str| name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
         if !names.iter().all(is_plain) {
@@ -215,7 +215,7 @@ impl<'a> ObjectRef<'a> {
 /// the names is there. They have to begin with two ASCII letters, digits or underscores.
 fn may_begin<const N: usize>(text: &[u8], names: &[&str; N]) -> bool {
     /// A block, and the two letters behind a quote at its end.
-    const WINDOW: usize = block::BLOCK + 2;
+    const WINDOW: usize = simd::BLOCK + 2;
     let mut begins = [[0; 2]; N];
     for (begin, name) in begins.iter_mut().zip(names) {
         match name.as_bytes().first_chunk() {
@@ -233,7 +233,7 @@ fn may_begin<const N: usize>(text: &[u8], names: &[&str; N]) -> bool {
         let Some(block) = window.first_chunk() else {
             return true;
         };
-        let marks = block::text_marks(block);
+        let marks = simd::text_marks(block);
         let mut left = marks.quotes | marks.backslashes;
         while left != 0 {
             let place = left.trailing_zeros() as usize;
@@ -257,7 +257,7 @@ fn may_begin<const N: usize>(text: &[u8], names: &[&str; N]) -> bool {
         if begins_in(window) {
             return true;
         }
-        rest = &rest[block::BLOCK..];
+        rest = &rest[simd::BLOCK..];
     }
     begins_in(last)
 }
@@ -375,7 +375,7 @@ impl<'a> Members<'a> {
         let spelt = name_start..self.at;
         self.skip(b':')?;
         let start = self.at;
-        self.at = leap::value_end(self.text.as_bytes(), start)?;
+        self.at = skip::value_end(self.text.as_bytes(), start)?;
         let value = start..self.at;
         Some((spelt, Member { name, value }))
     }
@@ -388,7 +388,7 @@ impl<'a> Members<'a> {
             self.at = end + 1;
             return Some(Cow::Borrowed(self.text.get(start..end)?));
         }
-        end = leap::string_end(bytes, end)?;
+        end = skip::string_end(bytes, end)?;
         self.at = end;
         let inside = self.text.get(start..end - 1)?;
         Some(Cow::Owned(unescape_lossy(inside)))

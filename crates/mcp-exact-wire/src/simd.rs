@@ -1,6 +1,6 @@
 //! Bit masks of a block of 64 bytes: one bit a byte, the lowest for the first byte.
 //!
-//! Takes a block, gives masks; knows nothing of JSON but its characters. With SSE2, which every x86-64 has, and byte by
+//! Takes a block, returns masks; knows nothing of JSON but its characters. With SSE2, which every x86-64 has, and byte by
 //! byte elsewhere.
 
 /// Bytes of a block.

@@ -1,10 +1,9 @@
 //! Finds the end of a value by its quotes and brackets alone.
 //!
-//! For looks ahead over text that is decoded, and thereby checked, afterwards: exact for JSON, and for other text some
-//! place or none. Never reads anything twice, never recurses, never allocates.
+//! For skipping text that is decoded, and thereby checked, afterwards: exact for JSON; for other text some position or none. Never reads anything twice, never recurses, never allocates.
 
-use crate::block::{self, BLOCK, Block};
 use crate::scan;
+use crate::simd::{self, BLOCK, Block};
 
 /// The end of the value that starts at `at`; `None` where the text ends before it.
 #[inline]
@@ -38,8 +37,8 @@ pub(crate) fn string_end(bytes: &[u8], at: usize) -> Option<usize> {
 fn closing_quote(bytes: &[u8], mut at: usize, mut carry: u64) -> Option<usize> {
     loop {
         let block = block_at(bytes, at)?;
-        let marks = block::text_marks(&block);
-        let quotes = marks.quotes & !block::escaped(marks.backslashes, &mut carry);
+        let marks = simd::text_marks(&block);
+        let quotes = marks.quotes & !simd::escaped(marks.backslashes, &mut carry);
         if quotes != 0 {
             return Some(at + quotes.trailing_zeros() as usize + 1);
         }
@@ -56,9 +55,9 @@ fn container_end(bytes: &[u8], mut at: usize) -> Option<usize> {
     let (mut carry, mut in_string, mut depth) = (0, 0, 0);
     loop {
         let block = block_at(bytes, at)?;
-        let marks = block::bracket_marks(&block);
-        let quotes = marks.quotes & !block::escaped(marks.backslashes, &mut carry);
-        let inside = block::inside(quotes) ^ in_string;
+        let marks = simd::bracket_marks(&block);
+        let quotes = marks.quotes & !simd::escaped(marks.backslashes, &mut carry);
+        let inside = simd::inside(quotes) ^ in_string;
         if in_string == u64::MAX && quotes == 0 {
             // The rest of a long string has no brackets that count.
             at = closing_quote(bytes, at + BLOCK, carry)?;
@@ -152,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_leap_ends_where_a_scan_does() {
+    fn a_skip_ends_where_a_scan_does() {
         for value in values() {
             // Something behind the value must not matter, nor where in a block it begins.
             let text = format!("    {value}]}}\"{value}");

@@ -9,8 +9,8 @@ use std::arch::x86_64::{
 };
 use std::mem::MaybeUninit;
 
-use crate::block::BLOCK;
 use crate::escape::{ESCAPES, LONGEST};
+use crate::simd::BLOCK;
 use crate::text::word;
 
 /// Bytes of a vector.
@@ -57,7 +57,7 @@ pub(crate) fn is_available() -> bool {
 /// Escapes `bytes` into `room` up to the end, or until the room is used up. Returns the number of bytes read, and the number
 /// of bytes written at the start of `room`.
 #[target_feature(enable = "ssse3,popcnt")]
-pub(crate) fn expand(bytes: &[u8], room: &mut [MaybeUninit<u8>]) -> (usize, usize) {
+pub(crate) fn escape(bytes: &[u8], room: &mut [MaybeUninit<u8>]) -> (usize, usize) {
     let (blocks, end) = bytes.as_chunks::<BLOCK>();
     let (mut at, mut length) = (0, 0);
     for block in blocks {
@@ -269,7 +269,7 @@ mod tests {
                 let mut out = Vec::with_capacity(room);
                 let room = &mut out.spare_capacity_mut()[..room];
                 // SAFETY: it is available.
-                let (taken, written) = unsafe { expand(bytes, room) };
+                let (taken, written) = unsafe { escape(bytes, room) };
                 // SAFETY: that many bytes are written.
                 unsafe { out.set_len(written) };
                 let expected = bytes[..taken].iter().flat_map(|&b| {
