@@ -172,15 +172,15 @@ pub(crate) fn message<'m, D: Direction>(
     answers: &dyn Fn(&RequestId) -> Option<&'m str>,
 ) -> Result<Message<D>, MessageError> {
     // Written so that a message, which is large, is moved once: `?` would move it again and again.
-    match telling(&mut r, const { &Known::of::<D>() }) {
-        Ok(Telling::Request) => {
+    match classify(&mut r, const { &Known::of::<D>() }) {
+        Ok(MessageClass::Request) => {
             if let Ok(request) = D::Request::decode(&mut r)
                 && finish::<D>(&mut r).is_ok()
             {
                 return Ok(Message::Request(request));
             }
         }
-        Ok(Telling::Notification) => {
+        Ok(MessageClass::Notification) => {
             if let Ok(notification) = D::Notification::decode(&mut r)
                 && finish::<D>(&mut r).is_ok()
                 && r.envelope_without_id().is_ok()
@@ -188,7 +188,7 @@ pub(crate) fn message<'m, D: Direction>(
                 return Ok(Message::Notification(notification));
             }
         }
-        Ok(Telling::Response(beginning)) => {
+        Ok(MessageClass::Response(beginning)) => {
             if let Ok(message) = response(&mut r, &beginning, answers)
                 && r.end().is_ok()
             {
@@ -243,7 +243,7 @@ fn finish<D: Direction>(r: &mut Reader<'_>) -> ReadResult<()> {
 
 /// Reads up to the member that decides the class of a message. If only members of the envelope precede the method, decoding
 /// continues there; otherwise the message is read again from its beginning.
-fn telling(r: &mut Reader<'_>, known: &Known) -> ReadResult<Telling> {
+fn classify(r: &mut Reader<'_>, known: &Known) -> ReadResult<MessageClass> {
     let (start, depth) = (r.peek_at(), r.depth());
     r.open_object()?;
     let (mut id, mut version, mut only_envelope) = (None, None, true);
@@ -271,16 +271,16 @@ fn telling(r: &mut Reader<'_>, known: &Known) -> ReadResult<Telling> {
             EnvelopeName::Method => {
                 let resume = only_envelope && !known.envelope_inside;
                 let resume = resume.then_some((id, version));
-                return called(r, known, (start, depth), resume);
+                return classify_method(r, known, (start, depth), resume);
             }
             EnvelopeName::Answer if only_envelope => {
                 r.set_at(name_at);
-                return Ok(Telling::Response(Beginning { start, id, version }));
+                return Ok(MessageClass::Response(Beginning { start, id, version }));
             }
             EnvelopeName::Answer => {
                 r.rewind(start, depth);
                 r.open_object()?;
-                return Ok(Telling::Response(Beginning {
+                return Ok(MessageClass::Response(Beginning {
                     start,
                     id: None,
                     version: None,
@@ -337,14 +337,14 @@ fn spelt_envelope_name(r: &mut Reader<'_>) -> ReadResult<EnvelopeName> {
 }
 
 /// Reads the method and classifies it. `resume` holds the members that were read, if they belong to the envelope alone.
-fn called(
+fn classify_method(
     r: &mut Reader<'_>,
     known: &Known,
     (start, depth): (usize, u32),
     resume: Option<(Option<IdAt>, Option<usize>)>,
-) -> ReadResult<Telling> {
+) -> ReadResult<MessageClass> {
     let method = r.str()?;
-    let Some(telling) = known_method(known, &method) else {
+    let Some(class) = known_method(known, &method) else {
         let has_id = matches!(resume, Some((Some(_), _)));
         return unknown_method(r, (start, depth), has_id);
     };
@@ -360,19 +360,19 @@ fn called(
         let at = r.peek_at();
         r.give_hint(at, method);
     }
-    Ok(telling)
+    Ok(class)
 }
 
 /// Notifications have distinct names, so that most requests are recognised at once.
-fn known_method(known: &Known, method: &str) -> Option<Telling> {
+fn known_method(known: &Known, method: &str) -> Option<MessageClass> {
     // For a dozen names a walk that compares lengths first costs less than a search.
     let among = |names: &[&str]| names.contains(&method);
     if method.starts_with("notifications/") && among(known.notifications) {
-        Some(Telling::Notification)
+        Some(MessageClass::Notification)
     } else if among(known.requests) {
-        Some(Telling::Request)
+        Some(MessageClass::Request)
     } else if among(known.notifications) {
-        Some(Telling::Notification)
+        Some(MessageClass::Notification)
     } else {
         None
     }
@@ -384,14 +384,14 @@ fn unknown_method(
     r: &mut Reader<'_>,
     (start, depth): (usize, u32),
     has_id: bool,
-) -> ReadResult<Telling> {
+) -> ReadResult<MessageClass> {
     r.rewind(start, depth);
     let has_id = has_id || r.has("id")?;
     r.expect_envelope();
     Ok(if has_id {
-        Telling::Request
+        MessageClass::Request
     } else {
-        Telling::Notification
+        MessageClass::Notification
     })
 }
 
