@@ -176,7 +176,7 @@ fn heap(run: &Run) -> Vec<Verdict> {
     vec![
         at_most("decode, allocations for 200 tools, <= 1,050", 1050.0, tools),
         at_most(
-            "decode, peak heap / message, long strings or open JSON, <= 1.3",
+            "decode, peak heap / message, long strings or untyped JSON, <= 1.3",
             1.3,
             bulky,
         ),

@@ -149,7 +149,7 @@ impl<'i> Plan<'i> {
         if let Some((at, _)) = named {
             return Some(*at);
         }
-        // One that was an object by itself and is a member of a union now, under another name.
+        // One that was an object by itself and is a variant of a union now, under another name.
         let mut alike = members.iter().filter(|(_, member)| is_alike(member, other));
         match (alike.next(), alike.next()) {
             (Some((at, _)), None) => Some(*at),

@@ -34,7 +34,7 @@ pub struct Entry {
     pub to: String,
     /// The definition of the source revision; `*` matches each one that has the member.
     pub definition: String,
-    /// The member of a union.
+    /// The variant of a union.
     pub variant: Option<String>,
     /// The member of an object.
     pub member: Option<String>,

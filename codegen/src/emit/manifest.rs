@@ -169,7 +169,7 @@ fn front_page(ir: &RustIr, id: &str, draft: bool) -> String {
         "Exact types of revision {id} of the Model Context Protocol: the {official} definitions of its official JSON Schema, \
          each under\nits name.\n\n\
          - Nothing that arrives is lost: unknown members are in `extra`, unknown enum values and unknown members of tagged\n  \
-         unions in `Unrecognized`; open JSON and numbers keep their text.\n\
+         unions in `Unrecognized`; untyped JSON and numbers keep their text.\n\
          - Constants such as `method` and `type` are a part of the type and no fields.\n\
          - Optional members are `Option`s, and absent, null, empty object and empty array stay four different things.\n\
          - [`Validate::validate`] reports what decoding tolerates: bounds, formats, values and tags that the revision does not\n  \
@@ -179,7 +179,7 @@ fn front_page(ir: &RustIr, id: &str, draft: bool) -> String {
          The feature `schemars1` implements `JsonSchema` of schemars 1 for every type, word for word as the schema has it, and\n\
          `registry` adds the table of definitions by name.\n\n\
          [`{}`] ties the types to their directions; [`RequestMethod`] and [`NotificationMethod`] tie a method to its types.\n\n\
-         Values of known types are decoded up to [`MAX_DEPTH`] levels deep, open JSON to any depth.\n\n\
+         Values of known types are decoded up to [`MAX_DEPTH`] levels deep, untyped JSON to any depth.\n\n\
          `Result` and `Error` are names of the specification here: import the crate under a short name rather than with a\nglob.\n",
         marker_name(id)
     );

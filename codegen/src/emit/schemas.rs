@@ -82,7 +82,7 @@ fn without_dialect(schema: &Value) -> Value {
     schema
 }
 
-/// Returns the schema of an anonymous type: the lifted one, or the members of a union that the generator made.
+/// Returns the schema of an anonymous type: the lifted one, or the variants of a union that the generator made.
 fn anonymous(lifted: &Schema, name: &str, shape: &Shape, references: &str) -> Value {
     let found = &lifted.root[lifted.definitions][name];
     if let Some(object) = found.as_object() {

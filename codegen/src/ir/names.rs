@@ -138,7 +138,7 @@ pub fn is_type_name(name: &str) -> bool {
         && name != "Self"
 }
 
-/// The names of the members of a union, short and unique: without the words that all of them begin or end with, or the
+/// The names of the variants of a union, short and unique: without the words that all of them begin or end with, or the
 /// discriminant's value, or the whole names.
 pub fn variants(names: &[&str], tags: Option<&[&str]>) -> Vec<String> {
     for suffix in [

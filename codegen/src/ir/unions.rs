@@ -20,7 +20,7 @@ impl Union {
     }
 }
 
-/// A member of a union.
+/// A variant of a union.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Variant {
     /// The name of the variant.

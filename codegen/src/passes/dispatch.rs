@@ -80,7 +80,7 @@ enum Text<'i> {
     Values(&'i [String], bool),
 }
 
-/// A member of a union, and the one that takes all its values, as indices of variants.
+/// A variant of a union, and the one that takes all its values, as indices of variants.
 type Shadowed = (usize, usize);
 
 struct Planner<'i> {
@@ -423,7 +423,7 @@ impl<'i> Planner<'i> {
         }
         self.exclude(objects, &mut plan);
         if plan.probes.len() > 32 {
-            let problem = "more than 32 members of objects decide which member of a union it is";
+            let problem = "more than 32 members of objects decide which variant of a union it is";
             let remedy = "widen `DispatchCase::has` in the runtime";
             return Err(self.schema.error(self.pointer, problem, remedy));
         }

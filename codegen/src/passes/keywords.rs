@@ -102,7 +102,7 @@ impl<'s> Walk<'s, '_> {
         self.alone(object, pointer)
     }
 
-    /// The members of a union describe it completely; no other keyword may constrain the same value.
+    /// The variants of a union describe it completely; no other keyword may constrain the same value.
     fn alone(&self, object: &Map<String, Value>, pointer: &str) -> Result<()> {
         let several = |key: &&&str| {
             object

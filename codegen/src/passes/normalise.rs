@@ -162,7 +162,7 @@ impl Pass<'_, '_> {
                 let pointer = format!("{pointer}/anyOf/{index}");
                 self.notices.add(
                     &pointer,
-                    "this member of the union is there already, and left out",
+                    "this variant of the union is there already, and left out",
                 );
             }
             index += 1;

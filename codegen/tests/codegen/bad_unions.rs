@@ -165,7 +165,7 @@ fn more_deciding_members_than_the_runtime_can_count() {
     check(
         Value::Object(definitions),
         &expect![[r#"
-        2000-01-01 at /definitions/Thing: more than 32 members of objects decide which member of a union it is; widen `DispatchCase::has` in the runtime
+        2000-01-01 at /definitions/Thing: more than 32 members of objects decide which variant of a union it is; widen `DispatchCase::has` in the runtime
     "#]],
     );
 }

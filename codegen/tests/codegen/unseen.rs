@@ -239,7 +239,7 @@ fn unions_in_which_one_member_shadows_another() {
             "Same": { "type": "object", "properties": { "a": { "type": "string", "description": "Others." } }, "required": ["a"] },
         }),
         &expect![[r#"
-            /definitions/Thing/anyOf/2: this member of the union is there already, and left out
+            /definitions/Thing/anyOf/2: this variant of the union is there already, and left out
             /definitions/Thing: `Thing`: every value of the member `Same` is decoded as `One`
         "#]],
     );

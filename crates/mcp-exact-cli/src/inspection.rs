@@ -306,7 +306,7 @@ impl<'i> Inspector<'i> {
             Selected::Wrong(kind, message) => self.report(kind, message),
             Selected::WrongTag(name) => self.at(name, |this| this.expected("a string")),
             _ => {
-                let message = format!("no member of `{}` fits", definition.name);
+                let message = format!("no variant of `{}` fits", definition.name);
                 self.report("anyOf", message);
             }
         }

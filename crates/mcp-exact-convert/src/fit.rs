@@ -29,7 +29,7 @@ impl<'t> Conversion<'_, 't> {
         Ok(())
     }
 
-    /// Open JSON may have names that are no Unicode text, objects of known types may not.
+    /// Untyped JSON may have names that are no Unicode text, objects of known types may not.
     fn drop_misspelt(&mut self, node: &mut Node<'t>) {
         let Body::Text(text) = &node.body else {
             return;
@@ -48,7 +48,7 @@ impl<'t> Conversion<'_, 't> {
         }
     }
 
-    /// Open JSON may have a member twice, objects of known types may not: the last one stays.
+    /// Untyped JSON may have a member twice, objects of known types may not: the last one stays.
     fn drop_duplicates(&mut self, node: &mut Node<'t>) {
         let Some(members) = node.members() else {
             return;

@@ -36,7 +36,7 @@ pub enum DecodeErrorKind {
     Required,
     /// A member occurs twice in an object of a known type.
     Duplicate,
-    /// No member of a union fits.
+    /// No variant of a union fits.
     Union,
     /// Two members exclude each other.
     Exclusive,
@@ -167,7 +167,7 @@ impl fmt::Display for Detail {
             Self::Expected(what) => write!(f, "expected {what}"),
             Self::Const(value) => write!(f, "expected the constant {value}"),
             Self::Missing(member) => f.write_str(&Self::missing_words(member)),
-            Self::Union(name) => write!(f, "no member of `{name}` fits"),
+            Self::Union(name) => write!(f, "no variant of `{name}` fits"),
             Self::Exclusive(a, b) => write!(f, "`{a}` and `{b}` exclude each other"),
         }
     }

@@ -1,4 +1,4 @@
-//! Open JSON: values that no revision of the specification gives a type, kept as the text that arrived.
+//! Untyped JSON: values that no revision of the specification gives a type, kept as the text that arrived.
 //!
 //! Parsed only when asked. Equality is of text. Never re-formats what arrived.
 

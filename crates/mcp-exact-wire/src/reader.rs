@@ -232,7 +232,7 @@ impl<'a> Reader<'a> {
         Ok(&self.text[start..self.at])
     }
 
-    /// Open JSON.
+    /// Untyped JSON.
     #[inline]
     pub fn json(&mut self) -> ReadResult<Json> {
         self.raw().map(Json::from_checked)
@@ -364,7 +364,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Notes that the next value fits no member of the union `name`.
+    /// Notes that the next value fits no variant of the union `name`.
     #[cold]
     pub fn no_variant(&mut self, name: &'static str) -> DecodeFailed {
         let at = self.peek_at();

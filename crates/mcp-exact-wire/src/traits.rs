@@ -46,7 +46,7 @@ pub fn from_slice<T: Decode>(bytes: &[u8]) -> Result<T, DecodeError> {
     }
 }
 
-/// Encodes a value as text. Open JSON in it is written byte for byte, line breaks between its tokens included.
+/// Encodes a value as text. Untyped JSON in it is written byte for byte, line breaks between its tokens included.
 pub fn to_string<T: Encode + ?Sized>(value: &T) -> String {
     // Everything that is written comes from `str`.
     String::from_utf8(to_vec(value)).unwrap_or_default()

@@ -1,4 +1,4 @@
-//! Open JSON that is borrowed: one value, one object, and an object with other members in it.
+//! Untyped JSON that is borrowed: one value, one object, and an object with other members in it.
 //!
 //! Takes text that was checked when it came in, so that only the ends of names and values are looked for. Returns parts
 //! without copies; never builds a tree.

@@ -45,7 +45,7 @@ pub fn pull_out(object: Map<String, Value>) -> Map<String, Value> {
     rest
 }
 
-/// Removes null from the members of a union, unless it is the only one.
+/// Removes null from the variants of a union, unless it is the only one.
 fn without_null_members(members: &mut Vec<Value>) -> bool {
     let is_null = |member: &Value| {
         let keys = member

@@ -4,7 +4,7 @@
 //! its name.
 //!
 //! - Nothing that arrives is lost: unknown members are in `extra`, unknown enum values and unknown members of tagged
-//!   unions in `Unrecognized`; open JSON and numbers keep their text.
+//!   unions in `Unrecognized`; untyped JSON and numbers keep their text.
 //! - Constants such as `method` and `type` are a part of the type and no fields.
 //! - Optional members are `Option`s, and absent, null, empty object and empty array stay four different things.
 //! - [`Validate::validate`] reports what decoding tolerates: bounds, formats, values and tags that the revision does not
@@ -18,7 +18,7 @@
 //!
 //! [`V2000_01_01`] ties the types to their directions; [`RequestMethod`] and [`NotificationMethod`] tie a method to its types.
 //!
-//! Values of known types are decoded up to [`MAX_DEPTH`] levels deep, open JSON to any depth.
+//! Values of known types are decoded up to [`MAX_DEPTH`] levels deep, untyped JSON to any depth.
 //!
 //! `Result` and `Error` are names of the specification here: import the crate under a short name rather than with a
 //! glob.

@@ -155,7 +155,7 @@ fn an_envelope_that_the_other_revision_does_not_have_is_refused() {
         r#"{"jsonrpc":"2.0","error":{"code":-32700,"message":"m"}}"#,
         expect![[r#"
             exit 1
-            err: -: refused at "": in 2025-06-18 it is no `JSONRPCMessage`: no member of `JSONRPCMessage` fits
+            err: -: refused at "": in 2025-06-18 it is no `JSONRPCMessage`: no variant of `JSONRPCMessage` fits
         "#]],
     );
 }

@@ -12,7 +12,7 @@ pub fn without_booleans<'t>(cx: &mut Conversion<'_, 't>, node: &mut Node<'t>) ->
             continue;
         };
         cx.enter(name, schema.at);
-        // Where a name is there twice, which open JSON allows, the last one counts.
+        // Where a name is there twice, which untyped JSON allows, the last one counts.
         let members = schema.members().into_iter().flatten();
         if let Some(properties) = members.filter(|member| member.name == "properties").last() {
             cx.enter("properties", properties.value.at);

@@ -63,8 +63,8 @@ pub enum Status {
 /// | type, bounds or format wider | breaking to read |
 /// | type, bounds or format narrower | breaking to write |
 /// | type, constant otherwise different | breaking to read and to write |
-/// | value of an enum or member of a union added | breaking to read, unless an older one already takes its values |
-/// | value of an enum or member of a union removed | breaking to write, unless a newer one takes its values |
+/// | value of an enum or variant of a union added | breaking to read, unless an older one already takes its values |
+/// | value of an enum or variant of a union removed | breaking to write, unless a newer one takes its values |
 /// | member of a JSON Schema document no longer described | breaking to read: anything may stand there |
 /// | method, or a direction of it, added | additive: peers answer "method not found", and unknown notifications are ignored |
 /// | method, or a direction of it, removed | breaking to write |

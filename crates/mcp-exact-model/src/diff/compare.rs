@@ -320,7 +320,7 @@ impl<'i> Context<'i> {
         }
     }
 
-    /// The members of a union. A union of one is written as another name for it, or as that type once more.
+    /// The variants of a union. A union of one is written as another name for it, or as that type once more.
     fn variants(&self, ir: &'i Ir, definition: &'i Definition) -> Option<Vec<&'i Type>> {
         match &definition.shape {
             Shape::Union(union) => Some(union.iter().collect()),

@@ -1,4 +1,4 @@
-//! Open JSON inside messages comes back byte for byte: white space, spelling, order, duplicate names, lone surrogates. Takes
+//! Untyped JSON inside messages comes back byte for byte: white space, spelling, order, duplicate names, lone surrogates. Takes
 //! hand-made values, puts each into every kind of untyped place, and asks every revision that has the place: one where the
 //! template is valid and has the order that the types keep.
 

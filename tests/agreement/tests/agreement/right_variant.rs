@@ -1,4 +1,4 @@
-//! A value that exactly one member of a union accepts is decoded as that member; a tie follows the documented order.
+//! A value that exactly one variant of a union accepts is decoded as that variant; a tie follows the documented order.
 //! Takes seeded instances of every union of every revision, in any member order and with unknown members added.
 //! Methods: a known one with bad params is an error that points at them, an unknown one is recognisable as such.
 

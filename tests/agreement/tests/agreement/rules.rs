@@ -50,7 +50,7 @@ pub fn has_null_id(schema: &Schema, definition: &str, doc: &Doc) -> bool {
     })
 }
 
-/// R3: what tells the members of a union apart picks one, the schema does not accept that one but another.
+/// R3: what tells the variants of a union apart picks one, the schema does not accept that one but another.
 pub fn is_picked_by_its_discriminator(schema: &Schema, definition: &str, doc: &Doc) -> bool {
     let mut found = false;
     schema.walk(definition, doc, &mut |place| {
@@ -118,7 +118,7 @@ fn has(doc: &Doc, names: &[&str]) -> bool {
 }
 
 /// Returns whether it holds for an object that a union has to decide about, the first item of an array included. `it` can
-/// ask whether a member of the union requires all of some names.
+/// ask whether a variant of the union requires all of some names.
 fn any_message(
     schema: &Schema,
     definition: &str,

@@ -10,13 +10,13 @@ use serde_json::Value;
 
 use crate::walk::{At, Schema};
 
-/// A form that a member of a union can have, and the index of the member.
+/// A form that a variant of a union can have, and the index of the member.
 struct Form {
     member: usize,
     at: At,
 }
 
-/// The member of the union that the rules pick; nothing when they pick none.
+/// The variant of the union that the rules pick; nothing when they pick none.
 pub fn pick(schema: &Schema, union: &At, doc: &Doc) -> Option<usize> {
     let forms = forms(schema, union);
     let mut of_kind = forms.iter().filter(|form| has_kind(form.at.schema, doc));

@@ -1,5 +1,5 @@
 //! A schema that can be walked along with a document: which schema applies to which value.
-//! Takes the corrected schema; follows `$ref`, and enters the member of a union that the documented rules pick.
+//! Takes the corrected schema; follows `$ref`, and enters the variant of a union that the documented rules pick.
 //! Independent of the generator's dispatch: from the representation it only takes names and places.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -264,7 +264,7 @@ fn name_members(
     }
 }
 
-/// The members of a union, with their places where they have one of their own: each of several types is a member.
+/// The variants of a union, with their places where they have one of their own: each of several types is a member.
 fn members_of(schema: &Value) -> Option<Vec<(Option<usize>, Value)>> {
     let map: &Map<String, Value> = schema.as_object()?;
     assert!(

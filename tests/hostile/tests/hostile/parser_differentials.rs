@@ -5,10 +5,10 @@
 //!
 //! | document | serde_json | Go `encoding/json` | Python `json` | JavaScript `JSON.parse` | here |
 //! |---|---|---|---|---|---|
-//! | a member twice | last one; error in a derived struct | last one; objects and maps are merged | last one | last one | error at typed levels; open JSON keeps both |
+//! | a member twice | last one; error in a derived struct | last one; objects and maps are merged | last one | last one | error at typed levels; untyped JSON keeps both |
 //! | `METHOD` for `method` | another member | the same member, unless an exact match comes later | another member | another member | another member |
 //! | `"m\u0065thod"` for `"method"` | the same | the same | the same | the same | the same |
-//! | a lone surrogate, `"\ud800"` | error | U+FFFD | kept | kept | error in typed strings; open JSON keeps it |
+//! | a lone surrogate, `"\ud800"` | error | U+FFFD | kept | kept | error in typed strings; untyped JSON keeps it |
 //! | bytes that are not UTF-8 | error | U+FFFD | error, but encoded surrogates are kept | depends on the decoder before it | error |
 //! | a byte order mark | error | error | skipped in bytes, error in text | error | error |
 //! | UTF-16 | error | error | detected in bytes | depends on the decoder before it | error |
@@ -17,7 +17,7 @@
 //! | `1.0` for the id `1` | another number | the same number in an `any` | equal | the same number | another id |
 //! | `-0` | the float -0.0 | the float -0 in an `any` | the integer 0 | -0 | kept |
 //! | `NaN`, `Infinity` | error | error | accepted | error | error |
-//! | 100,000 open brackets | error above 128 levels | error above 10,000 levels | `RecursionError` near 1,000 levels | accepted | kept in open JSON; error above 128 typed levels |
+//! | 100,000 open brackets | error above 128 levels | error above 10,000 levels | `RecursionError` near 1,000 levels | accepted | kept in untyped JSON; error above 128 typed levels |
 //! | a second value behind the first | error | error; `Decoder` reads it next | error | error | error |
 //! | a raw control character in a string | error | error | error | error | error |
 //! | the key `$serde_json::private::RawValue` | its text becomes the value, with the feature `raw_value` | a member | a member | a member | a member; through serde's string-or-struct pattern its text, checked |

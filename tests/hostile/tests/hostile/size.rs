@@ -63,7 +63,7 @@ fn compare<T: Decode + Encode>(what: &str, names: Names, wrap: impl Fn(&str) -> 
 
 #[test]
 fn open_json() {
-    let object: JsonObject = compare("open JSON", Names::Rising, |m| format!("{{{m}}}"));
+    let object: JsonObject = compare("untyped JSON", Names::Rising, |m| format!("{{{m}}}"));
     assert!(object.len() > 200_000);
     exact::<Json>(&format!("[{{{}}}]", members(BYTES, Names::Rising)));
 }

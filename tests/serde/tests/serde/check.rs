@@ -177,7 +177,7 @@ impl<T: Bridged> Sample<T> {
         let field: Field<T> = serde_json::from_str(&text).expect("fields");
         match &field.value {
             Some(value) => self.same(value),
-            // The null of a type that is open JSON is an absent value to serde.
+            // The null of a type that is untyped JSON is an absent value to serde.
             None => assert_eq!(*exact, "null"),
         }
         self.same(&field.boxed);
