@@ -1,5 +1,5 @@
 //! The schemas that schemars generates for the types equal the official definitions, errata applied. Compared as documents
-//! without keywords that have no effect, and by the verdicts of a validator on instances and mutants. Anonymous types are
+//! without keywords that have no effect or that the types do not check, and by the verdicts of a validator on instances and mutants. Anonymous types are
 //! compared with their place in the schema.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use crate::all_of::merged;
 use crate::revisions::{Revision, revisions};
+use crate::unchecked::without_unchecked;
 
 const SEED: u64 = 20_251_125;
 
@@ -58,10 +59,10 @@ fn generated(revision: &Revision) -> Value {
         let other = definitions.insert(name.to_owned(), schema);
         assert_eq!(other, None, "{name}: an alias has no schema of its own");
     }
-    json!({
+    without_unchecked(&json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$defs": definitions,
-    })
+    }))
 }
 
 /// Names of the types that are aliases or anonymous: the two sides write references to these in different ways.
@@ -91,9 +92,11 @@ impl<'r> Names<'r> {
     /// A schema without annotations and without keywords that allow everything, with references to anything but a type of
     /// its own replaced by their targets.
     fn plain(&self, schema: &Value) -> Value {
-        let Value::Object(object) = schema else {
-            assert!(schema == &Value::Bool(true), "{schema} is no schema");
-            return json!({});
+        let object = match schema {
+            Value::Object(object) => object,
+            Value::Bool(true) => return json!({}),
+            Value::Bool(false) => return json!(false),
+            other => panic!("{other} is no schema"),
         };
         if let Some(reference) = object.get("$ref").and_then(Value::as_str) {
             let name = reference.rsplit('/').next().unwrap_or_default();
@@ -107,7 +110,6 @@ impl<'r> Names<'r> {
             let value = match key.as_str() {
                 "$comment" | "$schema" | "default" | "deprecated" | "description" | "examples"
                 | "title" => continue,
-                "propertyNames" if *value == json!({"type": "string"}) => continue,
                 "properties" => {
                     let named = value.as_object().into_iter().flatten();
                     Value::Object(named.map(|(n, s)| (n.clone(), self.plain(s))).collect())

@@ -16,5 +16,6 @@ mod round_trip;
 mod rules;
 mod schema_agreement;
 mod tables;
+mod unchecked;
 mod unions;
 mod walk;

@@ -109,7 +109,7 @@ pub struct Revision {
     pub types: &'static Types,
     /// The schema file as it is.
     pub official: Value,
-    /// The schema with errata, ready to be walked.
+    /// The schema with errata, without keywords that the types do not check, ready to be walked.
     pub schema: Schema,
     /// The representation that the types were generated from.
     pub ir: RustIr,
@@ -243,7 +243,7 @@ fn joined(
         is_extension: false,
         types: types.unwrap_or_else(|| panic!("{}: run `cargo xtask codegen`", revision.id)),
         official: serde_json::from_str(text).expect("a schema is JSON"),
-        schema: Schema::new(lowered.corrected(), &lowered.ir),
+        schema: Schema::new(&lowered.corrected(), &lowered.ir),
         ir: lowered.ir,
     }
 }

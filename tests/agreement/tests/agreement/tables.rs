@@ -6,7 +6,7 @@ use mcp_exact_convert::KnownRevision;
 use mcp_exact_tests_fuzz::agrees;
 use mcp_exact_tests_support::{Generator, Mutator, Rng, Style};
 
-use crate::revisions::revisions;
+use crate::revisions::{only, revisions};
 
 const SEED: u64 = 20_260_728;
 
@@ -47,5 +47,5 @@ fn tables_decide_as_types_do() {
         }
     }
     println!("{texts} texts (seed {SEED})");
-    assert!(texts > 40_000, "{texts}");
+    assert!(only().is_some() || texts > 40_000, "{texts}");
 }

@@ -9,6 +9,7 @@ use mcp_exact_tests_support::{Doc, Oracle};
 use serde_json::{Map, Value, json};
 
 use crate::all_of::merged;
+use crate::unchecked::without_unchecked;
 use crate::unions::pick;
 
 /// A corrected schema with its judge.
@@ -68,7 +69,8 @@ pub enum Place<'d> {
 
 impl Schema {
     /// Makes a schema ready to be walked.
-    pub fn new(corrected: Value, ir: &Ir) -> Self {
+    pub fn new(corrected: &Value, ir: &Ir) -> Self {
+        let corrected = without_unchecked(corrected);
         let key = ["definitions", "$defs"]
             .into_iter()
             .find(|key| corrected.get(key).is_some())

@@ -1,0 +1,56 @@
+//! Keywords that the generator accepts and the types do not check: a notice of `schema add` names each of them. Types are
+//! compared with the schema without them.
+
+use serde_json::{Map, Value};
+
+const UNCHECKED: [&str; 3] = ["pattern", "patternProperties", "propertyNames"];
+
+/// Returns the schema without the keywords that the types do not check. Members of these names stay.
+pub fn without_unchecked(schema: &Value) -> Value {
+    let Value::Object(keywords) = schema else {
+        return schema.clone();
+    };
+    let kept = keywords
+        .iter()
+        .filter(|(keyword, _)| !UNCHECKED.contains(&keyword.as_str()));
+    let kept = kept.map(|(keyword, value)| {
+        let value = match (keyword.as_str(), value) {
+            ("definitions" | "$defs" | "properties", Value::Object(named)) => named
+                .iter()
+                .map(|(name, schema)| (name.clone(), without_unchecked(schema)))
+                .collect::<Map<_, _>>()
+                .into(),
+            ("allOf" | "anyOf" | "oneOf", Value::Array(schemas)) => {
+                schemas.iter().map(without_unchecked).collect()
+            }
+            ("additionalProperties" | "items", schema) => without_unchecked(schema),
+            _ => value.clone(),
+        };
+        (keyword.clone(), value)
+    });
+    kept.collect::<Map<_, _>>().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::without_unchecked;
+
+    #[test]
+    fn members_named_as_keywords_stay() {
+        let name = json!({"type": "string", "pattern": "^[a-z]+$"});
+        let schema = json!({"$defs": {"pattern": {
+            "type": "object",
+            "properties": {"pattern": name, "names": {"items": name}},
+            "patternProperties": {"^x-": {}},
+            "propertyNames": name,
+        }}});
+        let name = json!({"type": "string"});
+        let expected = json!({"$defs": {"pattern": {
+            "type": "object",
+            "properties": {"pattern": name, "names": {"items": name}},
+        }}});
+        assert_eq!(without_unchecked(&schema), expected);
+    }
+}
