@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::input::schema::Schema;
 use crate::ir::names;
 use crate::ir::{
@@ -298,7 +298,7 @@ impl<'i> Planner<'i> {
         Ok(())
     }
 
-    fn same(&self, union: &Union, a: usize, b: usize, how: &str) -> crate::Error {
+    fn same(&self, union: &Union, a: usize, b: usize, how: &str) -> Error {
         let (a, b) = (&union.variants[a].name, &union.variants[b].name);
         let problem = format!("the members `{a}` and `{b}` {how}, and nothing tells them apart");
         self.schema
