@@ -49,6 +49,16 @@ impl Elicitations {
         self.changed = false;
     }
 
+    /// Adds ids that were established elsewhere and are saved.
+    pub(crate) fn merge(&mut self, ids: Option<Vec<String>>) {
+        let changed = self.changed;
+        self.incomplete |= ids.is_none();
+        for id in ids.into_iter().flatten() {
+            self.insert(id);
+        }
+        self.changed = changed;
+    }
+
     /// Returns true if the ids differ from those that were saved.
     pub(crate) fn has_changed(&self) -> bool {
         self.changed

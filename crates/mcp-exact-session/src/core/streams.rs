@@ -481,6 +481,19 @@ impl Streams {
         })
     }
 
+    /// The frames that wait at the front of a stream, with their numbers and whether the stream ends with them; they stay.
+    pub(crate) fn frames_on(&self, id: StreamId) -> impl Iterator<Item = (u64, &[u8], bool)> {
+        let stream = self.table.get(id);
+        let outputs = stream.into_iter().flat_map(|stream| {
+            let numbers = stream.sequence..;
+            numbers.zip(stream.queue.iter().map(|(_, output)| output))
+        });
+        outputs.map_while(|(number, output)| match output {
+            Output::Frame(frame) => Some((number, &*frame.bytes, frame.last)),
+            Output::Status(_) | Output::Close => None,
+        })
+    }
+
     /// Attached streams with output, the one with the oldest output first.
     pub(crate) fn writable(&self) -> impl Iterator<Item = StreamId> {
         self.ready.iter().map(|((_, id), ())| id)

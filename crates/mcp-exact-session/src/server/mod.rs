@@ -40,6 +40,7 @@ use crate::usage::Usage;
 use handshake::State;
 use incoming::{ClientContext, Origin};
 use input::AwaitedInput;
+use resume::Unsaved;
 use subscriptions::Subscriptions;
 
 /// Purpose of a request of the server.
@@ -95,6 +96,8 @@ pub struct ServerEndpoint<C: std::fmt::Debug> {
     snapshot_due: bool,
     /// Number of the latest snapshot.
     snapshot_version: u64,
+    /// What the client has changed since a snapshot was saved.
+    unsaved: Unsaved,
     /// True if requests have begun or ended since the latest snapshot.
     requests_changed: bool,
     /// Last wire id and last stream number that the latest snapshot has reserved.
@@ -125,6 +128,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
             subscriptions: Subscriptions::default(),
             draining: false,
             snapshot_due: false,
+            unsaved: Unsaved::default(),
             requests_changed: false,
             snapshot_version: 0,
             reserved_id: last_id,
@@ -160,6 +164,11 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
             self.send_kept_changes(stream);
         }
         Ok(stream)
+    }
+
+    /// Returns the transport that the endpoint was made for.
+    pub fn binding(&self) -> Binding {
+        self.core.binding
     }
 
     /// Takes one frame: a message, or a batch where the revision has them, without the end of its line.
@@ -349,6 +358,12 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
     /// Returns what leaves next on a stream, without taking it: for an event log that records it first.
     pub fn peek_transmit_on(&self, stream: StreamId) -> Option<(Transmit, &[u8])> {
         self.core.streams.peek_on(stream)
+    }
+
+    /// Iterates over the frames that leave next on a stream, without taking them: the sequence number of each, its bytes, and
+    /// whether the stream ends with it.
+    pub fn peek_frames_on(&self, stream: StreamId) -> impl Iterator<Item = (u64, &[u8], bool)> {
+        self.core.streams.frames_on(stream)
     }
 
     /// Iterates over the attached streams that have something to send, the longest waiting first.

@@ -293,6 +293,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         let level: Result<Level, _> = level.unwrap_or_default().parse();
         let level = level.map_err(|error| Refusal::InvalidParams(error.to_string()))?;
         self.level = Some(level);
+        self.unsaved.level = true;
         self.snapshot_due = true;
         Ok(())
     }
@@ -363,30 +364,38 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         self.refuse_unaddressed(Arrival::alone(stream), &Refusal::ForeignPrincipal);
     }
 
-    fn handle_initialized(&mut self, call: &Call) -> Result<(), Refusal> {
+    /// Ends the handshake. Returns false if there is none to end.
+    pub(super) fn become_ready(&mut self) -> bool {
         match std::mem::replace(&mut self.state, State::Closed) {
             State::ExpectInitialized(state) => {
                 self.state = State::Operating(state.initialized());
-                self.snapshot_due = true;
                 for key in self.core.streams.release_deferred(&self.core.limits) {
                     if let Some(request) = self.core.pending.take(key) {
                         self.request_ended(request, Outcome::Lost);
                     }
                 }
                 self.core.event(ServerEvent::Ready);
-                Ok(())
+                true
             }
             other => {
                 self.state = other;
-                let method = call.method.clone();
-                let early = self.state.client().is_none() && self.settings.speaks_initialize;
-                Err(if early {
-                    Refusal::NotInitialized(method)
-                } else {
-                    Refusal::NotAllowed(method)
-                })
+                false
             }
         }
+    }
+
+    fn handle_initialized(&mut self, call: &Call) -> Result<(), Refusal> {
+        if self.become_ready() {
+            self.snapshot_due = true;
+            return Ok(());
+        }
+        let method = call.method.clone();
+        let early = self.state.client().is_none() && self.settings.speaks_initialize;
+        Err(if early {
+            Refusal::NotInitialized(method)
+        } else {
+            Refusal::NotAllowed(method)
+        })
     }
 
     /// The client does not want an answer any more. Unknown and answered requests are ignored, malformed notifications are

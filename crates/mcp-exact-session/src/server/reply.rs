@@ -120,9 +120,15 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         let Some(uri) = uri else {
             return;
         };
-        match handler {
-            Handler::Subscribe => self.subscriptions.insert(uri.into_owned()),
-            _ => self.subscriptions.remove(&uri),
+        let uri = uri.into_owned();
+        let is_subscription = handler == Handler::Subscribe;
+        if self.snapshot_version > 0 {
+            self.unsaved.note(&uri, is_subscription, &self.core.limits);
+        }
+        if is_subscription {
+            self.subscriptions.insert(uri);
+        } else {
+            self.subscriptions.remove(&uri);
         }
         self.snapshot_due = true;
     }

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use mcp_exact_revisions::Lifecycle;
+use mcp_exact_wire::RequestId;
 
 use super::ServerEndpoint;
 use super::handshake::State;
@@ -13,6 +14,7 @@ use crate::Time;
 use crate::config::ServerSettings;
 use crate::core::Frame;
 use crate::error::{ConfigError, PeerError};
+use crate::limits::Limits;
 use crate::message;
 use crate::snapshot::{Snapshot, SnapshotDue, SnapshotRequest};
 use crate::stream::{Binding, StreamId, StreamKind};
@@ -21,6 +23,26 @@ use crate::stream::{Binding, StreamId, StreamKind};
 const RESERVED: u64 = 256;
 /// Frames of one stream that may have left since a snapshot.
 const RESERVED_FRAMES: u64 = 1 << 32;
+
+/// What the client has changed since the latest snapshot that was saved.
+#[derive(Debug, Default)]
+pub(super) struct Unsaved {
+    /// True if the client has chosen another level.
+    pub(super) level: bool,
+    /// URIs of resources: true for a new subscription, false for one that has ended.
+    subscriptions: BTreeMap<String, bool>,
+}
+
+impl Unsaved {
+    /// Notes that a subscription begins or ends. While nothing can be saved, the ends of subscriptions are forgotten before they
+    /// take more room than subscriptions may.
+    pub(super) fn note(&mut self, uri: &str, is_subscription: bool, limits: &Limits) {
+        if self.subscriptions.len() >= limits.subscriptions.saturating_mul(2) {
+            self.subscriptions.retain(|_, begins| *begins);
+        }
+        self.subscriptions.insert(uri.to_owned(), is_subscription);
+    }
+}
 
 impl<C: std::fmt::Debug> ServerEndpoint<C> {
     /// Resumes a session that another endpoint has begun.
@@ -67,18 +89,13 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
             streams.entry(request.stream).or_default().push(request);
         }
         let text = "the server was restarted and the request is lost; it may have been executed";
-        let error = PeerError::internal(text);
         for (stream, requests) in streams {
             let stream = StreamId(stream);
             let sequence = requests.iter().map(|request| request.sequence).max();
             let streams = &mut self.core.streams;
             streams.restore(stream, StreamKind::Post, sequence.unwrap_or_default());
-            let answers = requests.iter();
-            let answers = answers.map(|request| message::error(Some(&request.id), &error));
-            let bytes = match requests.len() {
-                1 => answers.flatten().collect(),
-                _ => message::batch(answers),
-            };
+            let ids: Vec<RequestId> = requests.into_iter().map(|request| request.id).collect();
+            let bytes = lost_answers(&ids, text);
             self.core.push(Frame::new(stream, bytes).last(true));
         }
     }
@@ -105,8 +122,9 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         self.snapshot_version += 1;
         self.snapshot_due = false;
         self.requests_changed = false;
-        self.reserved_id = self.core.pending.last_id().saturating_add(RESERVED);
-        self.reserved_stream = self.core.streams.last_id().saturating_add(RESERVED);
+        let (id, stream) = (self.core.pending.last_id(), self.core.streams.last_id());
+        self.reserved_id = self.reserved_id.max(id.saturating_add(RESERVED));
+        self.reserved_stream = self.reserved_stream.max(stream.saturating_add(RESERVED));
         let elicitations = self.core.elicitations.save_ids();
         let in_flight = self.core.in_flight.iter();
         let in_flight = in_flight.filter(|(_, request)| request.scope.is_none());
@@ -132,10 +150,89 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         })
     }
 
+    /// Records that the wire ids and stream numbers up to `last` belong to this endpoint alone, of all that serve the session: an
+    /// endpoint that has just been resumed has no snapshot to write then.
+    pub fn reserve_until(&mut self, last: u64) {
+        (self.reserved_id, self.reserved_stream) = (last, last);
+        self.snapshot_due = false;
+    }
+
+    /// Records that the latest snapshot was saved.
+    pub fn snapshot_saved(&mut self) {
+        // What was changed since then is in the next one.
+        if !self.snapshot_due {
+            self.unsaved = Unsaved::default();
+        }
+    }
+
+    /// Records that the latest snapshot could not be saved: the next one is as urgent.
+    pub fn snapshot_failed(&mut self) {
+        self.snapshot_due = true;
+    }
+
+    /// Returns the version of the latest snapshot, taken or merged.
+    pub fn snapshot_version(&self) -> u64 {
+        self.snapshot_version
+    }
+
+    /// Takes over what another endpoint of the same session has saved, such as after it was first to write a version: level,
+    /// subscriptions, elicitations, and whether the handshake is over. What the client has changed here since the latest snapshot
+    /// that was saved stays. Requests in flight and ids are those of each endpoint.
+    pub fn merge(&mut self, snapshot: Snapshot) {
+        self.snapshot_version = self.snapshot_version.max(snapshot.version);
+        if !self.unsaved.level {
+            self.level = snapshot.log_level;
+        }
+        let known: Vec<String> = self.subscriptions.uris().map(str::to_owned).collect();
+        let ended = known
+            .iter()
+            .filter(|uri| !snapshot.subscriptions.contains(uri));
+        for uri in ended {
+            if self.unsaved.subscriptions.get(uri) != Some(&true) {
+                self.subscriptions.remove(uri);
+            }
+        }
+        for uri in snapshot.subscriptions {
+            if self.unsaved.subscriptions.get(&uri) != Some(&false) {
+                self.subscriptions.insert(uri);
+            }
+        }
+        self.core.elicitations.merge(snapshot.elicitations);
+        if snapshot.ready {
+            self.become_ready();
+        }
+    }
+
+    /// Returns what ends a stream if the process of this endpoint dies: an error for each request in flight on it that says so.
+    /// `None` without such a request.
+    pub fn report_of_loss(&self, stream: StreamId) -> Option<Vec<u8>> {
+        let in_flight = self.core.in_flight.iter();
+        let on_stream = in_flight.filter(|(_, request)| request.stream == stream);
+        let open = on_stream.map(|(_, request)| request.id.clone());
+        let answered = self.core.batches.answered_requests();
+        let answered = answered.filter(|(on, _)| *on == stream).map(|(_, id)| id);
+        let lost: Vec<RequestId> = open.chain(answered).collect();
+        if lost.is_empty() {
+            return None;
+        }
+        let text = "the server process that ran the request has ended and the request is lost; it may have been executed";
+        Some(lost_answers(&lost, text))
+    }
+
     /// Makes a snapshot due once the wire ids or stream numbers that the latest one has reserved are used up.
     pub(super) fn reserve_ids(&mut self) {
         let ids = self.core.pending.last_id() > self.reserved_id;
         let streams = self.core.streams.last_id() > self.reserved_stream;
         self.snapshot_due |= ids || streams;
+    }
+}
+
+/// Answers requests of one stream that are lost: several came in a batch, and are answered by one array.
+fn lost_answers(ids: &[RequestId], text: &str) -> Vec<u8> {
+    let error = PeerError::internal(text);
+    let answers = ids.iter().map(|id| message::error(Some(id), &error));
+    match ids.len() {
+        1 => answers.flatten().collect(),
+        _ => message::batch(answers),
     }
 }

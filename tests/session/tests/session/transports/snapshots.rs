@@ -265,3 +265,92 @@ fn client_resumes_without_a_handshake() {
         assert!(matches!(refused, Err(ConfigError::UnknownRevision(_))));
     }
 }
+
+/// Two endpoints of one session, in two processes: each takes over what the other one has saved, and keeps what it has not saved.
+#[test]
+fn endpoints_of_one_session_merge() {
+    let mut first = CheckedServer::ready(server_config(&[REVISION]), REVISION, json!({}));
+    let base = first.machine.snapshot().expect("a session");
+    first.machine.snapshot_saved();
+    let mut second = resumed(base.clone(), Binding::StreamableHttp);
+    second.reserve_until(2 << 32);
+    assert_eq!(
+        second.snapshot_due(),
+        SnapshotDue::No,
+        "nothing is to be saved"
+    );
+    let subscribe = |id: u64, method: &str, uri: &str| json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": { "uri": uri } });
+    let level = |level: &str| json!({ "jsonrpc": "2.0", "id": 9, "method": "logging/setLevel", "params": { "level": level } });
+
+    for uri in ["a:1", "a:2"] {
+        let key = first.serve(&subscribe(1, "resources/subscribe", uri)).key;
+        first.reply(key, result(json!({})));
+    }
+    let saved = first.machine.snapshot().expect("a session");
+    first.machine.snapshot_saved();
+    post(&mut second, &level("error"));
+    second.merge(saved.clone());
+    assert_eq!(second.snapshot_version(), saved.version);
+    assert!(
+        !second.logs(Scope::Peer, Level::Warning),
+        "what is not saved stays"
+    );
+    assert_eq!(second.snapshot_due(), SnapshotDue::Now);
+    let both = second.snapshot().expect("a session");
+    assert_eq!(both.version, saved.version + 1);
+    assert_eq!(
+        (both.log_level, &both.subscriptions[..]),
+        (Some(Level::Error), &saved.subscriptions[..])
+    );
+
+    let key = first
+        .serve(&subscribe(2, "resources/unsubscribe", "a:1"))
+        .key;
+    first.reply(key, result(json!({})));
+    first.machine.merge(both);
+    let merged = first.machine.snapshot().expect("a session");
+    assert_eq!(
+        (merged.log_level, &merged.subscriptions[..]),
+        (Some(Level::Error), &["a:2".to_owned()][..])
+    );
+    second.snapshot_saved();
+    second.merge(merged);
+    assert_eq!(second.snapshot().expect("a session").subscriptions, ["a:2"]);
+}
+
+/// The handshake ends on one process, and the other one is told of it by the snapshot.
+#[test]
+fn merged_snapshot_ends_handshake() {
+    let mut server = CheckedServer::ready(server_config(&[REVISION]), REVISION, json!({}));
+    let ready = server.machine.snapshot().expect("a session");
+    let early = Snapshot {
+        ready: false,
+        ..ready.clone()
+    };
+    let mut other = resumed(early, Binding::StreamableHttp);
+    other.merge(ready);
+    assert!(matches!(&events(&mut other)[..], [ServerEvent::Ready]));
+    assert!(other.snapshot().expect("a session").ready);
+}
+
+/// What another process sends in the place of one that has died: an error for each request in flight on the stream.
+#[test]
+fn report_of_loss_answers_requests() {
+    let config = server_config(&[REVISION]);
+    let mut server = CheckedServer::ready(config, REVISION, json!({}));
+    let snapshot = server.machine.snapshot().expect("a session");
+    let mut server = resumed(snapshot, Binding::StreamableHttp);
+    let call = |id: Value| json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": { "name": "x" } });
+    let first = post(&mut server, &call(json!("a")));
+    let second = post(&mut server, &call(json!(7)));
+    for (stream, id) in [(first, json!("a")), (second, json!(7))] {
+        let report = server.report_of_loss(stream).expect("a request in flight");
+        let report: Value = serde_json::from_slice(&report).expect("JSON");
+        assert_eq!(
+            (&report["id"], &report["error"]["code"]),
+            (&id, &json!(-32603))
+        );
+    }
+    let standalone = server.open(StreamKind::Standalone).expect("a stream");
+    assert_eq!(server.report_of_loss(standalone), None);
+}
