@@ -10,7 +10,7 @@ use bytes::Bytes;
 use mcp_exact_session::Change;
 
 use crate::event_log::{EventLog, EventLogError, LogEvent, LogStream};
-use crate::store::{BusMessage, ChangeBus, SessionRecord, SessionStore};
+use crate::store::{BusMessage, ChangeBus, SessionRecord, SessionStore, SessionStoreError};
 
 fn stream(session: &str, stream: u64) -> LogStream {
     LogStream {
@@ -28,7 +28,7 @@ fn event(sequence: u64, data: &str, last: bool) -> LogEvent {
 }
 
 async fn append(log: &dyn EventLog, to: &LogStream, sequence: u64, data: &str) {
-    let appended = log.append(to, event(sequence, data, false)).await;
+    let appended = log.append(to, vec![event(sequence, data, false)]).await;
     assert!(
         appended.is_ok(),
         "event {sequence} was refused: {appended:?}"
@@ -57,9 +57,13 @@ pub async fn event_log(log: &dyn EventLog) {
         matches!(unknown, Err(EventLogError::UnknownStream)),
         "a stream without events has to be unknown"
     );
-    for (sequence, data) in [(1, "a"), (2, "b"), (3, "c")] {
-        append(log, &first, sequence, data).await;
-    }
+    append(log, &first, 1, "a").await;
+    let together = vec![event(2, "b", false), event(3, "c", false)];
+    let appended = log.append(&first, together).await;
+    assert!(
+        appended.is_ok(),
+        "several events were refused: {appended:?}"
+    );
     append(log, &second, 1, "second").await;
     append(log, &other, 1, "other").await;
     let all = [
@@ -94,7 +98,7 @@ pub async fn event_log(log: &dyn EventLog) {
         all[2..],
         "a known event has to be ignored"
     );
-    let end = log.append(&first, event(4, "end", true)).await;
+    let end = log.append(&first, vec![event(4, "end", true)]).await;
     assert!(end.is_ok(), "the last event was refused");
     let ends = log.read_after(&first, 3, usize::MAX).await;
     assert!(
@@ -159,32 +163,101 @@ async fn removed(log: &dyn EventLog, second: &LogStream, other: &LogStream) {
     );
 }
 
+/// Tests an event log whose streams another process continues: last wills, abandoned streams, readers that wait.
+///
+/// # Panics
+/// With the rule that the log violates.
+pub async fn shared_event_log(log: &dyn EventLog) {
+    let (call, standalone) = (stream("s-1", 1), stream("s-1", 2));
+    let will = Bytes::from_static(b"lost");
+    assert!(log.begin(&call, Some(will.clone())).await.is_ok());
+    assert!(log.begin(&standalone, None).await.is_ok());
+    assert_eq!(
+        read(log, &call, 0).await,
+        [],
+        "a stream is known once it has begun"
+    );
+    append(log, &call, 1, "a").await;
+    append(log, &standalone, 1, "b").await;
+    assert!(
+        log.wait_after(&call, 0).await.is_ok(),
+        "an event is there at once"
+    );
+
+    assert!(log.abandon(&call).await.is_ok(), "abandoning failed");
+    assert!(
+        log.abandon(&call).await.is_ok(),
+        "abandoning twice has to be allowed"
+    );
+    assert!(
+        log.wait_after(&call, 1).await.is_ok(),
+        "the last will is an event"
+    );
+    let last = log.read_after(&call, 1, usize::MAX).await;
+    let last = last.unwrap_or_else(|error| panic!("reading the last will failed: {error}"));
+    assert!(
+        matches!(&last[..], [last] if last.data == will && last.last && last.sequence > 1),
+        "the last will of an abandoned stream has to be its last event, once: {last:?}"
+    );
+    let fenced = log.append(&call, vec![event(2, "late", true)]).await;
+    assert!(
+        matches!(fenced, Err(EventLogError::Fenced)),
+        "nothing follows a last will: {fenced:?}"
+    );
+
+    assert!(log.abandon(&standalone).await.is_ok(), "abandoning failed");
+    assert_eq!(read(log, &standalone, 0).await.len(), 1, "events stay");
+    let abandoned = log.read_after(&standalone, 1, usize::MAX).await;
+    assert!(
+        matches!(abandoned, Err(EventLogError::Abandoned)),
+        "an abandoned stream without a last will has no end: {abandoned:?}"
+    );
+
+    let done = stream("s-1", 3);
+    assert!(log.begin(&done, Some(will)).await.is_ok());
+    let end = log.append(&done, vec![event(1, "end", true)]).await;
+    assert!(end.is_ok(), "the last event was refused");
+    assert!(log.abandon(&done).await.is_ok(), "abandoning failed");
+    assert_eq!(
+        read(log, &done, 0).await.len(),
+        1,
+        "a stream that has ended has no last will"
+    );
+}
+
 /// Tests a session store. Takes a little more than a second.
 ///
 /// # Panics
 /// With the rule that the store violates.
 pub async fn session_store(store: &dyn SessionStore, sleep: impl AsyncFn(Duration)) {
     let hour = Duration::from_secs(3600);
-    let record = |snapshot: &str| SessionRecord {
-        snapshot: snapshot.to_owned(),
-        principal: Some("p\u{e9}ter \"x\"\n".to_owned()),
+    let record = |version: u64| SessionRecord {
+        snapshot: format!("{{\"version\":{version}}}\n"),
+        principal: (version != 2).then(|| "p\u{e9}ter \"x\"\n".to_owned()),
+        version,
+    };
+    let superseded = async |id: &str, version: u64| {
+        let saved = store.save(id, record(version), hour).await;
+        matches!(saved, Err(SessionStoreError::Superseded))
     };
     let load = async |id: &str| {
         let loaded = store.load(id).await;
         loaded.unwrap_or_else(|error| panic!("loading failed: {error}"))
     };
     assert_eq!(load("a").await, None, "an unknown session has no record");
-    assert!(store.save("a", record("1"), hour).await.is_ok());
-    assert!(store.save("b", record("2"), hour).await.is_ok());
+    assert!(store.save("a", record(1), hour).await.is_ok());
+    assert!(store.save("b", record(2), hour).await.is_ok());
     assert_eq!(
         load("a").await,
-        Some(record("1")),
+        Some(record(1)),
         "a record has to be kept whole"
     );
-    assert!(store.save("a", record("3"), hour).await.is_ok());
+    assert!(superseded("a", 1).await, "the same version was saved twice");
+    assert!(store.save("a", record(3), hour).await.is_ok());
+    assert!(superseded("a", 2).await, "an older version was saved");
     assert_eq!(
         load("a").await,
-        Some(record("3")),
+        Some(record(3)),
         "a record has to be replaced"
     );
     assert!(
@@ -196,19 +269,26 @@ pub async fn session_store(store: &dyn SessionStore, sleep: impl AsyncFn(Duratio
         "a removed record was there again"
     );
     assert_eq!(load("a").await, None, "a removed record has to be gone");
+    assert!(
+        superseded("a", 4).await,
+        "a removed session was saved again"
+    );
+    assert_eq!(load("a").await, None, "a removed session was saved again");
     assert_eq!(
         load("b").await,
-        Some(record("2")),
+        Some(record(2)),
         "other records have to stay"
     );
     assert!(
         store
-            .save("c", record("4"), Duration::from_secs(1))
+            .save("c", record(4), Duration::from_secs(1))
             .await
             .is_ok()
     );
     sleep(Duration::from_millis(1200)).await;
     assert_eq!(load("c").await, None, "an expired record has to be gone");
+    let saved = store.save("c", record(5), hour).await;
+    assert!(saved.is_ok(), "an expired session was refused");
 }
 
 /// Tests a change bus. `settle` waits until published messages have arrived.
@@ -268,6 +348,7 @@ mod tests {
     #[tokio::test]
     async fn memory_event_log_keeps_contract() {
         event_log(&MemoryEventLog::default()).await;
+        shared_event_log(&MemoryEventLog::default()).await;
     }
 
     #[tokio::test]

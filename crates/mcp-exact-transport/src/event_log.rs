@@ -6,10 +6,11 @@
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::fmt;
-use std::future::{Future, ready};
+use std::future::{Future, poll_fn, ready};
 use std::pin::Pin;
 use std::str::FromStr;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Poll, Waker};
 
 use bytes::Bytes;
 
@@ -88,6 +89,12 @@ pub enum EventLogError {
         /// Number of the first event that the log still has.
         first: u64,
     },
+    /// The process that wrote the stream writes no more of it, and every event was read.
+    #[error("the process that wrote the stream has ended; reconnect without `Last-Event-ID`")]
+    Abandoned,
+    /// Another process has ended the stream, because this one seemed to have died.
+    #[error("another process has ended the stream: this one seemed to have died")]
+    Fenced,
     /// The store behind the log failed.
     #[error("the event log is not available: {0}")]
     Unavailable(#[source] Box<dyn std::error::Error + Send + Sync>),
@@ -95,16 +102,57 @@ pub enum EventLogError {
 
 /// Keeps the events of resumable streams. Any implementation passes the suite in the module `contract`.
 pub trait EventLog: Send + Sync + 'static {
-    /// Appends an event. Creates the stream with its first event. An event that the log already has is ignored, so that an
-    /// interrupted call can be repeated.
+    /// Creates a stream without events, before its client is told of it. If the stream is abandoned, or the process that began it
+    /// dies, `last_will` becomes its last event: once, whoever notices it.
+    ///
+    /// Unless implemented, does nothing: for a log that is lost with its process, or serves one process at a time.
+    fn begin<'a>(
+        &'a self,
+        stream: &'a LogStream,
+        last_will: Option<Bytes>,
+    ) -> StoreFuture<'a, (), EventLogError> {
+        let _ = (stream, last_will);
+        Box::pin(ready(Ok(())))
+    }
+
+    /// Returns true if the log keeps last wills after the death of their process: then nobody else has to report the requests that
+    /// are lost with it.
+    fn keeps_last_wills(&self) -> bool {
+        false
+    }
+
+    /// Appends events, all of them or none. Creates the stream with its first event. An event that the log already has is ignored,
+    /// so that an interrupted call can be repeated.
     fn append<'a>(
         &'a self,
         stream: &'a LogStream,
-        event: LogEvent,
+        events: Vec<LogEvent>,
     ) -> StoreFuture<'a, (), EventLogError>;
 
+    /// Notes that this process writes no more of a stream, and that its client may resume it elsewhere. A stream that has ended
+    /// stays as it is.
+    ///
+    /// Unless implemented, does nothing.
+    fn abandon<'a>(&'a self, stream: &'a LogStream) -> StoreFuture<'a, (), EventLogError> {
+        let _ = stream;
+        Box::pin(ready(Ok(())))
+    }
+
+    /// Completes when [`read_after`](Self::read_after) may have an answer that is not empty: another process has appended an event,
+    /// or has abandoned the stream. It may complete too early, and the caller asks again after some time in any case.
+    ///
+    /// Unless implemented, never completes.
+    fn wait_after<'a>(
+        &'a self,
+        stream: &'a LogStream,
+        after: u64,
+    ) -> StoreFuture<'a, (), EventLogError> {
+        let _ = (stream, after);
+        Box::pin(std::future::pending())
+    }
+
     /// Returns the events behind the number `after`, in order: at least one if there is one, and then as many as fit into
-    /// `max_bytes`.
+    /// `max_bytes`. [`EventLogError::Abandoned`] if there is none and the stream is abandoned.
     fn read_after<'a>(
         &'a self,
         stream: &'a LogStream,
@@ -167,6 +215,17 @@ struct Stream {
     /// Number of the last event that was dropped.
     dropped: u64,
     bytes: usize,
+    has_ended: bool,
+    is_abandoned: bool,
+    last_will: Option<Bytes>,
+    /// Readers that wait for the next event.
+    readers: Vec<Waker>,
+}
+
+impl Stream {
+    fn wake(&mut self) {
+        self.readers.drain(..).for_each(Waker::wake);
+    }
 }
 
 /// Counts what an event takes beside its message.
@@ -200,18 +259,18 @@ impl State {
         self.sessions.get_mut(&key.session)?.get_mut(&key.stream)
     }
 
-    fn append(
-        &mut self,
-        key: &LogStream,
-        event: LogEvent,
-        limits: &MemoryEventLogLimits,
-    ) -> Result<(), EventLogError> {
+    fn append(&mut self, key: &LogStream, event: LogEvent, limits: &MemoryEventLogLimits) {
         let session = self.sessions.entry(Arc::clone(&key.session)).or_default();
         let stream = session.entry(key.stream).or_default();
         if event.sequence <= stream.last {
-            return Ok(());
+            return;
         }
         let bytes = size(&event);
+        if event.last {
+            stream.has_ended = true;
+            stream.last_will = None;
+        }
+        stream.wake();
         stream.last = event.sequence;
         stream.bytes += bytes;
         self.order.push_back((key.clone(), event.sequence));
@@ -228,7 +287,28 @@ impl State {
             self.events -= 1;
         }
         self.evict(limits.total_bytes);
-        Ok(())
+    }
+
+    fn begin(&mut self, key: &LogStream, last_will: Option<Bytes>) {
+        let session = self.sessions.entry(Arc::clone(&key.session)).or_default();
+        session.entry(key.stream).or_default().last_will = last_will;
+    }
+
+    fn abandon(&mut self, key: &LogStream, limits: &MemoryEventLogLimits) {
+        let Some(stream) = self.stream(key).filter(|stream| !stream.has_ended) else {
+            return;
+        };
+        stream.is_abandoned = true;
+        stream.wake();
+        let last = stream.last;
+        if let Some(data) = stream.last_will.take() {
+            let will = LogEvent {
+                sequence: last + 1,
+                data,
+                last: true,
+            };
+            self.append(key, will, limits);
+        }
     }
 
     /// Drops the oldest events of all streams until the rest fits.
@@ -292,29 +372,72 @@ impl State {
             bytes += size(event);
             is_first || bytes <= max_bytes
         };
-        Ok(wanted.take_while(fits).cloned().collect())
+        let events: Vec<LogEvent> = wanted.take_while(fits).cloned().collect();
+        if events.is_empty() && stream.is_abandoned && !stream.has_ended {
+            return Err(EventLogError::Abandoned);
+        }
+        Ok(events)
     }
 
     fn remove(&mut self, session: &str) {
         let Some(streams) = self.sessions.remove(session) else {
             return;
         };
-        for stream in streams.values() {
+        for mut stream in streams.into_values() {
             self.bytes -= stream.bytes;
             self.events -= stream.events.len();
+            stream.wake();
         }
         self.evict(usize::MAX);
     }
 }
 
 impl EventLog for MemoryEventLog {
+    fn begin<'a>(
+        &'a self,
+        stream: &'a LogStream,
+        last_will: Option<Bytes>,
+    ) -> StoreFuture<'a, (), EventLogError> {
+        self.lock().begin(stream, last_will);
+        Box::pin(ready(Ok(())))
+    }
+
     fn append<'a>(
         &'a self,
         stream: &'a LogStream,
-        event: LogEvent,
+        events: Vec<LogEvent>,
     ) -> StoreFuture<'a, (), EventLogError> {
-        let result = self.lock().append(stream, event, &self.limits);
-        Box::pin(ready(result))
+        let mut state = self.lock();
+        if state.stream(stream).is_some_and(|known| known.is_abandoned) {
+            return Box::pin(ready(Err(EventLogError::Fenced)));
+        }
+        for event in events {
+            state.append(stream, event, &self.limits);
+        }
+        Box::pin(ready(Ok(())))
+    }
+
+    fn abandon<'a>(&'a self, stream: &'a LogStream) -> StoreFuture<'a, (), EventLogError> {
+        self.lock().abandon(stream, &self.limits);
+        Box::pin(ready(Ok(())))
+    }
+
+    fn wait_after<'a>(
+        &'a self,
+        stream: &'a LogStream,
+        after: u64,
+    ) -> StoreFuture<'a, (), EventLogError> {
+        Box::pin(poll_fn(move |cx| {
+            let mut state = self.lock();
+            match state.stream(stream) {
+                Some(known) if known.last <= after && !known.is_abandoned && !known.has_ended => {
+                    known.readers.retain(|known| !known.will_wake(cx.waker()));
+                    known.readers.push(cx.waker().clone());
+                    Poll::Pending
+                }
+                _ => Poll::Ready(Ok(())),
+            }
+        }))
     }
 
     fn read_after<'a>(
@@ -356,9 +479,7 @@ mod tests {
             data: Bytes::from(vec![b'x'; bytes]),
             last: false,
         };
-        log.lock()
-            .append(&key, event, &log.limits)
-            .expect("in order");
+        log.lock().append(&key, event, &log.limits);
     }
 
     #[test]

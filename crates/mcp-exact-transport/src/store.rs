@@ -20,6 +20,8 @@ pub struct SessionRecord {
     pub snapshot: String,
     /// Name of the principal that the session belongs to, if it was authenticated.
     pub principal: Option<String>,
+    /// Version of the snapshot, from 1 on: a higher one replaces a lower one.
+    pub version: u64,
 }
 
 /// A session store failed.
@@ -29,6 +31,9 @@ pub enum SessionStoreError {
     /// The store holds as many sessions as it may.
     #[error("the session store is full; end sessions or raise its limit")]
     Full,
+    /// Another process has saved this version or a later one, or has removed the session.
+    #[error("another process has saved or ended the session")]
+    Superseded,
     /// The store did not answer.
     #[error("the session store is not available: {0}")]
     Unavailable(#[source] Box<dyn std::error::Error + Send + Sync>),
@@ -36,7 +41,9 @@ pub enum SessionStoreError {
 
 /// Keeps the records of sessions. Any implementation passes the suite in the module `contract`.
 pub trait SessionStore: Send + Sync + 'static {
-    /// Saves a record under the id of its session, in place of an older one, and keeps it for `lifetime`.
+    /// Saves a record under the id of its session and keeps it for `lifetime`, if its version is higher than that of the record
+    /// that the store has (compare and set); otherwise [`SessionStoreError::Superseded`], and nothing is changed. A session that
+    /// was removed takes no record as long as the removed one would have been kept.
     fn save<'a>(
         &'a self,
         id: &'a str,
@@ -56,7 +63,8 @@ pub trait SessionStore: Send + Sync + 'static {
 #[derive(Debug)]
 pub struct MemorySessionStore {
     limit: usize,
-    records: Mutex<HashMap<String, (SystemTime, SessionRecord)>>,
+    /// Records with their expiry; `None` for a session that was removed.
+    records: Mutex<HashMap<String, (SystemTime, Option<SessionRecord>)>>,
 }
 
 impl Default for MemorySessionStore {
@@ -83,6 +91,14 @@ impl MemorySessionStore {
     ) -> Result<(), SessionStoreError> {
         let now = SystemTime::now();
         let mut records = lock(&self.records);
+        let known = records.get(id).filter(|(expires, _)| *expires > now);
+        let is_newer = known.is_none_or(|(_, known)| {
+            let known = known.as_ref();
+            known.is_some_and(|known| known.version < record.version)
+        });
+        if !is_newer {
+            return Err(SessionStoreError::Superseded);
+        }
         if !records.contains_key(id) && records.len() >= self.limit {
             records.retain(|_, (expires, _)| *expires > now);
             if records.len() >= self.limit {
@@ -91,7 +107,7 @@ impl MemorySessionStore {
         }
         let expires = now.checked_add(lifetime);
         let expires = expires.unwrap_or(now + Duration::from_secs(u32::MAX.into()));
-        records.insert(id.to_owned(), (expires, record));
+        records.insert(id.to_owned(), (expires, Some(record)));
         Ok(())
     }
 }
@@ -117,13 +133,15 @@ impl SessionStore for MemorySessionStore {
         let records = lock(&self.records);
         let found = records.get(id);
         let found = found.filter(|(expires, _)| *expires > SystemTime::now());
-        Box::pin(ready(Ok(found.map(|(_, record)| record.clone()))))
+        Box::pin(ready(Ok(found.and_then(|(_, record)| record.clone()))))
     }
 
     fn remove<'a>(&'a self, id: &'a str) -> StoreFuture<'a, bool, SessionStoreError> {
-        let removed = lock(&self.records).remove(id);
-        let live = removed.is_some_and(|(expires, _)| expires > SystemTime::now());
-        Box::pin(ready(Ok(live)))
+        let mut records = lock(&self.records);
+        let known = records.get_mut(id);
+        let live = known.filter(|(expires, _)| *expires > SystemTime::now());
+        let is_removed = live.is_some_and(|(_, record)| record.take().is_some());
+        Box::pin(ready(Ok(is_removed)))
     }
 }
 
@@ -151,6 +169,16 @@ pub enum BusMessage {
         /// Id of the session.
         session: String,
     },
+    /// A process has saved what its client has changed in a session: other copies of the session are out of date.
+    SessionSaved {
+        /// Id of the session.
+        session: String,
+        /// Number of the service that has saved it.
+        origin: u64,
+    },
+    /// Messages were lost, and nobody knows which: every process loads its sessions anew and announces that everything may have
+    /// changed. A bus delivers it by itself after a gap.
+    Resync,
 }
 
 impl std::fmt::Display for BusMessage {
@@ -178,6 +206,11 @@ impl std::fmt::Display for BusMessage {
             Self::SessionEnded { session } => {
                 JsonObject::from_iter([("ended", Json::string(session))])
             }
+            Self::SessionSaved { session, origin } => {
+                let origin = Json::string(&format!("{origin:x}"));
+                JsonObject::from_iter([("saved", Json::string(session)), ("origin", origin)])
+            }
+            Self::Resync => JsonObject::from_iter([("resync", Json::string("all"))]),
         };
         write!(f, "{object}")
     }
@@ -194,12 +227,23 @@ impl std::str::FromStr for BusMessage {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let invalid = || InvalidBusMessage(text.chars().take(100).collect());
         let object: JsonObject = text.parse().map_err(|_| invalid())?;
-        let members = object
-            .view()
-            .find_each(["changed", "origin", "uri", "session", "frame", "ended"]);
+        let names = [
+            "changed", "origin", "uri", "session", "frame", "ended", "saved", "resync",
+        ];
+        let members = object.view().find_each(names);
         let members = members.map(|member| Some(member?.as_str()?.into_owned()));
+        let origin_of = |origin: &str| u64::from_str_radix(origin, 16).map_err(|_| invalid());
         match members {
-            [Some(changed), Some(origin), uri, None, None, None] => {
+            [
+                Some(changed),
+                Some(origin),
+                uri,
+                None,
+                None,
+                None,
+                None,
+                None,
+            ] => {
                 let change = match (&*changed, uri) {
                     ("tools", None) => Change::Tools,
                     ("prompts", None) => Change::Prompts,
@@ -207,14 +251,39 @@ impl std::str::FromStr for BusMessage {
                     ("resource", Some(uri)) => Change::Resource(uri),
                     _ => return Err(invalid()),
                 };
-                let origin = u64::from_str_radix(&origin, 16).map_err(|_| invalid())?;
+                let origin = origin_of(&origin)?;
                 Ok(Self::Changed { change, origin })
             }
-            [None, None, None, Some(session), Some(frame), None] => Ok(Self::Frame {
+            [
+                None,
+                None,
+                None,
+                Some(session),
+                Some(frame),
+                None,
+                None,
+                None,
+            ] => Ok(Self::Frame {
                 session,
                 frame: frame.into_bytes(),
             }),
-            [None, None, None, None, None, Some(session)] => Ok(Self::SessionEnded { session }),
+            [None, None, None, None, None, Some(session), None, None] => {
+                Ok(Self::SessionEnded { session })
+            }
+            [
+                None,
+                Some(origin),
+                None,
+                None,
+                None,
+                None,
+                Some(session),
+                None,
+            ] => {
+                let origin = origin_of(&origin)?;
+                Ok(Self::SessionSaved { session, origin })
+            }
+            [None, None, None, None, None, None, None, Some(_)] => Ok(Self::Resync),
             _ => Err(invalid()),
         }
     }
@@ -324,7 +393,11 @@ mod tests {
                 session: session.clone(),
                 frame: br#"{"jsonrpc":"2.0","id":"\u00e9\n","result":{}}"#.to_vec(),
             },
-            BusMessage::SessionEnded { session },
+            BusMessage::SessionEnded {
+                session: session.clone(),
+            },
+            BusMessage::SessionSaved { session, origin: 1 },
+            BusMessage::Resync,
         ] {
             assert_eq!(message.to_string().parse(), Ok(message));
         }

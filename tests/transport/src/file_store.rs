@@ -60,19 +60,33 @@ impl FileSessionStore {
         self.0.join(file_name(id)).with_extension("json")
     }
 
-    fn record(&self, id: &str) -> io::Result<Option<SessionRecord>> {
+    /// Returns what the file of a session says, if its lifetime is not over.
+    fn live(&self, id: &str) -> io::Result<Option<Value>> {
         let Some(text) = read(&self.path(id))? else {
             return Ok(None);
         };
         let record: Value = serde_json::from_str(&text)?;
-        let text = |member: &str| record[member].as_str().map(str::to_owned);
         let is_live = record["expires"].as_f64().is_some_and(|at| at > now());
-        Ok(text("snapshot")
-            .filter(|_| is_live)
-            .map(|snapshot| SessionRecord {
-                snapshot,
-                principal: text("principal"),
-            }))
+        Ok(Some(record).filter(|_| is_live))
+    }
+
+    /// Runs an action while no other process changes the records.
+    fn in_turn<T>(&self, action: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+        let lock = File::create(self.0.join("lock"))?;
+        rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive)?;
+        action()
+    }
+
+    fn record(&self, id: &str) -> io::Result<Option<SessionRecord>> {
+        let Some(record) = self.live(id)? else {
+            return Ok(None);
+        };
+        let text = |member: &str| record[member].as_str().map(str::to_owned);
+        Ok(text("snapshot").map(|snapshot| SessionRecord {
+            snapshot,
+            principal: text("principal"),
+            version: record["version"].as_u64().unwrap_or_default(),
+        }))
     }
 }
 
@@ -87,12 +101,25 @@ impl SessionStore for FileSessionStore {
         record: SessionRecord,
         lifetime: Duration,
     ) -> StoreFuture<'a, (), SessionStoreError> {
-        let expires = now() + lifetime.as_secs_f64();
-        let text = json!({
-            "snapshot": record.snapshot, "principal": record.principal, "expires": expires,
+        let saved = self.in_turn(|| {
+            let known = self.live(id)?;
+            let last = known.map_or(0, |known| known["version"].as_u64().unwrap_or(u64::MAX));
+            if record.version <= last {
+                return Ok(false);
+            }
+            let expires = now() + lifetime.as_secs_f64();
+            let text = json!({
+                "snapshot": record.snapshot, "principal": record.principal, "expires": expires,
+                "version": record.version,
+            });
+            replace(&self.path(id), &text.to_string())?;
+            Ok(true)
         });
-        let saved = replace(&self.path(id), &text.to_string()).map_err(store_failed);
-        Box::pin(ready(saved))
+        Box::pin(ready(match saved {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(SessionStoreError::Superseded),
+            Err(error) => Err(store_failed(error)),
+        }))
     }
 
     fn load<'a>(
@@ -103,10 +130,16 @@ impl SessionStore for FileSessionStore {
     }
 
     fn remove<'a>(&'a self, id: &'a str) -> StoreFuture<'a, bool, SessionStoreError> {
-        let removed = self.record(id).map_err(store_failed).map(|record| {
-            let is_removed = fs::remove_file(self.path(id)).is_ok();
-            is_removed && record.is_some()
+        let removed = self.in_turn(|| {
+            let Some(record) = self.live(id)?.filter(|record| record["version"].is_u64()) else {
+                return Ok(false);
+            };
+            // No process saves it again.
+            let ended = json!({ "expires": record["expires"] });
+            replace(&self.path(id), &ended.to_string())?;
+            Ok(true)
         });
+        let removed = removed.map_err(store_failed);
         Box::pin(ready(removed))
     }
 }
@@ -226,9 +259,10 @@ impl EventLog for FileEventLog {
     fn append<'a>(
         &'a self,
         stream: &'a LogStream,
-        event: LogEvent,
+        events: Vec<LogEvent>,
     ) -> StoreFuture<'a, (), EventLogError> {
-        Box::pin(ready(self.add(stream, &event).map_err(log_failed)))
+        let added = events.iter().try_for_each(|event| self.add(stream, event));
+        Box::pin(ready(added.map_err(log_failed)))
     }
 
     fn read_after<'a>(
@@ -328,7 +362,9 @@ mod tests {
             data: Bytes::from_static(b"{}"),
             last: false,
         };
-        log.append(&stream, event.clone()).await.expect("appended");
+        log.append(&stream, vec![event.clone()])
+            .await
+            .expect("appended");
         let mut file = OpenOptions::new()
             .append(true)
             .open(log.path(&stream))
@@ -342,7 +378,7 @@ mod tests {
             ..event.clone()
         };
         let restarted = FileEventLog::open(directory.path()).expect("opened");
-        let appended = restarted.append(&stream, next.clone()).await;
+        let appended = restarted.append(&stream, vec![next.clone()]).await;
         appended.expect("appended");
         let events = restarted.read_after(&stream, 0, usize::MAX).await;
         assert_eq!(events.expect("read"), [event, next]);

@@ -31,8 +31,8 @@ pub(crate) use message::is_for_request_in_flight;
 pub(crate) use message::is_request;
 pub(crate) use readers::Readers;
 pub use request::{PendingRequest, ProgressCallback};
+pub(crate) use server::{EPOCH_IDS, ServerDispatch, ServerEndpoint, resume_server};
 pub use server::{RequestContext, ServerHandle, ServerHandler};
-pub(crate) use server::{ServerDispatch, ServerEndpoint, resume_server};
 
 use crate::clock;
 use crate::transport::Received;

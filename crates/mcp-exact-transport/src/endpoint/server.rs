@@ -330,21 +330,31 @@ impl std::fmt::Debug for ServerHandle {
     }
 }
 
+/// Number of ids of an endpoint that serves a session beside others.
+pub(crate) const EPOCH_IDS: u64 = 1 << 32;
+
 /// Resumes a session from the text form of its snapshot, with ids after `ids_after`. Returns the streams too whose requests are
-/// lost: each has an error to send.
+/// lost: each has an error to send, if the endpoint `reports_lost` requests.
 pub(crate) fn resume_server(
     settings: &Arc<ServerSettings>,
     snapshot: &str,
     ids_after: u64,
+    reports_lost: bool,
 ) -> Result<(ServerEndpoint, Vec<StreamId>), ConfigError> {
     let mut snapshot: Snapshot = snapshot.parse()?;
     if ids_after > 0 {
         (snapshot.last_id, snapshot.last_stream) = (ids_after, ids_after);
     }
+    if !reports_lost {
+        snapshot.requests.clear();
+    }
     let requests = snapshot.requests.iter();
     let streams: Vec<StreamId> = requests.map(|r| StreamId::from_number(r.stream)).collect();
     let (settings, now) = (Arc::clone(settings), clock::now());
     let mut endpoint = ServerEndpoint::resume(settings, Binding::StreamableHttp, snapshot, now)?;
+    if ids_after > 0 {
+        endpoint.reserve_until(ids_after + EPOCH_IDS - 1);
+    }
     for stream in &streams {
         endpoint.attached(*stream, now);
     }

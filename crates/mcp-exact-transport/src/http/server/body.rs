@@ -2,7 +2,8 @@
 //! resumable.
 //!
 //! A message is recorded before it is sent, so that nothing is lost between two connections, and a snapshot of the session
-//! that is due is saved before that. When the connection of a resumable stream ends, a task continues recording.
+//! that is due is saved before that. When the connection of a resumable stream ends, a task continues recording. A stream that
+//! another process writes is read from the event log.
 
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
@@ -14,15 +15,20 @@ use bytes::Bytes;
 use mcp_exact_session::{Closed, StreamId, Transmit};
 use tokio::time::{Instant, Sleep};
 
-use super::resume;
 use super::service::Inner;
 use super::session::Session;
+use super::{get, resume};
 use crate::endpoint::{ServerEndpoint, Shared};
 use crate::event_log::{EventId, EventLog, EventLogError, LogEvent, LogStream};
+use crate::observe;
 use crate::sse;
 
 /// Bytes of events that leave together at most, unless one event is larger.
 const BURST: usize = 64 << 10;
+/// Time until an event log that was not available is asked again, at first.
+const RETRY: Duration = Duration::from_millis(100);
+/// Interval at which a stream that another process writes is read, if the log does not tell of its events.
+const POLL: Duration = Duration::from_millis(500);
 
 /// Next output of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -151,27 +157,32 @@ impl Attachment {
         })
     }
 
-    /// Returns the next message. One that has to be recorded stays on the stream until then, so that another connection that
-    /// takes over meanwhile finds it.
-    fn poll_message(&self, cx: &Context<'_>) -> Poll<Option<Message>> {
+    /// Returns the next messages: one, or as many as are recorded together. Those that have to be recorded stay on the stream until
+    /// then, so that another connection that takes over meanwhile finds them.
+    fn poll_messages(&self, cx: &Context<'_>) -> Poll<Option<Vec<Message>>> {
         let stays = self.log().is_some();
         self.poll(cx, |endpoint| {
             if stays {
-                match endpoint.peek_transmit_on(self.stream)? {
-                    (Transmit::Frame { sequence, last, .. }, bytes) => Some(Message {
-                        bytes: Bytes::copy_from_slice(bytes),
-                        sequence: sequence + 1,
-                        last,
-                    }),
-                    _ => None,
-                }
+                let mut total = 0;
+                let frames = endpoint.peek_frames_on(self.stream);
+                let burst = frames.take_while(|(_, bytes, _)| {
+                    let fits = total < BURST;
+                    total += bytes.len();
+                    fits
+                });
+                let messages = burst.map(|(sequence, bytes, last)| Message {
+                    bytes: Bytes::copy_from_slice(bytes),
+                    sequence: sequence + 1,
+                    last,
+                });
+                Some(messages.collect()).filter(|messages: &Vec<Message>| !messages.is_empty())
             } else {
                 match endpoint.poll_transmit_on(self.stream)? {
-                    (Transmit::Frame { sequence, last, .. }, bytes) => Some(Message {
+                    (Transmit::Frame { sequence, last, .. }, bytes) => Some(vec![Message {
                         bytes: bytes.into(),
                         sequence: sequence + 1,
                         last,
-                    }),
+                    }]),
                     _ => None,
                 }
             }
@@ -233,21 +244,44 @@ impl Attachment {
         }))
     }
 
-    /// Starts to record an event; `None` if the stream is not recorded.
-    fn append(&self, message: &Message) -> Option<Append> {
+    /// Notes in the log that the stream begins, with what ends it if this process dies. A stream that cannot be noted is not
+    /// recorded: its client gets no ids to resume it by.
+    pub(super) async fn begin_log(&mut self) {
+        let Some(held) = &self.resumable else {
+            return;
+        };
+        // A log that dies with its only process has nobody to tell.
+        let is_shared = held.inner.options().change_bus.is_some();
+        let log = held.log.clone();
+        let Some(log) = log.filter(|log| is_shared || log.keeps_last_wills()) else {
+            return;
+        };
+        let will = self.shared.lock().endpoint.report_of_loss(self.stream);
+        let key = held.session.log_stream(self.stream);
+        if let Err(error) = log.begin(&key, will.map(Bytes::from)).await {
+            observe::store_failed("recording a stream", &error);
+            if let Some(held) = &mut self.resumable {
+                held.log = None;
+            }
+        }
+    }
+
+    /// Starts to record events; `None` if the stream is not recorded.
+    fn append(&self, messages: &[Message]) -> Option<Append> {
         let held = self.resumable.as_ref()?;
         let log = Arc::clone(held.log.as_ref()?);
         let (key, session) = (
             held.session.log_stream(self.stream),
             Arc::clone(&held.session),
         );
-        let event = LogEvent {
+        let events = messages.iter().map(|message| LogEvent {
             sequence: message.sequence,
             data: message.bytes.clone(),
             last: message.last,
-        };
+        });
+        let events = events.collect();
         Some(Box::pin(async move {
-            log.append(&key, event).await?;
+            log.append(&key, events).await?;
             // The session was ended at the same time, and the log would keep the event for nobody.
             if session.is_forgotten() {
                 log.remove_session(session.id()).await?;
@@ -256,23 +290,31 @@ impl Attachment {
         }))
     }
 
-    /// Records what comes until the stream ends or a connection takes over.
+    /// Records what comes until the stream ends or a connection takes over. Waits for a log that is not available.
     async fn archive(self) {
+        let mut pause = RETRY;
         while let Some(Next::Frame { .. }) = poll_fn(|cx| self.poll_next(cx)).await {
             if let Some(save) = self.save() {
                 save.await;
             }
-            let Some(message) = poll_fn(|cx| self.poll_message(cx)).await else {
+            let Some(messages) = poll_fn(|cx| self.poll_messages(cx)).await else {
                 break;
             };
-            let is_recorded = match self.append(&message) {
-                Some(append) => append.await.is_ok(),
-                None => false,
-            };
-            if !is_recorded {
+            let Some(append) = self.append(&messages) else {
                 break;
+            };
+            match append.await {
+                Ok(()) => pause = RETRY,
+                Err(EventLogError::Unavailable(_)) => {
+                    tokio::time::sleep(pause).await;
+                    pause = (pause * 2).min(20 * RETRY);
+                    continue;
+                }
+                Err(_) => break,
             }
-            self.drop_through(message.sequence);
+            if let Some(last) = messages.last() {
+                self.drop_through(last.sequence);
+            }
         }
     }
 
@@ -324,13 +366,57 @@ type Append = Pin<Box<dyn Future<Output = Result<(), EventLogError>> + Send>>;
 enum Step {
     /// The session is saved.
     Saving(Save),
-    /// The message is recorded.
-    Recording(Append, Message),
+    /// The messages are recorded.
+    Recording(Append, Vec<Message>),
+}
+
+type Reading = Pin<Box<dyn Future<Output = Result<Vec<LogEvent>, EventLogError>> + Send>>;
+
+/// A stream that another process writes.
+struct Followed {
+    inner: Arc<Inner>,
+    session: Arc<Session>,
+    log: Arc<dyn EventLog>,
+    stream: StreamId,
+    /// Number of the last event that was read.
+    after: u64,
+    reading: Option<Reading>,
+}
+
+impl Followed {
+    /// Reads the next events: at least one.
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<Vec<LogEvent>, EventLogError>> {
+        let (log, session, after) = (&self.log, &self.session, self.after);
+        let reading = self.reading.get_or_insert_with(|| {
+            let key = session.log_stream(self.stream);
+            Box::pin(next_events(Arc::clone(log), key, after))
+        });
+        let read = std::task::ready!(reading.as_mut().poll(cx));
+        self.reading = None;
+        Poll::Ready(read)
+    }
+}
+
+async fn next_events(
+    log: Arc<dyn EventLog>,
+    key: LogStream,
+    after: u64,
+) -> Result<Vec<LogEvent>, EventLogError> {
+    loop {
+        let events = log.read_after(&key, after, BURST).await?;
+        if !events.is_empty() {
+            return Ok(events);
+        }
+        if let Ok(waited) = tokio::time::timeout(POLL, log.wait_after(&key, after)).await {
+            waited?;
+        }
+    }
 }
 
 /// Body of a response that is an event stream.
 pub(super) struct EventStream {
     attachment: Option<Attachment>,
+    followed: Option<Box<Followed>>,
     /// Bytes that are sent before anything else.
     out: Vec<u8>,
     step: Option<Step>,
@@ -350,6 +436,7 @@ impl EventStream {
     pub(super) fn new(attachment: Option<Attachment>, keep_alive: Duration) -> Self {
         Self {
             attachment,
+            followed: None,
             out: Vec::new(),
             step: None,
             replayed: 0,
@@ -376,6 +463,63 @@ impl EventStream {
         }
     }
 
+    /// Sends the events that another process appends to a stream, behind those that were replayed.
+    pub(super) fn follow(
+        &mut self,
+        inner: &Arc<Inner>,
+        session: &Arc<Session>,
+        log: &Arc<dyn EventLog>,
+        after: EventId,
+    ) {
+        self.followed = Some(Box::new(Followed {
+            inner: Arc::clone(inner),
+            session: Arc::clone(session),
+            log: Arc::clone(log),
+            stream: StreamId::from_number(after.stream),
+            after: self.replayed.max(after.sequence),
+            reading: None,
+        }));
+    }
+
+    /// Gathers the events of a stream that another process writes; returns true at the end of the stream.
+    fn gather_followed(&mut self, cx: &mut Context<'_>) -> bool {
+        while self.out.len() < BURST {
+            let Some(followed) = &mut self.followed else {
+                return self.gather(cx);
+            };
+            if followed.session.has_ended() {
+                return true;
+            }
+            let (stream, read) = (followed.stream.number(), followed.poll(cx));
+            match read {
+                Poll::Pending => return false,
+                Poll::Ready(Ok(events)) => {
+                    followed.after = events.last().map_or(followed.after, |last| last.sequence);
+                    self.replay(stream, &events);
+                    if events.iter().any(|event| event.last) {
+                        return true;
+                    }
+                }
+                // The stream of a process that is gone, and of no request: this process continues with its own one.
+                Poll::Ready(Err(EventLogError::Abandoned)) => {
+                    let (inner, session) =
+                        (Arc::clone(&followed.inner), Arc::clone(&followed.session));
+                    self.followed = None;
+                    self.replayed = 0;
+                    match get::attach_standalone(&inner, &session) {
+                        Ok(attachment) => self.attachment = Some(attachment),
+                        Err(_) => return true,
+                    }
+                }
+                Poll::Ready(Err(error)) => {
+                    observe::store_failed("reading the event log", &error);
+                    return true;
+                }
+            }
+        }
+        false
+    }
+
     /// Ends the stream of a session when its service shuts down.
     pub(super) fn end_with_service(&mut self) {
         self.ends_with_service = true;
@@ -393,7 +537,7 @@ impl EventStream {
 
     /// Returns the next bytes; `None` at the end.
     pub(super) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
-        let is_over = self.gather(cx);
+        let is_over = self.gather_followed(cx);
         if !self.out.is_empty() {
             self.timer.as_mut().reset(Instant::now() + self.keep_alive);
             let _ = self.timer.as_mut().poll(cx);
@@ -436,8 +580,8 @@ impl EventStream {
                 Poll::Ready(Err(_)) => return true,
                 Poll::Ready(Ok(())) => {}
             }
-            if let Some(Step::Recording(_, message)) = self.step.take() {
-                if self.send(&message) {
+            if let Some(Step::Recording(_, messages)) = self.step.take() {
+                if messages.iter().any(|message| self.send(message)) {
                     return true;
                 }
                 continue;
@@ -454,12 +598,12 @@ impl EventStream {
                 self.step = Some(Step::Saving(save));
                 continue;
             }
-            let Poll::Ready(Some(message)) = attachment.poll_message(cx) else {
+            let Poll::Ready(Some(messages)) = attachment.poll_messages(cx) else {
                 return true;
             };
-            match attachment.append(&message) {
-                Some(append) => self.step = Some(Step::Recording(append, message)),
-                None if self.send(&message) => return true,
+            match attachment.append(&messages) {
+                Some(append) => self.step = Some(Step::Recording(append, messages)),
+                None if messages.iter().any(|message| self.send(message)) => return true,
                 None => {}
             }
         }
@@ -490,7 +634,11 @@ pub(super) async fn missed(
     let mut events: Vec<LogEvent> = Vec::new();
     loop {
         let from = events.last().map_or(after, |event| event.sequence);
-        let more = log.read_after(key, from, 1 << 20).await?;
+        let more = match log.read_after(key, from, 1 << 20).await {
+            // Nothing more is behind what was read.
+            Err(EventLogError::Abandoned) if !events.is_empty() => return Ok(events),
+            more => more?,
+        };
         let is_over = more.is_empty() || more.iter().any(|event| event.last);
         events.extend(more);
         if is_over {

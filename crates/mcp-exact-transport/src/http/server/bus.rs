@@ -5,14 +5,14 @@
 
 use std::sync::Arc;
 
-use mcp_exact_session::{Change, Closed, FrameContext, Principal, StreamKind};
+use mcp_exact_session::{Binding, Change, Closed, FrameContext, Principal, StreamKind};
 use tokio::sync::mpsc;
 
 use super::response::Refusal;
 use super::resume;
 use super::service::Inner;
 use super::session::Session;
-use crate::endpoint::{RequestContext, is_for_request_in_flight};
+use crate::endpoint::{RequestContext, ServerHandle, is_for_request_in_flight};
 use crate::observe;
 use crate::store::{BusMessage, BusSubscription, ChangeBus};
 use crate::transport::Received;
@@ -64,6 +64,13 @@ pub(super) fn listen(inner: &Arc<Inner>, bus: &dyn ChangeBus) -> BusSubscription
 
 async fn take(inner: &Arc<Inner>, message: BusMessage) {
     match message {
+        BusMessage::SessionSaved { session, origin } => {
+            let session = inner.sessions.get(&session);
+            if let Some(session) = session.filter(|_| !inner.is_origin(origin)) {
+                resume::refresh(inner, &session).await;
+            }
+        }
+        BusMessage::Resync => resync(inner).await,
         BusMessage::Changed { change, origin } => {
             // The service that has published it has told its clients.
             if !inner.is_origin(origin) {
@@ -87,12 +94,33 @@ async fn take(inner: &Arc<Inner>, message: BusMessage) {
     }
 }
 
+/// Brings the sessions of this process up to date after messages were lost, and announces that everything may have changed.
+async fn resync(inner: &Arc<Inner>) {
+    for session in inner.sessions.all() {
+        // Merges what others have saved, ends what others have ended, and restores what the store has lost.
+        if session.shared().lock().endpoint.binding() == Binding::StreamableHttp {
+            resume::save_again(inner, &session).await;
+        }
+        let subscribed = {
+            let endpoint = &session.shared().lock().endpoint;
+            endpoint.interests().uris
+        };
+        for uri in subscribed {
+            ServerHandle::of(session.shared()).publish(&Change::Resource(uri));
+        }
+    }
+    for change in [Change::Tools, Change::Prompts, Change::Resources] {
+        inner.publish(&change);
+    }
+}
+
 /// Gives a session a message that another process has received, if it waits for it. That process has checked who sends it.
 fn deliver(session: &Session, frame: &[u8]) {
     let shared = session.shared();
     let opened = {
         let endpoint = &mut shared.lock().endpoint;
-        if endpoint.concerns(frame) {
+        // Whatever a client of HTTP+SSE posts belongs to the process that has its event stream.
+        if endpoint.binding() == Binding::HttpSse || endpoint.concerns(frame) {
             endpoint.open(StreamKind::Post).ok()
         } else {
             None

@@ -16,7 +16,7 @@ use super::response::{Refusal, ResponseBody, empty, events, refuse, unavailable}
 use super::service::{Checked, Inner, method_not_allowed};
 use super::session::Session;
 use super::{checks, resume};
-use crate::event_log::{EventId, EventLogError};
+use crate::event_log::{EventId, EventLog, EventLogError, LogStream};
 use crate::http::{LAST_EVENT_ID, headers_of};
 
 /// Finds the session that a request without a body belongs to.
@@ -56,7 +56,7 @@ pub(super) async fn respond(
             let is_standalone = session.standalone() == Some(StreamId::from_number(id.stream));
             (resumed(inner, &session, id).await?, is_standalone)
         }
-        None => (standalone(inner, &session)?, true),
+        None => (standalone(inner, &session).await?, true),
     };
     // The stream of a request brings its answer first.
     if is_standalone {
@@ -67,8 +67,28 @@ pub(super) async fn respond(
 }
 
 /// Opens the standalone stream, or takes it over from an older connection.
-fn standalone(inner: &Arc<Inner>, session: &Arc<Session>) -> Result<EventStream, Refusal> {
+async fn standalone(inner: &Arc<Inner>, session: &Arc<Session>) -> Result<EventStream, Refusal> {
     let options = inner.options();
+    let is_new = session.standalone().is_none();
+    let mut attachment = attach_standalone(inner, session)?;
+    if is_new {
+        attachment.begin_log().await;
+    }
+    let id = attachment.last_event_id().filter(|_| has_priming(session));
+    let mut stream = EventStream::new(Some(attachment), options.keep_alive);
+    match id {
+        Some(id) => prime(&mut stream, id, options.retry),
+        // The head of the response leaves with the first bytes of its body.
+        None => crate::sse::encode_comment(stream.prelude(), "open"),
+    }
+    Ok(stream)
+}
+
+/// Takes the standalone stream of this process, which is opened if there is none.
+pub(super) fn attach_standalone(
+    inner: &Arc<Inner>,
+    session: &Arc<Session>,
+) -> Result<Attachment, Refusal> {
     let stream = match session.standalone() {
         Some(stream) => stream,
         None => {
@@ -83,14 +103,7 @@ fn standalone(inner: &Arc<Inner>, session: &Arc<Session>) -> Result<EventStream,
     };
     let mut attachment = Attachment::new(Arc::clone(session.shared()), stream);
     attachment.take_over(inner, session);
-    let id = attachment.last_event_id().filter(|_| has_priming(session));
-    let mut stream = EventStream::new(Some(attachment), options.keep_alive);
-    match id {
-        Some(id) => prime(&mut stream, id, options.retry),
-        // The head of the response leaves with the first bytes of its body.
-        None => crate::sse::encode_comment(stream.prelude(), "open"),
-    }
-    Ok(stream)
+    Ok(attachment)
 }
 
 /// Resumes a stream behind an event: first the events of the log, then new ones.
@@ -114,6 +127,10 @@ async fn resumed(
     let key = session.log_stream(stream);
     let missed = match missed(&**log, &key, after.sequence).await {
         Ok(events) => events,
+        // The stream was that of a process that is gone, and of no request: this process continues with its own one.
+        Err(EventLogError::Abandoned) if attachment.is_none() => {
+            return standalone(inner, session).await;
+        }
         // Nothing was sent on the stream yet.
         Err(EventLogError::UnknownStream) if attachment.is_some() && after.sequence == 0 => {
             Vec::new()
@@ -124,13 +141,32 @@ async fn resumed(
         }
         Err(error) => return Err(gone(&error.to_string())),
     };
-    let is_over = missed.last().is_some_and(|event| event.last);
+    let is_over = match missed.last() {
+        Some(event) => event.last,
+        None => attachment.is_none() && has_ended_with(&**log, &key, after.sequence).await,
+    };
+    let is_elsewhere = attachment.is_none() && !is_over;
+    let number = after.stream;
     let mut stream = EventStream::new(attachment.filter(|_| !is_over), options.keep_alive);
-    stream.replay(after.stream, &missed);
+    stream.replay(number, &missed);
+    if is_elsewhere && options.change_bus.is_some() {
+        stream.follow(inner, session, log, after);
+        stream.end_with(inner.drained());
+    }
     if missed.is_empty() {
         crate::sse::encode_comment(stream.prelude(), "resumed");
     }
     Ok(stream)
+}
+
+/// Returns true if a stream has ended with this event.
+async fn has_ended_with(log: &dyn EventLog, key: &LogStream, sequence: u64) -> bool {
+    let Some(before) = sequence.checked_sub(1) else {
+        return false;
+    };
+    let read = log.read_after(key, before, 1).await;
+    let event = read.ok().and_then(|events| events.into_iter().next());
+    event.is_some_and(|event| event.sequence == sequence && event.last)
 }
 
 /// Responds to a DELETE: ends the session.

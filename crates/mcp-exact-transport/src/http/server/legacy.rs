@@ -1,8 +1,10 @@
 //! HTTP+SSE of 2024-11-05 (`basic/transports`, "HTTP with SSE"): one event stream to the client, a POST for each message of the
-//! client. The session lasts as long as its event stream.
+//! client. The session lasts as long as its event stream. A message that reaches another process than the one that has the stream is
+//! passed on by the change bus.
 
 use std::future::poll_fn;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http::{Response, StatusCode};
@@ -11,18 +13,20 @@ use mcp_exact_session::http::PostBody;
 use mcp_exact_session::{Binding, StreamKind};
 
 use super::body::{Attachment, EventStream, Output};
-use super::checks;
 use super::post::{context_of, open_post, read_body, receive};
 use super::response::{Refusal, ResponseBody, empty, events, refuse, unavailable};
 use super::service::{Checked, Inner, expired};
 use super::session::{Session, new_id};
+use super::{checks, resume};
 use crate::clock;
 use crate::endpoint::ServerEndpoint;
 use crate::http::{JSON, has_media_type};
+use crate::observe;
 use crate::sse;
+use crate::store::{BusMessage, SessionRecord, SessionStore, SessionStoreError};
 
 /// Responds to the GET that begins a session.
-pub(super) fn open(
+pub(super) async fn open(
     inner: &Arc<Inner>,
     request: &Checked,
 ) -> Result<Response<ResponseBody>, Refusal> {
@@ -40,6 +44,22 @@ pub(super) fn open(
     let stream = opened.map_err(|error| failed(&error.to_string()))?;
     let session = Session::new(Arc::clone(&id), shared, request.principal.clone());
     inner.add_session(&session)?;
+    if inner.options().change_bus.is_some()
+        && let Some(store) = &inner.options().session_store
+    {
+        let saved = place(&**store, &session, 1, inner.options().idle).await;
+        if saved.is_err() {
+            inner.sessions.remove(&id);
+            session.end();
+            let words = "the session store is not available; try again later";
+            return Err(unavailable(words));
+        }
+        tokio::spawn(keep_place(
+            Arc::clone(store),
+            Arc::downgrade(&session),
+            inner.options().idle,
+        ));
+    }
     let attachment = Attachment::new(Arc::clone(session.shared()), stream);
     let mut body = EventStream::new(Some(attachment), inner.options().keep_alive);
     let messages = format!("{}?sessionId={id}", inner.messages_path());
@@ -58,6 +78,76 @@ pub(super) fn open(
     });
     body.keep((session.enter(), EndOfSession(Arc::clone(inner), id)));
     Ok(events(body))
+}
+
+/// Notes in the session store whose session it is, so that other processes pass its messages on.
+async fn place(
+    store: &dyn SessionStore,
+    session: &Session,
+    version: u64,
+    lifetime: Duration,
+) -> Result<(), SessionStoreError> {
+    let record = SessionRecord {
+        // The state stays where the event stream is.
+        snapshot: String::new(),
+        principal: session.principal().map(|principal| principal.0.clone()),
+        version,
+    };
+    store.save(session.id(), record, lifetime).await
+}
+
+/// Keeps the note as long as the session exists, and removes it then.
+async fn keep_place(store: Arc<dyn SessionStore>, session: Weak<Session>, lifetime: Duration) {
+    let Some(id) = session.upgrade().map(|session| Arc::clone(session.id())) else {
+        return;
+    };
+    let pause = (lifetime / 4).min(Duration::from_secs(1));
+    let (mut version, mut last) = (1, Instant::now());
+    while let Some(session) = session.upgrade().filter(|session| !session.has_ended()) {
+        if last.elapsed() >= lifetime / 2 {
+            (version, last) = (version + 1, Instant::now());
+            if let Err(error) = place(&*store, &session, version, lifetime).await {
+                observe::store_failed("saving a session", &error);
+            }
+        }
+        drop(session);
+        tokio::time::sleep(pause).await;
+    }
+    if let Err(error) = store.remove(&id).await {
+        observe::store_failed("removing a session", &error);
+    }
+}
+
+/// Passes a message on to the process that has the event stream of its session; status 404 if there is none.
+async fn forward<B>(
+    inner: &Arc<Inner>,
+    request: &Checked,
+    id: &str,
+    body: B,
+) -> Result<Response<ResponseBody>, Refusal>
+where
+    B: Body<Data = Bytes> + Send,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    let Some(bus) = &inner.options().change_bus else {
+        return Err(unknown());
+    };
+    let record = resume::load_unsealed(inner, id, request.principal.as_ref()).await?;
+    if !record.snapshot.is_empty() {
+        return Err(unknown());
+    }
+    let body = read_body(inner, request, body).await?;
+    inner.authorize(&request.parts, &body)?;
+    bus.publish(BusMessage::Frame {
+        session: id.to_owned(),
+        frame: body.to_vec(),
+    });
+    Ok(empty(StatusCode::ACCEPTED))
+}
+
+fn unknown() -> Refusal {
+    let words = "no such session; open the event stream again";
+    refuse(StatusCode::NOT_FOUND, words)
 }
 
 /// Removes a session when its event stream ends.
@@ -97,14 +187,9 @@ where
         )
     };
     let id = id.ok_or_else(missing)?;
-    let session = inner.sessions.find(id, request.principal.as_ref());
-    let unknown = || {
-        refuse(
-            StatusCode::NOT_FOUND,
-            "no such session; open the event stream again",
-        )
+    let Some(session) = inner.sessions.find(id, request.principal.as_ref()) else {
+        return forward(inner, &request, id, body).await;
     };
-    let session = session.ok_or_else(unknown)?;
     let _guard = session.enter();
     let body = read_body(inner, &request, body).await?;
     inner.authorize(&request.parts, &body)?;

@@ -142,7 +142,7 @@ pub struct HttpServerOptions {
     /// store is asked. The ids have to be visible ASCII. Without it, an id is 128 random bits.
     pub session_ids: Option<Arc<dyn Seal>>,
     /// Bus to the other processes that serve the same sessions. They share the session store and the event log too, and have
-    /// their own copy of a session each: a balancer should send the requests of a session to one process as a rule.
+    /// their own copy of a session each, and tell each other of what its client changes.
     pub change_bus: Option<Arc<dyn ChangeBus>>,
     /// Authenticates requests; without it, everybody who can connect may use the server.
     pub authenticate: Option<Arc<dyn Authenticate>>,

@@ -256,7 +256,14 @@ async fn initialize(
     if is_established {
         session.observe_request();
         inner.add_session(&session)?;
-        resume::save(inner, &session).await;
+        if resume::save(inner, &session).await.is_err() && inner.options().change_bus.is_some() {
+            // The next request of the client may reach another process, which would not know the session.
+            inner.sessions.remove(session.id());
+            session.end();
+            return Err(unavailable(
+                "the session store is not available; try again later",
+            ));
+        }
     }
     let guard = session.enter();
     let mut response = answer(inner, attachment, Some(&session), guard).await?;
@@ -278,7 +285,8 @@ async fn in_session(
     let attachment = Attachment::new(Arc::clone(shared), stream);
     session.observe_request();
     receive(shared, stream, body, context)?;
-    resume::save(inner, session).await;
+    // A session that cannot be saved is served nevertheless, and saved later.
+    let _ = resume::save(inner, session).await;
     answer(inner, attachment, Some(session), guard).await
 }
 
@@ -306,6 +314,7 @@ async fn answer(
     let mut id = None;
     if let Some(session) = session {
         attachment.take_over(inner, session);
+        attachment.begin_log().await;
         id = attachment.first_event_id().filter(|_| has_priming(session));
     }
     let mut stream = EventStream::new(Some(attachment), options.keep_alive);

@@ -11,9 +11,12 @@ use mcp_exact_session::{Principal, SnapshotDue};
 use super::response::{Refusal, refuse, unavailable};
 use super::service::Inner;
 use super::session::{Session, is_id_of};
-use crate::endpoint::resume_server;
+use crate::endpoint::{EPOCH_IDS, resume_server};
 use crate::observe;
-use crate::store::{SessionRecord, SessionStore};
+use crate::store::{SessionRecord, SessionStore, SessionStoreError};
+
+/// Number of times that a session is saved when other processes save it at the same time.
+const ATTEMPTS: usize = 8;
 
 /// Finds the session of an id; status 404 if there is none, if it has ended, or if it belongs to another principal.
 pub(super) async fn find(
@@ -33,7 +36,9 @@ pub(super) async fn find(
         Some(_) => random_epoch().map_err(|_| unavailable("the system has no random numbers"))?,
         None => 0,
     };
-    let resumed = resume_server(inner.settings(), &record.snapshot, ids_after);
+    // A log that keeps last wills reports requests that are lost, as soon as their process is dead. It may be alive.
+    let reports_lost = !keeps_last_wills(inner);
+    let resumed = resume_server(inner.settings(), &record.snapshot, ids_after, reports_lost);
     let (endpoint, lost) = resumed.map_err(|_| unknown())?;
     let id: Arc<str> = id.into();
     // The requests that were in flight end with an error, which waits on their streams for whoever resumes them.
@@ -52,8 +57,16 @@ pub(super) async fn find(
         session.end();
         return Err(unknown());
     }
-    save(inner, &session).await;
+    if inner.options().change_bus.is_none() {
+        // Of two processes that resume it one is superseded.
+        let _ = save(inner, &session).await;
+    }
     Ok(session)
+}
+
+fn keeps_last_wills(inner: &Inner) -> bool {
+    let log = inner.options().event_log.as_ref();
+    log.is_some_and(|log| log.keeps_last_wills())
 }
 
 fn unknown() -> Refusal {
@@ -67,8 +80,19 @@ pub(super) async fn load(
     id: &str,
     principal: Option<&Principal>,
 ) -> Result<SessionRecord, Refusal> {
-    let is_id = is_id_of(inner.options().session_ids.as_deref(), id, principal);
-    let Some(store) = inner.options().session_store.as_ref().filter(|_| is_id) else {
+    if !is_id_of(inner.options().session_ids.as_deref(), id, principal) {
+        return Err(unknown());
+    }
+    load_unsealed(inner, id, principal).await
+}
+
+/// Loads the record of a session in the same way, by an id that no seal has made.
+pub(super) async fn load_unsealed(
+    inner: &Inner,
+    id: &str,
+    principal: Option<&Principal>,
+) -> Result<SessionRecord, Refusal> {
+    let Some(store) = inner.options().session_store.as_ref() else {
         return Err(unknown());
     };
     let loaded = store.load(id).await;
@@ -86,26 +110,47 @@ pub(super) async fn load(
 fn random_epoch() -> Result<u64, getrandom::Error> {
     let mut bytes = [0; 4];
     getrandom::fill(&mut bytes)?;
-    Ok(u64::from(u32::from_le_bytes(bytes) >> 12) << 32)
+    // Not the first place, which is that of the process that has begun the session.
+    Ok(u64::from((u32::from_le_bytes(bytes) >> 12).max(1)) * EPOCH_IDS)
 }
 
 /// Saves a session where its snapshot is not up to date, so that another process can resume it.
-pub(super) async fn save(inner: &Arc<Inner>, session: &Arc<Session>) {
+///
+/// # Errors
+/// The store is not available, or full.
+pub(super) async fn save(
+    inner: &Arc<Inner>,
+    session: &Arc<Session>,
+) -> Result<(), SessionStoreError> {
     if inner.options().session_store.is_none() {
-        return;
+        return Ok(());
     }
     // A record that is up to date is written anew before its lifetime is over.
     let is_stale = session.is_stale(inner.options().idle / 2);
-    let is_due = session.shared().lock().endpoint.snapshot_due() != SnapshotDue::No;
+    // Which requests are in flight is in the log, if it keeps last wills.
+    let least = if keeps_last_wills(inner) {
+        SnapshotDue::Now
+    } else {
+        SnapshotDue::Soon
+    };
+    let is_due = session.shared().lock().endpoint.snapshot_due() >= least;
     if is_stale || is_due || session.must_save() {
-        save_if(inner, session, is_stale, SnapshotDue::Soon).await;
+        return save_if(inner, session, is_stale, least).await;
     }
+    Ok(())
 }
 
 /// Saves a session whose snapshot has to be written before anything is sent, and waits for a snapshot that is being written.
 pub(super) async fn save_before_output(inner: &Arc<Inner>, session: &Arc<Session>) {
     if inner.options().session_store.is_some() && session.must_save() {
-        save_if(inner, session, false, SnapshotDue::Now).await;
+        let _ = save_if(inner, session, false, SnapshotDue::Now).await;
+    }
+}
+
+/// Saves a session of this process in any case: the store may have lost it. Ends the session if another process has ended it.
+pub(super) async fn save_again(inner: &Arc<Inner>, session: &Arc<Session>) {
+    if inner.options().session_store.is_some() {
+        let _ = save_if(inner, session, true, SnapshotDue::Now).await;
     }
 }
 
@@ -115,18 +160,36 @@ async fn save_if(
     session: &Arc<Session>,
     in_any_case: bool,
     least: SnapshotDue,
-) {
-    let Some(store) = &inner.options().session_store else {
-        return;
-    };
-    let (store, session) = (Arc::clone(store), Arc::clone(session));
-    let lifetime = inner.options().idle;
+) -> Result<(), SessionStoreError> {
+    let (inner, session) = (Arc::clone(inner), Arc::clone(session));
     // A task of its own: a client that leaves does not stop what other streams wait for.
     let task = tokio::spawn(async move {
         let _turn = session.saving.lock().await;
+        let saved = save_in_turn(&inner, &session, in_any_case, least).await;
+        if let Err(error) = &saved {
+            // A session that cannot be saved still lives as long as the process. The next request tries again.
+            session.shared().lock().endpoint.snapshot_failed();
+            observe::store_failed("saving a session", error);
+        }
+        saved
+    });
+    task.await.unwrap_or(Ok(()))
+}
+
+/// Saves a session, whose turn to be saved it is. What another process has saved meanwhile is merged, and the result saved.
+async fn save_in_turn(
+    inner: &Arc<Inner>,
+    session: &Arc<Session>,
+    in_any_case: bool,
+    least: SnapshotDue,
+) -> Result<(), SessionStoreError> {
+    let Some(store) = &inner.options().session_store else {
+        return Ok(());
+    };
+    for _ in 0..ATTEMPTS {
         // Its record was removed, or is about to be.
         if session.has_ended() {
-            return;
+            return Ok(());
         }
         let snapshot = {
             let endpoint = &mut session.shared().lock().endpoint;
@@ -137,20 +200,70 @@ async fn save_if(
             }
         };
         let Some(snapshot) = snapshot else {
-            return;
+            return Ok(());
         };
+        let version = snapshot.version;
         let record = SessionRecord {
             snapshot: snapshot.to_string(),
             principal: session.principal().map(|principal| principal.0.clone()),
+            version,
         };
-        // A session that cannot be saved still lives as long as the process.
-        session.saved();
-        let saved = store.save(session.id(), record, lifetime).await;
-        if let Err(error) = saved {
-            observe::store_failed("saving a session", &error);
+        match store.save(session.id(), record, inner.options().idle).await {
+            Ok(()) => {
+                session.saved();
+                session.shared().lock().endpoint.snapshot_saved();
+                if version > 1 {
+                    inner.announce_saved(session);
+                }
+                return Ok(());
+            }
+            Err(SessionStoreError::Superseded) => {
+                let principal = session.principal().cloned();
+                session.shared().lock().endpoint.snapshot_failed();
+                match store.load(session.id()).await? {
+                    Some(record) if record.principal == principal.map(|known| known.0) => {
+                        merge(session, &record);
+                    }
+                    _ => {
+                        // Another process has ended it.
+                        inner.sessions.remove(session.id());
+                        session.end();
+                        return Ok(());
+                    }
+                }
+            }
+            Err(error) => return Err(error),
         }
-    });
-    let _ = task.await;
+    }
+    // Others save it all the time. What is not saved here is in the next snapshot.
+    Ok(())
+}
+
+/// Merges what another process has saved into the session of this one.
+fn merge(session: &Session, record: &SessionRecord) {
+    if let Ok(snapshot) = record.snapshot.parse() {
+        session
+            .shared()
+            .call(|state, _| state.endpoint.merge(snapshot));
+    }
+}
+
+/// Loads what another process has saved of a session of this one.
+pub(super) async fn refresh(inner: &Arc<Inner>, session: &Arc<Session>) {
+    let Some(store) = &inner.options().session_store else {
+        return;
+    };
+    let _turn = session.saving.lock().await;
+    match store.load(session.id()).await {
+        Ok(Some(record)) => {
+            let known = session.shared().lock().endpoint.snapshot_version();
+            if record.version > known {
+                merge(session, &record);
+            }
+        }
+        Ok(None) => {}
+        Err(error) => observe::store_failed("loading a session", &error),
+    }
 }
 
 /// Removes the record of a session that has ended, after a snapshot that is being saved.

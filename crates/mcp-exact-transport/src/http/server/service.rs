@@ -196,12 +196,18 @@ impl HttpService {
     /// a store, their events are removed from the event log.
     pub fn end_sessions(&self) {
         let runtime = tokio::runtime::Handle::try_current().ok();
-        let runtime = runtime.filter(|_| !self.outlives_process());
+        let outlives_process = self.outlives_process();
         for session in self.inner.sessions.take_all() {
             session.end();
             if let Some(runtime) = &runtime {
                 let inner = Arc::clone(&self.inner);
-                runtime.spawn(async move { inner.end_session(&session).await });
+                runtime.spawn(async move {
+                    if outlives_process {
+                        inner.abandon_streams(&session).await;
+                    } else {
+                        inner.end_session(&session).await;
+                    }
+                });
             }
         }
     }
@@ -350,7 +356,7 @@ impl Inner {
             (Route::Endpoint, &Method::POST) => post::respond(self, checked, body).await,
             (Route::Endpoint, &Method::GET) => get::respond(self, &checked).await,
             (Route::Endpoint, _) => get::end_session(self, &checked).await,
-            (Route::Sse, _) => legacy::open(self, &checked),
+            (Route::Sse, _) => legacy::open(self, &checked).await,
             (Route::Messages, _) => legacy::post(self, checked, body).await,
         }
     }
@@ -459,6 +465,29 @@ impl Inner {
         Ok(())
     }
 
+    /// Notes in the event log that this process writes no more of the streams of a session: other processes go on with what their
+    /// clients resume.
+    pub(super) async fn abandon_streams(&self, session: &Session) {
+        let Some(log) = &self.options.event_log else {
+            return;
+        };
+        for stream in session.streams() {
+            if let Err(error) = log.abandon(&session.log_stream(stream)).await {
+                observe::store_failed("abandoning a stream", &error);
+            }
+        }
+    }
+
+    /// Tells the other processes that their copies of a session are out of date.
+    pub(super) fn announce_saved(&self, session: &Session) {
+        if let Some(bus) = &self.options.change_bus {
+            bus.publish(BusMessage::SessionSaved {
+                session: session.id().to_string(),
+                origin: self.origin.load(Ordering::Relaxed),
+            });
+        }
+    }
+
     /// Ends a session everywhere and removes its state.
     pub(super) async fn end_session(&self, session: &Session) {
         session.forget_all();
@@ -503,7 +532,10 @@ async fn sweep(inner: Weak<Inner>) {
         for session in inner.sessions.take_idle(idle) {
             match &inner.options.change_bus {
                 // Another process may serve it; what is kept of it goes by its lifetime.
-                Some(_) => session.end(),
+                Some(_) => {
+                    session.end();
+                    inner.abandon_streams(&session).await;
+                }
                 None => inner.end_session(&session).await,
             }
         }

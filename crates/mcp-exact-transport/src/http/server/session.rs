@@ -157,6 +157,12 @@ impl Session {
         self.lock().place(stream).is_some()
     }
 
+    /// Returns the streams that can be resumed.
+    pub(super) fn streams(&self) -> Vec<StreamId> {
+        let state = self.lock();
+        state.streams.iter().map(|(stream, _)| *stream).collect()
+    }
+
     /// Returns the standalone stream, if there is one.
     pub(super) fn standalone(&self) -> Option<StreamId> {
         self.lock().standalone
