@@ -17,6 +17,7 @@ pub mod package;
 pub mod page;
 pub mod providers;
 pub mod quickstart;
+pub mod redis;
 pub mod rehearsal;
 pub mod schema;
 pub mod test;

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use xtask::{
     bench, book, codegen, conformance, diff, interop, miri, nightly, package, page, providers,
-    quickstart, schema, test, transcripts, wasm, workspace_root,
+    quickstart, redis, schema, test, transcripts, wasm, workspace_root,
 };
 
 /// The commands that build this workspace.
@@ -50,6 +50,8 @@ enum Task {
     Page(page::Arguments),
     /// Do what the README tells a new user to do, in an empty folder.
     Quickstart,
+    /// Run servers that share their sessions on Redis, behind HAProxy; both are installed where they are missing.
+    Redis(redis::Arguments),
     /// Bring or check the official schemas.
     Schema {
         #[command(subcommand)]
@@ -92,6 +94,7 @@ fn run(task: Task) -> anyhow::Result<()> {
         Task::Interop(arguments) => interop::run(&root, &arguments),
         Task::Miri => miri::run(&root),
         Task::Nightly(arguments) => nightly::run(&root, &arguments),
+        Task::Redis(arguments) => redis::run(&root, &arguments),
         Task::Quickstart => quickstart::run(&root),
         Task::Schema { action } => schema::run(&root, &action),
         Task::Book => book::run(&root),

@@ -1,6 +1,6 @@
 //! `cargo xtask nightly`: what takes too long for every change: the property tests with many seeds, mutation testing of the
-//! session's rules and refusals, Miri, the getting started of the README, an invented revision, and random traffic with faults
-//! over all transports.
+//! session's rules and refusals, Miri, the getting started of the README, an invented revision, random traffic with faults
+//! over all transports, and servers on Redis that are killed at random points.
 //!
 //! Takes the parts to run and a shard; installs cargo-mutants into `target/` if it is missing. Writes the count of mutants
 //! to `docs/mutants.md` when all of them were tested.
@@ -11,7 +11,7 @@ use std::process::Command;
 
 use anyhow::{Context, bail};
 
-use crate::{miri, quickstart, rehearsal};
+use crate::{miri, quickstart, redis, rehearsal};
 
 /// Release of cargo-mutants that is installed.
 const VERSION: &str = "27.1.0";
@@ -39,6 +39,8 @@ const TESTS: &[&str] = &[
 ];
 /// Seeds of the property tests; a usual test run has 80.
 const SEEDS: &str = "4000";
+/// Exchanges of `chaos`; a usual test run has 600.
+const EXCHANGES: usize = 10_000;
 /// Percent of mutants that tests must notice.
 const NOTICED: f64 = 95.0;
 const PAGE: &str = "docs/mutants.md";
@@ -55,7 +57,7 @@ pub struct Arguments {
     /// Duration of the traffic of `soak`, in seconds.
     #[arg(long, value_name = "SECONDS", default_value_t = 1800)]
     seconds: u64,
-    /// Seed of the traffic of `soak`, as a run has printed it; without it, each run has one of its own.
+    /// Seed of the traffic of `soak` and `chaos`, as a run has printed it; without it, each run has one of its own.
     #[arg(long, value_name = "NUMBER")]
     seed: Option<u64>,
 }
@@ -75,6 +77,8 @@ pub enum Part {
     Rehearsal,
     /// Random traffic with faults over all transports; afterwards nothing may be left of it.
     Soak,
+    /// Ten thousand exchanges with servers that share their sessions on Redis, while servers and Redis are killed.
+    Chaos,
 }
 
 /// Runs the parts in `root`.
@@ -97,6 +101,26 @@ pub fn run(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
     }
     if wants(Part::Soak) {
         soak(root, arguments)?;
+    }
+    if wants(Part::Chaos) {
+        chaos(root, arguments)?;
+    }
+    Ok(())
+}
+
+fn chaos(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
+    let time = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let any = time.map_or(1, |time| u64::from(time.subsec_nanos()));
+    let seed = arguments.seed.unwrap_or(any);
+    let mut command = redis::test_command(root)?;
+    command.env("MCP_EXACT_EXCHANGES", EXCHANGES.to_string());
+    command.env("MCP_EXACT_SEED", seed.to_string());
+    command.args(["--", "--nocapture", "killed_processes_break_no_promise"]);
+    let status = command.status().context("cannot start cargo")?;
+    if !status.success() {
+        bail!(
+            "a promise was broken ({status}); `--seed {seed}` makes the same exchanges and kills again"
+        );
     }
     Ok(())
 }

@@ -1,0 +1,349 @@
+//! Change bus on one Redis Stream: its entries have numbers without a gap, and every process reads them on a connection of its own.
+//!
+//! A process that lost its connection continues where it was. If messages are missing, because they were trimmed meanwhile or
+//! because Redis has lost data, its receivers get [`BusMessage::Resync`]. A message that was sent twice is delivered once.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, LazyLock, Mutex};
+use std::time::Duration;
+
+use mcp_exact_transport::store::{BusMessage, BusReceiver, BusSubscription, ChangeBus};
+use redis::aio::MultiplexedConnection;
+use redis::{Script, Value};
+use tokio::sync::{mpsc, watch};
+use tokio::time::{sleep, timeout};
+
+use crate::keys::Keys;
+use crate::link::{Failure, Link};
+use crate::options::RedisOptions;
+use crate::process::{Process, lock};
+
+static PUBLISH: LazyLock<Script> =
+    LazyLock::new(|| Script::new(include_str!("scripts/publish.lua")));
+
+/// Messages that wait to be published at most.
+const QUEUE: usize = 10_000;
+/// Messages that are published or read together at most.
+const TOGETHER: usize = 256;
+/// Time that a read blocks at most.
+const BLOCK: Duration = Duration::from_secs(1);
+/// Time until a connection is tried again.
+const RETRY: Duration = Duration::from_millis(250);
+/// Processes whose last message is known, at most.
+const SENDERS: usize = 10_000;
+
+#[derive(Default)]
+struct Receivers {
+    next: u64,
+    all: BTreeMap<u64, BusReceiver>,
+}
+
+impl Receivers {
+    fn deliver(receivers: &Mutex<Self>, message: &BusMessage) {
+        let all: Vec<BusReceiver> = lock(receivers).all.values().cloned().collect();
+        for receiver in all {
+            receiver(message);
+        }
+    }
+}
+
+/// Change bus on Redis.
+pub struct RedisChangeBus {
+    out: mpsc::Sender<BusMessage>,
+    /// True if messages were dropped because too many waited.
+    overflowed: Arc<std::sync::atomic::AtomicBool>,
+    receivers: Arc<Mutex<Receivers>>,
+}
+
+impl std::fmt::Debug for RedisChangeBus {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let count = lock(&self.receivers).all.len();
+        f.debug_struct("RedisChangeBus")
+            .field("receivers", &count)
+            .finish_non_exhaustive()
+    }
+}
+
+impl RedisChangeBus {
+    /// Starts the tasks that read and publish, as long as the bus is used.
+    pub(crate) fn start(
+        link: &Arc<Link>,
+        process: &Arc<Process>,
+        keys: &Keys,
+        options: &RedisOptions,
+    ) -> Self {
+        let (out, waiting) = mpsc::channel(QUEUE);
+        let receivers: Arc<Mutex<Receivers>> = Arc::default();
+        let overflowed = Arc::default();
+        let (positioned, position) = watch::channel(false);
+        let publisher = Publisher {
+            link: Arc::clone(link),
+            process: process.id.clone(),
+            keys: keys.bus(),
+            length: options.bus_messages,
+            last: 0,
+            overflowed: Arc::clone(&overflowed),
+        };
+        tokio::spawn(publisher.run(waiting, position));
+        let reader = Reader {
+            link: Arc::clone(link),
+            keys: keys.bus(),
+            last: None,
+            server: String::new(),
+            senders: HashMap::new(),
+            is_late: false,
+        };
+        let weak = Arc::downgrade(&receivers);
+        tokio::spawn(reader.run(weak, positioned));
+        Self {
+            out,
+            overflowed,
+            receivers,
+        }
+    }
+}
+
+impl ChangeBus for RedisChangeBus {
+    fn publish(&self, message: BusMessage) {
+        if self.out.try_send(message).is_err() {
+            tracing::warn!("a message of the change bus was dropped: Redis does not take them");
+            self.overflowed
+                .store(true, std::sync::atomic::Ordering::Relaxed);
+        }
+    }
+
+    fn subscribe(&self, receiver: BusReceiver) -> BusSubscription {
+        let mut receivers = lock(&self.receivers);
+        let id = receivers.next;
+        receivers.next += 1;
+        receivers.all.insert(id, receiver);
+        let all = Arc::downgrade(&self.receivers);
+        BusSubscription::new(move || {
+            if let Some(all) = all.upgrade() {
+                lock(&all).all.remove(&id);
+            }
+        })
+    }
+}
+
+/// Publishes messages in their order, again and again until Redis takes them.
+struct Publisher {
+    link: Arc<Link>,
+    process: String,
+    keys: (String, String),
+    length: usize,
+    /// Number of the last message of this process.
+    last: u64,
+    overflowed: Arc<std::sync::atomic::AtomicBool>,
+}
+
+impl Publisher {
+    async fn run(
+        mut self,
+        mut waiting: mpsc::Receiver<BusMessage>,
+        mut position: watch::Receiver<bool>,
+    ) {
+        // The own receivers get the messages too: the reader has to know where it begins.
+        if position
+            .wait_for(|is_positioned| *is_positioned)
+            .await
+            .is_err()
+        {
+            return;
+        }
+        let mut messages = Vec::new();
+        while waiting.recv_many(&mut messages, TOGETHER).await > 0 {
+            if self
+                .overflowed
+                .swap(false, std::sync::atomic::Ordering::Relaxed)
+            {
+                messages.push(BusMessage::Resync);
+            }
+            while let Err(error) = self.publish(&messages).await {
+                tracing::warn!(%error, "publishing on the change bus failed");
+                sleep(RETRY).await;
+            }
+            self.last += messages.len() as u64;
+            messages.clear();
+        }
+    }
+
+    async fn publish(&self, messages: &[BusMessage]) -> Result<(), Failure> {
+        let mut script = PUBLISH.key(&self.keys.0);
+        script.key(&self.keys.1).arg(self.length).arg(&self.process);
+        for (number, message) in (self.last + 1..).zip(messages) {
+            script.arg(number).arg(message.to_string());
+        }
+        self.link.script(&script).await
+    }
+}
+
+/// Reads the messages of all processes.
+struct Reader {
+    link: Arc<Link>,
+    keys: (String, String),
+    /// Number of the last message that was read; `None` before the first connection.
+    last: Option<u64>,
+    /// Run of the Redis server that has numbered it.
+    server: String,
+    /// Number of the last message of each process.
+    senders: HashMap<String, u64>,
+    /// True if Redis was not there when the bus was created: messages may be missing.
+    is_late: bool,
+}
+
+/// An entry of the bus.
+struct Entry {
+    number: u64,
+    process: String,
+    of_process: u64,
+    message: String,
+}
+
+impl Reader {
+    async fn run(
+        mut self,
+        receivers: std::sync::Weak<Mutex<Receivers>>,
+        positioned: watch::Sender<bool>,
+    ) {
+        while receivers.strong_count() > 0 {
+            let Ok(mut link) = self.link.dedicated().await else {
+                self.is_late = true;
+                sleep(RETRY).await;
+                continue;
+            };
+            let Ok(Some(is_whole)) = timeout(BLOCK * 3, self.find_position(&mut link)).await else {
+                self.is_late = true;
+                sleep(RETRY).await;
+                continue;
+            };
+            positioned.send_replace(true);
+            if !is_whole && !resync(&receivers) {
+                return;
+            }
+            while let Ok(Some(entries)) = timeout(BLOCK * 3, self.read(&mut link)).await {
+                let Some(receivers) = receivers.upgrade() else {
+                    return;
+                };
+                self.deliver(entries, &receivers);
+            }
+            sleep(RETRY).await;
+        }
+    }
+
+    /// Finds out where to read on. Returns false if messages may be missing, `None` if Redis does not answer.
+    async fn find_position(&mut self, link: &mut MultiplexedConnection) -> Option<bool> {
+        let mut info = redis::cmd("INFO");
+        let info: String = info.arg("server").query_async(link).await.ok()?;
+        let run = info.lines().find_map(|line| line.strip_prefix("run_id:"));
+        let run = run.unwrap_or_default().trim().to_owned();
+        let count = self.count(link).await?;
+        let is_whole = match self.last {
+            None => !self.is_late,
+            // Another server may have lost messages, and has used their numbers for others.
+            Some(last) => run == self.server && last <= count,
+        };
+        self.last = match self.last {
+            None => Some(count),
+            // The numbers begin anew. What was delivered already is known by its sender.
+            Some(last) if last > count => Some(0),
+            last => last,
+        };
+        self.server = run;
+        Some(is_whole)
+    }
+
+    async fn count(&self, link: &mut MultiplexedConnection) -> Option<u64> {
+        let mut command = redis::cmd("GET");
+        let count: Option<u64> = command.arg(&self.keys.1).query_async(link).await.ok()?;
+        Some(count.unwrap_or_default())
+    }
+
+    /// Reads the next entries, which may be none; `None` if the connection is lost or the numbers begin anew.
+    async fn read(&self, link: &mut MultiplexedConnection) -> Option<Vec<Entry>> {
+        let last = self.last?;
+        let milliseconds = u64::try_from(BLOCK.as_millis()).unwrap_or(1000);
+        let mut command = redis::cmd("XREAD");
+        command
+            .arg("COUNT")
+            .arg(TOGETHER)
+            .arg("BLOCK")
+            .arg(milliseconds);
+        command
+            .arg("STREAMS")
+            .arg(&self.keys.0)
+            .arg(format!("{last}-0"));
+        let reply: Value = command.query_async(link).await.ok()?;
+        let entries = entries_of(&reply);
+        if entries.is_empty() && self.count(link).await? < last {
+            return None;
+        }
+        Some(entries)
+    }
+
+    fn deliver(&mut self, entries: Vec<Entry>, receivers: &Mutex<Receivers>) {
+        for entry in entries {
+            if self.last.is_some_and(|last| entry.number > last + 1) {
+                tracing::warn!("messages of the change bus are lost; sessions are loaded anew");
+                Receivers::deliver(receivers, &BusMessage::Resync);
+            }
+            self.last = Some(entry.number);
+            if self.senders.len() >= SENDERS {
+                self.senders.clear();
+            }
+            let known = self.senders.entry(entry.process).or_default();
+            // A publisher that got no answer has sent it twice.
+            if entry.of_process <= *known {
+                continue;
+            }
+            *known = entry.of_process;
+            match entry.message.parse() {
+                Ok(message) => Receivers::deliver(receivers, &message),
+                Err(error) => tracing::warn!(%error, "a message of the change bus is not known"),
+            }
+        }
+    }
+}
+
+/// Tells the receivers that messages may be missing. Returns false if the bus is no longer used.
+fn resync(receivers: &std::sync::Weak<Mutex<Receivers>>) -> bool {
+    let Some(receivers) = receivers.upgrade() else {
+        return false;
+    };
+    tracing::warn!("messages of the change bus may be lost; sessions are loaded anew");
+    Receivers::deliver(&receivers, &BusMessage::Resync);
+    true
+}
+
+/// Returns the entries of a reply of `XREAD`; none for `nil`.
+fn entries_of(reply: &Value) -> Vec<Entry> {
+    fn array(value: &Value) -> Option<&[Value]> {
+        match value {
+            Value::Array(values) => Some(values),
+            _ => None,
+        }
+    }
+    fn text(value: &Value) -> Option<&str> {
+        match value {
+            Value::BulkString(bytes) => std::str::from_utf8(bytes).ok(),
+            _ => None,
+        }
+    }
+    let streams = array(reply).and_then(|streams| array(streams.first()?)?.get(1));
+    let entries = streams.and_then(array).unwrap_or_default();
+    let read = |entry: &Value| {
+        let [id, fields] = array(entry)? else {
+            return None;
+        };
+        let [_, process, _, of_process, _, message] = array(fields)? else {
+            return None;
+        };
+        Some(Entry {
+            number: text(id)?.split_once('-')?.0.parse().ok()?,
+            process: text(process)?.to_owned(),
+            of_process: text(of_process)?.parse().ok()?,
+            message: text(message)?.to_owned(),
+        })
+    };
+    entries.iter().filter_map(read).collect()
+}

@@ -1,0 +1,156 @@
+//! Streams that other processes write and clients of this one follow: one blocking read for all of them, on a connection of its
+//! own.
+//!
+//! A stream that is followed from now on interrupts the read (`CLIENT UNBLOCK`), so that it begins again with this stream too.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use redis::aio::MultiplexedConnection;
+use redis::{RedisResult, Value};
+use tokio::sync::{Notify, oneshot};
+use tokio::time::{sleep, timeout};
+
+use crate::link::Link;
+use crate::process::lock;
+
+/// Time that a read blocks at most.
+const BLOCK: Duration = Duration::from_secs(1);
+
+/// Readers of a stream that wait for an event behind a number.
+struct Waiting {
+    after: u64,
+    readers: Vec<oneshot::Sender<()>>,
+}
+
+pub(crate) struct Followers {
+    link: Arc<Link>,
+    waiting: Mutex<HashMap<String, Waiting>>,
+    added: Notify,
+}
+
+impl Followers {
+    /// Starts the task that reads, as long as the followers are used.
+    pub(crate) fn start(link: &Arc<Link>) -> Arc<Self> {
+        let followers = Arc::new(Self {
+            link: Arc::clone(link),
+            waiting: Mutex::default(),
+            added: Notify::new(),
+        });
+        let weak = Arc::downgrade(&followers);
+        tokio::spawn(async move {
+            let mut connection = None;
+            while let Some(followers) = weak.upgrade() {
+                if followers.streams().is_empty() {
+                    let _ = timeout(BLOCK, followers.added.notified()).await;
+                    continue;
+                }
+                if followers.read(&mut connection).await.is_err() {
+                    connection = None;
+                    drop(followers);
+                    sleep(BLOCK / 4).await;
+                }
+            }
+        });
+        followers
+    }
+
+    /// Completes when the stream may have an event behind the number.
+    pub(crate) async fn wait(&self, key: String, after: u64) {
+        let (sender, receiver) = oneshot::channel();
+        {
+            let mut waiting = lock(&self.waiting);
+            let stream = waiting.entry(key).or_insert_with(|| Waiting {
+                after,
+                readers: Vec::new(),
+            });
+            stream.after = stream.after.min(after);
+            stream.readers.push(sender);
+        }
+        self.added.notify_one();
+        let _ = receiver.await;
+    }
+
+    /// Returns the streams that somebody waits for, and forgets the others.
+    fn streams(&self) -> Vec<(String, u64)> {
+        let mut waiting = lock(&self.waiting);
+        waiting.retain(|_, stream| {
+            stream.readers.retain(|reader| !reader.is_closed());
+            !stream.readers.is_empty()
+        });
+        let streams = waiting
+            .iter()
+            .map(|(key, stream)| (key.clone(), stream.after));
+        streams.collect()
+    }
+
+    fn wake(&self, key: &str) {
+        let stream = lock(&self.waiting).remove(key);
+        for reader in stream.into_iter().flat_map(|stream| stream.readers) {
+            let _ = reader.send(());
+        }
+    }
+
+    /// Reads once, until there is an event or another stream to follow.
+    async fn read(&self, connection: &mut Option<(MultiplexedConnection, u64)>) -> Result<(), ()> {
+        let (link, id) = match connection {
+            Some(open) => open,
+            None => {
+                let mut link = self.link.dedicated().await.map_err(drop)?;
+                let mut command = redis::cmd("CLIENT");
+                let asked = command.arg("ID").query_async(&mut link);
+                let id = timeout(BLOCK, asked).await.map_err(drop)?.map_err(drop)?;
+                connection.insert((link, id))
+            }
+        };
+        let streams = self.streams();
+        let milliseconds = u64::try_from(BLOCK.as_millis()).unwrap_or(1000);
+        let mut command = redis::cmd("XREAD");
+        command
+            .arg("COUNT")
+            .arg(1)
+            .arg("BLOCK")
+            .arg(milliseconds)
+            .arg("STREAMS");
+        for (key, _) in &streams {
+            command.arg(key);
+        }
+        for (_, after) in &streams {
+            command.arg(format!("{after}-0"));
+        }
+        let reading = async { timeout(BLOCK * 3, command.query_async(link)).await };
+        let interrupt = async {
+            self.added.notified().await;
+            let mut unblock = redis::cmd("CLIENT");
+            unblock.arg("UNBLOCK").arg(*id);
+            // Without the permission, the read ends by itself a little later.
+            let _ = self.link.command::<u64>(&unblock).await;
+            std::future::pending::<()>().await;
+        };
+        let read: Result<RedisResult<Value>, _> = tokio::select! {
+            read = reading => read,
+            () = interrupt => return Ok(()),
+        };
+        let found = read.map_err(drop)?.map_err(drop)?;
+        for key in keys_of(&found) {
+            self.wake(&key);
+        }
+        Ok(())
+    }
+}
+
+/// Returns the streams that a reply of `XREAD` has events of.
+fn keys_of(reply: &Value) -> Vec<String> {
+    let Value::Array(streams) = reply else {
+        return Vec::new();
+    };
+    let names = streams.iter().filter_map(|stream| match stream {
+        Value::Array(parts) => match parts.first() {
+            Some(Value::BulkString(name)) => String::from_utf8(name.clone()).ok(),
+            _ => None,
+        },
+        _ => None,
+    });
+    names.collect()
+}

@@ -1,0 +1,33 @@
+//! Names of the keys. What one script touches has the same hash tag, and so the same slot of a cluster.
+
+/// Names keys that begin with a prefix.
+#[derive(Debug, Clone)]
+pub(crate) struct Keys {
+    pub(crate) prefix: String,
+}
+
+impl Keys {
+    /// Returns the key of a session's record.
+    pub(crate) fn session(&self, id: &str) -> String {
+        format!("{}:s:{{{id}}}", self.prefix)
+    }
+
+    /// Returns the key of the hash with the owners and last wills of a session's streams.
+    pub(crate) fn owners(&self, session: &str) -> String {
+        format!("{}:o:{{{session}}}", self.prefix)
+    }
+
+    /// Returns the beginning of the keys of a session's streams, which end with the number of the stream.
+    pub(crate) fn streams(&self, session: &str) -> String {
+        format!("{}:e:{{{session}}}:", self.prefix)
+    }
+
+    /// Returns the keys of the change bus: its messages, and their count.
+    pub(crate) fn bus(&self) -> (String, String) {
+        let prefix = &self.prefix;
+        (
+            format!("{{{prefix}:bus}}:log"),
+            format!("{{{prefix}:bus}}:count"),
+        )
+    }
+}

@@ -1,0 +1,152 @@
+//! Sessions, events and changes of Model Context Protocol servers on Redis 7 or Valkey.
+//!
+//! Several processes serve the clients of all revisions behind an ordinary balancer, without sticky sessions: each process finds the
+//! session of a request, a client resumes its stream on any process, a change reaches all clients, and an answer reaches the
+//! process that waits for it. If a process dies, the clients that resume the streams of its requests get an error that says so.
+//!
+//! ```no_run
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! use mcp_exact_redis::{Redis, RedisOptions};
+//! use mcp_exact_transport::http::server::HttpServerOptions;
+//!
+//! let redis = Redis::start(&RedisOptions::new("redis://127.0.0.1/"))?;
+//! let options = redis.share(HttpServerOptions::default());
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Requests of 2026-07-28 and later have no session and need nothing of it. See `docs/redis.md` for failures, limits and sizes.
+//!
+//! # Connections
+//!
+//! A process has three connections to Redis: one for all commands, which are sent without waiting for each other's answers, one that
+//! reads the change bus and one that reads the streams that its clients follow.
+
+mod bus;
+mod events;
+mod followers;
+mod keys;
+mod link;
+mod options;
+mod process;
+mod sessions;
+
+use std::sync::Arc;
+
+use mcp_exact_transport::http::server::HttpServerOptions;
+
+pub use bus::RedisChangeBus;
+pub use events::RedisEventLog;
+pub use link::Failure;
+pub use options::RedisOptions;
+pub use sessions::RedisSessionStore;
+
+use followers::Followers;
+use keys::Keys;
+use link::Link;
+use process::Process;
+
+/// The options of a [`Redis`] are not usable.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RedisError {
+    /// A URL is malformed, or needs a feature that is not compiled in.
+    #[error("the URL of Redis cannot be used: {0}")]
+    Url(String),
+    /// The system has no random numbers for the id of the process.
+    #[error("the system has no random numbers")]
+    NoRandomNumbers,
+}
+
+/// The stores of one process on a Redis that it shares with others.
+#[derive(Clone)]
+pub struct Redis {
+    link: Arc<Link>,
+    process: Arc<Process>,
+    sessions: Arc<RedisSessionStore>,
+    events: Arc<RedisEventLog>,
+    bus: Arc<RedisChangeBus>,
+}
+
+impl std::fmt::Debug for Redis {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Redis").finish_non_exhaustive()
+    }
+}
+
+impl Redis {
+    /// Starts to use a Redis, which need not be there yet. Must be called within a tokio runtime.
+    ///
+    /// # Errors
+    /// [`RedisError`] if the options are not usable.
+    pub fn start(options: &RedisOptions) -> Result<Self, RedisError> {
+        let link = Link::new(options).map_err(|error| RedisError::Url(error.to_string()))?;
+        let link = Arc::new(link);
+        let keys = Keys {
+            prefix: options.prefix.clone(),
+        };
+        let process = Process::start(&link, options).map_err(|_| RedisError::NoRandomNumbers)?;
+        let sessions = Arc::new(RedisSessionStore {
+            link: Arc::clone(&link),
+            keys: keys.clone(),
+        });
+        let events = Arc::new(RedisEventLog {
+            link: Arc::clone(&link),
+            keys: keys.clone(),
+            process: Arc::clone(&process),
+            followers: Followers::start(&link),
+            lifetime: options.event_lifetime,
+            stream_events: options.stream_events,
+        });
+        let bus = Arc::new(RedisChangeBus::start(&link, &process, &keys, options));
+        Ok(Self {
+            link,
+            process,
+            sessions,
+            events,
+            bus,
+        })
+    }
+
+    /// Returns the options of a server with the stores of this Redis.
+    pub fn share(&self, mut options: HttpServerOptions) -> HttpServerOptions {
+        options.session_store = Some(Arc::clone(&self.sessions) as _);
+        options.event_log = Some(Arc::clone(&self.events) as _);
+        options.change_bus = Some(Arc::clone(&self.bus) as _);
+        options
+    }
+
+    /// Returns the store of sessions.
+    pub fn session_store(&self) -> Arc<RedisSessionStore> {
+        Arc::clone(&self.sessions)
+    }
+
+    /// Returns the log of events.
+    pub fn event_log(&self) -> Arc<RedisEventLog> {
+        Arc::clone(&self.events)
+    }
+
+    /// Returns the bus between the processes.
+    pub fn change_bus(&self) -> Arc<RedisChangeBus> {
+        Arc::clone(&self.bus)
+    }
+
+    /// Checks that Redis answers.
+    ///
+    /// # Errors
+    /// [`Failure`] if it does not.
+    pub async fn check(&self) -> Result<(), Failure> {
+        let command = redis::cmd("PING");
+        let run = self.link.command::<String>(&command);
+        run.await.map(drop)
+    }
+
+    /// Tells the other processes that this one ends, after its services have settled: they need not wait until its lease is over
+    /// before they go on with what its clients resume.
+    ///
+    /// # Errors
+    /// [`Failure`] if Redis does not answer; then they wait.
+    pub async fn end(&self) -> Result<(), Failure> {
+        self.process.end().await
+    }
+}

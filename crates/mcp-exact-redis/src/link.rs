@@ -1,0 +1,189 @@
+//! One connection to Redis that all commands share, opened again when it breaks. Follows the master that Sentinels name.
+//!
+//! Waiting is bounded: after a connection that could not be opened, commands fail at once for a short time.
+
+use std::time::Duration;
+
+use redis::aio::MultiplexedConnection;
+use redis::sentinel::{SentinelClient, SentinelNodeConnectionInfo, SentinelServerType};
+use redis::{
+    AsyncConnectionConfig, Client, Cmd, ErrorKind, FromRedisValue, IntoConnectionInfo, RedisError,
+    RedisResult, ScriptInvocation, ServerErrorKind,
+};
+use tokio::sync::Mutex;
+use tokio::time::{Instant, timeout};
+
+use crate::options::RedisOptions;
+
+/// Redis does not answer, or refuses a command.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum Failure {
+    /// No connection, no answer in time, or a server that takes no commands now.
+    #[error("Redis is not available: {0}")]
+    Unavailable(String),
+    /// Redis has no memory left for what was to be written.
+    #[error("Redis is full; raise `maxmemory` or shorten the lifetimes")]
+    Full,
+}
+
+enum Connector {
+    Direct(Client),
+    Sentinel(Box<Mutex<SentinelClient>>),
+}
+
+enum State {
+    Closed,
+    Open(u64, MultiplexedConnection),
+    /// Not tried again before this moment.
+    Failed(Instant, Failure),
+}
+
+/// A shared connection.
+pub(crate) struct Link {
+    connector: Connector,
+    connect_timeout: Duration,
+    command_timeout: Duration,
+    retry_pause: Duration,
+    state: Mutex<State>,
+}
+
+impl Link {
+    pub(crate) fn new(options: &RedisOptions) -> RedisResult<Self> {
+        let connector = match &options.sentinel_master {
+            None => Connector::Direct(Client::open(options.url.as_str())?),
+            Some(master) => {
+                let node = options.url.as_str().into_connection_info()?;
+                let settings = node.redis_settings().clone();
+                let node =
+                    SentinelNodeConnectionInfo::default().set_redis_connection_info(settings);
+                let all = std::iter::once(&options.url).chain(&options.sentinels);
+                let all = all.map(|url| {
+                    let info = url.as_str().into_connection_info()?;
+                    Ok(info.set_redis_settings(redis::RedisConnectionInfo::default()))
+                });
+                let all: Vec<redis::ConnectionInfo> = all.collect::<RedisResult<_>>()?;
+                let server = SentinelServerType::Master;
+                let client = SentinelClient::build(all, master.clone(), Some(node), server)?;
+                Connector::Sentinel(Box::new(Mutex::new(client)))
+            }
+        };
+        Ok(Self {
+            connector,
+            connect_timeout: options.connect_timeout,
+            command_timeout: options.command_timeout,
+            retry_pause: options.retry_pause,
+            state: Mutex::new(State::Closed),
+        })
+    }
+
+    /// Opens a connection of its own, for commands that block. Their caller limits how long he waits.
+    pub(crate) async fn dedicated(&self) -> Result<MultiplexedConnection, Failure> {
+        self.open(None).await
+    }
+
+    async fn open(&self, response: Option<Duration>) -> Result<MultiplexedConnection, Failure> {
+        let config = AsyncConnectionConfig::new()
+            .set_connection_timeout(Some(self.connect_timeout))
+            .set_response_timeout(response);
+        let opening = async {
+            let client = match &self.connector {
+                Connector::Direct(client) => client.clone(),
+                Connector::Sentinel(client) => client.lock().await.async_get_client().await?,
+            };
+            client
+                .get_multiplexed_async_connection_with_config(&config)
+                .await
+        };
+        // Asking the Sentinels takes connections too.
+        match timeout(self.connect_timeout * 2, opening).await {
+            Ok(opened) => opened.map_err(|error| failure(&error)),
+            Err(_) => Err(Failure::Unavailable("no connection in time".to_owned())),
+        }
+    }
+
+    async fn connection(&self) -> Result<(u64, MultiplexedConnection), Failure> {
+        let mut state = self.state.lock().await;
+        match &*state {
+            State::Open(number, connection) => return Ok((*number, connection.clone())),
+            State::Failed(until, failure) if Instant::now() < *until => return Err(failure.clone()),
+            State::Closed | State::Failed(..) => {}
+        }
+        match self.open(Some(self.command_timeout)).await {
+            Ok(connection) => {
+                static LAST: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
+                let number = LAST.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+                *state = State::Open(number, connection.clone());
+                Ok((number, connection))
+            }
+            Err(failure) => {
+                *state = State::Failed(Instant::now() + self.retry_pause, failure.clone());
+                Err(failure)
+            }
+        }
+    }
+
+    /// Runs a command that can be repeated: once more if the connection has broken since it was last used.
+    pub(crate) async fn command<T: FromRedisValue>(&self, command: &Cmd) -> Result<T, Failure> {
+        self.run(Call::Command(command)).await
+    }
+
+    /// Runs a script that can be repeated, in the same way.
+    pub(crate) async fn script<T: FromRedisValue>(
+        &self,
+        script: &ScriptInvocation<'_>,
+    ) -> Result<T, Failure> {
+        self.run(Call::Script(script)).await
+    }
+
+    async fn run<T: FromRedisValue>(&self, call: Call<'_>) -> Result<T, Failure> {
+        let mut is_repeated = false;
+        loop {
+            let (number, mut connection) = self.connection().await?;
+            let reply = match call {
+                Call::Command(command) => command.query_async(&mut connection).await,
+                Call::Script(script) => script.invoke_async(&mut connection).await,
+            };
+            let error = match reply {
+                Ok(value) => return Ok(value),
+                Err(error) => error,
+            };
+            let is_broken = is_unusable(&error);
+            if is_broken {
+                let mut state = self.state.lock().await;
+                if matches!(&*state, State::Open(known, _) if *known == number) {
+                    *state = State::Closed;
+                }
+            }
+            if !is_broken || is_repeated || error.is_timeout() {
+                return Err(failure(&error));
+            }
+            is_repeated = true;
+        }
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Call<'a> {
+    Command(&'a Cmd),
+    Script(&'a ScriptInvocation<'a>),
+}
+
+/// Returns true if the connection, or the server behind it, is of no use any more: after a failover a former master is read-only.
+fn is_unusable(error: &RedisError) -> bool {
+    let kind = error.kind();
+    let is_wrong_server = matches!(
+        kind,
+        ErrorKind::Server(
+            ServerErrorKind::ReadOnly | ServerErrorKind::BusyLoading | ServerErrorKind::MasterDown
+        )
+    );
+    is_wrong_server || error.is_io_error() || error.is_timeout() || error.is_unrecoverable_error()
+}
+
+fn failure(error: &RedisError) -> Failure {
+    if error.code() == Some("OOM") {
+        Failure::Full
+    } else {
+        Failure::Unavailable(error.to_string())
+    }
+}

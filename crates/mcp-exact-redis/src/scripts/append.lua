@@ -1,0 +1,25 @@
+-- Appends events to a stream, if this process may. Returns 1, or 0 if another process has ended or taken the stream.
+-- KEYS: stream, owners. ARGV: number of the stream, process, lifetime, length, then number, 1 if last, and data of each event.
+local owner = redis.call('HGET', KEYS[2], ARGV[1])
+if owner and owner ~= ARGV[2] then return 0 end
+if not owner then redis.call('HSET', KEYS[2], ARGV[1], ARGV[2]) end
+local last = 0
+if redis.call('EXISTS', KEYS[1]) == 1 then
+    local info = redis.call('XINFO', 'STREAM', KEYS[1])
+    for i = 1, #info, 2 do
+        if info[i] == 'last-generated-id' then last = tonumber(string.match(info[i + 1], '^%d+')) end
+    end
+end
+for i = 5, #ARGV, 3 do
+    local number = tonumber(ARGV[i])
+    if number > last then
+        -- Each event names its predecessor, so that a reader notices what was trimmed.
+        redis.call('XADD', KEYS[1], 'MAXLEN', '~', ARGV[4], ARGV[i] .. '-0',
+            'p', string.format('%.0f', last), 'l', ARGV[i + 1], 'd', ARGV[i + 2])
+        last = number
+    end
+    if ARGV[i + 1] == '1' then redis.call('HDEL', KEYS[2], ARGV[1] .. 'w') end
+end
+redis.call('PEXPIRE', KEYS[1], ARGV[3])
+redis.call('PEXPIRE', KEYS[2], ARGV[3])
+return 1

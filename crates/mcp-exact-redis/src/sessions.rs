@@ -1,0 +1,129 @@
+//! Session store on Redis: one string a session, `<version> <length of the principal> <principal><snapshot>`, or `ended`.
+//!
+//! Each operation is one script and one round trip.
+
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
+
+use mcp_exact_transport::event_log::StoreFuture;
+use mcp_exact_transport::store::{SessionRecord, SessionStore, SessionStoreError};
+use redis::Script;
+
+use crate::keys::Keys;
+use crate::link::{Failure, Link};
+
+/// Saves a record if its version is higher than the stored one. Returns 1, or 0 if it is superseded.
+static SAVE: LazyLock<Script> = LazyLock::new(|| {
+    Script::new(
+        r"
+        local known = redis.call('GETRANGE', KEYS[1], 0, 20)
+        if known ~= '' then
+            local version = tonumber(string.match(known, '^(%d+) '))
+            if not version or version >= tonumber(ARGV[1]) then return 0 end
+        end
+        redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])
+        return 1
+        ",
+    )
+});
+
+/// Ends a session: for the rest of its lifetime no process saves it again. Returns 1, or 0 if there was none.
+pub(crate) static REMOVE: LazyLock<Script> = LazyLock::new(|| {
+    Script::new(
+        r"
+        local known = redis.call('GETRANGE', KEYS[1], 0, 4)
+        if known == '' or known == 'ended' then return 0 end
+        redis.call('SET', KEYS[1], 'ended', 'KEEPTTL')
+        return 1
+        ",
+    )
+});
+
+/// Session store on Redis.
+pub struct RedisSessionStore {
+    pub(crate) link: Arc<Link>,
+    pub(crate) keys: Keys,
+}
+
+impl std::fmt::Debug for RedisSessionStore {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RedisSessionStore").finish_non_exhaustive()
+    }
+}
+
+fn failed(failure: Failure) -> SessionStoreError {
+    match failure {
+        Failure::Full => SessionStoreError::Full,
+        Failure::Unavailable(_) => SessionStoreError::Unavailable(failure.into()),
+    }
+}
+
+pub(crate) fn encode(record: &SessionRecord) -> String {
+    let (version, snapshot) = (record.version, &record.snapshot);
+    match &record.principal {
+        Some(principal) => format!("{version} {} {principal}{snapshot}", principal.len()),
+        None => format!("{version} - {snapshot}"),
+    }
+}
+
+/// Returns the record of a value; `None` for a session that has ended, and for what is no record.
+pub(crate) fn decode(value: &str) -> Option<SessionRecord> {
+    let mut parts = value.splitn(3, ' ');
+    let version = parts.next()?.parse().ok()?;
+    let (length, rest) = (parts.next()?, parts.next()?);
+    let (principal, snapshot) = match length {
+        "-" => (None, rest),
+        length => {
+            let (principal, snapshot) = rest.split_at_checked(length.parse().ok()?)?;
+            (Some(principal.to_owned()), snapshot)
+        }
+    };
+    Some(SessionRecord {
+        snapshot: snapshot.to_owned(),
+        principal,
+        version,
+    })
+}
+
+impl SessionStore for RedisSessionStore {
+    fn save<'a>(
+        &'a self,
+        id: &'a str,
+        record: SessionRecord,
+        lifetime: Duration,
+    ) -> StoreFuture<'a, (), SessionStoreError> {
+        Box::pin(async move {
+            let milliseconds = u64::try_from(lifetime.as_millis()).unwrap_or(u64::MAX);
+            let mut save = SAVE.key(self.keys.session(id));
+            // A century: Redis adds it to the current time.
+            let milliseconds = milliseconds.clamp(1, 3_155_760_000_000);
+            save.arg(record.version)
+                .arg(encode(&record))
+                .arg(milliseconds);
+            let saved = self.link.script(&save).await;
+            let is_saved: bool = saved.map_err(failed)?;
+            is_saved.then_some(()).ok_or(SessionStoreError::Superseded)
+        })
+    }
+
+    fn load<'a>(
+        &'a self,
+        id: &'a str,
+    ) -> StoreFuture<'a, Option<SessionRecord>, SessionStoreError> {
+        Box::pin(async move {
+            let mut command = redis::cmd("GET");
+            command.arg(self.keys.session(id));
+            let run = self.link.command(&command);
+            let value: Option<String> = run.await.map_err(failed)?;
+            Ok(value.as_deref().and_then(decode))
+        })
+    }
+
+    fn remove<'a>(&'a self, id: &'a str) -> StoreFuture<'a, bool, SessionStoreError> {
+        Box::pin(async move {
+            let remove = REMOVE.key(self.keys.session(id));
+            let run = self.link.script(&remove);
+            run.await.map_err(failed)
+        })
+    }
+}

@@ -1,0 +1,334 @@
+//! A client that writes its own requests, cuts its connections, resumes its streams, and checks what it gets: every request ends once,
+//! no event is lost or repeated, no id is used twice, nothing is meant for somebody else.
+
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Request, Response, StatusCode};
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioExecutor;
+use mcp_exact_tests_support::Rng;
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep, timeout};
+
+/// Time after which a request without an end is silence.
+const PATIENCE: Duration = Duration::from_secs(30);
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// End of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum End {
+    /// The result.
+    Result,
+    /// The error that says that the process of the request has died.
+    Lost,
+    /// Status 503: nothing was executed, or the server says that it may be tried again.
+    Unavailable,
+    /// The connection broke before the client had an event id to resume from.
+    Broken,
+}
+
+/// A promise that was not kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Violation(pub String);
+
+fn violation<T>(text: impl Into<String>) -> Result<T, Violation> {
+    Err(Violation(text.into()))
+}
+
+/// A client with one session.
+pub struct CheckingClient {
+    http: Client<HttpConnector, Full<Bytes>>,
+    server: SocketAddr,
+    name: String,
+    pub session: String,
+    /// Ids of requests of the server, none of which comes twice.
+    server_ids: BTreeSet<String>,
+    last_id: u64,
+    pub rng: Rng,
+    /// Probability in percent that the client cuts a stream after an event.
+    pub cuts: usize,
+}
+
+/// What a client has seen of one request.
+struct Seen {
+    id: u64,
+    token: String,
+    last_event: Option<String>,
+    events: BTreeSet<String>,
+    progress: f64,
+}
+
+impl CheckingClient {
+    pub fn new(server: SocketAddr, name: &str, rng: Rng) -> Self {
+        let http = Client::builder(TokioExecutor::new())
+            .pool_max_idle_per_host(0)
+            .build_http();
+        Self {
+            http,
+            server,
+            name: name.to_owned(),
+            session: String::new(),
+            server_ids: BTreeSet::new(),
+            last_id: 0,
+            rng,
+            cuts: 0,
+        }
+    }
+
+    async fn send(
+        &self,
+        method: &str,
+        session: &str,
+        last_event: Option<&str>,
+        body: &str,
+    ) -> Option<Response<Incoming>> {
+        let mut request = Request::builder()
+            .method(method)
+            .uri(format!("http://{}/", self.server))
+            .header("Authorization", format!("Bearer {}", self.name))
+            .header("Content-Type", "application/json");
+        request = match method {
+            "GET" => request.header("Accept", "text/event-stream"),
+            _ => request.header("Accept", "application/json, text/event-stream"),
+        };
+        if !session.is_empty() {
+            request = request.header("Mcp-Session-Id", session);
+            request = request.header("MCP-Protocol-Version", "2025-11-25");
+        }
+        if let Some(last) = last_event {
+            request = request.header("Last-Event-ID", last);
+        }
+        let request = request
+            .body(Full::from(body.to_owned()))
+            .expect("a request");
+        timeout(PATIENCE, self.http.request(request))
+            .await
+            .ok()?
+            .ok()
+    }
+
+    /// Begins a session, as soon as a server takes it.
+    pub async fn begin(&mut self) -> Result<(), Violation> {
+        let hello = json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
+            "protocolVersion": "2025-11-25", "capabilities": { "roots": {} },
+            "clientInfo": { "name": "c", "version": "1" } } });
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            if let Some(response) = self.send("POST", "", None, &hello.to_string()).await
+                && response.status() == StatusCode::OK
+            {
+                let id = response.headers().get("mcp-session-id");
+                let id = id
+                    .and_then(|id| id.to_str().ok())
+                    .unwrap_or_default()
+                    .to_owned();
+                if response.into_body().collect().await.is_ok() {
+                    self.session = id;
+                    break;
+                }
+            }
+            if Instant::now() > deadline {
+                return violation("no server begins a session");
+            }
+            sleep(PAUSE).await;
+        }
+        let ready = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
+        self.deliver(&ready).await
+    }
+
+    /// Sends a message that has no answer, until a server takes it.
+    async fn deliver(&self, message: &Value) -> Result<(), Violation> {
+        let deadline = Instant::now() + PATIENCE;
+        while Instant::now() < deadline {
+            match self
+                .send("POST", &self.session, None, &message.to_string())
+                .await
+            {
+                Some(response) if response.status() == StatusCode::ACCEPTED => return Ok(()),
+                // It was taken before, and the connection broke: a handshake ends once.
+                Some(response) if response.status() == StatusCode::BAD_REQUEST => return Ok(()),
+                Some(response) if response.status() == StatusCode::NOT_FOUND => {
+                    return violation("the session is unknown");
+                }
+                _ => sleep(PAUSE).await,
+            }
+        }
+        violation("no server takes a message")
+    }
+
+    /// Asks for the session of another principal, which nobody may find.
+    pub async fn intrude(&self, session: &str) -> Result<(), Violation> {
+        let ping = json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" });
+        match self.send("POST", session, None, &ping.to_string()).await {
+            Some(response) if response.status() == StatusCode::OK => {
+                violation("a session answers to another principal")
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Calls a tool with a token that nobody else uses, and follows the call to its end.
+    pub async fn call(&mut self, tool: &str, token: &str) -> Result<End, Violation> {
+        self.last_id += 1;
+        let mut seen = Seen {
+            id: self.last_id,
+            token: token.to_owned(),
+            last_event: None,
+            events: BTreeSet::new(),
+            progress: 0.0,
+        };
+        let call = json!({ "jsonrpc": "2.0", "id": seen.id, "method": "tools/call", "params": {
+            "name": tool, "arguments": { "text": token }, "_meta": { "progressToken": token } } });
+        let deadline = Instant::now() + PATIENCE;
+        let mut response = self
+            .send("POST", &self.session, None, &call.to_string())
+            .await;
+        loop {
+            if let Some(found) = response.take() {
+                let is_first = seen.last_event.is_none();
+                match found.status() {
+                    StatusCode::OK => {
+                        if let Some(end) = self.follow(found, &mut seen).await? {
+                            return Ok(end);
+                        }
+                    }
+                    StatusCode::NOT_FOUND => return violation("the session is unknown"),
+                    StatusCode::SERVICE_UNAVAILABLE if is_first => return Ok(End::Unavailable),
+                    StatusCode::BAD_REQUEST => {
+                        let body = found.into_body().collect().await;
+                        let body = body.map(|body| body.to_bytes()).unwrap_or_default();
+                        let text = String::from_utf8_lossy(&body).into_owned();
+                        return violation(format!("the stream of {token} is lost: {text}"));
+                    }
+                    // No server behind the balancer, or one that cannot read the log now.
+                    _ => {}
+                }
+            }
+            let Some(last) = seen.last_event.clone() else {
+                return Ok(End::Broken);
+            };
+            if Instant::now() > deadline {
+                return violation(format!("{tool} {token} has no end, after {last}"));
+            }
+            sleep(PAUSE).await;
+            response = self.send("GET", &self.session, Some(&last), "").await;
+        }
+    }
+
+    /// Reads a response; returns the end of the request if it is there.
+    async fn follow(
+        &mut self,
+        response: Response<Incoming>,
+        seen: &mut Seen,
+    ) -> Result<Option<End>, Violation> {
+        let kind = response.headers().get("content-type").cloned();
+        let is_stream = kind.is_some_and(|kind| kind == "text/event-stream");
+        let mut body = response.into_body();
+        let mut text = String::new();
+        loop {
+            // A stream that says nothing for so long is resumed.
+            let frame = timeout(PATIENCE / 3, body.frame()).await;
+            let Ok(Some(Ok(frame))) = frame else {
+                break;
+            };
+            let data = frame.into_data().unwrap_or_default();
+            text.push_str(&String::from_utf8_lossy(&data));
+            while let Some(end) = text.find("\n\n").filter(|_| is_stream) {
+                let event: String = text.drain(..end + 2).collect();
+                if let Some(end) = self.take(&event, seen).await? {
+                    return Ok(Some(end));
+                }
+                if seen.last_event.is_some() && self.rng.below(100) < self.cuts {
+                    return Ok(None);
+                }
+            }
+        }
+        match serde_json::from_str(&text) {
+            Ok(message) if !is_stream => self.take_message(&message, seen).await,
+            _ => Ok(None),
+        }
+    }
+
+    /// Takes an event of a stream.
+    async fn take(&mut self, event: &str, seen: &mut Seen) -> Result<Option<End>, Violation> {
+        let field = |name: &str| event.lines().find_map(|line| line.strip_prefix(name));
+        if let Some(id) = field("id: ") {
+            let is_new = seen.events.insert(id.to_owned());
+            // The event that a stream begins with has no message, and may come again.
+            if !is_new && field("data: ").is_some_and(|data| !data.is_empty()) {
+                return violation(format!("event {id} of {} came twice", seen.token));
+            }
+            seen.last_event = Some(id.to_owned());
+        }
+        match field("data: ").filter(|data| !data.is_empty()) {
+            Some(data) => match serde_json::from_str(data) {
+                Ok(message) => self.take_message(&message, seen).await,
+                Err(error) => violation(format!("an event is no JSON: {error}")),
+            },
+            None => Ok(None),
+        }
+    }
+
+    async fn take_message(
+        &mut self,
+        message: &Value,
+        seen: &mut Seen,
+    ) -> Result<Option<End>, Violation> {
+        let token = seen.token.as_str();
+        match message["method"].as_str() {
+            Some("notifications/progress") => {
+                let params = &message["params"];
+                if params["progressToken"] != token || params["message"] != token {
+                    return violation(format!("{token} gets {params}"));
+                }
+                let progress = params["progress"].as_f64().unwrap_or_default();
+                if progress != seen.progress + 1.0 {
+                    let last = seen.progress;
+                    return violation(format!("{token}: progress {progress} comes after {last}"));
+                }
+                seen.progress = progress;
+                Ok(None)
+            }
+            Some("roots/list") => {
+                if !self.server_ids.insert(message["id"].to_string()) {
+                    return violation(format!(
+                        "the server has used its id {} twice",
+                        message["id"]
+                    ));
+                }
+                let roots = json!([{ "uri": format!("file:///{token}") }]);
+                let answer =
+                    json!({ "jsonrpc": "2.0", "id": message["id"], "result": { "roots": roots } });
+                self.deliver(&answer).await?;
+                Ok(None)
+            }
+            Some(other) => violation(format!("{token} gets {other}")),
+            None if message["id"] != seen.id => violation(format!(
+                "{token} gets the answer of another request: {message}"
+            )),
+            None if message["result"].is_object() => {
+                if message["result"].to_string().contains(token) {
+                    Ok(Some(End::Result))
+                } else {
+                    violation(format!(
+                        "{token} gets the result of another call: {message}"
+                    ))
+                }
+            }
+            None => {
+                let text = message["error"]["message"].as_str().unwrap_or_default();
+                if text.contains("the request is lost") {
+                    Ok(Some(End::Lost))
+                } else {
+                    violation(format!("{token} gets an error: {text}"))
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! Server processes that share their sessions, which can be killed and started again.
+
+use std::io::{BufRead as _, BufReader};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use crate::daemon::{RedisServer, free_port};
+
+/// Time after which a process that was killed counts as dead.
+pub const LEASE: Duration = Duration::from_millis(600);
+
+/// Where the server processes come from and what they share.
+#[derive(Debug, Clone)]
+pub struct Setup {
+    /// Path of `redis_server_process`.
+    pub program: PathBuf,
+    pub redis: String,
+    /// File that notes each execution of the tool `work`.
+    pub journal: PathBuf,
+    pub is_faulty: bool,
+}
+
+impl Setup {
+    pub fn new(program: &str, redis: &RedisServer) -> Self {
+        Self {
+            program: program.into(),
+            redis: redis.url(),
+            journal: redis.directory().join("journal"),
+            is_faulty: false,
+        }
+    }
+
+    pub fn start(&self, count: usize) -> Vec<ServerProcess> {
+        (0..count)
+            .map(|_| ServerProcess::start(self.clone()))
+            .collect()
+    }
+}
+
+pub struct ServerProcess {
+    setup: Setup,
+    port: u16,
+    child: Child,
+}
+
+impl ServerProcess {
+    fn start(setup: Setup) -> Self {
+        let port = free_port();
+        let child = Self::spawn(&setup, port);
+        Self { setup, port, child }
+    }
+
+    fn spawn(setup: &Setup, port: u16) -> Child {
+        let mut command = Command::new(&setup.program);
+        command
+            .arg(&setup.redis)
+            .arg(port.to_string())
+            .arg(&setup.journal);
+        command.args(setup.is_faulty.then_some("faulty"));
+        command.stdin(Stdio::null()).stdout(Stdio::piped());
+        let mut child = command.spawn().expect("the server starts");
+        let output = child.stdout.take().expect("piped");
+        let line = BufReader::new(output).lines().next();
+        assert!(
+            line.is_some_and(|line| line.is_ok()),
+            "the server does not listen"
+        );
+        child
+    }
+
+    pub fn address(&self) -> SocketAddr {
+        SocketAddr::from(([127, 0, 0, 1], self.port))
+    }
+
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Ends the process at once (`kill -9`).
+    pub fn kill(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+
+    /// Starts a process that was killed again, at its address.
+    pub fn start_again(&mut self) {
+        self.child = Self::spawn(&self.setup, self.port);
+    }
+}
+
+impl Drop for ServerProcess {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}

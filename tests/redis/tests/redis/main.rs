@@ -1,0 +1,9 @@
+//! Servers that share their sessions on a real Redis.
+
+mod balancing;
+mod chaos;
+mod cost;
+mod stores;
+
+/// Path of the server program.
+const SERVER: &str = env!("CARGO_BIN_EXE_redis_server_process");

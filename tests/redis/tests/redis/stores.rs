@@ -1,0 +1,324 @@
+//! The three stores keep their contracts; Redis that is slow, down, or has lost its data.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use mcp_exact_redis::{Redis, RedisChangeBus, RedisOptions};
+use mcp_exact_session::Change;
+use mcp_exact_tests_redis::daemon::RedisServer;
+use mcp_exact_transport::contract;
+use mcp_exact_transport::event_log::{EventLog, EventLogError, LogEvent, LogStream};
+use mcp_exact_transport::store::{
+    BusMessage, BusReceiver, BusSubscription, ChangeBus, SessionRecord, SessionStore,
+    SessionStoreError,
+};
+use tokio::time::{sleep, timeout};
+
+const PATIENCE: Duration = Duration::from_secs(20);
+const HOUR: Duration = Duration::from_secs(3600);
+
+fn start(server: &RedisServer) -> Redis {
+    start_with(server, |_| {})
+}
+
+fn start_with(server: &RedisServer, change: impl FnOnce(&mut RedisOptions)) -> Redis {
+    let mut options = RedisOptions::new(server.url());
+    options.lease = Duration::from_millis(300);
+    change(&mut options);
+    Redis::start(&options).expect("usable options")
+}
+
+fn stream(session: &str) -> LogStream {
+    LogStream {
+        session: session.into(),
+        stream: 1,
+    }
+}
+
+fn event(sequence: u64, last: bool) -> LogEvent {
+    LogEvent {
+        sequence,
+        data: format!("{sequence}").into(),
+        last,
+    }
+}
+
+fn record(version: u64) -> SessionRecord {
+    SessionRecord {
+        snapshot: "{}".to_owned(),
+        principal: None,
+        version,
+    }
+}
+
+/// Messages that a bus has delivered.
+#[derive(Clone, Default)]
+struct Seen(Arc<Mutex<Vec<BusMessage>>>);
+
+impl Seen {
+    fn of(bus: &dyn ChangeBus) -> (Self, BusSubscription) {
+        let seen = Self::default();
+        let all = Arc::clone(&seen.0);
+        let subscription = bus.subscribe(Arc::new(move |message: &BusMessage| {
+            all.lock().expect("unlocked").push(message.clone());
+        }));
+        (seen, subscription)
+    }
+
+    fn count(&self, wanted: &BusMessage) -> usize {
+        let all = self.0.lock().expect("unlocked");
+        all.iter().filter(|message| *message == wanted).count()
+    }
+
+    async fn until(&self, wanted: &BusMessage) {
+        let waiting = async {
+            while self.count(wanted) == 0 {
+                sleep(Duration::from_millis(10)).await;
+            }
+        };
+        timeout(PATIENCE, waiting).await.expect("in time");
+    }
+}
+
+fn change(uri: &str) -> BusMessage {
+    BusMessage::Changed {
+        change: Change::Resource(uri.to_owned()),
+        origin: 1,
+    }
+}
+
+#[tokio::test]
+async fn session_store_keeps_contract() {
+    let server = RedisServer::start();
+    contract::session_store(&*start(&server).session_store(), sleep).await;
+}
+
+#[tokio::test]
+async fn event_log_keeps_contract() {
+    let server = RedisServer::start();
+    contract::event_log(&*start(&server).event_log()).await;
+    server.command(&["FLUSHALL"]);
+    contract::shared_event_log(&*start(&server).event_log()).await;
+}
+
+/// A bus whose receivers do not see the marks that [`settle`](Marked::settle) publishes.
+struct Marked {
+    bus: Arc<RedisChangeBus>,
+    last: AtomicUsize,
+}
+
+impl Marked {
+    /// Waits until what was published has arrived: a message that arrives has those before it arrive too.
+    async fn settle(&self) {
+        let number = self.last.fetch_add(1, Ordering::Relaxed);
+        let mark = change(&format!("mark:{number}"));
+        let (seen, _subscription) = Seen::of(&*self.bus);
+        self.bus.publish(mark.clone());
+        seen.until(&mark).await;
+    }
+}
+
+impl ChangeBus for Marked {
+    fn publish(&self, message: BusMessage) {
+        self.bus.publish(message);
+    }
+
+    fn subscribe(&self, receiver: BusReceiver) -> BusSubscription {
+        self.bus.subscribe(Arc::new(move |message: &BusMessage| {
+            if !message.to_string().contains("mark:") {
+                receiver(message);
+            }
+        }))
+    }
+}
+
+#[tokio::test]
+async fn change_bus_keeps_contract() {
+    let server = RedisServer::start();
+    let marked = Marked {
+        bus: start(&server).change_bus(),
+        last: AtomicUsize::new(0),
+    };
+    contract::change_bus(&marked, async || marked.settle().await).await;
+}
+
+/// Of two processes that save the same version one is superseded, and an ended session is nowhere saved again.
+#[tokio::test]
+async fn versions_fence_processes() {
+    let server = RedisServer::start();
+    let (first, second) = (start(&server), start(&server));
+    let (first, second) = (first.session_store(), second.session_store());
+    first.save("a", record(1), HOUR).await.expect("saved");
+    let both = [&first, &second].map(|store| store.save("a", record(2), HOUR));
+    let [one, other] = both;
+    let (one, other) = tokio::join!(one, other);
+    assert!(one.is_ok() != other.is_ok(), "{one:?} {other:?}");
+    assert!(second.remove("a").await.expect("removed"));
+    let late = first.save("a", record(3), HOUR).await;
+    assert!(
+        matches!(late, Err(SessionStoreError::Superseded)),
+        "{late:?}"
+    );
+}
+
+/// A reader is woken by the events of another process, also if it was not the first to wait.
+#[tokio::test]
+async fn followers_are_woken() {
+    let server = RedisServer::start();
+    let (writer, reader) = (start(&server).event_log(), start(&server).event_log());
+    let streams = ["a", "b", "c"].map(stream);
+    let waits = streams.clone().map(|stream| {
+        let reader = Arc::clone(&reader);
+        tokio::spawn(async move {
+            loop {
+                match reader.read_after(&stream, 0, 1000).await {
+                    Ok(events) if !events.is_empty() => return events,
+                    Ok(_) | Err(EventLogError::UnknownStream) => {}
+                    Err(error) => panic!("{error}"),
+                }
+                reader.wait_after(&stream, 0).await.expect("waited");
+            }
+        })
+    });
+    for stream in &streams {
+        writer.begin(stream, None).await.expect("begun");
+        writer
+            .append(stream, vec![event(1, false)])
+            .await
+            .expect("appended");
+    }
+    for wait in waits {
+        let events = timeout(PATIENCE, wait)
+            .await
+            .expect("in time")
+            .expect("read");
+        assert_eq!(events, [event(1, false)]);
+    }
+}
+
+/// The streams of a process that died without a word get their last will, once, and the process is fenced if it lives after all.
+#[tokio::test]
+async fn dead_process_is_noticed() {
+    let server = RedisServer::start();
+    let dead = start_with(&server, |options| {
+        options.lease = Duration::from_millis(100)
+    });
+    let (call, events) = (stream("a"), dead.event_log());
+    events
+        .begin(&call, Some("lost".into()))
+        .await
+        .expect("begun");
+    events
+        .append(&call, vec![event(1, false)])
+        .await
+        .expect("appended");
+    let readers = [start(&server), start(&server)].map(|redis| redis.event_log());
+    let alive = readers[0].read_after(&call, 1, 1000).await;
+    assert_eq!(alive.expect("read"), []);
+    // From now on the others cannot tell it from one that has died.
+    dead.end().await.expect("ended");
+    let waiting = async {
+        let mut wills = Vec::new();
+        while wills.len() < 2 {
+            wills.clear();
+            for reader in &readers {
+                wills.extend(reader.read_after(&call, 1, 1000).await.expect("read"));
+            }
+            sleep(Duration::from_millis(20)).await;
+        }
+        wills
+    };
+    let wills = timeout(PATIENCE, waiting).await.expect("in time");
+    assert_eq!((&wills[0].data[..], wills[0].last), (&b"lost"[..], true));
+    assert_eq!(wills[0], wills[1], "two readers saw different ends");
+    let late = events.append(&call, vec![event(3, true)]).await;
+    assert!(matches!(late, Err(EventLogError::Fenced)), "{late:?}");
+}
+
+/// Whoever is not there for a moment misses nothing; what Redis has lost is repaired by a resync.
+#[tokio::test]
+async fn bus_survives_redis() {
+    let mut server = RedisServer::start();
+    let (first, second) = (start(&server).change_bus(), start(&server).change_bus());
+    let (seen, _subscription) = Seen::of(&*second);
+    let (own, _own) = Seen::of(&*first);
+    first.publish(change("a:1"));
+    seen.until(&change("a:1")).await;
+    server.kill();
+    // Waits for Redis.
+    first.publish(change("a:2"));
+    server.start_again();
+    for seen in [&seen, &own] {
+        seen.until(&change("a:2")).await;
+        // Another run of Redis may have lost messages.
+        seen.until(&BusMessage::Resync).await;
+    }
+    for uri in ["a:1", "a:2"] {
+        assert_eq!(seen.count(&change(uri)), 1, "{uri}");
+    }
+    server.command(&["FLUSHALL"]);
+    let waiting = async {
+        while seen.count(&BusMessage::Resync) < 2 {
+            sleep(Duration::from_millis(10)).await;
+        }
+    };
+    timeout(PATIENCE, waiting).await.expect("in time");
+    first.publish(change("a:3"));
+    seen.until(&change("a:3")).await;
+}
+
+/// Nobody waits long for a Redis that is down or stuck, and everything works again as soon as it is there.
+#[tokio::test]
+async fn waiting_is_bounded() {
+    let mut server = RedisServer::start();
+    let redis = start_with(&server, |options| {
+        options.command_timeout = Duration::from_millis(300);
+    });
+    let store = redis.session_store();
+    store.save("a", record(1), HOUR).await.expect("saved");
+    let is_down = async || {
+        let begun = Instant::now();
+        let saved = timeout(PATIENCE, store.load("a")).await.expect("in time");
+        assert!(
+            matches!(saved, Err(SessionStoreError::Unavailable(_))),
+            "{saved:?}"
+        );
+        assert!(begun.elapsed() < Duration::from_secs(10));
+    };
+    server.kill();
+    is_down().await;
+    server.start_again();
+    let recovers = async || {
+        while store.load("a").await.is_err() {
+            sleep(Duration::from_millis(20)).await;
+        }
+    };
+    timeout(PATIENCE, recovers()).await.expect("in time");
+    server.signal("-STOP");
+    is_down().await;
+    server.signal("-CONT");
+    timeout(PATIENCE, recovers()).await.expect("in time");
+    assert_eq!(store.load("a").await.expect("loaded"), Some(record(1)));
+}
+
+/// A Redis without memory left refuses new sessions and keeps those that it has.
+#[tokio::test]
+async fn full_redis_says_so() {
+    let server = RedisServer::start_with(&["--maxmemory", "3mb"]);
+    let store = start(&server).session_store();
+    let large = |version| SessionRecord {
+        snapshot: "x".repeat(100_000),
+        ..record(version)
+    };
+    let mut count = 0;
+    let refused = loop {
+        match store.save(&format!("s{count}"), large(1), HOUR).await {
+            Ok(()) => count += 1,
+            Err(error) => break error,
+        }
+        assert!(count < 100, "3 MB hold everything");
+    };
+    assert!(matches!(refused, SessionStoreError::Full), "{refused:?}");
+    assert_eq!(store.load("s0").await.expect("loaded"), Some(large(1)));
+}

@@ -1,0 +1,130 @@
+//! `cargo xtask redis`: servers that share their sessions on a real Redis, behind a real balancer.
+//!
+//! Uses redis-server and haproxy where they are installed, and else unpacks their Debian packages into an ignored folder: that needs
+//! apt-get and dpkg, and neither root nor a system service. Then runs the tests that start them.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, bail};
+
+/// Programs that the tests start.
+const PROGRAMS: [&str; 3] = ["redis-server", "redis-cli", "haproxy"];
+/// Debian packages with the programs, and the libraries that a small system lacks.
+const PACKAGES: [&str; 9] = [
+    "redis-server",
+    "redis-tools",
+    "haproxy",
+    "libatomic1",
+    "libjemalloc2",
+    "liblua5.3-0",
+    "liblzf1",
+    "libopentracing-c-wrapper0",
+    "libopentracing1",
+];
+/// Names the packages that were unpacked; written last.
+const STAMP: &str = "unpacked.txt";
+
+/// What to test, and for how long.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub struct Arguments {
+    /// Handed on to the tests, such as the name of one.
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    tests: Vec<String>,
+}
+
+/// Installs what is missing and runs the tests.
+///
+/// # Errors
+/// When the packages cannot be had, or a test fails.
+pub fn run(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
+    let status = test_command(root)?
+        .arg("--")
+        .args(&arguments.tests)
+        .status()
+        .context("cannot start cargo; install the Rust toolchain that Cargo.toml names")?;
+    if status.success() {
+        Ok(())
+    } else {
+        bail!("the tests with Redis failed ({status})")
+    }
+}
+
+/// Returns the command that runs the tests, with the programs that they need.
+///
+/// # Errors
+/// When the packages cannot be had.
+pub fn test_command(root: &Path) -> anyhow::Result<Command> {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.current_dir(root);
+    if let Some(tools) = tools(root)? {
+        command.env("MCP_EXACT_TOOLS", tools);
+    }
+    command.args(["test", "--locked", "--package", "mcp-exact-tests-redis"]);
+    command.args(["--test", "redis"]);
+    Ok(command)
+}
+
+/// Returns the folder with the unpacked programs; `None` if the system has all of them.
+fn tools(root: &Path) -> anyhow::Result<Option<PathBuf>> {
+    if PROGRAMS.iter().all(|program| is_installed(program)) {
+        return Ok(None);
+    }
+    let folder = root.join("target").join("tools").join("debian");
+    let unpacked = folder.join("root");
+    let stamp = PACKAGES.join("\n");
+    if fs::read_to_string(folder.join(STAMP)).unwrap_or_default() == stamp {
+        return Ok(Some(unpacked));
+    }
+    println!("unpacking the Debian packages of Redis and HAProxy");
+    fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
+    if !download(&folder)? {
+        // The lists of packages are missing or old. Without root this fails, and so does the second download.
+        let _ = Command::new("apt-get")
+            .args(["update", "--quiet=2"])
+            .status();
+        if !download(&folder)? {
+            bail!(
+                "apt-get cannot download {}; install redis-server and haproxy (apt-get install redis-server haproxy)",
+                PACKAGES.join(", ")
+            );
+        }
+    }
+    for entry in fs::read_dir(&folder)? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|extension| extension == "deb") {
+            let status = Command::new("dpkg")
+                .arg("-x")
+                .arg(&path)
+                .arg(&unpacked)
+                .status();
+            if !status.context("cannot start dpkg")?.success() {
+                bail!("dpkg cannot unpack {}", path.display());
+            }
+        }
+    }
+    fs::write(folder.join(STAMP), stamp)?;
+    Ok(Some(unpacked))
+}
+
+fn download(folder: &Path) -> anyhow::Result<bool> {
+    let mut command = Command::new("apt-get");
+    command.current_dir(folder).args(["download", "--quiet=2"]);
+    let status = command.args(PACKAGES).status();
+    let status = status.context(
+        "neither redis-server and haproxy nor apt-get are installed; install Redis 7 and HAProxy 2.6 or later",
+    )?;
+    Ok(status.success())
+}
+
+fn is_installed(program: &str) -> bool {
+    let mut command = Command::new(program);
+    command.arg(if program == "haproxy" {
+        "-v"
+    } else {
+        "--version"
+    });
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    command.status().is_ok()
+}
