@@ -9,6 +9,8 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, bail};
 
+use crate::interop;
+
 /// Programs that the tests start.
 const PROGRAMS: [&str; 3] = ["redis-server", "redis-cli", "haproxy"];
 /// Debian packages with the programs, and the libraries that a small system lacks.
@@ -22,6 +24,15 @@ const PACKAGES: [&str; 9] = [
     "liblzf1",
     "libopentracing-c-wrapper0",
     "libopentracing1",
+];
+/// Peers of `cargo xtask interop` whose clients use the servers: the SDKs of each revision with sessions over Streamable HTTP.
+const PEERS: [&str; 6] = [
+    "python-1.9.4",
+    "python-1.10.1",
+    "python-1.30.0",
+    "typescript-1.12.3",
+    "typescript-1.22.0",
+    "typescript-1.32.2",
 ];
 /// Names the packages that were unpacked; written last.
 const STAMP: &str = "unpacked.txt";
@@ -54,13 +65,17 @@ pub fn run(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
 /// Returns the command that runs the tests, with the programs that they need.
 ///
 /// # Errors
-/// When the packages cannot be had.
+/// When the packages or the SDKs cannot be had.
 pub fn test_command(root: &Path) -> anyhow::Result<Command> {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(root);
     if let Some(tools) = tools(root)? {
         command.env("MCP_EXACT_TOOLS", tools);
     }
+    for peer in PEERS {
+        interop::folder(root, peer)?;
+    }
+    command.env("MCP_EXACT_PEERS", root.join("target").join("interop"));
     command.args(["test", "--locked", "--package", "mcp-exact-tests-redis"]);
     command.args(["--test", "redis"]);
     Ok(command)

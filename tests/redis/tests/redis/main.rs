@@ -3,6 +3,7 @@
 mod balancing;
 mod chaos;
 mod cost;
+mod sdks;
 mod stores;
 
 /// Path of the server program.

@@ -1,0 +1,54 @@
+//! Clients of the official SDKs, of each revision with sessions over Streamable HTTP, on three processes behind HAProxy.
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use mcp_exact_tests_redis::daemon::{Balancer, RedisServer};
+use mcp_exact_tests_redis::servers::Setup;
+use tokio::process::Command;
+use tokio::time::timeout;
+
+use super::SERVER;
+
+/// Folder in which `cargo xtask interop` installs the SDKs.
+const PEERS: &str = "MCP_EXACT_PEERS";
+const PATIENCE: Duration = Duration::from_secs(90);
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn clients_of_sdks() {
+    let peers = std::env::var_os(PEERS).map(PathBuf::from);
+    let peers = peers.unwrap_or_else(|| panic!("{PEERS} is not set: run `cargo xtask redis`"));
+    let programs = Path::new(env!("CARGO_MANIFEST_DIR")).join("peers");
+    let redis = RedisServer::start();
+    let servers = Setup::new(SERVER, &redis).start(3);
+    let addresses: Vec<_> = servers.iter().map(|server| server.address()).collect();
+    let balancer = Balancer::start(&addresses);
+    let url = format!("http://{}/", balancer.address());
+    for (peer, revision) in [
+        ("python-1.9.4", "2025-03-26"),
+        ("python-1.10.1", "2025-06-18"),
+        ("python-1.30.0", "2025-11-25"),
+        ("typescript-1.12.3", "2025-03-26"),
+        ("typescript-1.22.0", "2025-06-18"),
+        ("typescript-1.32.2", "2025-11-25"),
+    ] {
+        let folder = peers.join(peer);
+        let mut command = if peer.starts_with("python") {
+            let mut command = Command::new(folder.join("bin").join("python"));
+            command.arg(programs.join("client.py"));
+            command
+        } else {
+            let mut command = Command::new("node");
+            command.arg(programs.join("client.mjs")).arg(&folder);
+            command
+        };
+        command.arg(&url).stdin(Stdio::null()).kill_on_drop(true);
+        let output = timeout(PATIENCE, command.output()).await;
+        let output = output.unwrap_or_else(|_| panic!("{peer} does not end"));
+        let output = output.expect("started");
+        let text = String::from_utf8_lossy(&output.stdout);
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(text.trim(), format!("3 {revision}"), "{peer}: {errors}");
+    }
+}
