@@ -1,0 +1,67 @@
+//! The database keeps the contracts of the transport, and what it holds survives its process.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use mcp_exact_transport::contract;
+use mcp_exact_transport::event_log::{EventLog as _, LogEvent, LogStream};
+use mcp_exact_transport::store::{SessionRecord, SessionStore as _};
+use sqlite_sessions::Database;
+
+/// A file that is removed with its value.
+struct File(PathBuf);
+
+impl File {
+    fn new(name: &str) -> Self {
+        let name = format!("sqlite-sessions-{}-{name}", std::process::id());
+        Self(std::env::temp_dir().join(name))
+    }
+}
+
+impl Drop for File {
+    fn drop(&mut self) {
+        for end in ["", "-wal", "-shm"] {
+            let _ = std::fs::remove_file(format!("{}{end}", self.0.display()));
+        }
+    }
+}
+
+#[tokio::test]
+async fn database_keeps_contracts() {
+    let file = File::new("contracts");
+    let database = Database::open(&file.0).expect("opened");
+    contract::session_store(&*database, tokio::time::sleep).await;
+    contract::event_log(&*database).await;
+}
+
+#[tokio::test]
+async fn sessions_survive_a_restart() {
+    let file = File::new("restart");
+    let stream = LogStream {
+        session: "s".into(),
+        stream: 1,
+    };
+    let event = LogEvent {
+        sequence: 1,
+        data: "{}".into(),
+        last: false,
+    };
+    let record = SessionRecord {
+        snapshot: "{}".to_owned(),
+        principal: None,
+        version: 1,
+    };
+    let database = Database::open(&file.0).expect("opened");
+    let minute = Duration::from_secs(60);
+    database
+        .save("s", record.clone(), minute)
+        .await
+        .expect("saved");
+    let appended = database.append(&stream, vec![event.clone()]).await;
+    appended.expect("appended");
+    drop(database);
+    let database = Database::open(&file.0).expect("opened");
+    assert_eq!(database.load("s").await.expect("loaded"), Some(record));
+    let events = database.read_after(&stream, 0, 1000).await.expect("read");
+    assert_eq!(events, [event]);
+}
