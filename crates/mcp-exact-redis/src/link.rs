@@ -27,7 +27,7 @@ pub enum Failure {
 }
 
 enum Connector {
-    Direct(Client),
+    Direct(Box<Client>),
     Sentinel(Box<Mutex<SentinelClient>>),
 }
 
@@ -50,7 +50,7 @@ pub(crate) struct Link {
 impl Link {
     pub(crate) fn new(options: &RedisOptions) -> RedisResult<Self> {
         let connector = match &options.sentinel_master {
-            None => Connector::Direct(Client::open(options.url.as_str())?),
+            None => Connector::Direct(Box::new(Client::open(options.url.as_str())?)),
             Some(master) => {
                 let node = options.url.as_str().into_connection_info()?;
                 let settings = node.redis_settings().clone();
@@ -87,7 +87,7 @@ impl Link {
             .set_response_timeout(response);
         let opening = async {
             let client = match &self.connector {
-                Connector::Direct(client) => client.clone(),
+                Connector::Direct(client) => (**client).clone(),
                 Connector::Sentinel(client) => client.lock().await.async_get_client().await?,
             };
             client
