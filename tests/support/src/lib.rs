@@ -11,6 +11,7 @@ pub mod oracle;
 pub mod rng;
 pub mod schema;
 pub mod text;
+mod unchecked;
 mod values;
 
 pub use generate::Generator;
@@ -19,3 +20,4 @@ pub use oracle::Oracle;
 pub use rng::Rng;
 pub use schema::definition_names;
 pub use text::{Doc, Style, same};
+pub use unchecked::without_unchecked;

@@ -5,14 +5,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use codegen::ir::{Ir, Shape};
-use mcp_exact_tests_support::{Generator, Mutator, Oracle, Rng, definition_names};
+use mcp_exact_tests_support::{
+    Generator, Mutator, Oracle, Rng, definition_names, without_unchecked,
+};
 use mcp_exact_wire::{Map, Nullable, ProgressToken};
 use schemars1::{JsonSchema, SchemaGenerator};
 use serde_json::{Value, json};
 
 use crate::all_of::merged;
 use crate::revisions::{Revision, revisions};
-use crate::unchecked::without_unchecked;
 
 const SEED: u64 = 20_251_125;
 

@@ -16,6 +16,5 @@ mod round_trip;
 mod rules;
 mod schema_agreement;
 mod tables;
-mod unchecked;
 mod unions;
 mod walk;

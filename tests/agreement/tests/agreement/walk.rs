@@ -5,11 +5,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use codegen::ir::{Ir, Shape, Type};
-use mcp_exact_tests_support::{Doc, Oracle};
+use mcp_exact_tests_support::{Doc, Oracle, without_unchecked};
 use serde_json::{Map, Value, json};
 
 use crate::all_of::merged;
-use crate::unchecked::without_unchecked;
 use crate::unions::pick;
 
 /// A corrected schema with its judge.

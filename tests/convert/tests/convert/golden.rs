@@ -60,10 +60,23 @@ fn losses_say_what_they_cause() {
         fs::write(&path, &words).expect("a writable file");
     }
     let expected = fs::read_to_string(&path).unwrap_or_default();
-    let differs = words
-        .lines()
-        .zip(expected.lines())
-        .find(|(new, old)| new != old);
+    let (words, expected) = (compared(&words), compared(&expected));
+    let differs = words.iter().zip(&expected).find(|(new, old)| new != old);
     assert_eq!(differs, None, "UPDATE_EXPECT=1 writes losses.txt again");
-    assert_eq!(words.lines().count(), expected.lines().count());
+    assert_eq!(words.len(), expected.len());
+}
+
+/// Lines of all pairs but those of the revision that the environment names: `schema add` tests a revision before a person
+/// has read what its conversions lose.
+fn compared(words: &str) -> Vec<&str> {
+    let named = std::env::var("MCP_EXACT_REVISION").ok();
+    let mut is_compared = true;
+    let lines = words.lines().filter(|line| {
+        if !line.starts_with(' ') {
+            let mut pair = line.split(' ').take(3);
+            is_compared = pair.all(|word| Some(word) != named.as_deref());
+        }
+        is_compared
+    });
+    lines.collect()
 }
