@@ -166,22 +166,17 @@ impl DispatchTable for PackedDispatch {
         }
     }
 
-    fn case_count(&self) -> usize {
-        self.cases.rows().len()
-    }
-
-    fn case(&self, at: usize) -> DispatchCase {
-        let case = &self.cases.rows()[at];
-        let tag = match case.tag {
-            PackedTag::Is(value) => Tag::Is(value.get()),
-            PackedTag::Absent => Tag::Absent,
-            PackedTag::Any => Tag::Any,
-        };
-        DispatchCase {
-            tag,
+    fn cases(&self) -> impl Iterator<Item = DispatchCase> {
+        let cases = self.cases.rows().iter();
+        cases.map(|case| DispatchCase {
+            tag: match case.tag {
+                PackedTag::Is(value) => Tag::Is(value.get()),
+                PackedTag::Absent => Tag::Absent,
+                PackedTag::Any => Tag::Any,
+            },
             has: case.has,
             variant: case.variant,
-        }
+        })
     }
 
     fn exclusive(&self) -> &'static [(u32, u32)] {

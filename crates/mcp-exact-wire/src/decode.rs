@@ -172,7 +172,7 @@ pub(crate) fn message<'m, D: Direction>(
     answers: &dyn Fn(&RequestId) -> Option<&'m str>,
 ) -> Result<Message<D>, MessageError> {
     // Written so that a message, which is large, is moved once: `?` would move it again and again.
-    match classify(&mut r, const { &Known::of::<D>() }) {
+    match classify(&mut r, const { &DirectionSpec::of::<D>() }) {
         Ok(MessageClass::Request) => {
             if let Ok(request) = D::Request::decode(&mut r)
                 && finish::<D>(&mut r).is_ok()
@@ -207,18 +207,17 @@ enum MessageClass {
     Response(Beginning),
 }
 
-/// Methods that a direction defines; the same code serves all directions.
-struct Known {
-    requests: &'static [&'static str],
-    notifications: &'static [&'static str],
+/// Properties of a direction, so that the same code serves all directions.
+struct DirectionSpec {
+    /// [`class_of`] with the direction's methods as constants, which cost less to compare with than a list.
+    class_of: fn(&str) -> Option<MessageClass>,
     envelope_inside: bool,
 }
 
-impl Known {
+impl DirectionSpec {
     const fn of<D: Direction>() -> Self {
         Self {
-            requests: D::REQUESTS,
-            notifications: D::NOTIFICATIONS,
+            class_of: class_of::<D>,
             envelope_inside: D::ENVELOPE_INSIDE,
         }
     }
@@ -243,7 +242,7 @@ fn finish<D: Direction>(r: &mut Reader<'_>) -> ReadResult<()> {
 
 /// Reads up to the member that decides the class of a message. If only members of the envelope precede the method, decoding
 /// continues there; otherwise the message is read again from its beginning.
-fn classify(r: &mut Reader<'_>, known: &Known) -> ReadResult<MessageClass> {
+fn classify(r: &mut Reader<'_>, direction: &DirectionSpec) -> ReadResult<MessageClass> {
     let (start, depth) = (r.peek_at(), r.depth());
     r.open_object()?;
     let (mut id, mut version, mut only_envelope) = (None, None, true);
@@ -269,9 +268,9 @@ fn classify(r: &mut Reader<'_>, known: &Known) -> ReadResult<MessageClass> {
                 }
             }
             EnvelopeName::Method => {
-                let resume = only_envelope && !known.envelope_inside;
+                let resume = only_envelope && !direction.envelope_inside;
                 let resume = resume.then_some((id, version));
-                return classify_method(r, known, (start, depth), resume);
+                return classify_method(r, direction, (start, depth), resume);
             }
             EnvelopeName::Answer if only_envelope => {
                 r.set_at(name_at);
@@ -337,14 +336,15 @@ fn spelt_envelope_name(r: &mut Reader<'_>) -> ReadResult<EnvelopeName> {
 }
 
 /// Reads the method and classifies it. `resume` holds the members that were read, if they belong to the envelope alone.
+#[inline(always)]
 fn classify_method(
     r: &mut Reader<'_>,
-    known: &Known,
+    direction: &DirectionSpec,
     (start, depth): (usize, u32),
     resume: Option<(Option<IdAt>, Option<usize>)>,
 ) -> ReadResult<MessageClass> {
     let method = r.str()?;
-    let Some(class) = known_method(known, &method) else {
+    let Some(class) = (direction.class_of)(&method) else {
         let has_id = matches!(resume, Some((Some(_), _)));
         return unknown_method(r, (start, depth), has_id);
     };
@@ -363,15 +363,16 @@ fn classify_method(
     Ok(class)
 }
 
-/// Notifications have distinct names, so that most requests are recognised at once.
-fn known_method(known: &Known, method: &str) -> Option<MessageClass> {
+/// Returns the class of the messages of a method; `None` if the direction does not define it. Notifications have distinct names,
+/// so that most requests are recognised at once.
+fn class_of<D: Direction>(method: &str) -> Option<MessageClass> {
     // For a dozen names a walk that compares lengths first costs less than a search.
     let among = |names: &[&str]| names.contains(&method);
-    if method.starts_with("notifications/") && among(known.notifications) {
+    if method.starts_with("notifications/") && among(D::NOTIFICATIONS) {
         Some(MessageClass::Notification)
-    } else if among(known.requests) {
+    } else if among(D::REQUESTS) {
         Some(MessageClass::Request)
-    } else if among(known.notifications) {
+    } else if among(D::NOTIFICATIONS) {
         Some(MessageClass::Notification)
     } else {
         None

@@ -67,10 +67,8 @@ pub trait DispatchTable {
     fn probe_count(&self) -> usize;
     /// Returns the member with this bit.
     fn probe(&self, bit: usize) -> Probe;
-    /// Returns the number of [`cases`](UnionDispatch::cases).
-    fn case_count(&self) -> usize;
-    /// Returns the case with this index.
-    fn case(&self, at: usize) -> DispatchCase;
+    /// Returns the [`cases`](UnionDispatch::cases) in their order.
+    fn cases(&self) -> impl Iterator<Item = DispatchCase>;
     /// Returns pairs of members that exclude each other.
     fn exclusive(&self) -> &'static [(u32, u32)];
 }
@@ -95,13 +93,8 @@ impl DispatchTable for UnionDispatch {
     }
 
     #[inline(always)]
-    fn case_count(&self) -> usize {
-        self.cases.len()
-    }
-
-    #[inline(always)]
-    fn case(&self, at: usize) -> DispatchCase {
-        self.cases[at]
+    fn cases(&self) -> impl Iterator<Item = DispatchCase> {
+        self.cases.iter().copied()
     }
 
     fn exclusive(&self) -> &'static [(u32, u32)] {
@@ -271,8 +264,7 @@ impl<'a> Reader<'a> {
     ) -> ReadResult<u8> {
         let tag = found.tag.as_deref();
         let mut known = false;
-        for at in 0..dispatch.case_count() {
-            let case = dispatch.case(at);
+        for case in dispatch.cases() {
             let right = match case.tag {
                 Tag::Is(value) => tag == Some(value),
                 Tag::Absent => tag.is_none(),
