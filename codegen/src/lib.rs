@@ -31,7 +31,7 @@ pub use emit::Files;
 pub use error::{Error, Result};
 pub use input::Tables;
 pub use input::extension::Extension;
-pub use input::lists::{Listed, Revision, extensions, revisions};
+pub use input::lists::{ListedExtension, Revision, extensions, revisions};
 pub use input::schema::sha256;
 pub use input::tables::check_tables;
 pub use ir::properties::Value as PropertyValue;
@@ -91,11 +91,11 @@ pub fn lower_extension(
     base: &Lowered,
     tables: Tables<'_>,
 ) -> Result<Lowered> {
-    let joined = input::extension::join(extension, &base.corrected, tables)?;
+    let merged = input::extension::merge(extension, &base.corrected, tables)?;
     let mut names = input::names::names(tables.names)?;
-    names.extend(extension::inherited_names(&joined, &base.ir));
-    let mut lowered = lower_schema(joined.schema, &names)?;
-    lowered.shared = extension::narrow(&mut lowered.ir, &lowered.corrected, &joined.own, &base.ir);
+    names.extend(extension::inherited_names(&merged, &base.ir));
+    let mut lowered = lower_schema(merged.schema, &names)?;
+    lowered.shared = extension::narrow(&mut lowered.ir, &lowered.corrected, &merged.own, &base.ir);
     lowered.base = Some(extension.listed.extends.clone());
     Ok(lowered)
 }

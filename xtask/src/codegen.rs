@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use codegen::ir::RustIr;
 use codegen::{
-    Extension, Files, Listed, Lowered, Revision, RevisionFacts, RevisionRow, Tables, TypeCrate,
+    Extension, Files, ListedExtension, Lowered, Revision, RevisionFacts, RevisionRow, Tables,
+    TypeCrate,
 };
 
 /// The first line of every generated manifest.
@@ -140,7 +141,7 @@ pub struct Schemas {
     /// Properties that the list states of each revision beside its schema, in the same order.
     pub facts: Vec<RevisionFacts>,
     /// The extensions in the order of theirs.
-    pub extensions: Vec<Listed>,
+    pub extensions: Vec<ListedExtension>,
     errata: String,
     names: String,
     /// The table of chosen conversions.
@@ -178,7 +179,7 @@ impl Schemas {
     ///
     /// # Errors
     /// When its schema cannot be read or used.
-    pub fn represent(&self, revision: &Revision) -> anyhow::Result<RustIr> {
+    pub fn ir(&self, revision: &Revision) -> anyhow::Result<RustIr> {
         Ok(self.lower_bytes(revision, &self.bytes(revision)?)?.ir)
     }
 
@@ -220,7 +221,7 @@ impl Schemas {
     }
 
     /// The index of the revision that an extension extends.
-    fn base_index(&self, listed: &Listed) -> anyhow::Result<usize> {
+    fn base_index(&self, listed: &ListedExtension) -> anyhow::Result<usize> {
         let base = self.revisions.iter().position(|r| r.id == listed.extends);
         base.with_context(|| {
             let (id, extends) = (&listed.revision.id, &listed.extends);
@@ -240,7 +241,11 @@ impl Schemas {
     ///
     /// # Errors
     /// When the generator does not understand it, or the revision is not listed.
-    pub fn lower_extension_bytes(&self, listed: &Listed, schema: &[u8]) -> anyhow::Result<Lowered> {
+    pub fn lower_extension_bytes(
+        &self,
+        listed: &ListedExtension,
+        schema: &[u8],
+    ) -> anyhow::Result<Lowered> {
         let base = &self.revisions[self.base_index(listed)?];
         let base = self.lower_bytes(base, &self.bytes(base)?)?;
         let extension = Extension { listed, schema };

@@ -1,6 +1,6 @@
 //! `cargo xtask diff`: what changed between two revisions, or one page over all of them.
 //!
-//! Reads the schema folders, lets the generator represent the revisions, and prints or writes the output of the model crate.
+//! Reads the schema folders, lowers the revisions, and prints or writes the output of the model crate.
 
 use std::fs;
 use std::io::{IsTerminal, Write};
@@ -48,7 +48,7 @@ pub fn run(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
     } else {
         arguments.schemas.clone()
     };
-    let revisions = represent(&folders)?;
+    let revisions = lower(&folders)?;
     let ends = match (&arguments.from, &arguments.to) {
         (Some(from), Some(to)) => Some((find(&revisions, from)?, find(&revisions, to)?)),
         _ => None,
@@ -72,7 +72,7 @@ pub fn run(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
 /// # Errors
 /// When a schema cannot be used.
 pub fn page(root: &Path) -> anyhow::Result<String> {
-    let revisions = represent(&[root.join("schema")])?;
+    let revisions = lower(&[root.join("schema")])?;
     Ok(render::html(&revisions, &page_options())?)
 }
 
@@ -117,7 +117,7 @@ fn find(revisions: &[Ir], id: &str) -> anyhow::Result<usize> {
 ///
 /// # Errors
 /// When a file is missing or a schema cannot be used.
-pub fn represent(folders: &[PathBuf]) -> anyhow::Result<Vec<Ir>> {
+pub fn lower(folders: &[PathBuf]) -> anyhow::Result<Vec<Ir>> {
     let mut revisions = Vec::new();
     for folder in folders {
         let read = |name: &str| {

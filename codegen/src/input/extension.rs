@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::error::Result;
-use crate::input::lists::Listed;
+use crate::input::lists::ListedExtension;
 use crate::input::schema::Schema;
 use crate::input::{Tables, read_extension};
 
@@ -11,13 +11,13 @@ use crate::input::{Tables, read_extension};
 #[derive(Debug, Clone, Copy)]
 pub struct Extension<'e> {
     /// The entry of the list.
-    pub listed: &'e Listed,
+    pub listed: &'e ListedExtension,
     /// Its schema.
     pub schema: &'e [u8],
 }
 
 /// Both schemas as one.
-pub struct Joined {
+pub struct MergedSchema {
     /// The schema.
     pub schema: Schema,
     /// The definitions of the extension; the others are the revision's.
@@ -28,7 +28,7 @@ pub struct Joined {
 ///
 /// # Errors
 /// When the schema of the extension cannot be read, or is written in another dialect.
-pub fn join(extension: Extension<'_>, core: &Schema, tables: Tables<'_>) -> Result<Joined> {
+pub fn merge(extension: Extension<'_>, core: &Schema, tables: Tables<'_>) -> Result<MergedSchema> {
     let mut schema = read_extension(&extension.listed.revision, extension.schema, tables)?;
     if schema.definitions != core.definitions {
         let pointer = format!("/{}", schema.definitions);
@@ -54,5 +54,5 @@ pub fn join(extension: Extension<'_>, core: &Schema, tables: Tables<'_>) -> Resu
         }
     }
     schema.root.sort_all_objects();
-    Ok(Joined { schema, own })
+    Ok(MergedSchema { schema, own })
 }

@@ -41,7 +41,7 @@ pub fn revisions(text: &str) -> Result<Vec<Revision>> {
 
 /// One entry of `schema/extensions.toml`.
 #[derive(Debug, Clone, Deserialize)]
-pub struct Listed {
+pub struct ListedExtension {
     /// Fields that a revision has as well.
     #[serde(flatten)]
     pub revision: Revision,
@@ -52,14 +52,14 @@ pub struct Listed {
 #[derive(Deserialize)]
 struct Extensions {
     #[serde(default)]
-    extension: Vec<Listed>,
+    extension: Vec<ListedExtension>,
 }
 
 /// The entries of `schema/extensions.toml`.
 ///
 /// # Errors
 /// When the text is not such a list.
-pub fn extensions(text: &str) -> Result<Vec<Listed>> {
+pub fn extensions(text: &str) -> Result<Vec<ListedExtension>> {
     let list: Extensions = toml::from_str(text).map_err(|error| {
         let remedy =
             "give each extension an id, a status, a sha256 and the revision that it extends";

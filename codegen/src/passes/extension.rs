@@ -8,20 +8,20 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use crate::input::extension::Joined;
+use crate::input::extension::MergedSchema;
 use crate::input::names::Name;
 use crate::input::schema::Schema;
 use crate::ir::{Definition, Ir, Member, RustIr, Shape};
 
 /// Names of anonymous definitions of the revision, which keep their names from there.
-pub fn inherited_names(joined: &Joined, core: &Ir) -> Vec<Name> {
+pub fn inherited_names(merged: &MergedSchema, core: &Ir) -> Vec<Name> {
     let owner = |pointer: &str| pointer.split('/').nth(2).unwrap_or_default().to_owned();
     let anonymous = core.definitions.iter().filter(|d| !d.official);
     let names = anonymous.filter_map(|definition| {
         let mut places = definition.pointers.iter();
-        let pointer = places.find(|pointer| !joined.own.contains(&owner(pointer)))?;
+        let pointer = places.find(|pointer| !merged.own.contains(&owner(pointer)))?;
         Some(Name {
-            revisions: vec![joined.schema.revision.clone()],
+            revisions: vec![merged.schema.revision.clone()],
             pointer: pointer.clone(),
             name: definition.name.clone(),
         })

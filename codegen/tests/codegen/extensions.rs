@@ -1,6 +1,6 @@
 //! Extensions: equal definitions are the revision's, different ones are their own, and impossible ones are refused.
 
-use codegen::{Extension, Listed, Lowered, emit, lower, lower_extension, sha256};
+use codegen::{Extension, ListedExtension, Lowered, emit, lower, lower_extension, sha256};
 use expect_test::{Expect, expect};
 use serde_json::{Value, json};
 
@@ -27,7 +27,7 @@ fn extend<T>(
 ) -> Result<T, String> {
     let dialect = "http://json-schema.org/draft-07/schema#";
     let own = json!({ "$schema": dialect, "definitions": definitions }).to_string();
-    let listed = Listed {
+    let listed = ListedExtension {
         revision: codegen::Revision {
             id: "ext-x".to_owned(),
             sha256: sha256(own.as_bytes()),
@@ -162,7 +162,7 @@ fn only_its_own_types_are_written() {
 fn another_dialect_than_the_revisions() {
     let own = json!({ "$schema": "https://json-schema.org/draft/2020-12/schema", "$defs": { "Mine": { "type": "string" } } });
     let own = own.to_string();
-    let listed = Listed {
+    let listed = ListedExtension {
         revision: codegen::Revision {
             id: "ext-x".to_owned(),
             sha256: sha256(own.as_bytes()),

@@ -306,7 +306,7 @@ fn previous<'s>(schemas: &'s Schemas, id: &str) -> Option<Listed<'s>> {
     let released = listed.filter(|(revision, _)| !revision.is_draft());
     let before = released.filter(|(r, _)| r.id.as_str() < id || !id.starts_with("20"));
     let (revision, facts) = before.max_by_key(|(revision, _)| &revision.id)?;
-    let ir = schemas.represent(revision).ok()?;
+    let ir = schemas.ir(revision).ok()?;
     Some(Listed {
         revision,
         facts,

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::ensure;
-use codegen::{Listed, Revision};
+use codegen::{ListedExtension, Revision};
 
 use super::add::{Arguments, Status, check_id, dialect, prove, today, write_generated};
 use super::origin;
@@ -37,7 +37,7 @@ pub fn add(root: &Path, arguments: &Arguments, extends: &str) -> anyhow::Result<
     );
     let draft = arguments.status == Status::Draft;
     let origin = origin::bring(&arguments.from, id, draft)?;
-    let listed = Listed {
+    let listed = ListedExtension {
         revision: Revision {
             id: id.to_owned(),
             status: if draft { "draft" } else { "release" }.to_owned(),

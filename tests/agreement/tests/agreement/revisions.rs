@@ -184,7 +184,7 @@ fn listed() -> Vec<codegen::Revision> {
     codegen::revisions(&file("revisions.toml")).expect("the list can be read")
 }
 
-fn extensions() -> Vec<codegen::Listed> {
+fn extensions() -> Vec<codegen::ListedExtension> {
     codegen::extensions(&file("extensions.toml")).expect("the list can be read")
 }
 

@@ -19,10 +19,7 @@ pub fn all() -> &'static [Ir] {
                 "/../../schema"
             ))],
         };
-        folders
-            .iter()
-            .flat_map(|folder| represent(folder))
-            .collect()
+        folders.iter().flat_map(|folder| lower(folder)).collect()
     })
 }
 
@@ -31,7 +28,7 @@ pub fn get(id: &str) -> Option<&'static Ir> {
     all().iter().find(|ir| ir.revision == id)
 }
 
-fn represent(folder: &Path) -> Vec<Ir> {
+fn lower(folder: &Path) -> Vec<Ir> {
     let read = |name: &str| {
         let file = folder.join(name);
         fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()))
@@ -42,10 +39,10 @@ fn represent(folder: &Path) -> Vec<Ir> {
         names: &names,
     };
     let revisions = codegen::revisions(&read("revisions.toml")).expect("a list of revisions");
-    let represent = |revision: &codegen::Revision| {
+    let lower = |revision: &codegen::Revision| {
         let schema = read(&format!("{}/schema.json", revision.id));
         let lowered = codegen::lower(revision, schema.as_bytes(), tables);
         lowered.expect("a known schema").ir.ir
     };
-    revisions.iter().map(represent).collect()
+    revisions.iter().map(lower).collect()
 }
