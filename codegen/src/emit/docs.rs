@@ -107,6 +107,8 @@ fn markdown(ir: &Ir, words: &str) -> String {
         } else if let Some((label, target, length)) = markdown_link(from).filter(|_| !is_code) {
             let site = if target.starts_with('/') { SITE } else { "" };
             (format!("[{label}]({site}{target})"), length)
+        } else if let Some(page) = page(from).filter(|_| !is_code) {
+            (format!("[{page}]({SITE}/{page})"), page.len() + 2)
         } else {
             pending = at + 1;
             continue;
@@ -207,6 +209,14 @@ fn markdown_link(text: &str) -> Option<(&str, &str, usize)> {
     (is_page && is_plain).then_some((label, target, close + 2 + target.len() + 1))
 }
 
+/// Returns the page of the specification that is named in brackets at the start of the text.
+fn page(text: &str) -> Option<&str> {
+    let inside = start(text, MAX_LINK).strip_prefix('[')?;
+    let page = &inside[..inside.find(']')?];
+    let is_page = page.starts_with("specification/") && !page.contains(char::is_whitespace);
+    is_page.then_some(page)
+}
+
 #[cfg(test)]
 mod tests {
     use expect_test::{Expect, expect};
@@ -285,6 +295,18 @@ mod tests {
             See \[the file](../a.md).
         "#]],
         );
+        check(
+            "See [specification/2000-01-01/basic#fields] for notes.",
+            expect![[r#"
+                See [specification/2000-01-01/basic#fields](https://modelcontextprotocol.io/specification/2000-01-01/basic#fields) for notes.
+            "#]],
+        );
+        check(
+            "See [specification/a page], `[specification/basic]`.",
+            expect![[r#"
+                See \[specification/a page], `[specification/basic]`.
+            "#]],
+        );
     }
 
     #[test]
@@ -322,9 +344,9 @@ mod tests {
     #[test]
     fn brackets() {
         check(
-            "An array[i] of <T>, [specification/basic#fields] for notes.",
+            "An array[i] of <T>, [fields] for notes.",
             expect![[r#"
-                An array\[i] of \<T>, \[specification/basic#fields] for notes.
+                An array\[i] of \<T>, \[fields] for notes.
             "#]],
         );
     }

@@ -168,7 +168,7 @@ fn front_page(ir: &RustIr, id: &str, draft: bool) -> String {
     let mut page = format!(
         "Exact types of revision {id} of the Model Context Protocol: the {official} definitions of its official JSON Schema, \
          each under\nits name.\n\n\
-         - Nothing that arrives is lost: unknown members are in `extra`, unknown enum values and unknown members of tagged\n  \
+         - Nothing that arrives is lost: unknown members are in `extra`, unknown enum values and unknown variants of tagged\n  \
          unions in `Unrecognized`; untyped JSON and numbers keep their text.\n\
          - Constants such as `method` and `type` are a part of the type and no fields.\n\
          - Optional members are `Option`s, and absent, null, empty object and empty array stay four different things.\n\

@@ -3,7 +3,7 @@
 //! Exact types of revision 2025-06-18 of the Model Context Protocol: the 91 definitions of its official JSON Schema, each under
 //! its name.
 //!
-//! - Nothing that arrives is lost: unknown members are in `extra`, unknown enum values and unknown members of tagged
+//! - Nothing that arrives is lost: unknown members are in `extra`, unknown enum values and unknown variants of tagged
 //!   unions in `Unrecognized`; untyped JSON and numbers keep their text.
 //! - Constants such as `method` and `type` are a part of the type and no fields.
 //! - Optional members are `Option`s, and absent, null, empty object and empty array stay four different things.

@@ -29,7 +29,7 @@ impl CompleteRequest {
 /// Anonymous in the schema, at `/definitions/CompleteRequest/properties/params`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CompleteRequestParams {
-    /// See \[specification/2025-06-18/basic/index#general-fields] for notes on _meta usage.
+    /// See [specification/2025-06-18/basic/index#general-fields](https://modelcontextprotocol.io/specification/2025-06-18/basic/index#general-fields) for notes on _meta usage.
     pub meta: Option<RequestParamsMeta>,
     /// The argument's information
     pub argument: CompleteRequestParamsArgument,
@@ -149,7 +149,7 @@ impl CompleteRequestParamsRef {
 /// Schema: `/definitions/CompleteResult`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CompleteResult {
-    /// See \[specification/2025-06-18/basic/index#general-fields] for notes on _meta usage.
+    /// See [specification/2025-06-18/basic/index#general-fields](https://modelcontextprotocol.io/specification/2025-06-18/basic/index#general-fields) for notes on _meta usage.
     pub meta: Option<JsonObject>,
     /// See [`CompleteResultCompletion`].
     pub completion: CompleteResultCompletion,

@@ -53,7 +53,7 @@ impl Default for Annotations {
 /// Schema: `/definitions/AudioContent`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AudioContent {
-    /// See \[specification/2025-06-18/basic/index#general-fields] for notes on _meta usage.
+    /// See [specification/2025-06-18/basic/index#general-fields](https://modelcontextprotocol.io/specification/2025-06-18/basic/index#general-fields) for notes on _meta usage.
     pub meta: Option<JsonObject>,
     /// Optional annotations for the client.
     pub annotations: Option<Annotations>,
@@ -142,7 +142,7 @@ impl ContentBlock {
 /// Schema: `/definitions/EmbeddedResource`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EmbeddedResource {
-    /// See \[specification/2025-06-18/basic/index#general-fields] for notes on _meta usage.
+    /// See [specification/2025-06-18/basic/index#general-fields](https://modelcontextprotocol.io/specification/2025-06-18/basic/index#general-fields) for notes on _meta usage.
     pub meta: Option<JsonObject>,
     /// Optional annotations for the client.
     pub annotations: Option<Annotations>,
@@ -169,7 +169,7 @@ impl EmbeddedResource {
 /// Schema: `/definitions/ImageContent`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImageContent {
-    /// See \[specification/2025-06-18/basic/index#general-fields] for notes on _meta usage.
+    /// See [specification/2025-06-18/basic/index#general-fields](https://modelcontextprotocol.io/specification/2025-06-18/basic/index#general-fields) for notes on _meta usage.
     pub meta: Option<JsonObject>,
     /// Optional annotations for the client.
     pub annotations: Option<Annotations>,
@@ -201,7 +201,7 @@ impl ImageContent {
 /// Schema: `/definitions/ResourceLink`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResourceLink {
-    /// See \[specification/2025-06-18/basic/index#general-fields] for notes on _meta usage.
+    /// See [specification/2025-06-18/basic/index#general-fields](https://modelcontextprotocol.io/specification/2025-06-18/basic/index#general-fields) for notes on _meta usage.
     pub meta: Option<JsonObject>,
     /// Optional annotations for the client.
     pub annotations: Option<Annotations>,
@@ -319,7 +319,7 @@ impl SamplingMessageContent {
 /// Schema: `/definitions/TextContent`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TextContent {
-    /// See \[specification/2025-06-18/basic/index#general-fields] for notes on _meta usage.
+    /// See [specification/2025-06-18/basic/index#general-fields](https://modelcontextprotocol.io/specification/2025-06-18/basic/index#general-fields) for notes on _meta usage.
     pub meta: Option<JsonObject>,
     /// Optional annotations for the client.
     pub annotations: Option<Annotations>,

@@ -60,7 +60,7 @@ impl ElicitRequest {
 /// Anonymous in the schema, at `/definitions/ElicitRequest/properties/params`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ElicitRequestParams {
-    /// See \[specification/2025-06-18/basic/index#general-fields] for notes on _meta usage.
+    /// See [specification/2025-06-18/basic/index#general-fields](https://modelcontextprotocol.io/specification/2025-06-18/basic/index#general-fields) for notes on _meta usage.
     pub meta: Option<RequestParamsMeta>,
     /// The message to present to the user.
     pub message: String,
@@ -115,7 +115,7 @@ impl ElicitRequestParamsRequestedSchema {
 /// Schema: `/definitions/ElicitResult`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ElicitResult {
-    /// See \[specification/2025-06-18/basic/index#general-fields] for notes on _meta usage.
+    /// See [specification/2025-06-18/basic/index#general-fields](https://modelcontextprotocol.io/specification/2025-06-18/basic/index#general-fields) for notes on _meta usage.
     pub meta: Option<JsonObject>,
     /// The user action in response to the elicitation.
     /// - "accept": User submitted the form/confirmed the action

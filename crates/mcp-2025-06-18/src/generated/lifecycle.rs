@@ -125,7 +125,7 @@ impl InitializeRequest {
 /// Anonymous in the schema, at `/definitions/InitializeRequest/properties/params`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InitializeRequestParams {
-    /// See \[specification/2025-06-18/basic/index#general-fields] for notes on _meta usage.
+    /// See [specification/2025-06-18/basic/index#general-fields](https://modelcontextprotocol.io/specification/2025-06-18/basic/index#general-fields) for notes on _meta usage.
     pub meta: Option<RequestParamsMeta>,
     /// See [`ClientCapabilities`].
     pub capabilities: ClientCapabilities,
@@ -159,7 +159,7 @@ impl InitializeRequestParams {
 /// Schema: `/definitions/InitializeResult`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InitializeResult {
-    /// See \[specification/2025-06-18/basic/index#general-fields] for notes on _meta usage.
+    /// See [specification/2025-06-18/basic/index#general-fields](https://modelcontextprotocol.io/specification/2025-06-18/basic/index#general-fields) for notes on _meta usage.
     pub meta: Option<JsonObject>,
     /// See [`ServerCapabilities`].
     pub capabilities: ServerCapabilities,

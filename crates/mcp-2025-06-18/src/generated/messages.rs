@@ -131,7 +131,7 @@ impl PaginatedRequest {
 /// Anonymous in the schema, at `/definitions/ListPromptsRequest/properties/params`, `/definitions/ListResourceTemplatesRequest/properties/params`, `/definitions/ListResourcesRequest/properties/params`, `/definitions/ListToolsRequest/properties/params`, `/definitions/PaginatedRequest/properties/params`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PaginatedRequestParams {
-    /// See \[specification/2025-06-18/basic/index#general-fields] for notes on _meta usage.
+    /// See [specification/2025-06-18/basic/index#general-fields](https://modelcontextprotocol.io/specification/2025-06-18/basic/index#general-fields) for notes on _meta usage.
     pub meta: Option<RequestParamsMeta>,
     /// An opaque token representing the current pagination position.
     /// If provided, the server should return results starting after this cursor.
@@ -163,7 +163,7 @@ impl Default for PaginatedRequestParams {
 /// Schema: `/definitions/PaginatedResult`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PaginatedResult {
-    /// See \[specification/2025-06-18/basic/index#general-fields] for notes on _meta usage.
+    /// See [specification/2025-06-18/basic/index#general-fields](https://modelcontextprotocol.io/specification/2025-06-18/basic/index#general-fields) for notes on _meta usage.
     pub meta: Option<JsonObject>,
     /// An opaque token representing the pagination position after the last returned result.
     /// If present, there may be more results available.
@@ -218,7 +218,7 @@ impl Request {
 /// Anonymous in the schema, at `/definitions/JSONRPCRequest/properties/params`, `/definitions/ListRootsRequest/properties/params`, `/definitions/PingRequest/properties/params`, `/definitions/Request/properties/params`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RequestParams {
-    /// See \[specification/2025-06-18/basic/index#general-fields] for notes on _meta usage.
+    /// See [specification/2025-06-18/basic/index#general-fields](https://modelcontextprotocol.io/specification/2025-06-18/basic/index#general-fields) for notes on _meta usage.
     pub meta: Option<RequestParamsMeta>,
     /// Members that this revision does not define, in order of arrival.
     pub extra: Extra<Self>,
@@ -241,7 +241,7 @@ impl Default for RequestParams {
     }
 }
 
-/// See \[specification/2025-06-18/basic/index#general-fields] for notes on _meta usage.
+/// See [specification/2025-06-18/basic/index#general-fields](https://modelcontextprotocol.io/specification/2025-06-18/basic/index#general-fields) for notes on _meta usage.
 ///
 /// Anonymous in the schema, at `/definitions/CallToolRequest/properties/params/properties/_meta`, `/definitions/CompleteRequest/properties/params/properties/_meta`, `/definitions/CreateMessageRequest/properties/params/properties/_meta`, `/definitions/ElicitRequest/properties/params/properties/_meta`, `/definitions/GetPromptRequest/properties/params/properties/_meta`, `/definitions/InitializeRequest/properties/params/properties/_meta`, `/definitions/JSONRPCRequest/properties/params/properties/_meta`, `/definitions/ListPromptsRequest/properties/params/properties/_meta`, `/definitions/ListResourceTemplatesRequest/properties/params/properties/_meta`, `/definitions/ListResourcesRequest/properties/params/properties/_meta`, `/definitions/ListRootsRequest/properties/params/properties/_meta`, `/definitions/ListToolsRequest/properties/params/properties/_meta`, `/definitions/PaginatedRequest/properties/params/properties/_meta`, `/definitions/PingRequest/properties/params/properties/_meta`, `/definitions/ReadResourceRequest/properties/params/properties/_meta`, `/definitions/Request/properties/params/properties/_meta`, `/definitions/SetLevelRequest/properties/params/properties/_meta`, `/definitions/SubscribeRequest/properties/params/properties/_meta`, `/definitions/UnsubscribeRequest/properties/params/properties/_meta`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -274,7 +274,7 @@ impl Default for RequestParamsMeta {
 /// Schema: `/definitions/Result`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Result {
-    /// See \[specification/2025-06-18/basic/index#general-fields] for notes on _meta usage.
+    /// See [specification/2025-06-18/basic/index#general-fields](https://modelcontextprotocol.io/specification/2025-06-18/basic/index#general-fields) for notes on _meta usage.
     pub meta: Option<JsonObject>,
     /// Members that this revision does not define, in order of arrival.
     pub extra: Extra<Self>,

@@ -35,7 +35,7 @@ impl CancelledNotification {
 /// Anonymous in the schema, at `/definitions/CancelledNotification/properties/params`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CancelledNotificationParams {
-    /// See \[specification/2025-06-18/basic/index#general-fields] for notes on _meta usage.
+    /// See [specification/2025-06-18/basic/index#general-fields](https://modelcontextprotocol.io/specification/2025-06-18/basic/index#general-fields) for notes on _meta usage.
     pub meta: Option<JsonObject>,
     /// An optional string describing the reason for the cancellation. This MAY be logged or presented to the user.
     pub reason: Option<String>,
@@ -85,7 +85,7 @@ impl ProgressNotification {
 /// Anonymous in the schema, at `/definitions/ProgressNotification/properties/params`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProgressNotificationParams {
-    /// See \[specification/2025-06-18/basic/index#general-fields] for notes on _meta usage.
+    /// See [specification/2025-06-18/basic/index#general-fields](https://modelcontextprotocol.io/specification/2025-06-18/basic/index#general-fields) for notes on _meta usage.
     pub meta: Option<JsonObject>,
     /// An optional message describing the current progress.
     pub message: Option<String>,

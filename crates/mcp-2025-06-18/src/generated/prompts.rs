@@ -29,7 +29,7 @@ impl GetPromptRequest {
 /// Anonymous in the schema, at `/definitions/GetPromptRequest/properties/params`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GetPromptRequestParams {
-    /// See \[specification/2025-06-18/basic/index#general-fields] for notes on _meta usage.
+    /// See [specification/2025-06-18/basic/index#general-fields](https://modelcontextprotocol.io/specification/2025-06-18/basic/index#general-fields) for notes on _meta usage.
     pub meta: Option<RequestParamsMeta>,
     /// Arguments to use for templating the prompt.
     pub arguments: Option<Map<String>>,
@@ -56,7 +56,7 @@ impl GetPromptRequestParams {
 /// Schema: `/definitions/GetPromptResult`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GetPromptResult {
-    /// See \[specification/2025-06-18/basic/index#general-fields] for notes on _meta usage.
+    /// See [specification/2025-06-18/basic/index#general-fields](https://modelcontextprotocol.io/specification/2025-06-18/basic/index#general-fields) for notes on _meta usage.
     pub meta: Option<JsonObject>,
     /// An optional description for the prompt.
     pub description: Option<String>,
@@ -111,7 +111,7 @@ impl Default for ListPromptsRequest {
 /// Schema: `/definitions/ListPromptsResult`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListPromptsResult {
-    /// See \[specification/2025-06-18/basic/index#general-fields] for notes on _meta usage.
+    /// See [specification/2025-06-18/basic/index#general-fields](https://modelcontextprotocol.io/specification/2025-06-18/basic/index#general-fields) for notes on _meta usage.
     pub meta: Option<JsonObject>,
     /// An opaque token representing the pagination position after the last returned result.
     /// If present, there may be more results available.
@@ -139,7 +139,7 @@ impl ListPromptsResult {
 /// Schema: `/definitions/Prompt`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Prompt {
-    /// See \[specification/2025-06-18/basic/index#general-fields] for notes on _meta usage.
+    /// See [specification/2025-06-18/basic/index#general-fields](https://modelcontextprotocol.io/specification/2025-06-18/basic/index#general-fields) for notes on _meta usage.
     pub meta: Option<JsonObject>,
     /// A list of arguments to use for templating the prompt.
     pub arguments: Option<Vec<PromptArgument>>,

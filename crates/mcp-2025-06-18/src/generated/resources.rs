@@ -30,7 +30,7 @@ impl AnyResourceContents {
 /// Schema: `/definitions/BlobResourceContents`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BlobResourceContents {
-    /// See \[specification/2025-06-18/basic/index#general-fields] for notes on _meta usage.
+    /// See [specification/2025-06-18/basic/index#general-fields](https://modelcontextprotocol.io/specification/2025-06-18/basic/index#general-fields) for notes on _meta usage.
     pub meta: Option<JsonObject>,
     /// A base64-encoded string representing the binary data of the item.
     pub blob: String,
@@ -88,7 +88,7 @@ impl Default for ListResourceTemplatesRequest {
 /// Schema: `/definitions/ListResourceTemplatesResult`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListResourceTemplatesResult {
-    /// See \[specification/2025-06-18/basic/index#general-fields] for notes on _meta usage.
+    /// See [specification/2025-06-18/basic/index#general-fields](https://modelcontextprotocol.io/specification/2025-06-18/basic/index#general-fields) for notes on _meta usage.
     pub meta: Option<JsonObject>,
     /// An opaque token representing the pagination position after the last returned result.
     /// If present, there may be more results available.
@@ -144,7 +144,7 @@ impl Default for ListResourcesRequest {
 /// Schema: `/definitions/ListResourcesResult`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListResourcesResult {
-    /// See \[specification/2025-06-18/basic/index#general-fields] for notes on _meta usage.
+    /// See [specification/2025-06-18/basic/index#general-fields](https://modelcontextprotocol.io/specification/2025-06-18/basic/index#general-fields) for notes on _meta usage.
     pub meta: Option<JsonObject>,
     /// An opaque token representing the pagination position after the last returned result.
     /// If present, there may be more results available.
@@ -193,7 +193,7 @@ impl ReadResourceRequest {
 /// Anonymous in the schema, at `/definitions/ReadResourceRequest/properties/params`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReadResourceRequestParams {
-    /// See \[specification/2025-06-18/basic/index#general-fields] for notes on _meta usage.
+    /// See [specification/2025-06-18/basic/index#general-fields](https://modelcontextprotocol.io/specification/2025-06-18/basic/index#general-fields) for notes on _meta usage.
     pub meta: Option<RequestParamsMeta>,
     /// The URI of the resource to read. The URI can use any protocol; it is up to the server how to interpret it.
     pub uri: String,
@@ -217,7 +217,7 @@ impl ReadResourceRequestParams {
 /// Schema: `/definitions/ReadResourceResult`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReadResourceResult {
-    /// See \[specification/2025-06-18/basic/index#general-fields] for notes on _meta usage.
+    /// See [specification/2025-06-18/basic/index#general-fields](https://modelcontextprotocol.io/specification/2025-06-18/basic/index#general-fields) for notes on _meta usage.
     pub meta: Option<JsonObject>,
     /// See [`AnyResourceContents`].
     pub contents: Vec<AnyResourceContents>,
@@ -241,7 +241,7 @@ impl ReadResourceResult {
 /// Schema: `/definitions/Resource`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Resource {
-    /// See \[specification/2025-06-18/basic/index#general-fields] for notes on _meta usage.
+    /// See [specification/2025-06-18/basic/index#general-fields](https://modelcontextprotocol.io/specification/2025-06-18/basic/index#general-fields) for notes on _meta usage.
     pub meta: Option<JsonObject>,
     /// Optional annotations for the client.
     pub annotations: Option<Annotations>,
@@ -292,7 +292,7 @@ impl Resource {
 /// Schema: `/definitions/ResourceContents`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResourceContents {
-    /// See \[specification/2025-06-18/basic/index#general-fields] for notes on _meta usage.
+    /// See [specification/2025-06-18/basic/index#general-fields](https://modelcontextprotocol.io/specification/2025-06-18/basic/index#general-fields) for notes on _meta usage.
     pub meta: Option<JsonObject>,
     /// The MIME type of this resource, if known.
     pub mime_type: Option<String>,
@@ -347,7 +347,7 @@ impl Default for ResourceListChangedNotification {
 /// Schema: `/definitions/ResourceTemplate`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResourceTemplate {
-    /// See \[specification/2025-06-18/basic/index#general-fields] for notes on _meta usage.
+    /// See [specification/2025-06-18/basic/index#general-fields](https://modelcontextprotocol.io/specification/2025-06-18/basic/index#general-fields) for notes on _meta usage.
     pub meta: Option<JsonObject>,
     /// Optional annotations for the client.
     pub annotations: Option<Annotations>,
@@ -435,7 +435,7 @@ impl ResourceUpdatedNotification {
 /// Anonymous in the schema, at `/definitions/ResourceUpdatedNotification/properties/params`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResourceUpdatedNotificationParams {
-    /// See \[specification/2025-06-18/basic/index#general-fields] for notes on _meta usage.
+    /// See [specification/2025-06-18/basic/index#general-fields](https://modelcontextprotocol.io/specification/2025-06-18/basic/index#general-fields) for notes on _meta usage.
     pub meta: Option<JsonObject>,
     /// The URI of the resource that has been updated. This might be a sub-resource of the one that the client actually subscribed to.
     pub uri: String,
@@ -480,7 +480,7 @@ impl SubscribeRequest {
 /// Anonymous in the schema, at `/definitions/SubscribeRequest/properties/params`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SubscribeRequestParams {
-    /// See \[specification/2025-06-18/basic/index#general-fields] for notes on _meta usage.
+    /// See [specification/2025-06-18/basic/index#general-fields](https://modelcontextprotocol.io/specification/2025-06-18/basic/index#general-fields) for notes on _meta usage.
     pub meta: Option<RequestParamsMeta>,
     /// The URI of the resource to subscribe to. The URI can use any protocol; it is up to the server how to interpret it.
     pub uri: String,
@@ -504,7 +504,7 @@ impl SubscribeRequestParams {
 /// Schema: `/definitions/TextResourceContents`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TextResourceContents {
-    /// See \[specification/2025-06-18/basic/index#general-fields] for notes on _meta usage.
+    /// See [specification/2025-06-18/basic/index#general-fields](https://modelcontextprotocol.io/specification/2025-06-18/basic/index#general-fields) for notes on _meta usage.
     pub meta: Option<JsonObject>,
     /// The MIME type of this resource, if known.
     pub mime_type: Option<String>,
@@ -555,7 +555,7 @@ impl UnsubscribeRequest {
 /// Anonymous in the schema, at `/definitions/UnsubscribeRequest/properties/params`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnsubscribeRequestParams {
-    /// See \[specification/2025-06-18/basic/index#general-fields] for notes on _meta usage.
+    /// See [specification/2025-06-18/basic/index#general-fields](https://modelcontextprotocol.io/specification/2025-06-18/basic/index#general-fields) for notes on _meta usage.
     pub meta: Option<RequestParamsMeta>,
     /// The URI of the resource to unsubscribe from.
     pub uri: String,

@@ -44,7 +44,7 @@ impl Default for ListRootsRequest {
 /// Schema: `/definitions/ListRootsResult`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListRootsResult {
-    /// See \[specification/2025-06-18/basic/index#general-fields] for notes on _meta usage.
+    /// See [specification/2025-06-18/basic/index#general-fields](https://modelcontextprotocol.io/specification/2025-06-18/basic/index#general-fields) for notes on _meta usage.
     pub meta: Option<JsonObject>,
     /// See [`Root`].
     pub roots: Vec<Root>,
@@ -68,7 +68,7 @@ impl ListRootsResult {
 /// Schema: `/definitions/Root`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Root {
-    /// See \[specification/2025-06-18/basic/index#general-fields] for notes on _meta usage.
+    /// See [specification/2025-06-18/basic/index#general-fields](https://modelcontextprotocol.io/specification/2025-06-18/basic/index#general-fields) for notes on _meta usage.
     pub meta: Option<JsonObject>,
     /// An optional name for the root. This can be used to provide a human-readable
     /// identifier for the root, which may be useful for display purposes or for

@@ -29,7 +29,7 @@ impl CreateMessageRequest {
 /// Anonymous in the schema, at `/definitions/CreateMessageRequest/properties/params`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CreateMessageRequestParams {
-    /// See \[specification/2025-06-18/basic/index#general-fields] for notes on _meta usage.
+    /// See [specification/2025-06-18/basic/index#general-fields](https://modelcontextprotocol.io/specification/2025-06-18/basic/index#general-fields) for notes on _meta usage.
     pub meta: Option<RequestParamsMeta>,
     /// A request to include context from one or more MCP servers (including the caller), to be attached to the prompt. The client MAY ignore this request.
     pub include_context: Option<CreateMessageRequestParamsIncludeContext>,
@@ -103,7 +103,7 @@ impl CreateMessageRequestParamsIncludeContext {
 /// Schema: `/definitions/CreateMessageResult`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CreateMessageResult {
-    /// See \[specification/2025-06-18/basic/index#general-fields] for notes on _meta usage.
+    /// See [specification/2025-06-18/basic/index#general-fields](https://modelcontextprotocol.io/specification/2025-06-18/basic/index#general-fields) for notes on _meta usage.
     pub meta: Option<JsonObject>,
     /// See [`SamplingMessageContent`].
     pub content: SamplingMessageContent,

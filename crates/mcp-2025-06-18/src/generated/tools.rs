@@ -29,7 +29,7 @@ impl CallToolRequest {
 /// Anonymous in the schema, at `/definitions/CallToolRequest/properties/params`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CallToolRequestParams {
-    /// See \[specification/2025-06-18/basic/index#general-fields] for notes on _meta usage.
+    /// See [specification/2025-06-18/basic/index#general-fields](https://modelcontextprotocol.io/specification/2025-06-18/basic/index#general-fields) for notes on _meta usage.
     pub meta: Option<RequestParamsMeta>,
     pub arguments: Option<JsonObject>,
     pub name: String,
@@ -54,7 +54,7 @@ impl CallToolRequestParams {
 /// Schema: `/definitions/CallToolResult`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CallToolResult {
-    /// See \[specification/2025-06-18/basic/index#general-fields] for notes on _meta usage.
+    /// See [specification/2025-06-18/basic/index#general-fields](https://modelcontextprotocol.io/specification/2025-06-18/basic/index#general-fields) for notes on _meta usage.
     pub meta: Option<JsonObject>,
     /// A list of content objects that represent the unstructured result of the tool call.
     pub content: Vec<ContentBlock>,
@@ -123,7 +123,7 @@ impl Default for ListToolsRequest {
 /// Schema: `/definitions/ListToolsResult`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListToolsResult {
-    /// See \[specification/2025-06-18/basic/index#general-fields] for notes on _meta usage.
+    /// See [specification/2025-06-18/basic/index#general-fields](https://modelcontextprotocol.io/specification/2025-06-18/basic/index#general-fields) for notes on _meta usage.
     pub meta: Option<JsonObject>,
     /// An opaque token representing the pagination position after the last returned result.
     /// If present, there may be more results available.
@@ -151,7 +151,7 @@ impl ListToolsResult {
 /// Schema: `/definitions/Tool`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tool {
-    /// See \[specification/2025-06-18/basic/index#general-fields] for notes on _meta usage.
+    /// See [specification/2025-06-18/basic/index#general-fields](https://modelcontextprotocol.io/specification/2025-06-18/basic/index#general-fields) for notes on _meta usage.
     pub meta: Option<JsonObject>,
     /// Optional additional tool information.
     ///
