@@ -70,9 +70,11 @@ impl FileSessionStore {
         Ok(Some(record).filter(|_| is_live))
     }
 
-    /// Runs an action while no other process changes the records.
+    /// Runs an action while no other process changes the records: on Unix, where the tests have several processes.
     fn in_turn<T>(&self, action: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+        #[cfg(unix)]
         let lock = File::create(self.0.join("lock"))?;
+        #[cfg(unix)]
         rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive)?;
         action()
     }
