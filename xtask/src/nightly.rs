@@ -39,7 +39,7 @@ const TESTS: &[&str] = &[
 ];
 /// Seeds of the property tests; a usual test run has 80.
 const SEEDS: &str = "4000";
-/// Exchanges of `chaos`; a usual test run has 600.
+/// Exchanges of `chaos`; a usual test run has 400.
 const EXCHANGES: usize = 10_000;
 /// Percent of mutants that tests must notice.
 const NOTICED: f64 = 95.0;

@@ -27,7 +27,7 @@ fn number(name: &str, default: u64) -> u64 {
 )]
 async fn killed_processes_break_no_promise() {
     let seed = number(SEED, 7);
-    let exchanges = usize::try_from(number(EXCHANGES, 600)).expect("a number");
+    let exchanges = usize::try_from(number(EXCHANGES, 400)).expect("a number");
     let redis = RedisServer::start();
     let setup = Setup::new(SERVER, &redis);
     let servers = setup.start(3);
