@@ -13,6 +13,7 @@ pub mod examples;
 pub mod interop;
 pub mod miri;
 pub mod nightly;
+mod oracle;
 pub mod package;
 pub mod page;
 pub mod providers;

@@ -1,6 +1,7 @@
 //! `cargo xtask nightly`: what takes too long for every change: the property tests with many seeds, mutation testing of the
-//! session's rules and refusals, Miri, the getting started of the README, an invented revision, random traffic with faults
-//! over all transports, and servers on Redis that are killed at random points.
+//! session's rules and refusals, Miri, the getting started of the README, an invented revision, the conversions next to those of
+//! an earlier implementation, random traffic with faults over all transports, and servers on Redis that are killed at random
+//! points.
 //!
 //! Takes the parts to run and a shard; installs cargo-mutants into `target/` if it is missing. Writes the count of mutants
 //! to `docs/mutants.md` when all of them were tested.
@@ -11,7 +12,7 @@ use std::process::Command;
 
 use anyhow::{Context, bail};
 
-use crate::{miri, quickstart, redis, rehearsal};
+use crate::{miri, oracle, quickstart, redis, rehearsal};
 
 /// Release of cargo-mutants that is installed.
 const VERSION: &str = "27.1.0";
@@ -75,6 +76,8 @@ pub enum Part {
     Quickstart,
     /// An invented revision and an extension of it, added and removed in a copy of the workspace.
     Rehearsal,
+    /// Conversions next to those of the implementation by types, which is built from its commit.
+    Oracle,
     /// Random traffic with faults over all transports; afterwards nothing may be left of it.
     Soak,
     /// Ten thousand exchanges with servers that share their sessions on Redis, while servers and Redis are killed.
@@ -98,6 +101,9 @@ pub fn run(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
     }
     if wants(Part::Rehearsal) {
         rehearsal::run(root)?;
+    }
+    if wants(Part::Oracle) {
+        oracle::run(root)?;
     }
     if wants(Part::Soak) {
         soak(root, arguments)?;

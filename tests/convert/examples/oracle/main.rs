@@ -1,20 +1,23 @@
-//! Records seeded conversions as lines of JSON, and compares a recording with the current conversions.
+//! Records seeded conversions as lines of JSON, and compares recordings with the current conversions.
 //!
-//! `oracle record [SEED] > FILE` writes one line a conversion: texts that are valid, valid in the other revision, broken by one
-//! rule, or hostile, for all ordered pairs of revisions, all definitions and all methods. `oracle check FILE...` converts
-//! each input again and reports what differs in output, losses or refusal. Recordings of the implementation at the tag
-//! `oracle` are the reference.
+//! `oracle record [SEED] > FILE` writes one line for each conversion: texts that are valid, valid in the other revision, broken
+//! by one rule, or hostile, for all ordered pairs of revisions, all definitions and all methods. `oracle check FILE...` converts
+//! each input again. Recordings of the typed implementation are the reference (`cargo xtask nightly oracle`): each difference in
+//! output, losses or refusal must belong to a group of `oracle.txt`, and each group must have as many conversions as that file
+//! says. `UPDATE_EXPECT=1` writes the file again.
 
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
+mod groups;
 #[allow(dead_code)]
-#[path = "../tests/convert/revisions.rs"]
+#[path = "../../tests/convert/revisions.rs"]
 mod revisions;
 
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Write};
 
+use groups::Kind;
 use mcp_exact_convert::{
     Context, KnownRevision, MessageKind, Newer, Role, Root, convert, convert_type, counterpart,
 };
@@ -339,11 +342,23 @@ fn errors(from: &Revision, to: &Revision, rng: &mut Rng, out: &mut impl Write) -
 #[derive(Default)]
 struct Tally {
     same: usize,
-    differing: usize,
-    documented: usize,
-    /// Differences, with the number of documents of each.
-    classes: BTreeMap<&'static str, usize>,
-    examples: BTreeMap<String, (usize, String)>,
+    /// Documented differences, with the number of conversions of each group.
+    groups: BTreeMap<&'static str, usize>,
+    /// Differences that belong to no group, with the first conversion of each.
+    unexplained: BTreeMap<String, (usize, String)>,
+}
+
+impl Tally {
+    fn page(&self) -> String {
+        let mut page = "Conversions that differ from the recorded ones by a documented change; \
+                        `cargo xtask nightly oracle` compares them.\n\n"
+            .to_owned();
+        for (name, count) in &self.groups {
+            page += &format!("{count:>7} {name}\n");
+        }
+        let differing: usize = self.groups.values().sum();
+        page + &format!("{differing:>7} together, {} agree\n", self.same)
+    }
 }
 
 fn check(files: &[String]) -> io::Result<()> {
@@ -353,30 +368,28 @@ fn check(files: &[String]) -> io::Result<()> {
             compare(&line?, &mut tally);
         }
     }
-    for (what, (count, example)) in &tally.examples {
+    for (what, (count, example)) in &tally.unexplained {
         println!("{count} × {what}\n{example}\n");
     }
-    for (class, count) in &tally.classes {
-        println!("{count} with {class}");
+    let page = tally.page();
+    print!("{page}");
+    let expected = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/oracle/oracle.txt");
+    if std::env::var_os("UPDATE_EXPECT").is_some() {
+        std::fs::write(expected, &page)?;
     }
-    let Tally {
-        same,
-        differing,
-        documented,
-        ..
-    } = tally;
-    println!("{same} agree, {differing} differ, {documented} differ as documented");
-    if tally.differing > 0 || tally.same == 0 {
+    if !tally.unexplained.is_empty() {
+        eprintln!("the differences above belong to no documented group");
+        std::process::exit(1);
+    }
+    if std::fs::read_to_string(expected)? != page {
+        eprintln!("the counts differ from {expected}; UPDATE_EXPECT=1 writes it again");
         std::process::exit(1);
     }
     Ok(())
 }
 
 fn compare(line: &str, tally: &mut Tally) {
-    let Ok(case) = serde_json::from_str::<Value>(line) else {
-        tally.differing += 1;
-        return;
-    };
+    let case: Value = serde_json::from_str(line).expect("a recorded line is JSON");
     let text = |at: usize| case[at].as_str().unwrap_or_default();
     let known = |at: usize| KnownRevision::parse(text(at)).expect("a known revision");
     let now = Case {
@@ -389,48 +402,41 @@ fn compare(line: &str, tally: &mut Tally) {
         text: case[6].as_str(),
     };
     let (before, after) = (&case[7], now.run());
-    let input = case[6].as_str();
-    let difference = difference(before, &after, input);
-    if let Some(class) = difference {
-        *tally.classes.entry(class).or_default() += 1;
+    let Some(kind) = difference(before, &after, now.text) else {
+        tally.same += 1;
+        return;
+    };
+    let difference = groups::Difference {
+        kind,
+        before,
+        after: &after,
+        name: now.name,
+        target: now.to.as_str(),
+    };
+    if let Some(group) = difference.group() {
+        *tally.groups.entry(group).or_default() += 1;
+        return;
     }
-    match difference {
-        Some(OTHER_WORDS) => tally.documented += 1,
-        Some("another refusal") if is_documented(&now) => tally.documented += 1,
-        None => tally.same += 1,
-        Some(what) => {
-            tally.differing += 1;
-            let what = format!("{} {} {} → {}: {what}", text(0), text(1), text(3), text(4));
-            let example = || format!("  {line}\n  {after}");
-            tally
-                .examples
-                .entry(what)
-                .or_insert_with(|| (0, example()))
-                .0 += 1;
-        }
-    }
+    let what = format!(
+        "{} {} {} → {}: {kind:?}",
+        text(0),
+        text(1),
+        text(3),
+        text(4)
+    );
+    let example = || (0, format!("  {line}\n  {after}"));
+    tally.unexplained.entry(what).or_insert_with(example).0 += 1;
 }
-
-/// Returns true if a difference from the recorded implementation is meant.
-///
-/// A union that is one definition in the target revision is decoded again in that revision. When that fails, the reason
-/// is the first error in the order of the text; it was the first one in the order of the schema.
-fn is_documented(case: &Case<'_>) -> bool {
-    case.name == "ClientNotification" && case.to.as_str() == "2026-07-28"
-}
-
-/// The same outcome in other words, which describe the effect on a peer since then.
-const OTHER_WORDS: &str = "other words";
 
 /// Returns the difference between two outcomes; outputs are compared as JSON, losses in any order.
-fn difference(before: &Value, after: &Value, input: Option<&str>) -> Option<&'static str> {
+fn difference(before: &Value, after: &Value, input: Option<&str>) -> Option<Kind> {
     let refused = |outcome: &Value| outcome[0] == "refused";
     match (refused(before), refused(after)) {
         (true, true) if before == after => return None,
-        (true, true) if before[1] == after[1] => return Some(OTHER_WORDS),
-        (true, true) => return Some("another refusal"),
-        (true, false) => return Some("was refused"),
-        (false, true) => return Some("is refused now"),
+        (true, true) if before[1] == after[1] => return Some(Kind::Words),
+        (true, true) => return Some(Kind::Refusal),
+        (true, false) => return Some(Kind::Converted),
+        (false, true) => return Some(Kind::Refused),
         _ => {}
     }
     let parts = |outcome: &Value| -> (Option<String>, Vec<Value>) {
@@ -453,7 +459,7 @@ fn difference(before: &Value, after: &Value, input: Option<&str>) -> Option<&'st
         (a, b) => a == b,
     };
     if !same_json {
-        return Some("another output");
+        return Some(Kind::Output);
     }
     // Pointer and kind of each.
     let what = |losses: &[Value]| -> Vec<(String, String)> {
@@ -465,8 +471,8 @@ fn difference(before: &Value, after: &Value, input: Option<&str>) -> Option<&'st
         what(&old_losses) == what(&new_losses),
     ) {
         (true, _) => None,
-        (false, true) => Some(OTHER_WORDS),
-        (false, false) => Some("other losses"),
+        (false, true) => Some(Kind::Words),
+        (false, false) => Some(Kind::Losses),
     }
 }
 

@@ -1,0 +1,176 @@
+//! Documented differences from the recorded implementation: rules that came after it, each known by the words of its refusals
+//! or losses. `docs/conversions.md` has the rules.
+
+use serde_json::Value;
+
+/// Kind of a difference between the recorded outcome and the current one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// The same outcome in other words.
+    Words,
+    /// Another place of the refusal.
+    Refusal,
+    /// The conversion was refused.
+    Converted,
+    /// The conversion is refused now.
+    Refused,
+    /// Another output.
+    Output,
+    /// The same output with other losses.
+    Losses,
+}
+
+/// A difference between the recorded outcome and the current one.
+pub struct Difference<'d> {
+    pub kind: Kind,
+    pub before: &'d Value,
+    pub after: &'d Value,
+    /// The definition or the method.
+    pub name: &'d str,
+    /// The target revision.
+    pub target: &'d str,
+}
+
+/// Words of refusals that the recorded implementation did not have, and their group.
+const REFUSED: &[(&str, &str)] = &[
+    ("has no form before 2026-07-28", UNFINISHED),
+    ("asks for input and is not finished", UNFINISHED),
+    ("now it decides what the message means", UNFINISHED),
+    ("has no form for what the user answered", ANSWERS),
+    ("has no retries", ANSWERS),
+    ("has no tasks, and a handle is no result", TASKS),
+];
+
+/// Words of refusals that only the recorded implementation had, and their group.
+const NOT_REFUSED: &[(&str, &str)] = &[
+    ("sampling has no tools up to 2025-06-18, and", ABSENCE),
+    ("a result asks for input (`input_required`)", CODES),
+    (
+        "give it in the context",
+        "requests whose text has an id keep it",
+    ),
+];
+
+/// Words of losses that the recorded implementation did not have, and their group.
+const LOSSES: &[(&str, &str)] = &[
+    (
+        "free before, reserved now",
+        "reserved metadata of older requests have no meaning",
+    ),
+    ("has no tasks", TASKS),
+    ("the handle of a task", TASKS),
+    ("task execution", TASKS),
+    ("a code of its sender's own", CODES),
+    ("no elicitation by URL; the call fails", CODES),
+    ("2026-07-28 reserves this code", CODES),
+    ("this client takes elicitation by URL only", MODES),
+    ("initialize names the revision", INITIALIZE),
+    ("a text block carries the JSON", HINTS),
+    ("values and titles become enum", HINTS),
+    ("it says what absence says", ABSENCE),
+];
+
+const UNFINISHED: &str = "results that are not finished are refused";
+const ANSWERS: &str = "answers of the user and states of retries are refused";
+const TASKS: &str = "tasks are refused or reported";
+const ABSENCE: &str = "what says the same as absence is no loss";
+const CODES: &str = "codes of errors keep their meaning";
+const MODES: &str = "modes of elicitation are not taken for forms";
+const INITIALIZE: &str = "initialize names the revision of the message";
+const HINTS: &str = "newer members that decide the meaning do not stay";
+
+/// Definitions with `initialize`, and its method: their text passed unseen between the first three revisions.
+const WITH_INITIALIZE: [&str; 7] = [
+    "initialize",
+    "ClientRequest",
+    "InitializeRequest",
+    "InitializeRequestParams",
+    "InitializeResult",
+    "JSONRPCMessage",
+    "ServerResult",
+];
+
+impl Difference<'_> {
+    /// Returns the documented group of the difference.
+    pub fn group(&self) -> Option<&'static str> {
+        let named = |table: &[(&'static str, &'static str)], text: &str| {
+            let row = table.iter().find(|(words, _)| text.contains(words));
+            row.map(|(_, group)| *group)
+        };
+        let (before, after) = (reason(self.before), reason(self.after));
+        match self.kind {
+            Kind::Words => Some("other words, which tell what a peer sees"),
+            Kind::Refused => named(REFUSED, after).or_else(|| self.is_seen_now(after)),
+            Kind::Refusal => named(REFUSED, after)
+                .or_else(|| named(NOT_REFUSED, before))
+                .or_else(|| self.is_in_text_order()),
+            Kind::Converted => named(NOT_REFUSED, before).or_else(|| self.is_lenient()),
+            Kind::Output | Kind::Losses => {
+                let mut added = self.added().into_iter();
+                let group = added.find_map(|loss| named(LOSSES, reason(loss)));
+                let is_shorter = || self.kind == Kind::Losses && self.repeats_less();
+                group.or_else(|| is_shorter().then_some("a loss of several steps is reported once"))
+            }
+        }
+    }
+
+    /// Text of a type in which nothing changed passed unseen, and is read since something changes.
+    fn is_seen_now(&self, after: &str) -> Option<&'static str> {
+        let passed = self.before[0] == "same" && losses(self.before).is_empty();
+        // Absent params were made up.
+        let passed = passed || self.name == "initialize";
+        if passed && after.starts_with("no error: ") {
+            return Some(CODES);
+        }
+        if after.starts_with("no counterpart in") && self.name.starts_with("Elicit") {
+            return Some(MODES);
+        }
+        let is_initialize = after.starts_with("no `") && WITH_INITIALIZE.contains(&self.name);
+        (passed && is_initialize).then_some(INITIALIZE)
+    }
+
+    /// A union that is one definition in the target revision is decoded again there. When that fails, the reason is the first
+    /// error in the order of the text; it was the first one in the order of the schema.
+    fn is_in_text_order(&self) -> Option<&'static str> {
+        let is_one = self.name == "ClientNotification" && self.target == "2026-07-28";
+        is_one.then_some("the first error in the order of the text is the reason")
+    }
+
+    /// A value that the source revision did not define breaks a rule of the target revision, and refused the message.
+    fn is_lenient(&self) -> Option<&'static str> {
+        let is_reported = losses(self.after)
+            .iter()
+            .any(|loss| reason(loss).starts_with("free before"));
+        is_reported.then_some("unknown values that break a rule stay or are left out")
+    }
+
+    /// The losses that the recorded outcome does not have.
+    fn added(&self) -> Vec<&Value> {
+        let before = losses(self.before);
+        let after = losses(self.after).iter();
+        after.filter(|loss| !before.contains(loss)).collect()
+    }
+
+    /// Returns true if each loss has a recorded one of the same place, and none is new but for the words of a title that moves.
+    fn repeats_less(&self) -> bool {
+        let before = losses(self.before);
+        let after = losses(self.after);
+        let is_known = |loss: &Value| before.iter().any(|known| known[0] == loss[0]);
+        after.len() < before.len() && after.iter().all(is_known)
+    }
+}
+
+/// The reason of a refusal or a loss.
+fn reason(of: &Value) -> &str {
+    of[2].as_str().unwrap_or_default()
+}
+
+/// The losses of an outcome that is no refusal.
+fn losses(outcome: &Value) -> &[Value] {
+    let of = if outcome[0] == "same" {
+        &outcome[1]
+    } else {
+        &outcome[2]
+    };
+    of.as_array().map_or(&[], Vec::as_slice)
+}

@@ -1,0 +1,85 @@
+//! `cargo xtask nightly oracle`: the conversions by tables next to those of the typed implementation that they replaced.
+//!
+//! Clones the repository at the last commit of that implementation into `target/oracle`, records seeded conversions there, and
+//! compares them with the current ones. A recording is made again each time: compressed it has 10 MB, too much for a repository.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, bail, ensure};
+
+/// The last commit of the typed implementation.
+const COMMIT: &str = "ec0cc61dc448";
+/// Seeds of the recordings, each of about 200,000 conversions.
+const SEEDS: [&str; 2] = ["20261122", "20261123"];
+/// Arguments of cargo that run the program of the recordings.
+const PROGRAM: [&str; 8] = [
+    "run",
+    "--release",
+    "--locked",
+    "--package",
+    "mcp-exact-tests-convert",
+    "--example",
+    "oracle",
+    "--",
+];
+
+/// Records and compares.
+///
+/// # Errors
+/// The commit is missing, as in a shallow clone, a program does not build, or a difference is not documented.
+pub fn run(root: &Path) -> anyhow::Result<()> {
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or(root.join("target"), PathBuf::from);
+    let place = target.join("oracle");
+    let copy = place.join("repository");
+    if !copy.exists() {
+        clone(root, &copy)?;
+    }
+    let mut recordings = Vec::new();
+    for seed in SEEDS {
+        let recording = place.join(format!("{seed}.jsonl"));
+        let file = File::create(&recording)
+            .with_context(|| format!("cannot write {}", recording.display()))?;
+        let mut record = cargo(&copy, &target);
+        record.args(["record", seed]).stdout(file);
+        finish(&mut record, "the recording failed")?;
+        recordings.push(recording);
+    }
+    let mut check = cargo(root, &target);
+    check.arg("check").args(&recordings);
+    finish(&mut check, "conversions differ from the recorded ones")
+}
+
+/// Makes a copy of the repository at the commit of the typed implementation.
+fn clone(root: &Path, copy: &Path) -> anyhow::Result<()> {
+    let mut clone = Command::new("git");
+    clone.args(["clone", "--quiet", "--no-checkout", "--shared"]);
+    finish(clone.arg(root).arg(copy), "cannot clone the repository")?;
+    let mut checkout = Command::new("git");
+    checkout.arg("-C").arg(copy);
+    checkout.args(["checkout", "--quiet", "--detach", COMMIT]);
+    let checked_out = finish(&mut checkout, "cannot check the commit out");
+    if checked_out.is_err() {
+        std::fs::remove_dir_all(copy)?;
+        bail!("{COMMIT} is not in this clone; `git fetch --unshallow` brings it");
+    }
+    Ok(())
+}
+
+/// The program of the recordings in a copy of the workspace. Both copies build into one directory and share what is not theirs.
+fn cargo(workspace: &Path, target: &Path) -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.current_dir(workspace).args(PROGRAM);
+    command.env("CARGO_TARGET_DIR", target);
+    command
+}
+
+fn finish(command: &mut Command, failure: &str) -> anyhow::Result<()> {
+    let program = command.get_program().display().to_string();
+    let status = command
+        .status()
+        .with_context(|| format!("cannot start {program}"))?;
+    ensure!(status.success(), "{failure} ({status})");
+    Ok(())
+}
