@@ -36,6 +36,7 @@ pub(crate) struct Known {
     pub requested_uri: Option<String>,
     pub has_read_input: bool,
     pub is_json: bool,
+    pub is_decoded: bool,
 }
 
 impl Known {
@@ -96,6 +97,14 @@ impl Context {
     #[must_use]
     pub fn text_is_json(mut self) -> Self {
         self.known.is_json = true;
+        self
+    }
+
+    /// Says that the caller decodes the output as a type of the target revision. Text that no step changes is not checked
+    /// before that, as that of types that are the same in both revisions.
+    #[must_use]
+    pub fn text_is_decoded(mut self) -> Self {
+        self.known.is_decoded = true;
         self
     }
 

@@ -6,7 +6,6 @@ use mcp_exact_wire::{DocumentRule, Path, Violations};
 use crate::conversion::Conversion;
 use crate::loss::Step;
 use crate::node::{Body, Node};
-use crate::packed::Text;
 
 /// Drops and reports the members that break a rule of the target, or refuses the document when one is required.
 pub fn tighten<'t>(
@@ -75,23 +74,27 @@ fn is_valid(rules: &[DocumentRule], text: &str) -> bool {
 /// are not walked through.
 fn is_concerned(old: &[DocumentRule], new: &[DocumentRule], text: &str) -> bool {
     let mut rules = new.iter().filter(|rule| !old.contains(rule));
-    // A name spelt with escape sequences has a backslash.
-    rules.any(|rule| {
-        rule.required || has(text, rule.name) || memchr::memchr(b'\\', text.as_bytes()).is_some()
-    })
+    rules.any(|rule| rule.required || may_contain(std::iter::once(rule.name), text))
 }
 
-/// Returns true if a document may have a member of one of some names.
-pub fn may_contain(names: &[Text], text: &str) -> bool {
-    // A name spelt with escape sequences has a backslash.
-    let is_escaped = memchr::memchr(b'\\', text.as_bytes()).is_some();
-    is_escaped || names.iter().any(|name| has(text, name.get()))
+/// Returns true if a value may have a member of one of some names, at any depth.
+pub fn may_contain<'n>(names: impl IntoIterator<Item = &'n str>, text: &str) -> bool {
+    // RFC 8259, section 7: in a name, letters can be escaped as `\u0061` alone, and a slash as `\/` too.
+    let is_escaped = |name: &str| has(text, "\\u") || name.contains('/') && has(text, "\\/");
+    let mut names = names.into_iter();
+    names.any(|name| has(text, name) || is_escaped(name))
 }
 
-/// Returns true if a text contains a name. Names are short, and preparing a real search costs more than comparing at each
-/// occurrence of the first byte.
+/// Minimum length of a text that is worth a prepared search.
+const LONG: usize = 512;
+
+/// Returns true if a text contains a name. Names are short: in a short text, comparing at each occurrence of the first byte
+/// costs less than preparing a search.
 fn has(text: &str, name: &str) -> bool {
     let (text, name) = (text.as_bytes(), name.as_bytes());
+    if text.len() >= LONG {
+        return memchr::memmem::find(text, name).is_some();
+    }
     let Some(&first) = name.first() else {
         return true;
     };

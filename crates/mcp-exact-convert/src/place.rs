@@ -224,14 +224,19 @@ fn string_end(bytes: &[u8], mut at: usize) -> usize {
 
 /// Appends one reference token to a JSON pointer (RFC 6901 section 3).
 pub fn push(pointer: &mut String, segment: &str) {
+    pointer.reserve(segment.len() + 2);
     pointer.push('/');
-    for c in segment.chars() {
-        match c {
-            '~' => pointer.push_str("~0"),
-            '/' => pointer.push_str("~1"),
-            c => pointer.push(c),
-        }
+    let mut rest = segment;
+    while let Some(at) = memchr::memchr2(b'~', b'/', rest.as_bytes()) {
+        pointer.push_str(&rest[..at]);
+        pointer.push_str(if rest[at..].starts_with('~') {
+            "~0"
+        } else {
+            "~1"
+        });
+        rest = &rest[at + 1..];
     }
+    pointer.push_str(rest);
 }
 
 #[cfg(test)]

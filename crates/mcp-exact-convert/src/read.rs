@@ -10,6 +10,7 @@ use mcp_exact_wire::{
     Decode, DecodeError, DecodeFailed, Integer, Kind, Number, ReadResult, Reader, UNRECOGNIZED,
 };
 
+use crate::document::may_contain;
 use crate::generated::{DEFINITIONS, WATCHES};
 use crate::layout::{Definition, Layout, NONE, Objects, PackedDispatch, Shape, Type, Union};
 use crate::node::{Body, Fixed, Member, NOWHERE, Node, UNKNOWN};
@@ -437,12 +438,28 @@ impl<'t> Source<'t> {
 
 /// Returns true if no step changes a document.
 fn stays_document(watch: &Watch, text: &str) -> bool {
-    !crate::document::may_contain(watch.names.rows(), text)
+    !may_contain(watch.names.rows().iter().map(|name| name.get()), text)
 }
 
 /// Returns true if a name is among some strings.
 fn has(names: List<Text>, name: &str) -> bool {
     names.rows().iter().any(|known| known.get() == name)
+}
+
+/// Returns true if the steps of a path leave the text of an object as it is, which names that do not occur in it tell. Objects
+/// with parts that some step may change have to be read.
+pub fn stays_object(text: &str, value: u16, path: &'static PathRow) -> bool {
+    let wanted = Wanted::Path(path);
+    let Type::Definition(place) = Type::at(value) else {
+        return false;
+    };
+    let (Some(layout), Some(watch)) = (Definition::at(place).layout(), wanted.watch(place)) else {
+        return false;
+    };
+    let mut types = layout.types.rows().iter();
+    watch.known == 0
+        && !types.any(|part| wanted.has(*part))
+        && !may_contain(watch.names.rows().iter().map(|name| name.get()), text)
 }
 
 /// Passes over a value of a type, checked as decoding checks it.

@@ -257,7 +257,8 @@ impl ServerRequest {
         };
         let way = (self.revision(), H::KNOWN.revision());
         let text = self.params().map(JsonObject::text);
-        let params = converted(root, text, way, Context::new(), policy)?;
+        let cx = Context::new().text_is_decoded();
+        let params = converted(root, text, way, cx, policy)?;
         params.map(|text| {
             let params = Q::Params::decode_params(text.as_deref());
             params.map_err(|error| unfit(&error))
@@ -367,7 +368,7 @@ fn converted_call<'c>(
     policy: LossPolicy,
 ) -> Result<Converted<Cow<'c, Call>>, PeerError> {
     let text = call.params.as_ref().map(JsonObject::text);
-    let params = converted(root, text, way, cx, policy)?;
+    let params = converted(root, text, way, cx.text_is_decoded(), policy)?;
     params.map(|converted| {
         let params = match converted {
             // The same text, not only an equal one: nothing was converted.

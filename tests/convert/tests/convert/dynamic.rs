@@ -57,6 +57,30 @@ fn identical_types_pass_untouched_and_undecoded() {
     passes(vendor, "[1,  2]", ("2024-11-05", "2026-07-28"));
 }
 
+/// A caller that decodes the output finds what is wrong with it; only names that a step changes are looked for, in every
+/// spelling of RFC 8259, section 7.
+#[test]
+fn decoded_text_passes_unless_it_changes() {
+    let call = request("tools/call", Role::Client);
+    let converted = |text: &str| {
+        let mut cx = Context::new().text_is_decoded();
+        let (from, to) = (known("2025-06-18"), known("2025-11-25"));
+        let out = convert(call, Some(text), from, to, &mut cx).expect("convertible");
+        let passed = matches!(out, Some(Cow::Borrowed(out)) if std::ptr::eq(out, text));
+        (passed, cx.into_losses().len())
+    };
+    for length in [0, 1_000] {
+        let long = " ".repeat(length);
+        assert_eq!(converted(&format!(r#"{{"name":1}}{long}"#)), (true, 0));
+        let quotes = format!(r#"{{"name":"a","arguments":{{"a":"\"\n{long}"}}}}"#);
+        assert_eq!(converted(&quotes), (true, 0));
+        for name in ["task", r"\u0074ask", r"tas\u006B"] {
+            let text = format!(r#"{{"name":"a","{name}":1{long}}}"#);
+            assert_eq!(converted(&text), (false, 1), "{text}");
+        }
+    }
+}
+
 #[test]
 fn methods_that_the_other_revision_lacks_are_refused_by_name() {
     let cases = [
