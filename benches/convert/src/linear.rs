@@ -195,10 +195,28 @@ const KINDS: &[Kind] = &[
     },
 ];
 
-/// Two rows for each kind: one conversion of 10 MB next to ten of 1 MB, and one of 4 MB next to what one may take.
+/// Two rows for each kind: one conversion of 10 MB next to ten of 1 MB, and one of 4 MB next to what one may take. Before
+/// them, a plain copy of as many bytes: what memory alone makes of longer texts.
 pub fn rows(word: Option<&str>) -> Vec<Row> {
     let wanted = |kind: &&Kind| word.is_none_or(|word| kind.what.contains(word));
-    KINDS.iter().filter(wanted).flat_map(kind_rows).collect()
+    let kinds = KINDS.iter().filter(wanted).flat_map(kind_rows);
+    std::iter::once(copies()).chain(kinds).collect()
+}
+
+fn copies() -> Row {
+    let text = "x".repeat(10_000_000);
+    let copy = |bytes: usize, times: usize| {
+        let mut all =
+            repeated(|| (0..times).for_each(|_| drop(black_box(text[..bytes].to_owned()))));
+        let runs = (0..4).map(|_| all(1));
+        runs.min().unwrap_or_default()
+    };
+    Row {
+        what: "10 MB that are copied".to_owned(),
+        base: "ten times 1 MB",
+        demanded: None,
+        cost: (copy(1_000_000, 10), copy(10_000_000, 1)),
+    }
 }
 
 fn kind_rows(kind: &Kind) -> [Row; 2] {
