@@ -3,7 +3,7 @@
 //! Pure state without IO. From 2026-07-28 on a question ends the request and the handler runs again with the answers; the
 //! record lists the earlier questions, detects a handler that asks different ones, and is sealed into `requestState`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::task::Waker;
 
 use serde::{Deserialize, Serialize};
@@ -211,11 +211,10 @@ impl Run {
             let (_, number) = question.recorded.name.rsplit_once('-')?;
             number.parse::<usize>().ok()
         };
-        self.questions
-            .iter()
-            .filter_map(number)
-            .max()
-            .map_or(1, |last| last + 1)
+        let used: BTreeSet<usize> = self.questions.iter().filter_map(number).collect();
+        let next = used.last().map_or(Some(1), |last| last.checked_add(1));
+        // Keys that a handler sets may have any number.
+        next.unwrap_or_else(|| (1..).find(|one| !used.contains(one)).unwrap_or_default())
     }
 
     /// Sets when the answer to a question comes too late. A question of an earlier round keeps its deadline.
@@ -248,10 +247,8 @@ impl Run {
         };
         question.settled = answer.is_some();
         question.wanted = answer.is_none();
-        if question.wanted
-            && let Some(runner) = &self.runner
-        {
-            runner.wake_by_ref();
+        if question.wanted {
+            self.wake_runner();
         }
         answer
     }
@@ -362,6 +359,11 @@ impl Run {
         if let Some((key, value)) = record {
             self.once.insert(key.to_owned(), value);
         }
+        self.wake_runner();
+    }
+
+    /// Wakes the handler's own task: something was asked outside of it.
+    pub(crate) fn wake_runner(&self) {
         if let Some(runner) = &self.runner {
             runner.wake_by_ref();
         }
@@ -403,6 +405,18 @@ mod tests {
         let suspension = run.suspend().expect("no divergence").expect("questions");
         let record = Record::parse(&suspension.record.text()).expect("a record");
         Run::resume("1", record, |_| Some(answer())).expect("the same version")
+    }
+
+    /// Keys that a handler sets may end in any number.
+    #[test]
+    fn numbers_of_questions_do_not_overflow() {
+        let mut run = Run::new("1");
+        let first = run.ask(ask("a"));
+        run.set_key(first, &format!("key-{}", usize::MAX));
+        let second = run.ask(ask("b"));
+        assert_eq!((run.take(first, 0), run.take(second, 0)), (None, None));
+        let suspension = run.suspend().expect("no divergence").expect("questions");
+        assert_eq!(suspension.asks[1].0, "elicitation-1");
     }
 
     #[test]

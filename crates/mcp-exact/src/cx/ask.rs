@@ -65,6 +65,11 @@ pub enum AskErrorKind {
     /// Only `tools/call`, `prompts/get` and `resources/read` can ask.
     #[error("only handlers of tools, prompts and resources can ask; move the question there")]
     NotHere,
+    /// An effect of [`Cx::once`] does not ask.
+    #[error(
+        "an effect of `Cx::once` cannot ask; ask before it, and move the answer into the effect"
+    )]
+    InOnce,
     /// The revision of the client cannot express the question.
     #[error("the question cannot be sent: {0}")]
     Inexpressible(String),
@@ -195,6 +200,9 @@ impl Question {
             if self.cx.has_ended() {
                 return Poll::Ready(Err(AskErrorKind::Ended));
             }
+            if self.cx.is_in_effect() {
+                return Poll::Ready(Err(AskErrorKind::InOnce));
+            }
             match &mut self.state {
                 State::New { .. } => {
                     if let State::New { ask, timeout } =
@@ -275,6 +283,10 @@ fn prepared(
     let params = params?;
     if !cx.may_ask() {
         return Err(AskErrorKind::NotHere);
+    }
+    // It is not even noted: an effect that is not repeated would change the order of questions.
+    if cx.is_in_effect() {
+        return Err(AskErrorKind::InOnce);
     }
     if !is_declared(cx.client_capabilities(), capability) {
         return Err(AskErrorKind::Unsupported {

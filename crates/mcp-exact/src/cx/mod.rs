@@ -81,8 +81,9 @@ amounts!(u8 u16 u32 u64 usize i8 i16 i32 i64 isize f32 f64);
 /// 3. *Questions may be concurrent.* Those that wait at the same time (`tokio::join!`) are asked together. A question counts
 ///    as asked when its method is called, so the order in which futures are polled is of no importance. Call the methods in
 ///    the handler's own task: the order of spawned tasks differs between runs.
-/// 4. *A question waits for a running `once`*: the request is not ended in the middle of an effect. Other futures that run
-///    beside a question are dropped and run again.
+/// 4. *A question waits for a running `once`*: the request is not ended in the middle of an effect. A question inside the
+///    effect fails: ask before it. Other futures that run beside a question are dropped and run again; what they have
+///    started elsewhere is [cancelled](Self::cancelled).
 /// 5. *A timer around a question* measures the time that the handler waits. From 2026-07-28 on the handler does not wait, so
 ///    the timer does not fire. The limit of the question itself, such as [`Elicit::timeout`], works everywhere.
 /// 6. *Progress and logs are not repeated.* Until the handler has taken every recorded answer, [`progress`](Self::progress)
@@ -413,15 +414,16 @@ impl Cx {
         self.0.link.notify(method, params)
     }
 
-    /// Waits until the client cancels the request.
+    /// Waits until the client cancels the request, or this run of the handler ends early: its time is over
+    /// ([`ServerBuilder::timeout`](crate::ServerBuilder::timeout)), or a question ends it and a later run repeats it.
     ///
-    /// A handler's future is dropped then, unless its tool is [cooperative](crate::Tool::cooperative); this is for tasks that
-    /// the handler has started, and for cooperative handlers.
+    /// A handler's future is dropped then, unless its tool is [cooperative](crate::Tool::cooperative) and the client has
+    /// cancelled; this is for what the handler has started elsewhere, and for cooperative handlers.
     pub async fn cancelled(&self) {
         self.0.token.cancelled().await;
     }
 
-    /// Returns whether the client has cancelled the request, for blocking code.
+    /// Returns whether the request is [cancelled](Self::cancelled), for blocking code.
     pub fn is_cancelled(&self) -> bool {
         self.0.token.is_cancelled()
     }
@@ -447,22 +449,29 @@ impl Cx {
     /// on.
     ///
     /// A server that is started again with the same store runs the handlers of unfinished tasks again, by the rules for
-    /// questions above: recorded answers and results of [`once`](Self::once) are taken, everything else is repeated.
+    /// questions above: recorded answers and results of [`once`](Self::once) are taken, everything else is repeated. Such a
+    /// run has the arguments, the principal and the capabilities of the call, and nothing of its HTTP request: no headers, no
+    /// claims of an access token. An extractor that needs them ends the task as failed.
     ///
     /// # Errors
     /// [`TaskError`]; the call continues as an ordinary one.
     pub async fn become_task(&self) -> Result<bool, TaskError> {
         std::future::poll_fn(|context| {
             let mut state = self.task_state();
+            let is_new = matches!(*state, TaskState::Possible);
             match &*state {
-                TaskState::Impossible => Poll::Ready(Ok(false)),
-                TaskState::Task(_) => Poll::Ready(Ok(true)),
-                TaskState::Refused(error) => Poll::Ready(Err(error.clone())),
+                TaskState::Impossible => return Poll::Ready(Ok(false)),
+                TaskState::Task(_) => return Poll::Ready(Ok(true)),
+                TaskState::Refused(error) => return Poll::Ready(Err(error.clone())),
                 TaskState::Possible | TaskState::Wanted(_) => {
                     *state = TaskState::Wanted(context.waker().clone());
-                    Poll::Pending
                 }
             }
+            drop(state);
+            if is_new {
+                self.run().wake_runner();
+            }
+            Poll::Pending
         })
         .await
     }

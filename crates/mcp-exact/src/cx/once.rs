@@ -2,6 +2,11 @@
 //!
 //! Results are recorded in the state of the request. Not a store: [`Cx::once`] describes the guarantee.
 
+use std::cell::Cell;
+use std::future::poll_fn;
+use std::pin::pin;
+use std::sync::Arc;
+
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -44,7 +49,32 @@ impl Drop for Running<'_> {
     }
 }
 
+thread_local! {
+    /// Context whose effect this thread polls; null while it polls none.
+    static EFFECT: Cell<*const super::Inner> = const { Cell::new(std::ptr::null()) };
+}
+
+/// Says that this thread polls an effect of a context, until it is dropped.
+struct Polling(*const super::Inner);
+
+impl Polling {
+    fn of(cx: &Cx) -> Self {
+        Self(EFFECT.replace(Arc::as_ptr(&cx.0)))
+    }
+}
+
+impl Drop for Polling {
+    fn drop(&mut self) {
+        EFFECT.set(self.0);
+    }
+}
+
 impl Cx {
+    /// Returns whether an effect of [`once`](Self::once) is being polled, in this thread.
+    pub(super) fn is_in_effect(&self) -> bool {
+        EFFECT.get() == Arc::as_ptr(&self.0)
+    }
+
     /// Runs an effect, unless an earlier run of the handler for the same request has done so: then returns its result.
     ///
     /// Guarantee: an effect that has returned `Ok` is not repeated in later runs along the same chain of states, and the
@@ -54,6 +84,9 @@ impl Cx {
     ///
     /// The key has to be unique in the handler; a second call with the same key returns the first result. Up to 2025-11-25
     /// handlers run once, and so does the effect. In a task the result is in the store when this method returns.
+    ///
+    /// An effect cannot ask: the request would have to end in the middle of it. A question in it fails with
+    /// [`AskErrorKind::InOnce`](crate::AskErrorKind::InOnce) in every revision; ask before, and move the answer into the effect.
     ///
     /// # Errors
     /// The error of the effect, or [`OnceError`].
@@ -75,7 +108,12 @@ impl Cx {
         }
         self.run().once_started();
         let running = Running(self);
-        let value = effect.await.map_err(Into::into)?;
+        let mut effect = pin!(effect);
+        let polled = poll_fn(|task| {
+            let _polling = Polling::of(self);
+            effect.as_mut().poll(task)
+        });
+        let value = polled.await.map_err(Into::into)?;
         let json = Json::from_serialize(&value).map_err(|error| OnceError::Record {
             key: key.to_owned(),
             reason: error.to_string(),

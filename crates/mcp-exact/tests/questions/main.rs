@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use mcp_exact::testing::{every_revision, revisions_from};
 use mcp_exact::{
-    AskErrorKind, Client, ClientError, Connect, Cx, Elicited, Error, Form, Lifecycle, PeerError,
-    PromptResult, Result, Revision, Root, Sample, SampleReply, SampleRequest, Server,
+    AskError, AskErrorKind, Client, ClientError, Connect, Cx, Elicited, Error, Form, Lifecycle,
+    PeerError, PromptResult, Result, Revision, Root, Sample, SampleReply, SampleRequest, Server,
     ServerBuilder, Tool, revisions, schemars, serde,
 };
 use schemars::JsonSchema;
@@ -249,6 +249,65 @@ async fn prompts_and_resources_can_ask() {
         },
     )
     .await;
+}
+
+/// A question inside `once` fails at once, in every revision; one beside it is asked.
+#[tokio::test]
+async fn effects_cannot_ask() {
+    let server = builder()
+        .tool("ask", |cx: Cx| async move {
+            let effect = async {
+                let answer = cx.elicit::<Confirm>("Sure?").await?;
+                Ok::<_, Error>(answer.accepted_with(|form| form.yes))
+            };
+            let error = cx.once("asks", effect).await.expect_err("an effect");
+            let error = error.downcast_ref::<AskError>().map(AskError::kind);
+            let fails = error == Some(&AskErrorKind::InOnce);
+            let effect = async {
+                tokio::task::yield_now().await;
+                Ok::<_, Error>(1)
+            };
+            let (effect, answer) =
+                tokio::join!(cx.once("works", effect), cx.elicit::<Confirm>("Sure?"));
+            let answer = answer?.accepted_with(|form| form.yes);
+            Ok::<_, Error>(format!("{fails} {} {answer}", effect?))
+        })
+        .build()
+        .expect("a server");
+    revisions_from(
+        "2025-06-18",
+        || connect(&server),
+        |client| async move {
+            let text: String = client.call("ask", &()).await.expect("a text");
+            assert_eq!(text, "true 1 true");
+        },
+    )
+    .await;
+}
+
+/// What a run has started elsewhere is told when a question ends it: a later run starts it again.
+#[tokio::test]
+async fn runs_that_ask_cancel_what_they_started() {
+    let cancelled = Arc::new(tokio::sync::Semaphore::new(0));
+    let counted = Arc::clone(&cancelled);
+    let server = builder()
+        .tool("ask", move |cx: Cx| {
+            let (told, cancelled) = (cx.clone(), Arc::clone(&counted));
+            tokio::spawn(async move {
+                told.cancelled().await;
+                cancelled.add_permits(1);
+            });
+            async move {
+                let answer = cx.elicit::<Confirm>("Sure?").await?;
+                Ok::<_, Error>(answer.accepted_with(|form| form.yes).to_string())
+            }
+        })
+        .build()
+        .expect("a server");
+    let client = connect(&server).revision(newest()).await.expect("a client");
+    let text: String = client.call("ask", &()).await.expect("a text");
+    assert_eq!(text, "true");
+    drop(cancelled.acquire().await.expect("it is open"));
 }
 
 /// The timeout of a question works in both lifecycles, and is distinguished from an error.
