@@ -8,10 +8,17 @@ use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use super::{TaskRecord, TaskStore, TaskStoreError};
 
 type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, TaskStoreError>> + Send + 'a>>;
+
+/// Number of writes after which files that nobody needs are removed.
+const SWEEP_AFTER: u64 = 256;
+
+/// Age of a file that is no longer being written.
+const LEFT_BEHIND: Duration = Duration::from_secs(3600);
 
 /// Store of tasks in a folder, for servers on one machine. On Unix only the owner can read its files.
 #[derive(Debug, Clone)]
@@ -21,7 +28,8 @@ pub struct DirectoryTaskStore {
 }
 
 impl DirectoryTaskStore {
-    /// Opens the store, and creates the folder if it does not exist. Removes the files of tasks that have expired.
+    /// Opens the store, and creates the folder if it does not exist. Removes the files of tasks that have expired, as it
+    /// does from time to time later.
     ///
     /// # Errors
     /// The error of the file system.
@@ -36,22 +44,32 @@ impl DirectoryTaskStore {
             folder: folder.into(),
             writes: Arc::default(),
         };
-        for path in store.files()? {
-            if read(&path)?.is_some_and(|record| record.is_expired()) {
-                fs::remove_file(&path)?;
-            }
-        }
+        store.sweep()?;
         Ok(store)
     }
 
-    fn files(&self) -> io::Result<Vec<PathBuf>> {
+    /// Removes the files of tasks that have expired, and those that a process has left behind in the middle of a write.
+    fn sweep(&self) -> io::Result<()> {
+        for path in self.files("json")? {
+            if read(&path)?.is_some_and(|record| record.is_expired()) {
+                remove(&path)?;
+            }
+        }
+        for path in self.files("new")? {
+            let written = fs::metadata(&path).and_then(|file| file.modified());
+            let age = written.map(|at| at.elapsed().unwrap_or_default());
+            if age.is_ok_and(|age| age > LEFT_BEHIND) {
+                remove(&path)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn files(&self, extension: &str) -> io::Result<Vec<PathBuf>> {
         let mut files = Vec::new();
         for entry in fs::read_dir(&self.folder)? {
             let path = entry?.path();
-            if path
-                .extension()
-                .is_some_and(|extension| extension == "json")
-            {
+            if path.extension().is_some_and(|known| known == extension) {
                 files.push(path);
             }
         }
@@ -67,8 +85,10 @@ impl DirectoryTaskStore {
     fn write(&self, record: &TaskRecord) -> io::Result<()> {
         let path = self.path(record.id());
         let path = path.ok_or_else(|| io::Error::other("the id of the task is not hexadecimal"))?;
-        let number = self.writes.fetch_add(1, Ordering::Relaxed);
-        let beside = path.with_extension(format!("{}-{number}.new", std::process::id()));
+        // No two writers have the same number, also not a process that died with the id of this one.
+        let mut number = [0; 8];
+        getrandom::fill(&mut number).map_err(io::Error::other)?;
+        let beside = path.with_extension(format!("{:016x}.new", u64::from_be_bytes(number)));
         let mut options = OpenOptions::new();
         options.write(true).create_new(true);
         #[cfg(unix)]
@@ -86,6 +106,12 @@ impl DirectoryTaskStore {
             // There may be nothing to remove.
             let _ = fs::remove_file(&beside);
         }
+        let writes = self.writes.fetch_add(1, Ordering::Relaxed) + 1;
+        if writes.is_multiple_of(SWEEP_AFTER)
+            && let Err(error) = self.sweep()
+        {
+            tracing::warn!(%error, "the files of expired tasks were not removed");
+        }
         written
     }
 
@@ -95,7 +121,7 @@ impl DirectoryTaskStore {
         };
         match read(&path)? {
             Some(record) if record.is_expired() => {
-                fs::remove_file(&path)?;
+                remove(&path)?;
                 Ok(None)
             }
             found => Ok(found),
@@ -104,7 +130,7 @@ impl DirectoryTaskStore {
 
     fn read_unfinished(&self) -> io::Result<Vec<TaskRecord>> {
         let mut open = Vec::new();
-        for path in self.files()? {
+        for path in self.files("json")? {
             let record = read(&path)?;
             open.extend(record.filter(|one| !one.is_finished() && !one.is_expired()));
         }
@@ -122,6 +148,14 @@ impl DirectoryTaskStore {
             let done = done.map_err(|error| TaskStoreError::Unavailable(error.into()))?;
             done.map_err(|error| TaskStoreError::Unavailable(error.into()))
         })
+    }
+}
+
+/// Removes a file, if nobody else has done so.
+fn remove(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
     }
 }
 

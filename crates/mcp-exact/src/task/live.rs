@@ -58,15 +58,31 @@ impl LiveTask {
     }
 
     /// Saves the record with the answers and the results of `once` that the handler has by now.
-    ///
-    /// It is saved in a task of its own: a handler that waits for this method is not polled meanwhile, and must not hold a
-    /// lock that the saving waits for.
     pub(crate) async fn save(self: &Arc<Self>) -> Result<(), TaskStoreError> {
+        self.save_with(None).await
+    }
+
+    /// Saves the end of the task, and says so once it is saved: "A record is saved before the client is informed of its
+    /// content" ([`TaskStore`]).
+    pub(crate) async fn finish(self: &Arc<Self>, end: &TaskEnd) -> Result<(), TaskStoreError> {
+        self.save_with(Some(end.clone())).await
+    }
+
+    /// The record is saved in a task of its own: a handler that waits for this method is not polled meanwhile, and must not
+    /// hold a lock that the saving waits for.
+    async fn save_with(self: &Arc<Self>, end: Option<TaskEnd>) -> Result<(), TaskStoreError> {
         let task = Arc::clone(self);
         let saved = tokio::spawn(async move {
             let _saving = task.saving.lock().await;
-            let record = task.with_run();
-            task.store.save(record).await
+            let mut record = task.with_run();
+            if let Some(end) = end {
+                record.finish(end);
+            }
+            let saved = task.store.save(record.clone()).await;
+            if saved.is_ok() && record.is_finished() {
+                task.state().record = record;
+            }
+            saved
         });
         let saved = saved.await;
         saved.unwrap_or_else(|error| Err(TaskStoreError::Unavailable(error.into())))
@@ -122,10 +138,14 @@ impl LiveTask {
         !delivered.is_empty()
     }
 
-    pub(crate) fn finish(&self, end: TaskEnd) {
-        let mut state = self.state();
-        state.asks.clear();
-        state.record.finish(end);
+    /// Ends the task without saving it: its lifetime is over.
+    pub(crate) fn expire(&self, end: TaskEnd) {
+        self.state().record.finish(end);
+    }
+
+    /// Withdraws the input requests: nobody waits for answers any more.
+    pub(crate) fn withdraw_asks(&self) {
+        self.state().asks.clear();
     }
 
     /// Returns the result that creates the task.
@@ -144,6 +164,61 @@ impl LiveTask {
                 .collect()
         });
         state.record.detailed(poll_interval, asks)
+    }
+}
+
+/// Saved record of a task whose handler does not run yet. Dropped with its call, such as when the client cancels that, it ends as
+/// cancelled: no later process runs it.
+pub(crate) struct Unclaimed {
+    record: Option<TaskRecord>,
+    store: Arc<dyn TaskStore>,
+}
+
+impl Unclaimed {
+    /// Saves a new record. It is saved in a task of its own, which ends whatever becomes of the call.
+    ///
+    /// # Errors
+    /// The error of the store.
+    pub(crate) async fn save(
+        record: TaskRecord,
+        store: &Arc<dyn TaskStore>,
+    ) -> Result<Self, TaskStoreError> {
+        let store = Arc::clone(store);
+        let (created, is_created) = tokio::sync::oneshot::channel();
+        tokio::spawn(async move {
+            let saved = store.save(record.clone()).await;
+            let unclaimed = saved.map(|()| Self {
+                record: Some(record),
+                store,
+            });
+            // Nobody takes it when the call has ended: it is dropped here then.
+            let _ = created.send(unclaimed);
+        });
+        let created = is_created.await;
+        created.unwrap_or_else(|error| Err(TaskStoreError::Unavailable(error.into())))
+    }
+
+    /// Takes the record for the handler that runs from now on.
+    pub(crate) fn claim(mut self) -> Option<TaskRecord> {
+        self.record.take()
+    }
+}
+
+impl Drop for Unclaimed {
+    fn drop(&mut self) {
+        let Some(mut record) = self.record.take() else {
+            return;
+        };
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else {
+            return;
+        };
+        record.finish(TaskEnd::Cancelled);
+        let store = Arc::clone(&self.store);
+        runtime.spawn(async move {
+            if let Err(error) = store.save(record).await {
+                tracing::error!(%error, "the end of a task was not saved");
+            }
+        });
     }
 }
 

@@ -11,11 +11,12 @@ mod store;
 
 use std::collections::HashMap;
 use std::fmt;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 pub use directory::DirectoryTaskStore;
-pub(crate) use live::LiveTask;
+pub(crate) use live::{LiveTask, Unclaimed};
 pub use record::TaskRecord;
 pub(crate) use record::{Origin, TaskEnd};
 pub use store::{MemoryTaskStore, TaskStore, TaskStoreError};
@@ -138,6 +139,17 @@ impl From<TaskStoreError> for TaskError {
 pub(crate) struct Registry {
     config: Tasks,
     live: Mutex<HashMap<String, Arc<LiveTask>>>,
+    /// Places of tasks that are being created.
+    reserved: AtomicUsize,
+}
+
+/// Place of a task that is being created: it counts towards the limit until it is dropped.
+pub(crate) struct Place<'r>(&'r Registry);
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.0.reserved.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 impl Registry {
@@ -145,6 +157,7 @@ impl Registry {
         Self {
             config,
             live: Mutex::default(),
+            reserved: AtomicUsize::new(0),
         }
     }
 
@@ -183,13 +196,17 @@ impl Registry {
         self.live().remove(id);
     }
 
+    /// Reserves the place of a task that is to be created.
+    ///
     /// # Errors
     /// [`TaskError::TooMany`].
-    pub(crate) fn check_limit(&self) -> Result<(), TaskError> {
-        if self.live().len() < self.config.limit {
-            Ok(())
-        } else {
-            Err(TaskError::TooMany(self.config.limit))
+    pub(crate) fn reserve(&self) -> Result<Place<'_>, TaskError> {
+        // Places are counted under the lock, so that two calls do not take the last one.
+        let live = self.live();
+        if live.len() + self.reserved.load(Ordering::Relaxed) >= self.config.limit {
+            return Err(TaskError::TooMany(self.config.limit));
         }
+        self.reserved.fetch_add(1, Ordering::Relaxed);
+        Ok(Place(self))
     }
 }

@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
+use crate::definition::Tool;
 use crate::link::{Json, JsonObject, PeerError, Request, SessionInfo};
 use crate::replay::Record;
 
@@ -34,6 +35,9 @@ pub struct TaskRecord {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Origin {
     pub(crate) tool: String,
+    /// Label of the tool's `scope`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) scope: Option<String>,
     pub(crate) params: JsonObject,
     pub(crate) revision: String,
     pub(crate) capabilities: JsonObject,
@@ -44,9 +48,10 @@ pub(crate) struct Origin {
 }
 
 impl Origin {
-    pub(crate) fn new(tool: &str, request: &Request) -> Self {
+    pub(crate) fn new(tool: &Tool, request: &Request) -> Self {
         Self {
-            tool: tool.to_owned(),
+            tool: tool.name().to_owned(),
+            scope: tool.scope_label().map(str::to_owned),
             params: request.params().cloned().unwrap_or_default(),
             revision: request.revision().as_str().to_owned(),
             capabilities: request.client_capabilities().clone(),

@@ -5,6 +5,8 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod restart;
+mod scopes;
+mod stores;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -350,6 +352,21 @@ async fn undeclared_tasks_are_refused() {
         let error = client.request("tasks/get", Some(params)).await;
         assert_eq!(code(error.expect_err("unknown")), Some(-32602));
     }
+}
+
+/// A handler may become a task from work that it has spawned.
+#[tokio::test]
+async fn spawned_work_becomes_a_task() {
+    let server = builder()
+        .tool("later", |cx: Cx| async move {
+            let is_task = tokio::spawn(async move { cx.become_task().await }).await??;
+            Ok::<_, Error>(is_task.to_string())
+        })
+        .build()
+        .expect("a server");
+    let client = client(&server).await;
+    let result: String = client.call("later", &()).await.expect("a result");
+    assert_eq!(result, "true");
 }
 
 /// A handler decides by itself; its earlier questions are asked by its request ("SHOULD resolve all MRTR exchanges

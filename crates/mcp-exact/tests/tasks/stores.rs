@@ -1,0 +1,188 @@
+//! Tasks and what their store knows of them: a client is never ahead of the store.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use mcp_exact::{
+    Call, Cx, DirectoryTaskStore, Error, FromCall, MemoryTaskStore, Result, Server, TaskRecord,
+    TaskStore, TaskStoreError, Tasks, Tool,
+};
+use tokio::sync::{Notify, Semaphore};
+
+use super::restart::Folder;
+use super::{Confirm, client, create, get, object, text, until};
+
+type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, TaskStoreError>> + Send + 'a>>;
+
+/// Store in memory, some of whose writes wait until they may go on.
+#[derive(Clone)]
+struct Gated(Arc<Gate>);
+
+struct Gate {
+    store: MemoryTaskStore,
+    waits: fn(&TaskRecord) -> bool,
+    entered: Notify,
+    open: Semaphore,
+    saved: AtomicUsize,
+}
+
+impl Gated {
+    fn new(waits: fn(&TaskRecord) -> bool) -> Self {
+        Self(Arc::new(Gate {
+            store: MemoryTaskStore::default(),
+            waits,
+            entered: Notify::new(),
+            open: Semaphore::new(0),
+            saved: AtomicUsize::new(0),
+        }))
+    }
+
+    fn server(&self) -> Server {
+        let tasks = Tasks::new().store(self.clone()).limit(1);
+        Server::builder("test", "1.0.0")
+            .tasks(tasks.poll_interval(Duration::from_millis(10)))
+            .tool(Tool::new("ok").task(), || async { "done" })
+            .tool(Tool::new("forever").task(), std::future::pending::<()>)
+            .build()
+            .expect("a server")
+    }
+}
+
+impl TaskStore for Gated {
+    fn save(&self, record: TaskRecord) -> StoreFuture<'_, ()> {
+        Box::pin(async move {
+            if (self.0.waits)(&record) {
+                self.0.entered.notify_one();
+                drop(self.0.open.acquire().await);
+            }
+            self.0.store.save(record).await?;
+            self.0.saved.fetch_add(1, Ordering::SeqCst);
+            Ok(())
+        })
+    }
+
+    fn load<'a>(&'a self, id: &'a str) -> StoreFuture<'a, Option<TaskRecord>> {
+        self.0.store.load(id)
+    }
+
+    fn unfinished(&self) -> StoreFuture<'_, Vec<TaskRecord>> {
+        self.0.store.unfinished()
+    }
+}
+
+/// A record is saved before the client is informed of its content ([`TaskStore`]).
+#[tokio::test]
+async fn ends_are_saved_before_they_are_told() {
+    let store = Gated::new(TaskRecord::is_finished);
+    let client = client(&store.server()).await;
+    let task = create(&client, "ok").await;
+    store.0.entered.notified().await;
+    assert_eq!(text(&get(&client, &task).await, "status"), "working");
+    store.0.open.add_permits(1);
+    until(&client, &task, "completed").await;
+}
+
+/// The limit holds for calls whose tasks are being created.
+#[tokio::test]
+async fn places_are_taken_before_tasks_are_saved() {
+    let store = Gated::new(|record| !record.is_finished());
+    let client = client(&store.server()).await;
+    let first = client.clone();
+    let first = tokio::spawn(async move { create(&first, "forever").await });
+    store.0.entered.notified().await;
+    let params = object(r#"{"name":"forever","arguments":{}}"#);
+    tokio::select! {
+        second = client.request("tools/call", Some(params)) => {
+            let error = second.expect_err("one place").to_string();
+            assert!(error.contains("1 tasks are running already"), "{error}");
+        }
+        () = store.0.entered.notified() => panic!("two tasks have one place"),
+    }
+    store.0.open.add_permits(1);
+    first.await.expect("a task");
+}
+
+/// A call that is cancelled while its task is being saved leaves nothing that a later process would run.
+#[tokio::test]
+async fn cancelled_calls_leave_no_unfinished_task() {
+    let store = Gated::new(|record| !record.is_finished());
+    let client = client(&store.server()).await;
+    let calling = client.clone();
+    let call = tokio::spawn(async move { create(&calling, "forever").await });
+    store.0.entered.notified().await;
+    call.abort();
+    call.await.expect_err("it was aborted");
+    // An answer comes after the cancellation.
+    client.tools().all().await.expect("tools");
+    store.0.open.add_permits(1);
+    while store.0.saved.load(Ordering::SeqCst) < 2 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    assert!(store.unfinished().await.expect("records").is_empty());
+}
+
+/// Extractor that fits no resumed call.
+struct Fragile;
+
+impl FromCall for Fragile {
+    fn from_call(call: &Call) -> Result<Self, Error> {
+        assert!(!call.cx().is_replaying(), "it has no headers");
+        Ok(Self)
+    }
+}
+
+/// An extractor that panics ends its task, not the start of the server.
+#[tokio::test]
+async fn panics_of_extractors_end_resumed_tasks() {
+    let folder = Folder::new("extractor");
+    let process = || {
+        let store = DirectoryTaskStore::open(&folder.0).expect("a store");
+        Server::builder("test", "1.0.0")
+            .tasks(Tasks::new().store(store))
+            .tool(Tool::new("ask").task(), |_: Fragile, cx: Cx| async move {
+                cx.elicit::<Confirm>("Sure?").await?;
+                Ok::<_, Error>("done")
+            })
+            .build()
+            .expect("a server")
+    };
+    let task = {
+        let client = client(&process()).await;
+        let task = create(&client, "ask").await;
+        until(&client, &task, "input_required").await;
+        task
+    };
+    let next = process();
+    assert_eq!(next.resume_tasks().await.expect("a store"), 1);
+    until(&client(&next).await, &task, "failed").await;
+}
+
+/// Files of expired tasks go while the store is used, and files of writes that were never finished when it is opened.
+#[tokio::test]
+async fn files_do_not_pile_up() -> Result {
+    let folder = Folder::new("sweep");
+    let store = DirectoryTaskStore::open(&folder.0)?;
+    let record = |id: &str, lifetime: &str| {
+        let text = format!(
+            r#"{{"id":"{id}","created":1,"updated":1{lifetime},"origin":{{"tool":"ok","params":{{}},"revision":"2026-07-28","capabilities":{{}}}},"record":{{"v":"1","q":[]}}}}"#
+        );
+        object(&text).parse::<TaskRecord>().expect("a record")
+    };
+    store.save(record("0a", r#","lifetime":1"#)).await?;
+    let expired = folder.0.join("0a.json");
+    assert!(expired.exists());
+    for _ in 0..256 {
+        store.save(record("0b", "")).await?;
+    }
+    assert!(!expired.exists() && folder.0.join("0b.json").exists());
+    let (old, new) = (folder.0.join("0c.1.new"), folder.0.join("0c.2.new"));
+    std::fs::write(&new, "")?;
+    let two_hours = Duration::from_secs(7200);
+    let written = std::fs::File::create(&old)?;
+    written.set_modified(std::time::SystemTime::now() - two_hours)?;
+    DirectoryTaskStore::open(&folder.0)?;
+    assert!(!old.exists() && new.exists());
+    Ok(())
+}
