@@ -113,7 +113,7 @@ fn part_function(
     let (builder, this) = (own("builder"), own("this"));
     quote! {
         impl #generics #ty #clause {
-            fn #part(
+            pub(crate) fn #part(
                 #builder: #krate::ServerBuilder,
                 #this: ::std::sync::Arc<Self>,
             ) -> #krate::ServerBuilder {

@@ -27,8 +27,8 @@ use quote::quote;
 /// - `#[complete(prompt = "name", argument = "name")]` or `#[complete(template = "template", argument = "name")]`.
 ///
 /// The name of the method is the default name, its documentation the default description. Parameters of the types `Cx`,
-/// `State<_>`, `Input<_>`, `Principal`, `Headers`, `Meta`, `Uri`, `Revision`, `Call`, `Partial` and `JsonObject` are
-/// extractors, as are those with `#[extract]`; `Cx` and `Principal` may be taken by reference. All others are the arguments,
+/// `State<_>`, `Input<_>`, `Principal`, `Access`, `Headers`, `Meta`, `Uri`, `Revision`, `Call`, `Partial` and `JsonObject` are
+/// extractors, as are those with `#[extract]`; `Cx`, `Principal` and `Access` may be taken by reference. All others are the arguments,
 /// as are types of the program with one of these names that are marked `#[argument]`: their documentation becomes the
 /// description, `#[serde(…)]` and `#[schemars(…)]` apply to them.
 ///

@@ -44,7 +44,8 @@ pub(crate) enum Parameter {
 }
 
 /// Types of `mcp-exact` that are extractors.
-const EXTRACTORS: [&str; 11] = [
+const EXTRACTORS: [&str; 12] = [
+    "Access",
     "Cx",
     "State",
     "Input",
@@ -211,7 +212,8 @@ fn parameter(input: &mut syn::PatType, generics: &[Ident]) -> Result<Parameter> 
         }
         _ => (input.ty.clone(), false),
     };
-    let borrowable = last_ident(&ty).is_some_and(|last| last == "Cx" || last == "Principal");
+    let borrowable =
+        last_ident(&ty).is_some_and(|last| last == "Cx" || last == "Principal" || last == "Access");
     let is_extractor = extract || (is_extractor(&ty) && !argument);
     if is_extractor && (!by_reference || borrowable || extract) {
         return Ok(Parameter::Extractor { ty, by_reference });
@@ -266,7 +268,7 @@ fn is_extractor(ty: &Type) -> bool {
     if last == "Option" {
         return inner_type(ty)
             .and_then(last_ident)
-            .is_some_and(|inner| inner == "Principal");
+            .is_some_and(|inner| inner == "Principal" || inner == "Access");
     }
     EXTRACTORS.iter().any(|known| last == known)
 }

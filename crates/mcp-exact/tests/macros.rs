@@ -53,7 +53,7 @@ impl Files {
     version = "1.2.3",
     title = "Files",
     instructions = "Mind the files.",
-    parts(more)
+    parts(more, elsewhere)
 )]
 impl Files {
     /// Deletes a file.
@@ -164,6 +164,20 @@ impl Files {
     }
 }
 
+/// A part may be in another module than the type.
+mod elsewhere {
+    use super::{Files, server};
+
+    #[server(part = elsewhere)]
+    impl Files {
+        /// Returns where it is.
+        #[tool]
+        async fn place(&self) -> &'static str {
+            "elsewhere"
+        }
+    }
+}
+
 fn files() -> Server {
     Files::new()
         .into_builder()
@@ -189,7 +203,8 @@ async fn methods_are_registered() {
                     "slow",
                     "wait",
                     "stateful",
-                    "calls"
+                    "calls",
+                    "place"
                 ]
             );
             assert_eq!(
