@@ -37,6 +37,24 @@ pub use expand::TemplateValue;
 /// - Values are percent-decoded; a value that is no UTF-8 then makes the URI no match.
 /// - Not accepted: `{;name}`, the modifiers `:n` and `*`, several variables in another expression than a query, and two
 ///   variables without literal text between them.
+///
+/// # Values are untrusted
+///
+/// Values are decoded after the URI was matched, as RFC 6570 has it: `{name}` matches `..%2F..%2Fetc%2Fpasswd`, and its value is
+/// `../../etc/passwd`. A value that names a file has to be checked first:
+///
+/// ```
+/// use std::path::{Component, Path};
+///
+/// /// Returns whether a path stays below the folder that it is joined to. Symbolic links are another matter.
+/// fn stays_below(path: &str) -> bool {
+///     let mut parts = Path::new(path).components();
+///     !path.is_empty() && parts.all(|part| matches!(part, Component::Normal(_)))
+/// }
+///
+/// assert!(stays_below("notes/today.md"));
+/// assert!(!stays_below("../../etc/passwd") && !stays_below("/etc/passwd"));
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UriTemplate {
     text: String,
