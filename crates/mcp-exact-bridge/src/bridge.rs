@@ -530,8 +530,9 @@ impl ServerHandler for Bridge {
             ServerEvent::Subscribed {
                 key,
                 filter,
-                principal,
+                request,
             } => {
+                let principal = request.context().principal.clone();
                 let (listening, client) = (Arc::clone(shared), handle.clone());
                 shared.start(handle, key, async move {
                     let ended = listening

@@ -297,14 +297,15 @@ pub enum ServerEvent<C> {
         /// The reason that the client gave.
         reason: Option<String>,
     },
-    /// The client subscribes to changes (from 2026-07-28 on). The endpoint has acknowledged it, and sends published changes.
+    /// The client subscribes to changes (from 2026-07-28 on). The endpoint has acknowledged it, unless
+    /// [`ServerConfig::program_acknowledges`](crate::ServerConfig::program_acknowledges), and sends published changes.
     Subscribed {
         /// The request that lasts as long as the subscription.
         key: RequestKey,
         /// Changes that the client subscribes to, as far as this server honours them.
         filter: Filter,
-        /// Authenticated principal.
-        principal: Option<Principal>,
+        /// The request itself, with its sender; it takes no reply.
+        request: IncomingRequest<C>,
     },
     /// A notification of the client.
     Notification(ClientNotification<C>),
@@ -337,7 +338,9 @@ impl<C> HeapSize for ServerEvent<C> {
             Self::Negotiated(info) => info.heap_size(),
             Self::Request(request) => request.heap_size(),
             Self::Cancelled { reason, .. } => reason.as_ref().map_or(0, String::len),
-            Self::Subscribed { filter, .. } => filter.heap_size(),
+            Self::Subscribed {
+                filter, request, ..
+            } => filter.heap_size() + request.heap_size(),
             Self::Notification(notification) => notification.call.size(),
             Self::Completed(_, outcome) => outcome.heap_size(),
             Self::Progress {

@@ -38,19 +38,31 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
             Err(refusal) => return self.refuse(at, &id, &refusal, false),
         };
         // The program has nothing to reply to; it is told of the filter.
-        let key = self.keep(received, client, cx, Input::default()).key;
+        let subscription = self.keep(received, client, cx, Input::default());
+        let key = subscription.key;
         if let Some(request) = self.core.in_flight.get_mut(key) {
             request.role.subscription = Some(filter.clone());
         }
         if !self.settings.program_acknowledges {
             self.acknowledge(key);
         }
-        let principal = cx.principal.clone();
         self.core.event(ServerEvent::Subscribed {
             key,
             filter,
-            principal,
+            request: subscription,
         });
+    }
+
+    /// Acknowledges a part of a subscription, as [`acknowledge`](Self::acknowledge) does for the whole of it: the acknowledgement
+    /// "reflects the subset the server agreed to" (section "Acknowledgment"). Only changes of the part are sent.
+    pub fn acknowledge_part(&mut self, key: RequestKey, part: Filter) {
+        if let Some(request) = self.core.in_flight.get_mut(key)
+            && request.role.subscription.is_some()
+            && !request.role.is_acknowledged
+        {
+            request.role.subscription = Some(part);
+            self.acknowledge(key);
+        }
     }
 
     /// Acknowledges a subscription, if [`ServerConfig::program_acknowledges`](crate::ServerConfig::program_acknowledges)

@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use mcp_exact_session::frame::Oversized;
 use mcp_exact_session::{
-    Binding, CallOptions, Change, Closed, ConfigError, FrameContext, Json, JsonObject, Level,
-    Progress, ReceiveError, Reply, RequestKey, RequestTimeout, Scope, SendError, Sent, ServerEvent,
-    ServerSettings, SessionInfo, Snapshot, StreamId, Time, Transmit, Usage,
+    Binding, CallOptions, Change, Closed, ConfigError, Filter, FrameContext, Json, JsonObject,
+    Level, Progress, ReceiveError, Reply, RequestKey, RequestTimeout, Scope, SendError, Sent,
+    ServerEvent, ServerSettings, SessionInfo, Snapshot, StreamId, Time, Transmit, Usage,
 };
 
 use super::readers::Readers;
@@ -297,6 +297,12 @@ impl ServerHandle {
     /// ([`ServerConfig::program_acknowledges`](mcp_exact_session::ServerConfig::program_acknowledges), from 2026-07-28 on).
     pub fn acknowledge(&self, key: RequestKey) {
         self.shared.call(|state, _| state.endpoint.acknowledge(key));
+    }
+
+    /// Acknowledges a part of a subscription, where the program does that: only its changes are sent.
+    pub fn acknowledge_part(&self, key: RequestKey, part: Filter) {
+        self.shared
+            .call(|state, _| state.endpoint.acknowledge_part(key, part));
     }
 
     /// Ends a subscription (from 2026-07-28 on). Does nothing if the request is none.
