@@ -37,7 +37,7 @@ pub(crate) use transport::PendingRequest;
 pub type TypedRequest<H> = <<H as RevisionTypes>::FromClient as Direction>::Request;
 
 use crate::cx::Token;
-use crate::server::Server;
+use crate::server::{Server, caught};
 
 /// Returns how a revision is negotiated.
 pub(crate) fn lifecycle_of(revision: Revision) -> Lifecycle {
@@ -314,13 +314,16 @@ impl Link {
                 return;
             };
             let sent = self.handle();
-            match sent.and_then(|handle| handle.progress(self.key, &latest)) {
-                Ok(session::Sent::Dropped) => {}
-                // It was sent, or is superseded, or the request has ended.
-                _ => {
-                    locked(&delayed).take();
-                    return;
-                }
+            if let Ok(session::Sent::Dropped) =
+                sent.and_then(|handle| handle.progress(self.key, &latest))
+            {
+                continue;
+            }
+            // It was sent, or is superseded, or the request has ended. A later value may have come meanwhile.
+            let mut waiting = locked(&delayed);
+            if waiting.as_ref() == Some(&latest) {
+                waiting.take();
+                return;
             }
         }
     }
@@ -333,6 +336,13 @@ impl Link {
     ) -> Result<(), SendError> {
         let scope = session::Scope::During(self.key);
         self.handle()?.log(scope, level, logger, data).map(drop)
+    }
+
+    /// Sends the state of a task to a subscription.
+    pub(crate) fn tell_of_task(&self, task: &JsonObject) {
+        if let Err(error) = self.notify("notifications/tasks", Some(task.clone())) {
+            tracing::debug!(%error, "the status of a task was not sent");
+        }
     }
 
     pub(crate) fn notify(&self, method: &str, params: Option<JsonObject>) -> Result<(), SendError> {
@@ -437,33 +447,77 @@ pub(crate) struct Listeners {
     announcers: Mutex<Vec<transport::http::server::Announcer>>,
 }
 
+#[derive(Clone)]
 struct Listener {
     handle: ServerHandle,
     /// True if the client has a session.
     is_session: bool,
+    /// Latest request of the session that subscribed to a resource (up to 2025-11-25): whom rules of visibility see.
+    subscriber: Option<Arc<Request>>,
     subscriptions: Vec<Subscription>,
 }
 
+impl Listener {
+    fn new(handle: &ServerHandle) -> Self {
+        Self {
+            handle: handle.clone(),
+            is_session: false,
+            subscriber: None,
+            subscriptions: Vec::new(),
+        }
+    }
+
+    /// Returns whether some subscription of the client may know of a resource. A session whose subscriptions the program has
+    /// answered itself has no request to ask about.
+    fn may_know(&self, sees: impl Fn(&Request) -> bool) -> bool {
+        let subscriptions = self.subscriptions.iter().map(|one| &one.request);
+        let mut subscribers = self.subscriber.iter().chain(subscriptions).peekable();
+        subscribers.peek().is_none() || subscribers.any(|request| sees(request))
+    }
+}
+
 /// Subscription of a client (from 2026-07-28 on).
+#[derive(Clone)]
 struct Subscription {
     key: RequestKey,
-    principal: Option<Principal>,
-    /// Ids of the tasks that it wants to know about.
+    request: Arc<Request>,
+    /// Ids of the tasks that it is told about.
     tasks: Vec<String>,
 }
 
 impl Listeners {
+    /// Notes who subscribes to a resource in a session (up to 2025-11-25).
+    pub(crate) fn subscribed(&self, link: &Link, request: &Arc<Request>) {
+        let Some(handle) = &link.handle else {
+            return;
+        };
+        let mut all = locked(&self.all);
+        let mut same = all.iter_mut().filter(|one| one.handle.is_same(handle));
+        if let Some(listener) = same.next() {
+            listener.subscriber = Some(Arc::clone(request));
+        }
+    }
+
+    /// Adds a task to those that a subscription is told about.
+    pub(crate) fn watch_task(&self, link: &Link, id: &str) {
+        let Some(handle) = &link.handle else {
+            return;
+        };
+        let mut all = locked(&self.all);
+        let same = all.iter_mut().filter(|one| one.handle.is_same(handle));
+        let subscriptions = same.flat_map(|listener| &mut listener.subscriptions);
+        for subscription in subscriptions.filter(|one| one.key == link.key) {
+            subscription.tasks.push(id.to_owned());
+        }
+    }
+
     fn change(&self, handle: &ServerHandle, change: impl FnOnce(&mut Listener)) {
         let mut all = locked(&self.all);
         let at = all
             .iter()
             .position(|listener| listener.handle.is_same(handle));
         let at = at.unwrap_or_else(|| {
-            all.push(Listener {
-                handle: handle.clone(),
-                is_session: false,
-                subscriptions: Vec::new(),
-            });
+            all.push(Listener::new(handle));
             all.len() - 1
         });
         change(&mut all[at]);
@@ -477,29 +531,25 @@ impl Listeners {
         locked(&self.all).len()
     }
 
-    /// Notifies the subscribers of a task, if they are its owner. `of` is one subscription alone.
+    /// Notifies the subscriptions that are told about a task, as far as their senders still may.
     pub(crate) fn publish_task(
         &self,
         id: &str,
-        principal: Option<&Principal>,
         task: &JsonObject,
-        of: Option<RequestKey>,
+        may_know: impl Fn(&Request) -> bool,
     ) {
-        let mut told = Vec::new();
+        let mut subscribed = Vec::new();
         for listener in locked(&self.all).iter() {
-            let wanted = listener.subscriptions.iter().filter(|one| {
-                one.principal.as_ref() == principal
-                    && of.is_none_or(|of| of == one.key)
-                    && one.tasks.iter().any(|task| task == id)
-            });
-            told.extend(wanted.map(|one| (listener.handle.clone(), one.key)));
+            let wanted = listener.subscriptions.iter();
+            let wanted = wanted.filter(|one| one.tasks.iter().any(|task| task == id));
+            subscribed.extend(wanted.map(|one| {
+                let link = Link::new(&listener.handle, one.key);
+                (link, Arc::clone(&one.request))
+            }));
         }
-        for (handle, key) in told {
-            let scope = session::Scope::During(key);
-            let params = Some(task.clone());
-            if let Err(error) = handle.notify(scope, "notifications/tasks", params) {
-                tracing::debug!(%error, "the status of a task was not sent");
-            }
+        // Rules of the program run without the lock.
+        for (link, _) in subscribed.iter().filter(|(_, request)| may_know(request)) {
+            link.tell_of_task(task);
         }
     }
 
@@ -514,17 +564,23 @@ impl Listeners {
     }
 
     /// Announces a change to every client that wants to know, those of other processes included where there is a change bus.
-    pub(crate) fn publish(&self, change: &Change) {
+    /// `sees` is asked whether a subscriber may know of a resource.
+    pub(crate) fn publish(&self, change: &Change, sees: impl Fn(&Request, &str) -> bool) {
         #[cfg(feature = "http-server")]
         for announcer in locked(&self.announcers).iter() {
             announcer.announce(change);
         }
-        let all: Vec<ServerHandle> = locked(&self.all)
-            .iter()
-            .map(|listener| listener.handle.clone())
-            .collect();
-        for handle in all {
-            handle.publish(change);
+        // Rules of the program run without the lock.
+        let all: Vec<Listener> = locked(&self.all).clone();
+        for listener in all {
+            let is_told = match change {
+                Change::Resource(uri) => listener.may_know(|request| sees(request, uri)),
+                // Lists are the same news for everybody.
+                _ => true,
+            };
+            if is_told {
+                listener.handle.publish(change);
+            }
         }
     }
 }
@@ -595,6 +651,36 @@ impl Dispatcher {
     }
 }
 
+impl Dispatcher {
+    /// Begins a subscription to what its sender may know of.
+    fn subscribe(
+        &self,
+        handle: &ServerHandle,
+        key: RequestKey,
+        mut filter: session::Filter,
+        incoming: session::IncomingRequest<RequestContext>,
+    ) {
+        let request = Arc::new(Request { incoming });
+        filter
+            .uris
+            .retain(|uri| caught(|| self.server.may_subscribe(&request, uri)));
+        let tasks = filter.more.get("taskIds");
+        let tasks = tasks.and_then(|ids| ids.decode_as::<Vec<String>>().ok());
+        let subscription = Subscription {
+            key,
+            request: Arc::clone(&request),
+            tasks: Vec::new(),
+        };
+        let listeners = self.server.listeners();
+        listeners.change(handle, |listener| listener.subscriptions.push(subscription));
+        handle.acknowledge_part(key, filter);
+        if let Some(ids) = tasks.filter(|ids| !ids.is_empty()) {
+            let (server, link) = (self.server.clone(), Link::new(handle, key));
+            tokio::spawn(async move { server.tell_of_tasks(ids, &request, &link).await });
+        }
+    }
+}
+
 impl ServerHandler for Dispatcher {
     fn handle(&self, handle: &ServerHandle, event: ServerEvent<RequestContext>) {
         let listeners = self.server.listeners();
@@ -615,24 +701,8 @@ impl ServerHandler for Dispatcher {
             ServerEvent::Subscribed {
                 key,
                 filter,
-                principal,
-            } => {
-                let tasks = filter.more.get("taskIds");
-                let tasks = tasks.and_then(|ids| ids.decode_as::<Vec<String>>().ok());
-                let tasks = tasks.unwrap_or_default();
-                let (server, ids) = (self.server.clone(), tasks.clone());
-                let subscription = Subscription {
-                    key,
-                    principal: principal.clone(),
-                    tasks,
-                };
-                listeners.change(handle, |listener| listener.subscriptions.push(subscription));
-                if !ids.is_empty() {
-                    tokio::spawn(async move {
-                        server.tell_of_tasks(ids, principal.as_ref(), key).await;
-                    });
-                }
-            }
+                request,
+            } => self.subscribe(handle, key, filter, request),
             ServerEvent::Violation(violation) => {
                 tracing::debug!(%violation, "the client broke a rule")
             }

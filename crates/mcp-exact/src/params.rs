@@ -3,8 +3,12 @@
 use crate::link::JsonObject;
 
 /// Returns the name or URI in the params of a request.
-pub(crate) fn subject(params: &JsonObject) -> Option<String> {
-    text(params, "name").or_else(|| text(params, "uri"))
+pub(crate) fn subject(method: &str, params: &JsonObject) -> Option<String> {
+    match method {
+        "tools/call" | "prompts/get" => text(params, "name"),
+        "resources/read" | "resources/subscribe" | "resources/unsubscribe" => text(params, "uri"),
+        _ => text(params, "name").or_else(|| text(params, "uri")),
+    }
 }
 
 /// Returns a member that is a string.
@@ -18,7 +22,7 @@ pub(crate) fn text(params: &JsonObject, name: &str) -> Option<String> {
 
 /// Returns how the log names a request: its method, and what it is about.
 pub(crate) fn label(method: &str, params: Option<&JsonObject>) -> String {
-    match params.and_then(subject) {
+    match params.and_then(|params| subject(method, params)) {
         Some(name) => format!("{method} {name}"),
         None => method.to_owned(),
     }

@@ -1,11 +1,16 @@
 //! Changes while the server runs, and the visibility of definitions.
 
+#[path = "common/mod.rs"]
+mod common;
+
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use mcp_exact::testing::every_revision;
 use mcp_exact::{
-    Caller, Client, ClientChange, ClientError, Cx, Listed, Problem, Server, Tool, revisions,
+    Caller, Client, ClientChange, ClientError, Cx, Input, Listed, Partial, Problem, Prompt,
+    Resource, ResourceTemplate, Server, Tool, revisions, schemars, serde,
 };
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 
@@ -129,6 +134,20 @@ async fn undeclared_kinds_cannot_be_inserted() {
     );
 }
 
+/// A tool that runs as a task only has no place in a server without tasks.
+#[tokio::test]
+async fn tasks_cannot_be_inserted_without_tasks() {
+    let server = Server::builder("test", "1")
+        .declare_tools()
+        .build()
+        .expect("a server");
+    let tool = Tool::new("long").task().task_required();
+    let error = server.tools().insert(tool, || async { "" });
+    let name = "long".to_owned();
+    assert_eq!(error, Err(Problem::NoTasks { name }));
+    assert!(server.tools().names().is_empty());
+}
+
 /// Hidden tools are neither listed nor called.
 #[tokio::test]
 async fn hidden_tools_do_not_exist() {
@@ -149,6 +168,146 @@ async fn hidden_tools_do_not_exist() {
             let unknown = client.call_tool("nothing", &()).await.expect_err("unknown");
             let message = |error: ClientError| error.to_string().replace("secret", "nothing");
             assert_eq!(message(hidden), message(unknown));
+        },
+    )
+    .await;
+}
+
+#[derive(Debug, serde::Deserialize, schemars::JsonSchema)]
+struct Item {
+    item: String,
+}
+
+/// What is hidden or removed has no completions: its arguments are not told from those that never were.
+#[tokio::test]
+async fn hidden_completions_do_not_exist() {
+    let complete = |_: Partial| async { vec!["value".to_owned()] };
+    let server = Server::builder("test", "1")
+        .prompt(
+            Prompt::new("secret").scope("admin"),
+            |Input(item): Input<Item>| async { item.item },
+        )
+        .complete_prompt("secret", "item", complete)
+        .prompt("removed", |Input(item): Input<Item>| async { item.item })
+        .complete_prompt("removed", "item", complete)
+        .template(
+            ResourceTemplate::new("x://{item}").scope("admin"),
+            |Input(item): Input<Item>| async { item.item },
+        )
+        .complete_template("x://{item}", "item", complete)
+        .prompt("open", |Input(item): Input<Item>| async { item.item })
+        .complete_prompt("open", "item", complete)
+        .visible(|_, listed: Listed<'_>| listed.scope().is_none())
+        .build()
+        .expect("a server");
+    server.prompts().remove("removed");
+    every_revision(
+        || Client::in_memory(&server),
+        |client| async move {
+            let complete = async |reference: &str| {
+                let params =
+                    format!(r#"{{"ref":{reference},"argument":{{"name":"item","value":""}}}}"#);
+                let params = common::object(&params);
+                client.request("completion/complete", Some(params)).await
+            };
+            let found = complete(r#"{"type":"ref/prompt","name":"open"}"#).await;
+            assert!(found.expect("values").text().contains("value"));
+            for hidden in [
+                r#"{"type":"ref/prompt","name":"secret"}"#,
+                r#"{"type":"ref/prompt","name":"removed"}"#,
+                r#"{"type":"ref/resource","uri":"x://{item}"}"#,
+            ] {
+                let error = complete(hidden).await.expect_err("hidden");
+                assert!(
+                    matches!(error, ClientError::Server(error) if error.code() == Some(-32602))
+                );
+            }
+        },
+    )
+    .await;
+}
+
+/// Nobody is told of the changes of a resource that is hidden, when subscribing or later; a subscription can be ended then.
+#[tokio::test]
+async fn hidden_resources_are_not_announced() {
+    let hides = Arc::new(AtomicBool::new(false));
+    let hidden = Arc::clone(&hides);
+    let server = Server::builder("test", "1")
+        .resource("x://a", || async { "" })
+        .resource("x://later", || async { "" })
+        .resource(Resource::new("x://secret").scope("admin"), || async { "" })
+        .visible(move |_, listed: Listed<'_>| {
+            let is_later = listed.name() == "later" && hidden.load(Ordering::SeqCst);
+            listed.scope().is_none() && !is_later
+        })
+        .build()
+        .expect("a server");
+    for revision in revisions() {
+        hides.store(false, Ordering::SeqCst);
+        let changes = Arc::new(Mutex::new(Vec::new()));
+        let seen = Arc::clone(&changes);
+        let client = Client::in_memory(&server)
+            .revision(revision)
+            .on_change(move |change| seen.lock().expect("a lock").push(change))
+            .await
+            .expect("a client");
+        let subscribed = if revision.as_str() < "2026-07-28" {
+            let error = client.subscribe(["x://secret"]).await;
+            error.expect_err("a hidden resource");
+            client.subscribe(["x://later", "x://a"]).await
+        } else {
+            // The acknowledgement leaves it out.
+            client.subscribe(["x://secret", "x://a", "x://later"]).await
+        };
+        let subscription = subscribed.expect("a subscription");
+        server.resources().updated("x://secret");
+        server.resources().updated("x://later");
+        // An answer comes after what was announced before.
+        client.resources().all().await.expect("resources");
+        hides.store(true, Ordering::SeqCst);
+        server.resources().updated("x://later");
+        server.resources().updated("x://a");
+        client.resources().all().await.expect("resources");
+        let updated = |uri: &str| ClientChange::Resource(uri.to_owned());
+        let told = [updated("x://later"), updated("x://a")];
+        assert_eq!(*changes.lock().expect("a lock"), told, "{revision}");
+        if revision.as_str() < "2026-07-28" {
+            let params = common::object(r#"{"uri":"x://later"}"#);
+            let ended = client.request("resources/unsubscribe", Some(params)).await;
+            ended.expect("an answer");
+        }
+        drop(subscription);
+    }
+}
+
+/// A handler whose time is over tells what it has started elsewhere.
+#[tokio::test]
+async fn handlers_out_of_time_are_cancelled() {
+    let (ended, is_ended) = tokio::sync::mpsc::unbounded_channel();
+    let server = Server::builder("test", "1")
+        .timeout(Duration::from_millis(20))
+        .tool("slow", move |cx: Cx| {
+            let ended = ended.clone();
+            async move {
+                tokio::spawn(async move {
+                    cx.cancelled().await;
+                    ended.send(cx.is_cancelled())
+                });
+                std::future::pending::<String>().await
+            }
+        })
+        .build()
+        .expect("a server");
+    let is_ended = Arc::new(tokio::sync::Mutex::new(is_ended));
+    every_revision(
+        || Client::in_memory(&server),
+        |client| {
+            let is_ended = Arc::clone(&is_ended);
+            async move {
+                let slow = client.call_tool("slow", &()).await.expect("a result");
+                assert_eq!(slow.text(), "the handler did not finish in time");
+                assert_eq!(is_ended.lock().await.recv().await, Some(true));
+            }
         },
     )
     .await;

@@ -14,7 +14,7 @@ use super::page::{Entry, page};
 use super::runner::{End, Running, Step, run};
 use super::visibility::Listed;
 use crate::cx::{AskError, Cx, Token};
-use crate::error::{BadArguments, Error, protocol_error};
+use crate::error::{Error, protocol_error};
 use crate::extract::Call;
 use crate::handler::Erased;
 use crate::link::{
@@ -72,7 +72,8 @@ impl Server {
         let own = if all.methods.is_empty() && all.raw.is_none() {
             None
         } else {
-            let named = request.params().and_then(subject);
+            let named = request.params();
+            let named = named.and_then(|params| subject(request.method(), params));
             all.own_method(request.method(), named.as_deref())
         };
         if let Some(entry) = own {
@@ -124,7 +125,9 @@ impl Server {
                     .map(|one| (Listed::Prompt(&one.prompt), &one.advertised));
                 self.list(request, "prompts", prompts, |listed| listed.name())
             }
-            "resources/subscribe" | "resources/unsubscribe" => self.subscribe(serving),
+            "resources/subscribe" => self.subscribe(serving),
+            // It leaves the list of subscriptions also when the resource is gone or hidden by now.
+            "resources/unsubscribe" => member(request.params(), "uri").map(|_| JsonObject::new()),
             method => Err(PeerError::method_not_found(method)),
         }
     }
@@ -146,22 +149,26 @@ impl Server {
         page(member, forms, request.params(), self.0.page_size)
     }
 
-    /// A client may subscribe to the resources that it can read.
     fn subscribe(&self, serving: &Serving) -> Result<JsonObject, PeerError> {
         let uri = member(serving.request.params(), "uri")?;
-        let request = &serving.request;
-        let sees = |listed| self.0.visibility.sees(request, listed);
-        let fixed = serving.catalogue.resource(&uri);
-        let known = fixed.is_some_and(|entry| sees(Listed::Resource(&entry.resource)))
-            || serving
-                .catalogue
-                .matching(&uri)
-                .any(|(entry, _)| sees(Listed::Template(&entry.template)));
-        if known {
-            Ok(JsonObject::new())
-        } else {
-            Err(resource_not_found(&uri))
+        if !self.may_subscribe(&serving.request, &uri) {
+            return Err(resource_not_found(&uri));
         }
+        self.listeners().subscribed(&serving.link, &serving.request);
+        Ok(JsonObject::new())
+    }
+
+    /// Returns whether the sender of a request may know of changes of a resource: whether it can read it.
+    pub(crate) fn may_subscribe(&self, request: &Request, uri: &str) -> bool {
+        let catalogue = self.catalogue();
+        let sees = |listed| self.0.visibility.sees(request, listed);
+        let fixed = catalogue.resource(uri);
+        fixed.is_some_and(|entry| sees(Listed::Resource(&entry.resource)))
+            || catalogue
+                .matching(uri)
+                .any(|(entry, _)| sees(Listed::Template(&entry.template)))
+            // The program itself knows which resources there are.
+            || catalogue.own_method("resources/read", Some(uri)).is_some()
     }
 
     async fn call_tool(&self, serving: Serving) -> Result<Reply, PeerError> {
@@ -306,23 +313,18 @@ impl Server {
 
     async fn complete(&self, serving: Serving) -> Result<Reply, PeerError> {
         let wanted = Wanted::of(serving.request.params())?;
-        let Some(entry) = serving
-            .catalogue
-            .completion(&wanted.reference, &wanted.argument)
-        else {
-            return if serving
-                .catalogue
-                .has_argument(&wanted.reference, &wanted.argument)
-            {
-                Ok(Reply::Result(Completions::default().object()))
-            } else {
-                Err(PeerError::invalid_params(format!(
-                    "{} {:?} has no argument {:?}",
-                    wanted.reference.kind(),
-                    wanted.reference.name(),
-                    wanted.argument
-                )))
-            };
+        let (reference, argument) = (&wanted.reference, &*wanted.argument);
+        let all = &serving.catalogue;
+        let sees = |listed| self.0.visibility.sees(&serving.request, listed);
+        if !all.listed(reference).is_some_and(sees) || !all.has_argument(reference, argument) {
+            return Err(PeerError::invalid_params(format!(
+                "{} {:?} has no argument {argument:?}",
+                reference.kind(),
+                reference.name(),
+            )));
+        }
+        let Some(entry) = all.completion(reference, argument) else {
+            return Ok(Reply::Result(Completions::default().object()));
         };
         let handler = entry.handler.clone();
         let revision = serving.request.revision();
@@ -385,6 +387,10 @@ fn finish<O>(
     cx: &Cx,
     object: impl FnOnce(Result<O, Error>) -> Result<JsonObject, PeerError>,
 ) -> Result<Reply, PeerError> {
+    // What the handler has started is told that nobody waits for it any more.
+    if !matches!(end, End::Finished(_)) {
+        cx.cancel();
+    }
     cx.end();
     match end {
         End::Suspended(suspension) => Ok(Reply::InputRequired {
@@ -464,14 +470,11 @@ fn checked(entry: &ToolEntry, result: ToolResult) -> Result<ToolResult, Error> {
 
 /// Returns the result that tells the model of an error, or the protocol error that ends the request.
 fn tool_error(error: &Error, cx: &Cx) -> Result<ToolResult, PeerError> {
-    if error.downcast_ref::<PeerError>().is_some() {
+    if error.find::<PeerError>().is_some() {
         return Err(protocol_error(error));
     }
     match lacks_capability(error, cx) {
         Some(error) => Err(error),
-        None if error.downcast_ref::<BadArguments>().is_some() => {
-            Ok(ToolResult::error(error.to_string()))
-        }
         None => Ok(ToolResult::error(error.chain())),
     }
 }
@@ -483,7 +486,7 @@ fn error_of(error: &Error, cx: &Cx) -> PeerError {
 /// "If processing a request requires a capability that the client has not declared, servers MUST return
 /// MissingRequiredClientCapabilityError" (2026-07-28, `basic`, "Client Capabilities").
 fn lacks_capability(error: &Error, cx: &Cx) -> Option<PeerError> {
-    let capability = error.downcast_ref::<AskError>()?.missing_capability()?;
+    let capability = error.find::<AskError>()?.missing_capability()?;
     (cx.lifecycle() == Lifecycle::Discover).then(|| link::missing_capability(capability))
 }
 

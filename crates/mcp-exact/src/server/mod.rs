@@ -24,11 +24,12 @@ pub use builder::ServerBuilder;
 pub use complete::Partial;
 pub(crate) use runner::message_of;
 pub use runtime::{Prompts, Resources, Tools};
+pub(crate) use visibility::caught;
 pub use visibility::{Caller, Listed};
 
 use crate::extract::States;
 use crate::handler::Handler;
-use crate::link::{Change, JsonObject, Listeners, Revision, Settings};
+use crate::link::{Change, JsonObject, Listeners, Request, Revision, Settings};
 use crate::task::Registry;
 use catalogue::Catalogue;
 use visibility::Visibility;
@@ -143,7 +144,10 @@ impl Server {
 
     /// Announces a change to every client that wants to know.
     fn publish(&self, change: &Change) {
-        self.0.listeners.publish(change);
+        let has_rule = self.0.visibility.is_rule();
+        let sees =
+            |request: &Request, uri: &str| !has_rule || caught(|| self.may_subscribe(request, uri));
+        self.0.listeners.publish(change, sees);
     }
 
     pub(crate) fn listeners(&self) -> &Listeners {

@@ -1,13 +1,18 @@
 //! OAuth scopes that a message needs: those of the tools, resources and prompts that its requests name.
 //!
-//! Takes the body of an HTTP request before the endpoint sees it: a message, or a batch of them.
+//! Takes the body of an HTTP request before the endpoint sees it: a message, or a batch of them. A task does not name its tool:
+//! its scope is checked once the task is found.
 
+use std::sync::Arc;
+
+use http::request::Parts;
+use mcp_exact_transport::http::server::{AuthError, AuthFuture, Authenticate};
 use serde_json::value::RawValue;
 
 use super::Server;
-use super::catalogue::Reference;
+use super::catalogue::Catalogue;
 use super::complete::Wanted;
-use crate::link::JsonObject;
+use crate::link::{JsonObject, Request};
 
 impl Server {
     /// Returns the scopes of a message, without repetition. A text that is no message needs none: the endpoint refuses it.
@@ -15,67 +20,79 @@ impl Server {
         let Ok(text) = std::str::from_utf8(body) else {
             return Vec::new();
         };
-        let mut scopes = Vec::new();
+        let mut scopes = Scopes::default();
+        let catalogue = self.catalogue();
+        // The first one that the caller sees serves a URI: which one is not known here, so all count.
+        let hides = self.0.visibility.is_rule();
         if let Ok(message) = text.parse::<JsonObject>() {
-            self.add_scopes(&message, &mut scopes);
+            scopes.add_message(&message, &catalogue, hides);
         } else if let Ok(batch) = serde_json::from_str::<Vec<&RawValue>>(text) {
             let messages = batch
                 .iter()
                 .filter_map(|message| message.get().parse().ok());
-            messages.for_each(|message| self.add_scopes(&message, &mut scopes));
+            for message in messages {
+                scopes.add_message(&message, &catalogue, hides);
+            }
         }
-        scopes
+        scopes.0
+    }
+}
+
+#[derive(Default)]
+struct Scopes(Vec<String>);
+
+impl Scopes {
+    fn add(&mut self, label: Option<&str>) {
+        for scope in label.into_iter().flat_map(str::split_whitespace) {
+            if !self.0.iter().any(|known| known == scope) {
+                self.0.push(scope.to_owned());
+            }
+        }
     }
 
-    fn add_scopes(&self, message: &JsonObject, scopes: &mut Vec<String>) {
-        let params = message.get("params").map(JsonObject::try_from);
-        let (Some(method), Some(Ok(params))) = (text(message, "method"), params) else {
-            return;
-        };
-        let catalogue = self.catalogue();
-        let mut add = |label: Option<&str>| {
-            for scope in label.into_iter().flat_map(str::split_whitespace) {
-                if !scopes.iter().any(|known| known == scope) {
-                    scopes.push(scope.to_owned());
-                }
-            }
-        };
-        match method.as_str() {
+    /// Adds the scopes of a message; `None` where it names nothing that has one.
+    fn add_message(
+        &mut self,
+        message: &JsonObject,
+        catalogue: &Catalogue,
+        hides: bool,
+    ) -> Option<()> {
+        let params = JsonObject::try_from(message.get("params")?).ok()?;
+        match text(message, "method")?.as_str() {
             "tools/call" => {
-                let name = text(&params, "name").unwrap_or_default();
-                add(catalogue
-                    .tool(&name)
-                    .and_then(|entry| entry.tool.scope_label()));
+                let entry = catalogue.tool(&text(&params, "name")?)?;
+                self.add(entry.tool.scope_label());
             }
             "prompts/get" => {
-                let name = text(&params, "name").unwrap_or_default();
-                add(catalogue
-                    .prompt(&name)
-                    .and_then(|entry| entry.prompt.scope_label()));
+                let entry = catalogue.prompt(&text(&params, "name")?)?;
+                self.add(entry.prompt.scope_label());
             }
             "resources/read" | "resources/subscribe" => {
-                let uri = text(&params, "uri").unwrap_or_default();
-                match catalogue.resource(&uri) {
-                    Some(entry) => add(entry.resource.scope_label()),
-                    // The first template that the caller sees serves the URI: which one is not known here, so all count.
-                    None => catalogue
-                        .matching(&uri)
-                        .for_each(|(entry, _)| add(entry.template.scope_label())),
+                self.add_resource(&text(&params, "uri")?, catalogue, hides);
+            }
+            "subscriptions/listen" => {
+                let filter = JsonObject::try_from(params.get("notifications")?).ok()?;
+                let uris = filter.get("resourceSubscriptions")?;
+                for uri in uris.decode_as::<Vec<String>>().ok()? {
+                    self.add_resource(&uri, catalogue, hides);
                 }
             }
-            "completion/complete" => match Wanted::of(Some(&params)).map(|wanted| wanted.reference)
-            {
-                Ok(Reference::Prompt(name)) => add(catalogue
-                    .prompt(&name)
-                    .and_then(|entry| entry.prompt.scope_label())),
-                Ok(Reference::Template(uri)) => {
-                    let mut all = catalogue.templates.iter();
-                    let entry = all.find(|entry| entry.template.template() == uri);
-                    add(entry.and_then(|entry| entry.template.scope_label()));
-                }
-                Err(_) => {}
-            },
+            "completion/complete" => {
+                let wanted = Wanted::of(Some(&params)).ok()?;
+                self.add(catalogue.listed(&wanted.reference)?.scope());
+            }
             _ => {}
+        }
+        Some(())
+    }
+
+    fn add_resource(&mut self, uri: &str, catalogue: &Catalogue, hides: bool) {
+        let fixed = catalogue.resource(uri);
+        self.add(fixed.and_then(|entry| entry.resource.scope_label()));
+        if fixed.is_none() || hides {
+            for (entry, _) in catalogue.matching(uri) {
+                self.add(entry.template.scope_label());
+            }
         }
     }
 }
@@ -83,4 +100,35 @@ impl Server {
 fn text(object: &JsonObject, name: &str) -> Option<String> {
     let value = object.view().find(name)?;
     value.as_str().map(std::borrow::Cow::into_owned)
+}
+
+/// Authentication of an HTTP service that leaves itself with each request, for scopes that are known only later.
+#[derive(Clone)]
+pub(super) struct Scoped(pub(super) Arc<dyn Authenticate>);
+
+impl Authenticate for Scoped {
+    fn authenticate<'a>(&'a self, request: &'a mut Parts) -> AuthFuture<'a> {
+        Box::pin(async move {
+            let principal = self.0.authenticate(request).await?;
+            request.extensions.insert(self.clone());
+            Ok(principal)
+        })
+    }
+
+    fn authorize(&self, request: &Parts, scopes: &[String]) -> Result<(), AuthError> {
+        self.0.authorize(request, scopes)
+    }
+
+    fn respond(&self, request: &Parts) -> Option<http::Response<bytes::Bytes>> {
+        self.0.respond(request)
+    }
+}
+
+/// Returns whether the sender of a request may use these scopes. They mean nothing on transports without authentication.
+pub(super) fn has_scopes(request: &Request, scopes: &[String]) -> bool {
+    let Some(parts) = &request.context().http else {
+        return true;
+    };
+    let scoped = parts.extensions.get::<Scoped>();
+    scoped.is_none_or(|scoped| scoped.authorize(parts, scopes).is_ok())
 }

@@ -9,12 +9,16 @@ use std::time::{Duration, SystemTime};
 use super::catalogue::ToolEntry;
 use super::dispatch::{Serving, member, tool_object, version_of};
 use super::runner::{End, Running, Step};
-use super::{Server, dispatch};
+use super::visibility::Listed;
+use super::{Server, caught, dispatch};
 use crate::cx::{Cx, Token};
-use crate::link::{JsonObject, Link, PeerError, Principal, Reply, Request, RequestKey};
+use crate::definition::Tool;
+use crate::link::{JsonObject, Link, PeerError, Principal, Reply, Request};
 use crate::replay::Run;
 use crate::reply::ToolResult;
-use crate::task::{LiveTask, Origin, Registry, TaskEnd, TaskError, TaskRecord, TaskStoreError};
+use crate::task::{
+    LiveTask, Origin, Registry, TaskEnd, TaskError, TaskRecord, TaskStoreError, Unclaimed,
+};
 
 /// Pause before the end of a task is saved again, after the store has failed.
 const SAVE_AGAIN: Duration = Duration::from_secs(5);
@@ -30,8 +34,8 @@ enum Known {
 impl Server {
     /// Runs the handlers of all tasks that an earlier process has left unfinished in the store; returns how many.
     ///
-    /// [`serve_stdio`](Self::serve_stdio) and [`serve_http`](Self::serve_http) do it by themselves; programs with other
-    /// transports call it when they begin. A task that a client asks for is resumed at that time at the latest.
+    /// [`start`](Self::start) does it, and with it [`serve_stdio`](Self::serve_stdio) and [`serve_http`](Self::serve_http). A task that a client asks for is resumed at that time at the latest. A handler that
+    /// runs again has no HTTP request: [`Cx::become_task`] says what it lacks.
     ///
     /// # Errors
     /// [`TaskStoreError`] when the store cannot be read.
@@ -60,14 +64,15 @@ impl Server {
         cx: &Cx,
     ) -> Result<Reply, TaskError> {
         let registry = self.0.tasks.as_ref().ok_or(TaskError::NotConfigured)?;
-        registry.check_limit()?;
+        // It is kept until the task has taken its place.
+        let _place = registry.reserve()?;
         let id = new_id().ok_or_else(|| TaskError::Store("no random numbers".to_owned()))?;
-        let origin = Origin::new(entry.tool.name(), cx.request());
+        let origin = Origin::new(&entry.tool, cx.request());
         let record = cx.run().record();
         let record = TaskRecord::new(id, registry.lifetime(), origin, record);
         // "A server MUST NOT return `CreateTaskResult` until the task is durably created" (section "Task Creation").
-        registry.store().save(record.clone()).await?;
-        let Some(mut running) = running.take() else {
+        let saved = Unclaimed::save(record, registry.store()).await?;
+        let (Some(mut running), Some(record)) = (running.take(), saved.claim()) else {
             return Err(TaskError::NotConfigured);
         };
         running.unlimited();
@@ -117,11 +122,12 @@ impl Server {
         };
         drop(running);
         cx.end();
-        live.finish(end);
+        live.withdraw_asks();
         // The end is known here alone until it is saved: without it, the handler would run again.
-        while let Err(error) = live.save().await {
+        while let Err(error) = live.finish(&end).await {
             tracing::error!(%error, task = live.id(), "the end of a task was not saved");
             if live.record().is_expired() {
+                live.expire(end);
                 break;
             }
             tokio::time::sleep(SAVE_AGAIN).await;
@@ -146,28 +152,28 @@ impl Server {
             return;
         };
         let task = live.detailed(registry.poll_interval());
-        let principal = live.cx().principal();
-        let listeners = self.listeners();
-        listeners.publish_task(live.id(), principal, &task, None);
+        let origin = live.record().origin().clone();
+        let may_know = |request: &Request| caught(|| self.check_task(&origin, request).is_ok());
+        self.listeners().publish_task(live.id(), &task, may_know);
     }
 
     /// Sends a new subscription the state of the tasks that it names: earlier changes are not announced again.
     pub(crate) async fn tell_of_tasks(
         &self,
         ids: Vec<String>,
-        principal: Option<&Principal>,
-        subscription: RequestKey,
+        request: &Request,
+        subscription: &Link,
     ) {
         let Some(registry) = &self.0.tasks else {
             return;
         };
         for id in ids {
-            let Ok(known) = self.find_task(registry, &id, principal).await else {
+            let Ok(known) = self.find_task(registry, &id, request).await else {
                 continue;
             };
-            let task = detailed(registry, &known);
-            let listeners = self.listeners();
-            listeners.publish_task(&id, principal, &task, Some(subscription));
+            // What changes from now on is announced.
+            self.listeners().watch_task(subscription, &id);
+            subscription.tell_of_task(&detailed(registry, &known));
         }
     }
 
@@ -177,7 +183,7 @@ impl Server {
         let registry = self.0.tasks.as_ref();
         let registry = registry.ok_or_else(|| PeerError::method_not_found(request.method()))?;
         let id = member(request.params(), "taskId")?;
-        let known = self.find_task(registry, &id, request.principal()).await?;
+        let known = self.find_task(registry, &id, request).await?;
         match (request.method(), known) {
             ("tasks/get", known) => return Ok(Reply::Result(detailed(registry, &known))),
             ("tasks/update", known) => {
@@ -200,39 +206,45 @@ impl Server {
         Ok(Reply::Result(JsonObject::new()))
     }
 
-    /// Finds a task of a principal; resumes it when an earlier process has left it unfinished.
+    /// Finds a task that the sender of a request may use; resumes it when an earlier process has left it unfinished.
     async fn find_task(
         &self,
         registry: &Registry,
         id: &str,
-        principal: Option<&Principal>,
+        request: &Request,
     ) -> Result<Known, PeerError> {
-        let unknown = || {
-            let words =
-                "there is no such task: it never existed, has expired or is another caller's";
-            PeerError::invalid_params(words)
-        };
-        let is_own = |record: &TaskRecord| {
-            record.origin().principal.as_deref() == principal.map(|principal| &*principal.0)
-        };
         if !is_id(id) {
-            return Err(unknown());
+            return Err(unknown_task());
         }
         if let Some(live) = registry.get(id) {
-            return if is_own(&live.record()) {
-                Ok(Known::Live(live))
-            } else {
-                Err(unknown())
-            };
+            self.check_task(live.record().origin(), request)?;
+            return Ok(Known::Live(live));
         }
         let record = registry.store().load(id).await;
         let record = record.map_err(|error| PeerError::internal(error.to_string()))?;
-        let record = record.filter(is_own).ok_or_else(unknown)?;
+        let record = record.ok_or_else(unknown_task)?;
+        self.check_task(record.origin(), request)?;
         if record.is_finished() {
             Ok(Known::Finished(Box::new(record)))
         } else {
             Ok(self.resume(registry, record).await)
         }
+    }
+
+    /// Checks that the sender of a request may use a task: it is the principal of the call, sees the tool and may use its scope.
+    /// "Servers MUST perform authentication and authorization checks on each task-related request" (section "Security
+    /// Considerations").
+    fn check_task(&self, origin: &Origin, request: &Request) -> Result<(), PeerError> {
+        let principal = request.principal().map(|principal| &*principal.0);
+        let catalogue = self.catalogue();
+        // A tool that was removed since then is nothing that a rule could hide.
+        let tool = catalogue.tool(&origin.tool).map(|entry| &entry.tool);
+        let sees = |tool| self.0.visibility.sees(request, Listed::Tool(tool));
+        if origin.principal.as_deref() != principal || !tool.is_none_or(sees) {
+            return Err(unknown_task());
+        }
+        let labels = [origin.scope.as_deref(), tool.and_then(Tool::scope_label)];
+        check_scopes(request, labels.into_iter().flatten())
     }
 
     /// Runs the handler of an unfinished task again, with the answers in the record.
@@ -292,9 +304,44 @@ impl Server {
         let cx = Cx::new(request, link, run, Token::default(), true);
         let arguments = dispatch::arguments(Some(&origin.params))?;
         let call = self.new_call(arguments, None, &cx);
-        let running = Running::new(entry.handler.call(call), &cx, None);
+        // Extractors run with the first poll, where a panic of theirs ends the task alone.
+        let handler = entry.handler.clone();
+        let handler = Box::pin(async move { handler.call(call).await });
+        let running = Running::new(handler, &cx, None);
         Ok((entry, running, cx))
     }
+}
+
+fn unknown_task() -> PeerError {
+    let words = "there is no such task: it never existed, has expired or is another caller's";
+    PeerError::invalid_params(words)
+}
+
+/// # Errors
+/// The scopes that the sender of a request has not been granted.
+#[cfg_attr(not(feature = "http-server"), allow(clippy::unnecessary_wraps))]
+fn check_scopes<'l>(
+    request: &Request,
+    labels: impl Iterator<Item = &'l str>,
+) -> Result<(), PeerError> {
+    #[cfg(feature = "http-server")]
+    {
+        let mut scopes: Vec<String> = labels
+            .flat_map(str::split_whitespace)
+            .map(str::to_owned)
+            .collect();
+        scopes.dedup();
+        if !super::scopes::has_scopes(request, &scopes) {
+            let words = format!(
+                "the tool of the task needs the scopes {:?}; authorize for them and ask again",
+                scopes.join(" ")
+            );
+            return Err(PeerError::invalid_params(words));
+        }
+    }
+    #[cfg(not(feature = "http-server"))]
+    let _ = (request, labels);
+    Ok(())
 }
 
 fn detailed(registry: &Registry, known: &Known) -> JsonObject {

@@ -1,8 +1,10 @@
-//! Visibility of tools, resources and prompts for a caller: one decision for lists, calls and completions.
+//! Visibility of tools, resources and prompts for a caller: one decision for lists, calls, completions, tasks and
+//! subscriptions.
 //!
 //! Takes the caller and the definition; without a rule everything is visible.
 
 use std::fmt;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use crate::definition::{Prompt, Resource, ResourceTemplate, Tool};
@@ -108,6 +110,19 @@ impl Visibility {
         Self(Some(Arc::new(rule)))
     }
 
+    /// Adds a rule: what one of them hides is hidden.
+    pub(super) fn and(
+        self,
+        rule: impl Fn(Caller<'_>, Listed<'_>) -> bool + Send + Sync + 'static,
+    ) -> Self {
+        match self.0 {
+            None => Self::by(rule),
+            Some(first) => {
+                Self::by(move |caller, listed| first(caller, listed) && rule(caller, listed))
+            }
+        }
+    }
+
     pub(super) fn is_rule(&self) -> bool {
         self.0.is_some()
     }
@@ -116,4 +131,13 @@ impl Visibility {
         let rule = self.0.as_ref();
         rule.is_none_or(|rule| rule(Caller::new(request), listed))
     }
+}
+
+/// Asks a rule of the program outside of a request: where it panics, nothing is shown.
+pub(crate) fn caught(question: impl FnOnce() -> bool) -> bool {
+    std::panic::catch_unwind(AssertUnwindSafe(question)).unwrap_or_else(|panic| {
+        let message = super::message_of(&*panic);
+        tracing::error!(%message, "a rule of visibility panicked");
+        false
+    })
 }

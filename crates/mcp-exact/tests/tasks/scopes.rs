@@ -1,0 +1,89 @@
+//! Scopes over HTTP: what a token without them may not reach, by whichever request.
+
+use std::sync::Arc;
+
+use mcp_exact::transport::http::client::HttpEndpoint;
+use mcp_exact::transport::http::server::{
+    AuthError, AuthFuture, Authenticate, HttpListener, HttpServerOptions,
+};
+use mcp_exact::{Client, Listed, Principal, Resource, ResourceTemplate, Tool};
+
+use super::{builder, code, connect, create, get, params_of, text};
+
+/// Everybody is `ada`; the scopes stand in a header.
+struct ByHeader;
+
+impl Authenticate for ByHeader {
+    fn authenticate<'a>(&'a self, _: &'a mut http::request::Parts) -> AuthFuture<'a> {
+        let principal = Principal("ada".to_owned());
+        Box::pin(std::future::ready(Ok(Some(principal))))
+    }
+
+    fn authorize(
+        &self,
+        request: &http::request::Parts,
+        scopes: &[String],
+    ) -> Result<(), AuthError> {
+        let granted = request.headers.get("x-scopes");
+        let granted = granted.and_then(|value| value.to_str().ok());
+        let has =
+            |scope: &String| granted.is_some_and(|all| all.split(' ').any(|one| one == scope));
+        if scopes.iter().all(has) {
+            Ok(())
+        } else {
+            Err(AuthError::forbidden())
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn other_requests_need_the_scope_too() {
+    let server = builder()
+        .tool(
+            Tool::new("forever").scope("admin").task(),
+            std::future::pending::<()>,
+        )
+        .resource(Resource::new("x://scoped").scope("admin"), || async { "" })
+        .resource(Resource::new("x://hidden").named("hidden"), || async { "" })
+        .template(
+            ResourceTemplate::new("x://{name}").scope("admin"),
+            || async { "secret" },
+        )
+        .visible(|_, listed: Listed<'_>| listed.name() != "hidden")
+        .build()
+        .expect("a server");
+    let listener = HttpListener::bind("127.0.0.1:0").await.expect("a port");
+    let url = format!("http://{}/mcp", listener.local_addr().expect("an address"));
+    let options = HttpServerOptions {
+        authenticate: Some(Arc::new(ByHeader)),
+        ..HttpServerOptions::default()
+    };
+    let serving = tokio::spawn(listener.serve(server.http(options), std::future::pending()));
+    let with = |scopes: &'static str| {
+        let value = http::HeaderValue::from_static(scopes);
+        let endpoint = HttpEndpoint::new(&url).expect("a URL");
+        connect(Client::http(
+            endpoint.header("x-scopes".parse().expect("a name"), value),
+        ))
+    };
+    let (admin, guest) = (
+        with("admin").await.expect("a client"),
+        with("none").await.expect("a client"),
+    );
+    // A task belongs to its principal, and to the scope of its tool.
+    let task = create(&admin, "forever").await;
+    for method in ["tasks/get", "tasks/cancel"] {
+        let error = guest.request(method, Some(params_of(&task))).await;
+        assert_eq!(code(error.expect_err("no scope")), Some(-32602));
+    }
+    assert_eq!(text(&get(&admin, &task).await, "status"), "working");
+    // A subscription is as good as reading.
+    let listening = admin.subscribe(["x://scoped"]).await.expect("a scope");
+    guest.subscribe(["x://scoped"]).await.expect_err("no scope");
+    drop(listening);
+    // The template serves what a hidden resource does not.
+    let contents = admin.read("x://hidden").await.expect("a scope");
+    assert_eq!(contents.text(), "secret");
+    guest.read("x://hidden").await.expect_err("no scope");
+    serving.abort();
+}
