@@ -26,6 +26,10 @@ pub(crate) type BoxError = Box<dyn StdError + Send + Sync + 'static>;
 /// | [`Unsupported`](crate::AskErrorKind::Unsupported) question, 2026-07-28 | error -32021 | error -32021 |
 /// | any other one | result with `isError` and the text of the error | error -32603 with the text of the error |
 ///
+/// The type is looked for in the error and along its [sources](std::error::Error::source), so that an error of the program may
+/// wrap it: `#[error("no answer")] Ask(#[from] AskError)`. A variant that is `#[error(transparent)]` hides what it wraps. An
+/// `anyhow::Error` is no error of the standard kind: take the type out of it by its `downcast` before it becomes this one.
+///
 /// The type does not implement [`std::error::Error`] itself: this makes the conversion from all errors possible.
 pub struct Error(BoxError);
 
@@ -67,6 +71,17 @@ impl Error {
             source = error.source();
         }
         text
+    }
+
+    /// Returns the first error of the type `T`: the one inside, or one of its sources.
+    pub(crate) fn find<T: StdError + 'static>(&self) -> Option<&T> {
+        let mut error: &(dyn StdError + 'static) = &*self.0;
+        loop {
+            match error.downcast_ref() {
+                Some(found) => return Some(found),
+                None => error = error.source()?,
+            }
+        }
     }
 
     pub(crate) fn boxed(error: impl Into<BoxError>) -> Self {
@@ -136,14 +151,14 @@ pub struct RequestEnded;
 
 /// Returns the protocol error for an error that is about no tool result.
 pub(crate) fn protocol_error(error: &Error) -> PeerError {
-    if let Some(error) = error.downcast_ref::<PeerError>() {
+    if let Some(error) = error.find::<PeerError>() {
         return error.clone();
     }
-    if let Some(error) = error.downcast_ref::<ResourceNotFound>() {
+    if let Some(error) = error.find::<ResourceNotFound>() {
         return crate::link::resource_not_found(&error.uri);
     }
-    if error.downcast_ref::<BadArguments>().is_some() {
-        return PeerError::invalid_params(error.to_string());
+    if error.find::<BadArguments>().is_some() {
+        return PeerError::invalid_params(error.chain());
     }
     PeerError::internal(error.chain())
 }
@@ -283,6 +298,30 @@ pub enum Problem {
     NotDeclared {
         /// The capability.
         capability: &'static str,
+    },
+    /// Two builders that are merged have a state of the same type.
+    #[error(
+        "both builders have a state `{state}`; give it once, or wrap the one of the merged builder into a type of its own"
+    )]
+    SecondState {
+        /// The type of the state.
+        state: &'static str,
+    },
+    /// A builder that is merged has a setting that means nothing in the other one.
+    #[error(
+        "`{setting}` of the merged builder cannot be taken over; call it on the builder that merges"
+    )]
+    Merge {
+        /// The method that has set it.
+        setting: &'static str,
+    },
+    /// A tool that runs as a task only was inserted into a server without tasks.
+    #[error(
+        "tool {name:?} runs as a task only, and the server keeps no tasks; call `ServerBuilder::tasks` when it is built"
+    )]
+    NoTasks {
+        /// The tool.
+        name: String,
     },
     /// The configuration of the session is refused.
     #[error("{0}")]

@@ -61,26 +61,44 @@ impl Call {
 
 /// States of a server, by type.
 #[derive(Clone, Default)]
-pub(crate) struct States(Arc<HashMap<TypeId, Arc<dyn Any + Send + Sync>>>);
+pub(crate) struct States(Arc<HashMap<TypeId, Kept>>);
+
+/// A state with the name of its type.
+#[derive(Clone)]
+struct Kept {
+    name: &'static str,
+    state: Arc<dyn Any + Send + Sync>,
+}
 
 impl States {
     pub(crate) fn insert<S: Clone + Send + Sync + 'static>(&mut self, state: S) {
-        Arc::make_mut(&mut self.0).insert(TypeId::of::<S>(), Arc::new(state));
+        let kept = Kept {
+            name: type_name::<S>(),
+            state: Arc::new(state),
+        };
+        Arc::make_mut(&mut self.0).insert(TypeId::of::<S>(), kept);
     }
 
     fn get<S: Clone + Send + Sync + 'static>(&self) -> Option<S> {
-        self.0.get(&TypeId::of::<S>())?.downcast_ref::<S>().cloned()
+        let kept = self.0.get(&TypeId::of::<S>())?;
+        kept.state.downcast_ref::<S>().cloned()
     }
 
     pub(crate) fn has(&self, state: TypeId) -> bool {
         self.0.contains_key(&state)
     }
 
-    pub(crate) fn merge(&mut self, other: &Self) {
+    /// Takes over the states of another builder; returns the types that both have.
+    pub(crate) fn merge(&mut self, other: &Self) -> Vec<&'static str> {
         let states = Arc::make_mut(&mut self.0);
-        for (id, state) in other.0.iter() {
-            states.entry(*id).or_insert_with(|| Arc::clone(state));
+        let mut twice = Vec::new();
+        for (id, kept) in other.0.iter() {
+            if states.insert(*id, kept.clone()).is_some() {
+                twice.push(kept.name);
+            }
         }
+        twice.sort_unstable();
+        twice
     }
 }
 
@@ -89,6 +107,8 @@ impl States {
 pub struct Signature {
     pub(crate) inputs: Vec<Value>,
     pub(crate) states: Vec<(TypeId, &'static str)>,
+    /// True if the handler reads arguments that no schema describes.
+    pub(crate) takes_any: bool,
     pub(crate) output: Option<Value>,
 }
 
@@ -96,6 +116,12 @@ impl Signature {
     /// Says that the handler takes its arguments as a value of the type `T`.
     pub fn takes_input<T: JsonSchema>(&mut self) {
         self.inputs.push(schema::input_of::<T>());
+    }
+
+    /// Says that the handler reads the arguments as they come: without a schema of its own, the tool is advertised as taking
+    /// any.
+    pub fn takes_any_arguments(&mut self) {
+        self.takes_any = true;
     }
 
     /// Says that the handler takes a state of the type `S`.
@@ -231,12 +257,20 @@ impl FromCall for Call {
     fn from_call(call: &Call) -> Result<Self, Error> {
         Ok(call.clone())
     }
+
+    fn describe(signature: &mut Signature) {
+        signature.takes_any_arguments();
+    }
 }
 
 /// The arguments as they came.
 impl FromCall for JsonObject {
     fn from_call(call: &Call) -> Result<Self, Error> {
         Ok(call.arguments().clone())
+    }
+
+    fn describe(signature: &mut Signature) {
+        signature.takes_any_arguments();
     }
 }
 

@@ -107,6 +107,24 @@ fn missing_states_are_named() {
     assert!(later.build().is_ok());
 }
 
+/// What would have two meanings in the merged server is a problem.
+#[test]
+fn merged_builders_do_not_contradict() {
+    let part = builder().state(Db).state(1_u8).visible(|_, _| false);
+    let other = builder().capability(
+        "experimental",
+        mcp_exact::JsonObject::from_iter([("a", true)]),
+    );
+    problems(
+        builder().state(Db).merge(None, part).merge(None, other),
+        &[
+            "both builders have a state `build::Db`; give it once, or wrap the one of the merged builder into a type of its own",
+            "`visible` of the merged builder cannot be taken over; call it on the builder that merges",
+            "`capability` of the merged builder cannot be taken over; call it on the builder that merges",
+        ],
+    );
+}
+
 #[test]
 fn templates_are_checked() {
     let builder = builder()

@@ -2,6 +2,10 @@
 
 mod common;
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
 use mcp_exact::testing::{every_revision, revisions_from};
 use mcp_exact::{
     Client, ClientError, Content, Contents, Cx, Error, Input, Json, Partial, PeerError, Prompt,
@@ -464,6 +468,125 @@ async fn merged_servers_have_prefixes() -> Result {
         async { client.call("math_seven", &()).await.unwrap_or_default() },
     );
     assert_eq!((own, merged), (5, 7));
+    Ok(())
+}
+
+/// The functions and the layers of a merged builder come with it; a layer is around the tools of its own builder.
+#[tokio::test]
+async fn merged_servers_keep_their_layers() -> Result {
+    let started = Arc::new(AtomicBool::new(false));
+    let starts = Arc::clone(&started);
+    let slow = || async {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        "slow"
+    };
+    let limit = tower::timeout::TimeoutLayer::new(Duration::from_millis(10));
+    let part = Server::builder("part", "1")
+        .layer(limit)
+        .tool("limited", slow)
+        .on_start(move |_| {
+            starts.store(true, Ordering::SeqCst);
+            async { Ok(()) }
+        });
+    let server = Server::builder("all", "1")
+        .tool("free", slow)
+        .merge(None, part)
+        .build()?;
+    server.start().await?;
+    assert!(started.load(Ordering::SeqCst));
+    let client = Client::in_memory(&server).await?;
+    assert!(client.call_tool("limited", &()).await?.is_error());
+    assert_eq!(client.call_tool("free", &()).await?.text(), "slow");
+    Ok(())
+}
+
+/// Each further rule of visibility hides more.
+#[tokio::test]
+async fn rules_of_visibility_add_up() -> Result {
+    let server = Server::builder("test", "1")
+        .tool("a", || async { "" })
+        .tool("b", || async { "" })
+        .tool("c", || async { "" })
+        .visible(|_, listed| listed.name() != "a")
+        .visible(|_, listed| listed.name() != "b")
+        .build()?;
+    let client = Client::in_memory(&server).await?;
+    let tools = client.tools().all().await?;
+    assert_eq!((tools.len(), tools[0].name().as_str()), (1, "c"));
+    Ok(())
+}
+
+/// Error of a program that wraps those of this crate.
+#[derive(Debug)]
+struct Wrapped(Box<dyn std::error::Error + Send + Sync>);
+
+impl std::fmt::Display for Wrapped {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("it failed")
+    }
+}
+
+impl std::error::Error for Wrapped {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&*self.0)
+    }
+}
+
+/// An error that wraps another one keeps its meaning.
+#[tokio::test]
+async fn wrapped_errors_keep_their_meaning() {
+    let server = Server::builder("test", "1")
+        .tool("refuses", || async {
+            Err::<(), _>(Wrapped(PeerError::invalid_params("not you").into()))
+        })
+        .resource("x://gone", || async {
+            let gone = mcp_exact::ResourceNotFound {
+                uri: "x://gone".to_owned(),
+            };
+            Err::<String, _>(Wrapped(gone.into()))
+        })
+        .build()
+        .expect("a server");
+    every_revision(
+        || Client::in_memory(&server),
+        |client| async move {
+            let code = |error| match error {
+                ClientError::Server(error) => error.code(),
+                error => panic!("{error}"),
+            };
+            let error = client.call_tool("refuses", &()).await;
+            assert_eq!(code(error.expect_err("refused")), Some(-32602));
+            let error = client.read("x://gone").await.expect_err("gone");
+            let expected = match client.revision().as_str() {
+                "2026-07-28" => -32602,
+                _ => -32002,
+            };
+            assert_eq!(code(error), Some(expected));
+        },
+    )
+    .await;
+}
+
+/// A handler that reads the arguments as they come is advertised as taking any.
+#[tokio::test]
+async fn arguments_without_a_schema_are_any() -> Result {
+    let server = Server::builder("test", "1")
+        .tool("echo", |arguments: mcp_exact::JsonObject| async move {
+            arguments.to_string()
+        })
+        .tool("call", |call: mcp_exact::Call| async move {
+            call.arguments().to_string()
+        })
+        .tool("none", || async { "" })
+        .build()?;
+    let newest = mcp_exact::revisions().next_back().expect("a revision");
+    let schemas = server.advertised_tools(newest).into_iter();
+    let schemas: Vec<String> = schemas
+        .map(|tool| tool.get("inputSchema").expect("a schema").to_string())
+        .collect();
+    let any = r#"{"type":"object"}"#;
+    assert_eq!(schemas[..2], [any, any]);
+    assert!(schemas[2].contains("additionalProperties"));
     Ok(())
 }
 

@@ -57,6 +57,8 @@ pub struct ServerBuilder {
     start: Vec<Hook>,
     shutdown: Vec<Hook>,
     more_capabilities: JsonObject,
+    /// Problems that are known before the server is built.
+    problems: Vec<Problem>,
 }
 
 impl fmt::Debug for ServerBuilder {
@@ -86,6 +88,7 @@ impl ServerBuilder {
             start: Vec::new(),
             shutdown: Vec::new(),
             more_capabilities: JsonObject::new(),
+            problems: Vec::new(),
         }
     }
 
@@ -120,6 +123,9 @@ impl ServerBuilder {
     /// template are the fields of the handler's [`Input`](crate::Input).
     ///
     /// A URI that several templates match is read by the one that was registered first.
+    ///
+    /// Values come from the client, and [any text](crate::UriTemplate#values-are-untrusted) is possible in them: `..%2F..` is
+    /// `../..`. Check a value before it names a file.
     pub fn template<A: 'static, H: Handler<A, Contents>>(
         self,
         template: impl Into<ResourceTemplate>,
@@ -211,15 +217,32 @@ impl ServerBuilder {
         self
     }
 
-    /// Adds everything that another builder has registered, with its states. With a prefix, tools and prompts are called
-    /// `prefix_name`. Settings of the other builder are not taken over.
+    /// Adds everything that another builder has registered, with its states, which must be of other types, and the functions
+    /// that begin and end it. With a prefix, tools and prompts are called `prefix_name`. Layers of the other builder are around
+    /// its own tools, inside those of this one.
+    ///
+    /// A rule of visibility or a declared capability of the other builder is a [`Problem`]: it belongs to the whole server.
+    /// Other settings, such as limits and keys, are not taken over.
     pub fn merge(mut self, prefix: Option<&str>, other: Self) -> Self {
-        self.states.merge(&other.states);
+        let twice = self.states.merge(&other.states).into_iter();
+        self.problems.extend(other.problems);
+        self.problems
+            .extend(twice.map(|state| Problem::SecondState { state }));
+        let rule = other.visibility.is_rule().then_some("visible");
+        let capability = (!other.more_capabilities.is_empty()).then_some("capability");
+        let settings = rule.into_iter().chain(capability);
+        self.problems
+            .extend(settings.map(|setting| Problem::Merge { setting }));
+        self.start.extend(other.start);
+        self.shutdown.extend(other.shutdown);
         let prefix = prefix.map(str::to_owned);
         for registration in other.registrations {
-            let prefix = prefix.clone();
+            let (prefix, layers) = (prefix.clone(), other.layers.clone());
             self = self.register(move |catalogue, states| {
-                let mut own = Catalogue::default();
+                let mut own = Catalogue {
+                    layers,
+                    ..Catalogue::default()
+                };
                 registration(&mut own, states)?;
                 catalogue.absorb(own, prefix.as_deref())
             });
@@ -235,12 +258,14 @@ impl ServerBuilder {
     }
 
     /// Sets the definitions that a caller may see and use: lists leave out hidden ones, and calls of them are answered as if
-    /// they did not exist. Results of lists are then never marked as shared between callers.
+    /// they did not exist, as are requests about their tasks. Nobody is told of changes of hidden resources, except those that
+    /// another process announces to a subscriber from whom the resource was hidden later. Results of lists are then never
+    /// marked as shared between callers. Each further rule hides more.
     pub fn visible(
         mut self,
         rule: impl Fn(Caller<'_>, Listed<'_>) -> bool + Send + Sync + 'static,
     ) -> Self {
-        self.visibility = Visibility::by(rule);
+        self.visibility = self.visibility.and(rule);
         self
     }
 
@@ -322,7 +347,8 @@ impl ServerBuilder {
 
     /// Runs a function when the server begins to serve ([`Server::serve_stdio`], [`Server::serve_http`]), before the first
     /// request, such as to connect to a database. Functions run in the order in which they are given; after an error the server
-    /// does not serve.
+    /// does not serve. With other transports, such as inside an application or in memory, the program calls
+    /// [`Server::start`].
     pub fn on_start<F, Fut>(mut self, hook: F) -> Self
     where
         F: Fn(Server) -> Fut + Send + Sync + 'static,
@@ -333,7 +359,8 @@ impl ServerBuilder {
     }
 
     /// Runs a function when the server has ended to serve, after the last reply. Functions run in the reverse order; an
-    /// error is reported to `tracing`, and the others run nevertheless.
+    /// error is reported to `tracing`, and the others run nevertheless. With other transports the program calls
+    /// [`Server::shutdown`].
     pub fn on_shutdown<F, Fut>(mut self, hook: F) -> Self
     where
         F: Fn(Server) -> Fut + Send + Sync + 'static,
@@ -428,13 +455,15 @@ impl ServerBuilder {
             layers: std::mem::take(&mut self.layers),
             ..Catalogue::default()
         };
-        let mut problems = Vec::new();
+        let mut problems = std::mem::take(&mut self.problems);
         for registration in std::mem::take(&mut self.registrations) {
             problems.extend(registration(&mut catalogue, &self.states).err());
         }
         problems.extend(catalogue.lost_completions());
         BuildError::check(problems)?;
         self.config.capabilities = self.capabilities(&catalogue);
+        // Resources that a subscriber must not know of are left out first.
+        self.config.program_acknowledges = true;
         let mut tools = catalogue.tools.iter();
         if tools.any(|entry| entry.tool.task || entry.tool.task_required) {
             self.tasks.get_or_insert_default();
