@@ -35,6 +35,21 @@ async fn errors_of_the_start_are_returned() {
     assert_eq!(*ran.lock().expect("no panic"), ["first"]);
 }
 
+/// Nothing begins where the address cannot be bound.
+#[tokio::test]
+async fn addresses_are_bound_first() {
+    let taken = tokio::net::TcpListener::bind("127.0.0.1:0").await;
+    let taken = taken.expect("a port");
+    let server = Server::builder("test", "1.0.0")
+        .on_start(|_| async { Err(Error::msg("it began")) })
+        .build()
+        .expect("a server");
+    let address = taken.local_addr().expect("an address");
+    let error = server.serve_http(address).await;
+    let error = error.expect_err("the address is taken").to_string();
+    assert!(!error.contains("it began"), "{error}");
+}
+
 /// The example `hooks` prints a line at each point; it is asked to end by closing its input.
 #[test]
 fn hooks_run_around_serving() {

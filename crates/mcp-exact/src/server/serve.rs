@@ -18,9 +18,13 @@ impl Server {
         (self.0.settings.shared(), Dispatcher::new(self))
     }
 
-    /// Runs what begins with serving: functions of the program, and tasks that an earlier process has left unfinished.
-    #[cfg_attr(not(any(feature = "stdio", feature = "http-server")), allow(dead_code))]
-    async fn begin(&self) -> crate::Result {
+    /// Runs what begins with serving: the functions of [`on_start`](crate::ServerBuilder::on_start), and tasks that an earlier
+    /// process has left unfinished. [`serve_stdio`](Self::serve_stdio) and [`serve_http`](Self::serve_http) do it by themselves;
+    /// programs with other transports call it once, before the first request.
+    ///
+    /// # Errors
+    /// The error of the first function that fails; later ones do not run.
+    pub async fn start(&self) -> crate::Result {
         for hook in &self.0.start {
             hook(self.clone()).await?;
         }
@@ -32,9 +36,9 @@ impl Server {
         Ok(())
     }
 
-    /// Runs what ends with serving.
-    #[cfg_attr(not(any(feature = "stdio", feature = "http-server")), allow(dead_code))]
-    async fn finish(&self) {
+    /// Runs what ends with serving: the functions of [`on_shutdown`](crate::ServerBuilder::on_shutdown). Programs that have
+    /// called [`start`](Self::start) call it once, after the last reply.
+    pub async fn shutdown(&self) {
         for hook in self.0.shutdown.iter().rev() {
             if let Err(error) = hook(self.clone()).await {
                 tracing::error!(%error, "a function of `on_shutdown` failed");
@@ -60,17 +64,19 @@ impl Server {
     /// [`ServeError`], or the error of a function of [`on_start`](crate::ServerBuilder::on_start).
     #[cfg(feature = "stdio")]
     pub async fn serve_stdio(&self) -> crate::Result {
-        self.begin().await?;
+        self.start().await?;
         let (settings, handler) = self.endpoint();
         let served = transport::serve_stdio(settings, handler).await;
-        self.finish().await;
+        self.shutdown().await;
         Ok(served?)
     }
 
     /// Returns the service for Streamable HTTP, and for HTTP+SSE beside it: a `tower` service, which an application can mount.
     ///
     /// With [`authenticate`](transport::http::server::HttpServerOptions::authenticate), calls of tools, resources and prompts
-    /// that have a [`scope`](crate::Tool::scope) need it: without it they get status 403 and do not reach the handler.
+    /// that have a [`scope`](crate::Tool::scope), subscriptions to such resources and completions need it: without it they get
+    /// status 403 and do not reach the handler. Requests about the task of such a tool get an error. Other
+    /// [`required_scopes`](transport::http::server::HttpServerOptions::required_scopes) take the place of all of this.
     #[cfg(feature = "http-server")]
     pub fn http(
         &self,
@@ -78,9 +84,15 @@ impl Server {
     ) -> transport::http::server::HttpService {
         let (settings, handler) = self.endpoint();
         let server = self.clone();
-        options
-            .required_scopes
-            .get_or_insert_with(|| Arc::new(move |message| server.required_scopes(message)));
+        if options.required_scopes.is_none() {
+            options.required_scopes =
+                Some(Arc::new(move |message| server.required_scopes(message)));
+            let authenticate = options.authenticate.take();
+            options.authenticate =
+                authenticate.map(|one| -> Arc<dyn transport::http::server::Authenticate> {
+                    Arc::new(super::scopes::Scoped(one))
+                });
+        }
         let service = transport::http::server::HttpService::new(settings, handler, options);
         self.listeners().announce_by(&service);
         service
@@ -88,14 +100,21 @@ impl Server {
 
     /// Returns the service for Streamable HTTP with the default options, to be mounted at a path of an application:
     ///
-    /// ```
-    /// # use mcp_exact::Server;
-    /// # let server = Server::builder("demo", "1.0.0").build()?;
-    /// # fn mount(_: &str, _: mcp_exact::transport::http::server::HttpService) {}
-    /// let service = server.http_at("/mcp");
-    /// // In axum: Router::new().nest_service("/mcp", service)
-    /// # mount("/mcp", service);
-    /// # Ok::<(), mcp_exact::BuildError>(())
+    /// ```no_run
+    /// use axum::Router;
+    /// use mcp_exact::Server;
+    ///
+    /// # async fn run() -> mcp_exact::Result {
+    /// let server = Server::builder("demo", "1.0.0").build()?;
+    /// // Runs the functions of `on_start`, and resumes tasks.
+    /// server.start().await?;
+    /// let application = Router::new().nest_service("/mcp", server.http_at("/mcp"));
+    /// let listener = tokio::net::TcpListener::bind("127.0.0.1:8080").await?;
+    /// axum::serve(listener, application).await?;
+    /// // Runs the functions of `on_shutdown`.
+    /// server.shutdown().await;
+    /// # Ok(())
+    /// # }
     /// ```
     #[cfg(feature = "http-server")]
     pub fn http_at(&self, path: impl Into<String>) -> transport::http::server::HttpService {
@@ -113,18 +132,19 @@ impl Server {
     /// [`on_start`](crate::ServerBuilder::on_start).
     #[cfg(feature = "http-server")]
     pub async fn serve_http(&self, address: impl tokio::net::ToSocketAddrs) -> crate::Result {
-        self.begin().await?;
-        let service = self.http(transport::http::server::HttpServerOptions::default());
+        // What begins must not run where nothing can be served.
         let listener = transport::http::server::HttpListener::bind(address).await?;
-        let served = listener.serve(service, shutdown()).await;
-        self.finish().await;
+        self.start().await?;
+        let service = self.http(transport::http::server::HttpServerOptions::default());
+        let served = listener.serve(service, asked_to_end()).await;
+        self.shutdown().await;
         Ok(served?)
     }
 }
 
 /// Completes when the process is asked to end: by Ctrl-C, and on Unix by SIGTERM.
 #[cfg(feature = "http-server")]
-async fn shutdown() {
+async fn asked_to_end() {
     let interrupt = async {
         if tokio::signal::ctrl_c().await.is_err() {
             pending::<()>().await;
