@@ -69,6 +69,13 @@ pub(crate) fn no_arguments() -> JsonObject {
     JsonObject::from(schema)
 }
 
+/// Returns the schema of arguments of a tool that says nothing about them.
+pub(crate) fn any_arguments() -> JsonObject {
+    let mut schema = Map::new();
+    schema.insert("type".to_owned(), Value::from("object"));
+    JsonObject::from(schema)
+}
+
 /// Checks a schema that a program has written itself.
 pub(crate) fn check_arguments(schema: &JsonObject) -> Result<(), String> {
     let value: Value = schema.parse().map_err(|error| error.to_string())?;

@@ -5,7 +5,7 @@
 #[cfg(feature = "validation")]
 mod full {
     use crate::definition::Tool;
-    use crate::error::Error;
+    use crate::error::{Error, Problem};
     use crate::link::JsonObject;
 
     /// Validators of one tool.
@@ -16,9 +16,9 @@ mod full {
 
     impl Checks {
         /// # Errors
-        /// The reason for which a schema cannot be used.
-        pub(crate) fn new(tool: &Tool) -> Result<Self, String> {
-            let validator = |schema: Option<&JsonObject>| {
+        /// The schema that cannot be used.
+        pub(crate) fn new(tool: &Tool) -> Result<Self, Problem> {
+            let validator = |schema: Option<&JsonObject>| -> Result<_, String> {
                 let Some(schema) = schema else {
                     return Ok(None);
                 };
@@ -27,10 +27,17 @@ mod full {
                 let validator = jsonschema::validator_for(&schema);
                 validator.map(Some).map_err(|error| error.to_string())
             };
-            Ok(Self {
-                input: validator(tool.input())?,
-                output: validator(tool.output())?,
-            })
+            let name = || tool.name().to_owned();
+            let input = validator(tool.input()).map_err(|reason| Problem::InputSchema {
+                kind: "tool",
+                name: name(),
+                reason,
+            })?;
+            let output = validator(tool.output()).map_err(|reason| Problem::OutputSchema {
+                name: name(),
+                reason,
+            })?;
+            Ok(Self { input, output })
         }
 
         /// # Errors
@@ -66,7 +73,7 @@ mod full {
 #[cfg(not(feature = "validation"))]
 mod full {
     use crate::definition::Tool;
-    use crate::error::Error;
+    use crate::error::{Error, Problem};
     use crate::link::JsonObject;
 
     /// Validators of one tool: none.
@@ -74,7 +81,7 @@ mod full {
 
     impl Checks {
         #[allow(clippy::unnecessary_wraps, reason = "the signature of the feature")]
-        pub(crate) fn new(_: &Tool) -> Result<Self, String> {
+        pub(crate) fn new(_: &Tool) -> Result<Self, Problem> {
             Ok(Self)
         }
 

@@ -99,3 +99,19 @@ async fn clients_check_results() {
         .expect("a client");
     assert!(lenient.call_tool("add", &()).await.is_ok());
 }
+
+/// The problem names the schema that is wrong.
+#[test]
+fn bad_output_schemas_are_named() {
+    let schema = r#"{"type":"object","properties":{"a":{"type":"nothing"}}}"#;
+    let tool =
+        Tool::new("bad").output_schema(schema.parse::<mcp_exact::JsonObject>().expect("JSON"));
+    let server = Server::builder("test", "1")
+        .tool(tool, || async { "" })
+        .build();
+    let error = server.expect_err("a bad schema").to_string();
+    assert!(
+        error.contains("the output schema of tool \"bad\""),
+        "{error}"
+    );
+}

@@ -4,6 +4,7 @@
 
 use serde_json::Value;
 
+use super::visibility::Listed;
 use crate::definition::{Advertised, Prompt, Resource, ResourceTemplate, Tool};
 use crate::error::Problem;
 use crate::extract::{Signature, States};
@@ -174,8 +175,7 @@ impl Catalogue {
     /// The problem that keeps the template out.
     pub(super) fn add_template(&mut self, entry: TemplateEntry) -> Result<(), Problem> {
         let name = entry.template.template().to_owned();
-        let mut all = self.templates.iter();
-        if all.any(|known| known.template.template() == name) {
+        if self.template(&name).is_some() {
             let kind = "resource template";
             return Err(Problem::Duplicate { kind, name });
         }
@@ -231,6 +231,25 @@ impl Catalogue {
         all.find(|entry| entry.reference == *reference && entry.argument == argument)
     }
 
+    pub(super) fn template(&self, template: &str) -> Option<&Arc<TemplateEntry>> {
+        let mut all = self.templates.iter();
+        all.find(|entry| entry.template.template() == template)
+    }
+
+    /// Returns the prompt or template of a completion.
+    pub(super) fn listed(&self, reference: &Reference) -> Option<Listed<'_>> {
+        match reference {
+            Reference::Prompt(name) => {
+                let entry = self.prompt(name)?;
+                Some(Listed::Prompt(&entry.prompt))
+            }
+            Reference::Template(template) => {
+                let entry = self.template(template)?;
+                Some(Listed::Template(&entry.template))
+            }
+        }
+    }
+
     /// Returns whether a prompt or template has an argument.
     pub(super) fn has_argument(&self, reference: &Reference, argument: &str) -> bool {
         match reference {
@@ -238,11 +257,9 @@ impl Catalogue {
                 let mut arguments = entry.prompt.arguments().into_iter().flatten();
                 arguments.any(|known| known.name == argument)
             }),
-            Reference::Template(template) => {
-                let mut all = self.templates.iter();
-                let entry = all.find(|entry| entry.template.template() == template);
-                entry.is_some_and(|entry| entry.uri.variables().contains(&argument))
-            }
+            Reference::Template(template) => self
+                .template(template)
+                .is_some_and(|entry| entry.uri.variables().contains(&argument)),
         }
     }
 }
@@ -291,6 +308,7 @@ where
     match (tool.input(), signature.inputs.into_iter().next()) {
         (Some(schema), _) => schema::check_arguments(schema).map_err(input)?,
         (None, Some(schema)) => tool = tool.input_schema(schema::arguments(schema).map_err(input)?),
+        (None, None) if signature.takes_any => tool = tool.input_schema(schema::any_arguments()),
         (None, None) => tool = tool.input_schema(schema::no_arguments()),
     }
     if let (None, Some(schema)) = (tool.output(), signature.output) {
@@ -300,7 +318,7 @@ where
         })?;
         tool = tool.output_schema(schema);
     }
-    let checks = crate::validate::Checks::new(&tool).map_err(input)?;
+    let checks = crate::validate::Checks::new(&tool)?;
     let mirrored = tool.input().map(link::mirrored).transpose();
     let mirrored = mirrored
         .map_err(|bad| input(bad.to_string()))?

@@ -29,13 +29,17 @@ impl Tools {
     /// Inserts a tool, in place of the one with the same name.
     ///
     /// # Errors
-    /// The problem of its definition, or [`Problem::NotDeclared`] when the server began without tools.
+    /// The problem of its definition, [`Problem::NotDeclared`] when the server began without tools, or [`Problem::NoTasks`].
     pub fn insert<A, H: Handler<A, ToolResult>>(
         &self,
         tool: impl Into<Tool>,
         handler: H,
     ) -> Result<(), Problem> {
         let mut entry = catalogue::tool(tool.into(), handler, &self.0.0.states)?;
+        if entry.tool.task_required && self.0.0.tasks.is_none() {
+            let name = entry.tool.name().to_owned();
+            return Err(Problem::NoTasks { name });
+        }
         self.0.change("tools", &Change::Tools, |catalogue| {
             catalogue.wrap(&mut entry);
             let name = entry.tool.name().to_owned();
