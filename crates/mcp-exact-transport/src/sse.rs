@@ -11,6 +11,9 @@ pub const CONTENT_TYPE: &str = "text/event-stream";
 
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
+/// Bytes of an event id at most; a longer one is ignored. An id has to fit into a header when the stream is resumed.
+const LONGEST_ID: usize = 1024;
+
 /// Appends an event that carries `data`, with an id if the stream is resumable.
 ///
 /// Line breaks in `data` become several `data` fields, so that the decoder gives the same text back, with every line break as
@@ -105,6 +108,9 @@ pub struct Decoder {
     /// Last bytes of an event larger than the limit.
     tail: Vec<u8>,
     has_data: bool,
+    /// Id that the stream has given last: that of the event that is being gathered, too.
+    id_buffer: String,
+    /// Id as of the last event that ended.
     last_id: String,
     retry_ms: Option<u64>,
 }
@@ -125,9 +131,18 @@ impl Decoder {
             data: Vec::new(),
             tail: Vec::new(),
             has_data: false,
+            id_buffer: String::new(),
             last_id: String::new(),
             retry_ms: None,
         }
+    }
+
+    /// Continues behind the event of this id, which stays the last one until the stream gives another.
+    #[must_use]
+    pub fn resumed_after(mut self, id: &str) -> Self {
+        id.clone_into(&mut self.last_id);
+        id.clone_into(&mut self.id_buffer);
+        self
     }
 
     /// Adds bytes as they arrived.
@@ -138,7 +153,8 @@ impl Decoder {
         self.buffer.extend_from_slice(bytes);
     }
 
-    /// Returns the last id that the stream has given, for `Last-Event-ID`; `None` before the first one, or after an empty one.
+    /// Returns the id for `Last-Event-ID`: the last one that the stream has given, as of its last whole event, which may have had
+    /// no data. `None` before the first one, or after an empty one.
     pub fn last_event_id(&self) -> Option<&str> {
         (!self.last_id.is_empty()).then_some(self.last_id.as_str())
     }
@@ -242,8 +258,8 @@ impl Decoder {
                 }
             }
             b"event" => self.event = String::from_utf8_lossy(value).into_owned(),
-            b"id" if !value.contains(&0) => {
-                self.last_id = String::from_utf8_lossy(value).into_owned();
+            b"id" if value.len() <= LONGEST_ID && !value.contains(&0) => {
+                self.id_buffer = String::from_utf8_lossy(value).into_owned();
             }
             b"retry" if !value.is_empty() && value.iter().all(u8::is_ascii_digit) => {
                 let digits = std::str::from_utf8(value).unwrap_or_default();
@@ -253,8 +269,9 @@ impl Decoder {
         }
     }
 
-    /// Ends the event that was gathered; `None` for one without data.
+    /// Ends the event that was gathered; `None` for one without data. From here on, the stream is resumed behind it.
     fn dispatch(&mut self) -> Option<Decoded> {
+        self.last_id.clone_from(&self.id_buffer);
         let event = std::mem::take(&mut self.event);
         let data = std::mem::take(&mut self.data);
         let has_data = std::mem::take(&mut self.has_data);
@@ -383,6 +400,37 @@ mod tests {
         assert!(found.is_empty());
         assert_eq!(decoder.last_event_id(), Some("5"));
         assert_eq!(decoder.retry_ms(), Some(1500));
+    }
+
+    /// "the user agent must ... set the last event ID string of the event source to the value of the last event ID buffer" when
+    /// it dispatches an event (WHATWG HTML, section 9.2.6): an event that was cut off is sent again.
+    #[test]
+    fn id_counts_from_the_end_of_its_event() {
+        let mut decoder = Decoder::new(100).resumed_after("1-3");
+        assert_eq!(decoder.last_event_id(), Some("1-3"));
+        decoder.push(b"data: a\n\n");
+        assert!(decoder.next_event().is_some());
+        assert_eq!(decoder.last_event_id(), Some("1-3"));
+        decoder.push(b"id: 1-4\ndata: a\n\nid: 1-5\ndata: {");
+        assert!(decoder.next_event().is_some());
+        assert_eq!(decoder.next_event(), None);
+        assert_eq!(decoder.last_event_id(), Some("1-4"));
+        decoder.push(b"}\n\n");
+        assert!(decoder.next_event().is_some());
+        assert_eq!(decoder.last_event_id(), Some("1-5"));
+        decoder.push(b"id\n\n");
+        assert_eq!(decoder.next_event(), None);
+        assert_eq!(decoder.last_event_id(), None);
+    }
+
+    #[test]
+    fn ids_that_fit_no_header_are_ignored() {
+        let long = "x".repeat(LONGEST_ID);
+        for (id, kept) in [(format!("{long}y"), "1"), (long.clone(), &*long)] {
+            let text = format!("id: 1\nid: {id}\ndata: a\n\n");
+            let (found, _) = decode_pieces(5000, &[text.as_bytes()]);
+            assert_eq!(found, [format!("message|{kept}|a")]);
+        }
     }
 
     #[test]
