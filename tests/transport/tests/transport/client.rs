@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use http::{HeaderName, HeaderValue};
-use mcp_exact_session::{CallOptions, Outcome};
+use mcp_exact_session::{CallOptions, ClientConfig, Identity, Offer, Outcome};
 use mcp_exact_tests_transport::echo::{self, call};
-use mcp_exact_transport::http::client::HttpEndpoint;
+use mcp_exact_transport::http::client::{HttpEndpoint, HttpTransport};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -26,6 +26,8 @@ type Script = dyn Fn(&Arrived) -> Option<String> + Send + Sync;
 
 struct ScriptedServer {
     address: SocketAddr,
+    /// Connections that were closed.
+    closed: Arc<AtomicUsize>,
     arrived: Arc<Mutex<Vec<Arrived>>>,
 }
 
@@ -34,19 +36,25 @@ impl ScriptedServer {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("bound");
         let address = listener.local_addr().expect("an address");
         let (arrived, script) = (Arc::default(), Arc::new(script) as Arc<Script>);
+        let closed = Arc::new(AtomicUsize::new(0));
+        let ended = Arc::clone(&closed);
         let seen: Arc<Mutex<Vec<Arrived>>> = Arc::clone(&arrived);
         tokio::spawn(async move {
             for connection in 0.. {
                 let (stream, _) = listener.accept().await.expect("a client");
-                tokio::spawn(serve(
-                    stream,
-                    connection,
-                    Arc::clone(&seen),
-                    Arc::clone(&script),
-                ));
+                let serving = serve(stream, connection, Arc::clone(&seen), Arc::clone(&script));
+                let ended = Arc::clone(&ended);
+                tokio::spawn(async move {
+                    serving.await;
+                    ended.fetch_add(1, Ordering::SeqCst);
+                });
             }
         });
-        Self { address, arrived }
+        Self {
+            address,
+            closed,
+            arrived,
+        }
     }
 
     fn arrived(&self) -> Vec<Arrived> {
@@ -290,4 +298,119 @@ async fn forgotten_calls_end_and_polled_ones_go_on() {
             assert_eq!(resumed.count(), 3);
         }
     }
+}
+
+/// "After the JSON-RPC response has been sent, the server SHOULD close the SSE stream" (2025-11-25, `basic/transports`, "Sending
+/// Messages to the Server"): one that does not takes no connection of the client.
+#[tokio::test]
+async fn answered_streams_are_left() {
+    let server = ScriptedServer::start(|request| {
+        if request.body.contains("tools/call") {
+            let result =
+                r#"{"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"open"}]}}"#;
+            return Some(format!(
+                "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: 100000\r\n\r\ndata: {result}\n\n"
+            ));
+        }
+        Some(answer(request))
+    })
+    .await;
+    let config = echo::client_settings("2025-11-25");
+    let endpoint = server.endpoint().opens_stream(false);
+    let (client, _driver) = endpoint.connect(config, None, Arc::new(echo::answer));
+    client.ready().await.expect("connected");
+    assert_eq!(call(&client, "echo", "a").await, Ok("open".to_owned()));
+    until("the connection is closed", || {
+        server.closed.load(Ordering::SeqCst) > 0
+    })
+    .await;
+}
+
+/// A server that ends its stream at once and wants the client back at once gets no flood of requests.
+#[tokio::test]
+async fn streams_are_opened_again_after_a_pause() {
+    let server = ScriptedServer::start(|request| {
+        if request.head.starts_with("GET") {
+            let head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close";
+            return Some(format!("{head}\r\n\r\nretry: 0\n\n"));
+        }
+        Some(answer(request))
+    })
+    .await;
+    let config = echo::client_settings("2025-11-25");
+    let endpoint = server.endpoint().retry(Duration::from_millis(1));
+    let (client, _driver) = endpoint.connect(config, None, Arc::new(echo::answer));
+    client.ready().await.expect("connected");
+    let opened = || {
+        let arrived = server.arrived().into_iter();
+        let opened = arrived.filter(|request| request.head.starts_with("GET"));
+        opened.map(|request| request.at).collect::<Vec<_>>()
+    };
+    until("the stream was opened three times", || opened().len() >= 3).await;
+    for pair in opened().windows(2) {
+        let pause = pair[1].duration_since(pair[0]);
+        assert!(pause >= Duration::from_millis(100), "{pause:?}");
+    }
+}
+
+/// What the program has sent before it closes the client leaves before the session ends.
+#[tokio::test]
+async fn last_messages_leave_before_the_end() {
+    let server = ScriptedServer::start(|request| Some(answer(request))).await;
+    for round in 1..=5 {
+        let mut config = ClientConfig::new(Identity::new("tester", "1"));
+        config.offer = Offer::of(["2025-11-25"]).expect("compiled in");
+        config.capabilities = echo::object(serde_json::json!({ "roots": { "listChanged": true } }));
+        let config = config.build().expect("a configuration");
+        let endpoint = server.endpoint().opens_stream(false);
+        let (client, driver) = endpoint.connect(config, None, Arc::new(echo::answer));
+        client.ready().await.expect("connected");
+        let noted = client.notify("notifications/roots/list_changed", None);
+        assert!(noted.is_ok(), "{noted:?}");
+        client.close();
+        driver.await.expect("driver");
+        let arrived = server.arrived();
+        let noted = arrived
+            .iter()
+            .filter(|request| request.body.contains("list_changed"));
+        assert_eq!(noted.count(), round);
+        assert!(
+            arrived
+                .last()
+                .is_some_and(|last| last.head.starts_with("DELETE"))
+        );
+    }
+}
+
+#[tokio::test]
+async fn errors_name_no_credentials() {
+    let closed = TcpListener::bind("127.0.0.1:0").await.expect("bound");
+    let address = closed.local_addr().expect("an address");
+    drop(closed);
+    let url = format!("http://user:password@{address}/mcp?key=secret");
+    for transport in [HttpTransport::Streamable, HttpTransport::Sse] {
+        let endpoint = HttpEndpoint::new(&url).expect("a URL").transport(transport);
+        let config = echo::client_settings("2025-03-26");
+        let (client, _driver) = endpoint.connect(config, None, Arc::new(echo::answer));
+        let words = client
+            .ready()
+            .await
+            .expect_err("nobody listens")
+            .to_string();
+        assert!(words.contains(&format!("http://{address}/mcp")), "{words}");
+        assert!(
+            !words.contains("password") && !words.contains("secret"),
+            "{words}"
+        );
+    }
+}
+
+async fn until(what: &str, holds: impl Fn() -> bool) {
+    for _ in 0..2000 {
+        if holds() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("still not: {what}");
 }

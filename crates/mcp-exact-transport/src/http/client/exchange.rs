@@ -12,14 +12,19 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Status
 use http_body_util::BodyExt;
 use mcp_exact_session::frame::{KEPT, Oversized};
 use mcp_exact_session::{ClientEndpoint, ReceiveError, StreamId};
+use tokio::time::{Instant, timeout_at};
 
 use super::send::{HttpBody, HttpClient, HttpClientError};
-use super::target::resolve;
+use super::target::{resolve, shown};
 use crate::endpoint::Shared;
 use crate::http::{EVENT_STREAM, JSON, LAST_EVENT_ID, SESSION_ID, has_media_type};
 use crate::sse::{Decoded, Decoder};
 use crate::transport::Received;
 
+/// Time for which a response is read on that brings nothing any more: its request is answered or was cancelled.
+pub(super) const LINGER: Duration = Duration::from_secs(5);
+/// Shortest pause before a stream is opened again: a server that names none at all is not flooded with requests.
+const SHORTEST_PAUSE: Duration = Duration::from_millis(100);
 /// Redirects that are followed in a row.
 const REDIRECTS: u32 = 5;
 
@@ -46,6 +51,25 @@ pub(super) enum Whole {
 pub(super) struct Position {
     pub(super) last_event_id: Option<String>,
     pub(super) retry: Option<Duration>,
+}
+
+impl Position {
+    /// Returns the pause before the stream is opened again: what the server has asked for, or else the given one.
+    pub(super) fn pause(&self, otherwise: Duration) -> Duration {
+        self.retry
+            .map_or(otherwise, |retry| retry.max(SHORTEST_PAUSE))
+    }
+}
+
+/// What a response that is an event stream has brought.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Brought {
+    /// Not a byte, and the server has ended it.
+    Nothing,
+    /// No event.
+    Bytes,
+    /// An event; it may have had no message.
+    Events,
 }
 
 impl Connection {
@@ -123,8 +147,10 @@ impl Connection {
             for (name, value) in &self.headers {
                 named.insert(name, value.clone());
             }
-            let response = self.client.send(request).await.inspect_err(|error| {
-                self.note_error(describe(&target, &**error));
+            let response = self.client.send(request).await.map_err(|error| {
+                let words = describe(&target, &*error);
+                self.note_error(words.clone());
+                words
             })?;
             let follows = match response.status() {
                 StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT => true,
@@ -142,7 +168,7 @@ impl Connection {
                 self.note_error(error.to_string());
             })?;
         }
-        let words = format!("{target} redirects too often");
+        let words = format!("{} redirects too often", shown(&target.to_string()));
         self.note_error(words.clone());
         Err(words.into())
     }
@@ -202,18 +228,25 @@ impl Connection {
         }
     }
 
-    /// Reads the messages of an event stream until it ends; an error of the connection is an end too. Returns true if the server
-    /// ended the stream without a byte.
+    /// Reads the messages of an event stream until it ends; an error of the connection is an end too. The stream of a request is
+    /// left a while after the answer: "After the JSON-RPC response has been sent, the server SHOULD close the SSE stream"
+    /// (`basic/transports`, "Sending Messages to the Server"), and some do not.
     pub(super) async fn read_events(
         &self,
         stream: StreamId,
+        is_of_request: bool,
         mut body: HttpBody,
         position: &mut Position,
-    ) -> bool {
+    ) -> Brought {
         let mut decoder = Decoder::new(self.message_bytes);
-        let mut is_empty = true;
+        if let Some(id) = &position.last_event_id {
+            decoder = decoder.resumed_after(id);
+        }
+        let mut brought = Brought::Nothing;
+        let mut until = None;
         loop {
             while let Some(decoded) = decoder.next_event() {
+                brought = Brought::Events;
                 match decoded {
                     Decoded::Event(event) if event.event == "message" && !event.data.is_empty() => {
                         self.receive(stream, Received::Frame(&event.data)).await;
@@ -228,31 +261,46 @@ impl Connection {
                     }
                 }
             }
-            if let Some(id) = decoder.last_event_id() {
-                position.last_event_id = Some(id.to_owned());
+            if position.last_event_id.as_deref() != decoder.last_event_id() {
+                position.last_event_id = decoder.last_event_id().map(str::to_owned);
+                brought = Brought::Events;
             }
             if let Some(retry) = decoder.retry_ms() {
                 position.retry = Some(Duration::from_millis(retry));
             }
-            match body.frame().await {
+            if is_of_request && until.is_none() && !self.is_waiting_on(stream) {
+                until = Some(Instant::now() + LINGER);
+            }
+            let next = match until {
+                Some(until) => timeout_at(until, body.frame()).await.unwrap_or(None),
+                None => body.frame().await,
+            };
+            match next {
                 Some(Ok(frame)) => {
-                    if let Ok(data) = frame.into_data() {
-                        is_empty &= data.is_empty();
+                    if let Ok(data) = frame.into_data()
+                        && !data.is_empty()
+                    {
+                        brought = brought.max(Brought::Bytes);
                         decoder.push(&data);
                     }
                 }
                 Some(Err(error)) => {
                     self.note_error(format!("the event stream broke: {error}"));
-                    return false;
+                    return brought.max(Brought::Bytes);
                 }
-                None => return is_empty,
+                None => return brought,
             }
         }
+    }
+
+    /// Returns true if a request waits for its answer on a stream.
+    pub(super) fn is_waiting_on(&self, stream: StreamId) -> bool {
+        self.shared.lock().endpoint.is_waiting_on(stream)
     }
 }
 
 fn describe(target: &Uri, error: &(dyn std::error::Error + 'static)) -> String {
-    let mut words = format!("cannot reach {target}: {error}");
+    let mut words = format!("cannot reach {}: {error}", shown(&target.to_string()));
     let mut source = error.source();
     while let Some(cause) = source {
         words.push_str(": ");

@@ -22,13 +22,13 @@ use tokio::time::timeout;
 use super::exchange::Connection;
 use super::send::{HttpBody, HttpClientError};
 use super::streamable::deadline;
-use super::target::resolve;
+use super::target::{resolve, shown};
 use super::{Driver, Seen};
 use crate::http::{EVENT_STREAM, has_media_type};
 use crate::sse::{Decoded, Decoder};
 use crate::transport::Received;
 
-/// Timeout of the first event.
+/// Timeout of the first event, from the request of the stream on.
 const FIRST_EVENT: Duration = Duration::from_secs(30);
 /// Timeout of the response to a POST before the next message is posted. A server that answers a POST only after it has
 /// worked on the message may need the next one for that.
@@ -36,8 +36,9 @@ const IN_ORDER: Duration = Duration::from_secs(1);
 
 /// Runs a session until it ends.
 pub(super) async fn run(driver: &Driver) -> Result<(), HttpClientError> {
+    let late = |_| "the server did not say where messages are posted to";
     let (mut events, messages) = tokio::select! {
-        opened = open(driver) => opened?,
+        opened = timeout(FIRST_EVENT, open(driver)) => opened.map_err(late)??,
         () = driver.closed_by_program() => return Ok(()),
     };
     if let Some(stream) = begin(driver) {
@@ -57,18 +58,15 @@ async fn open(driver: &Driver) -> Result<(Events, Uri), HttpClientError> {
         .await?;
     if !response.status().is_success() || !has_media_type(response.headers(), EVENT_STREAM) {
         let status = response.status();
-        return Err(
-            format!("the server offers no event stream at {target} (status {status})").into(),
-        );
+        let target = shown(&target.to_string());
+        let words = format!("the server offers no event stream at {target} (status {status})");
+        return Err(words.into());
     }
     let mut events = Events {
         body: response.into_body(),
         decoder: Decoder::new(connection.message_bytes),
     };
-    let late = |_| "the server did not say where messages are posted to";
-    let messages = timeout(FIRST_EVENT, first_event(&mut events, target))
-        .await
-        .map_err(late)??;
+    let messages = first_event(&mut events, target).await?;
     Ok((events, messages))
 }
 

@@ -26,9 +26,11 @@ impl HttpClient for ReqwestClient {
     fn send(&self, request: Request<Bytes>) -> HttpFuture<'_> {
         Box::pin(async move {
             let request = reqwest::Request::try_from(request)?;
-            let response = Response::from(self.0.execute(request).await?);
+            // The URL may hold credentials; the transport names what may be shown of it.
+            let sent = self.0.execute(request).await;
+            let response = Response::from(sent.map_err(reqwest::Error::without_url)?);
             let boxed = |body: reqwest::Body| {
-                body.map_err(|error| Box::new(error) as HttpClientError)
+                body.map_err(|error| Box::new(error.without_url()) as HttpClientError)
                     .boxed_unsync()
             };
             Ok(response.map(boxed))

@@ -15,9 +15,9 @@ use mcp_exact_session::http::{get_headers, post_headers};
 use mcp_exact_session::{Closed, HttpHints, Revision, StreamId, Transmit, TransportFailure};
 use tokio::sync::oneshot;
 use tokio::task::{AbortHandle, JoinSet};
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
-use super::exchange::{Connection, Kind, Position, Whole, kind_of};
+use super::exchange::{Brought, Connection, Kind, LINGER, Position, Whole, kind_of};
 use super::{Driver, Ended, LONGEST_PAUSE, Seen};
 use crate::clock;
 use crate::endpoint::repeat_lost;
@@ -25,18 +25,27 @@ use crate::transport::Received;
 
 /// Timeout for the acceptance of `notifications/initialized`, before other messages are sent.
 const BARRIER: Duration = Duration::from_secs(5);
+/// Time for the messages that a client has sent before it was closed.
+const LEAVING: Duration = Duration::from_secs(2);
 /// Attempts to resume a stream that carries the answer to a request.
 const ATTEMPTS: u32 = 8;
 /// Resumptions in a row that may bring an empty stream. A server that has forgotten a request may answer so (rmcp 3.11), and one
 /// that lets its clients poll sends an event at least (`basic/transports`, "Sending Messages to the Server").
 const EMPTY_RESUMPTIONS: u32 = 3;
-/// Time for which the response of a cancelled request is still read, if closing it is not the cancellation.
-const LINGER: Duration = Duration::from_secs(5);
+
+/// A message that is being posted.
+struct Posted {
+    task: AbortHandle,
+    /// Completes when the server has taken the message. Kept for one that has no answer.
+    is_done: Option<oneshot::Receiver<()>>,
+}
+
+type Posts = HashMap<StreamId, Posted>;
 
 /// Runs a session until it ends.
 pub(super) async fn run(driver: &Driver) -> Ended {
     let mut tasks = JoinSet::new();
-    let mut posts: HashMap<StreamId, AbortHandle> = HashMap::new();
+    let mut posts = Posts::new();
     let seen = &driver.seen;
     loop {
         send_all(driver, &mut tasks, &mut posts).await;
@@ -51,12 +60,12 @@ pub(super) async fn run(driver: &Driver) -> Ended {
             return if Seen::take(&seen.wants_sse) {
                 Ended::UseSse
             } else {
-                end_session(driver, &mut tasks).await;
+                end_session(driver, &mut tasks, posts).await;
                 Ended::Closed
             };
         }
         tokio::select! {
-            Some(_) = tasks.join_next() => posts.retain(|_, task| !task.is_finished()),
+            Some(_) = tasks.join_next() => posts.retain(|_, post| !post.task.is_finished()),
             () = driver.notify.notified() => {}
             () = deadline(driver) => {
                 driver.connection.shared.call(|state, now| state.endpoint.handle_timeout(now));
@@ -66,23 +75,25 @@ pub(super) async fn run(driver: &Driver) -> Ended {
 }
 
 /// Sends the output of the endpoint: a POST for each message, which ends when the endpoint closes its stream.
-async fn send_all(
-    driver: &Driver,
-    tasks: &mut JoinSet<()>,
-    posts: &mut HashMap<StreamId, AbortHandle>,
-) {
+async fn send_all(driver: &Driver, tasks: &mut JoinSet<()>, posts: &mut Posts) {
     while let Some((transmit, message)) = driver.take_output() {
         match transmit {
             Transmit::Frame { stream, http, .. } => {
                 let (task, is_done) = post(driver, stream, message, http.clone(), tasks);
-                posts.insert(stream, task);
+                let mut post = Posted {
+                    task,
+                    is_done: None,
+                };
                 if http.barrier {
                     // The server learns that the session is open before it sees what uses it, unless it is slow to say so.
                     let _ = timeout(BARRIER, is_done).await;
+                } else if !driver.connection.is_waiting_on(stream) {
+                    post.is_done = Some(is_done);
                 }
+                posts.insert(stream, post);
             }
             Transmit::Close { stream } => {
-                if let Some(task) = posts.remove(&stream) {
+                if let Some(Posted { task, .. }) = posts.remove(&stream) {
                     if driver.connection.lingers() {
                         drop(tasks.spawn(end_late(task)))
                     } else {
@@ -209,7 +220,7 @@ impl Post {
                 let mut position = Position::default();
                 let body = response.into_body();
                 connection
-                    .read_events(self.stream, body, &mut position)
+                    .read_events(self.stream, true, body, &mut position)
                     .await;
                 if connection.is_waiting_on(self.stream) {
                     self.resume(position).await
@@ -227,9 +238,9 @@ impl Post {
         let Some(revision) = revision.filter(|_| position.last_event_id.is_some()) else {
             return lost;
         };
-        let mut pause = position.retry.unwrap_or(self.retry);
+        let mut pause = position.pause(self.retry);
         let (mut attempts, mut empty) = (0, 0);
-        while attempts < ATTEMPTS {
+        while attempts < ATTEMPTS && position.last_event_id.is_some() {
             sleep(pause).await;
             let before = position.last_event_id.clone();
             let got = get(
@@ -237,6 +248,7 @@ impl Post {
                 &self.target,
                 revision,
                 self.stream,
+                true,
                 &mut position,
             );
             let got = got.await;
@@ -257,11 +269,11 @@ impl Post {
                 }
                 Got::Empty => attempts += 1,
                 // Something came: the server is well.
-                Got::Ended if position.last_event_id != before => {
+                Got::Ended | Got::Quiet if position.last_event_id != before => {
                     attempts = 0;
-                    pause = position.retry.unwrap_or(self.retry);
+                    pause = position.pause(self.retry);
                 }
-                Got::Ended | Got::Unreachable => {
+                Got::Ended | Got::Quiet | Got::Unreachable => {
                     attempts += 1;
                     pause = (pause * 2).min(LONGEST_PAUSE);
                 }
@@ -291,6 +303,8 @@ async fn failed(
 enum Got {
     Answered,
     Ended,
+    /// The stream ended without an event.
+    Quiet,
     /// The server ended the stream without a byte.
     Empty,
     Unreachable,
@@ -305,6 +319,7 @@ async fn get(
     target: &http::Uri,
     revision: Revision,
     stream: StreamId,
+    is_of_request: bool,
     position: &mut Position,
 ) -> Got {
     let headers = connection.headers_of(get_headers(revision), position.last_event_id.as_deref());
@@ -329,15 +344,13 @@ async fn get(
     if !matches!(kind_of(&response), Kind::Events) {
         return Got::Refused;
     }
-    let is_empty = connection
-        .read_events(stream, response.into_body(), position)
-        .await;
-    if !connection.is_waiting_on(stream) {
-        Got::Answered
-    } else if is_empty {
-        Got::Empty
-    } else {
-        Got::Ended
+    let body = response.into_body();
+    let brought = connection.read_events(stream, is_of_request, body, position);
+    match brought.await {
+        _ if is_of_request && !connection.is_waiting_on(stream) => Got::Answered,
+        Brought::Nothing => Got::Empty,
+        Brought::Bytes => Got::Quiet,
+        Brought::Events => Got::Ended,
     }
 }
 
@@ -358,10 +371,17 @@ fn listen(driver: &Driver, tasks: &mut JoinSet<()>) {
         let mut position = Position::default();
         let (mut pause, mut has_streamed) = (retry, false);
         let is_lost = loop {
-            match get(&connection, &target, revision, stream, &mut position).await {
-                Got::Answered | Got::Ended | Got::Empty => {
+            let opened = Instant::now();
+            let got = get(&connection, &target, revision, stream, false, &mut position);
+            match got.await {
+                // A server that ends its streams at once is asked less and less often.
+                Got::Quiet | Got::Empty if opened.elapsed() < LONGEST_PAUSE => {
                     has_streamed = true;
-                    pause = position.retry.unwrap_or(retry);
+                    pause = (pause * 2).min(LONGEST_PAUSE).max(position.pause(retry));
+                }
+                Got::Answered | Got::Ended | Got::Quiet | Got::Empty => {
+                    has_streamed = true;
+                    pause = position.pause(retry);
                 }
                 Got::Unreachable => pause = (pause * 2).min(LONGEST_PAUSE),
                 // An event that the server has forgotten: it starts again with what comes.
@@ -383,8 +403,15 @@ fn listen(driver: &Driver, tasks: &mut JoinSet<()>) {
     });
 }
 
-/// Lets messages leave that the endpoint has sent last, and ends the session on the server.
-async fn end_session(driver: &Driver, tasks: &mut JoinSet<()>) {
+/// Lets notifications and responses leave that the endpoint has sent last, gives up requests and streams, and ends the session on the
+/// server.
+async fn end_session(driver: &Driver, tasks: &mut JoinSet<()>, posts: Posts) {
+    let left = async {
+        for is_done in posts.into_values().filter_map(|post| post.is_done) {
+            let _ = is_done.await;
+        }
+    };
+    let _ = timeout(LEAVING, left).await;
     tasks.shutdown().await;
     let Some(id) = driver.connection.forget_session() else {
         return;
@@ -421,10 +448,5 @@ impl Connection {
         let info = state.endpoint.session_info();
         let spec = info.and_then(|info| mcp_exact_revisions::find(info.revision.as_str()));
         spec.is_some_and(|spec| !spec.has_disconnect_cancellation())
-    }
-
-    /// Returns true if a request waits for its answer on a stream.
-    fn is_waiting_on(&self, stream: StreamId) -> bool {
-        self.shared.lock().endpoint.is_waiting_on(stream)
     }
 }

@@ -20,7 +20,7 @@ pub enum InvalidTarget {
 
 /// Checks that a URL is one of HTTP.
 pub(super) fn check(url: &str) -> Result<Uri, InvalidTarget> {
-    let invalid = || InvalidTarget::NotHttp(url.to_owned());
+    let invalid = || InvalidTarget::NotHttp(shown(url));
     let without_fragment = url.split('#').next().unwrap_or("");
     let uri: Uri = without_fragment.parse().map_err(|_| invalid())?;
     let is_http = matches!(uri.scheme_str(), Some("http" | "https"));
@@ -29,6 +29,23 @@ pub(super) fn check(url: &str) -> Result<Uri, InvalidTarget> {
     } else {
         Err(invalid())
     }
+}
+
+/// Returns what may be shown of a URL or of a reference: neither its user and password nor its query, which may be credentials.
+pub(super) fn shown(url: &str) -> String {
+    let url = url.split(['?', '#']).next().unwrap_or("");
+    let Some((scheme, rest)) = url.split_once("//") else {
+        return url.to_owned();
+    };
+    let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    let host = authority.rsplit('@').next().unwrap_or("");
+    format!("{scheme}//{host}{path}")
+}
+
+/// Returns the user and the password of a URL.
+fn user(uri: &Uri) -> Option<&str> {
+    let (user, _) = uri.authority()?.as_str().rsplit_once('@')?;
+    Some(user)
 }
 
 fn origin(uri: &Uri) -> (Option<&str>, Option<String>, Option<u16>) {
@@ -44,7 +61,7 @@ fn origin(uri: &Uri) -> (Option<&str>, Option<String>, Option<u16>) {
 /// Resolves a reference against the URL that it came from.
 pub(super) fn resolve(base: &Uri, reference: &str) -> Result<Uri, InvalidTarget> {
     let reference = reference.trim().split('#').next().unwrap_or("");
-    let invalid = || InvalidTarget::NotHttp(reference.to_owned());
+    let invalid = || InvalidTarget::NotHttp(shown(reference));
     let scheme = base.scheme_str().unwrap_or("http");
     let authority = base.authority().map_or("", http::uri::Authority::as_str);
     let has_scheme = reference
@@ -80,13 +97,12 @@ pub(super) fn resolve(base: &Uri, reference: &str) -> Result<Uri, InvalidTarget>
         format!("{scheme}://{authority}{path}{query}")
     };
     let resolved = check(&text).map_err(|_| invalid())?;
-    let has_user = resolved
-        .authority()
-        .is_some_and(|authority| authority.as_str().contains('@'));
-    if origin(&resolved) == origin(base) && !has_user {
+    // A relative reference keeps the user that the program has named.
+    let names_user = user(&resolved).is_some_and(|named| Some(named) != user(base));
+    if origin(&resolved) == origin(base) && !names_user {
         Ok(resolved)
     } else {
-        Err(InvalidTarget::OtherOrigin(reference.to_owned()))
+        Err(InvalidTarget::OtherOrigin(shown(reference)))
     }
 }
 
@@ -133,6 +149,32 @@ mod tests {
             let resolved = resolve(&base, reference).map(|uri| uri.to_string());
             assert_eq!(resolved, Ok(expected.to_owned()), "{reference}");
         }
+    }
+
+    #[test]
+    fn user_of_the_base_is_kept() {
+        let base = check("http://u:p@h.example/sse").expect("a URL");
+        let resolved = resolve(&base, "/m").map(|uri| uri.to_string());
+        assert_eq!(resolved, Ok("http://u:p@h.example/m".to_owned()));
+        assert!(resolve(&base, "http://v@h.example/m").is_err());
+    }
+
+    #[test]
+    fn errors_show_no_credentials() {
+        for (url, expected) in [
+            ("http://u:p@h.example:80/a?key=k#f", "http://h.example:80/a"),
+            ("http://u:p@h.example?key=k", "http://h.example"),
+            ("//u:p@h.example/a", "//h.example/a"),
+            ("/a?key=k", "/a"),
+            ("", ""),
+        ] {
+            assert_eq!(shown(url), expected, "{url}");
+        }
+        let error = check("ftp://u:p@h.example/a?key=k").expect_err("not HTTP");
+        assert_eq!(
+            error,
+            InvalidTarget::NotHttp("ftp://h.example/a".to_owned())
+        );
     }
 
     #[test]
