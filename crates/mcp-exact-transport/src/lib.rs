@@ -77,6 +77,8 @@
 ))]
 compile_error!("TLS is for HTTP: enable the feature `http-client` or `http-server` beside `tls`");
 
+#[cfg(any(feature = "http-server", all(unix, feature = "unix")))]
+mod accept;
 #[cfg_attr(not(any(feature = "tokio", feature = "blocking")), allow(dead_code))]
 mod clock;
 #[cfg(any(test, feature = "contract"))]

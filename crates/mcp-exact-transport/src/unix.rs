@@ -13,6 +13,7 @@ use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::{JoinHandle, JoinSet};
 
+use crate::accept::recover;
 use crate::duplex::{ConnectionOptions, connect, serve};
 use crate::endpoint::{ClientHandle, ClientHandler, ConnectError, ServerHandler};
 use crate::line::LineTransport;
@@ -102,7 +103,10 @@ impl UnixServer {
             };
             let stream = match accepted {
                 Ok((stream, _)) => stream,
-                Err(error) => break Err(error),
+                Err(error) => match recover(error).await {
+                    Ok(()) => continue,
+                    Err(error) => break Err(error),
+                },
             };
             let transport = unix_transport(stream, settings.limits.message_bytes);
             let (settings, handler) = (Arc::clone(&settings), Arc::clone(&handler));

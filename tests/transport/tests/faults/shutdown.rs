@@ -7,10 +7,12 @@ use std::time::{Duration, Instant};
 
 use http_body_util::BodyExt;
 use mcp_exact_tests_transport::echo;
-use mcp_exact_tests_transport::http::{INITIALIZE, RawClient, call, respond, stateless_call};
+use mcp_exact_tests_transport::http::{
+    INITIALIZE, RawClient, TestServer, call, respond, stateless_call,
+};
 use mcp_exact_tests_transport::process::{ServerProcess, signal};
 use mcp_exact_transport::http::client::{HttpEndpoint, HttpTransport};
-use mcp_exact_transport::http::server::{HttpServerOptions, HttpService};
+use mcp_exact_transport::http::server::{HttpServerOptions, HttpService, ListenOptions};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -153,6 +155,27 @@ async fn answers_are_recorded_for_the_next_process() {
         let step = format!("\"progress\":{step}.0}}");
         assert_eq!(all.matches(&step).count(), 1, "{step}: {all}");
     }
+}
+
+/// A connection that has sent no byte, or not a whole preface, has nothing to wait for.
+#[tokio::test]
+async fn silent_connections_delay_no_shutdown() {
+    let listen = ListenOptions {
+        drain: Duration::from_secs(3600),
+        header_timeout: Duration::from_secs(3600),
+        ..ListenOptions::default()
+    };
+    let mut server = TestServer::start_with(HttpServerOptions::default(), listen).await;
+    let _silent = server.open("").await;
+    let _begun = server.open("PRI * HT").await;
+    // Both are accepted before this one is answered.
+    assert_eq!(server.send("POST", &[], INITIALIZE).await.status, 200);
+    server.stop();
+    let stopped = tokio::time::timeout(Duration::from_secs(20), &mut server.task).await;
+    stopped
+        .expect("in time")
+        .expect("no panic")
+        .expect("served");
 }
 
 #[tokio::test]

@@ -606,6 +606,30 @@ async fn http2_is_served_on_same_port() {
     assert!(String::from_utf8_lossy(&body).contains("counted"));
 }
 
+/// The connection of a client that asks nothing is ended, whichever protocol it speaks; the client answers the pings all the while.
+#[tokio::test]
+async fn idle_connections_of_http2_are_ended() {
+    use http_body_util::Empty;
+    use hyper_util::rt::{TokioExecutor, TokioIo};
+
+    let listen = ListenOptions {
+        header_timeout: Duration::from_millis(200),
+        ..ListenOptions::default()
+    };
+    let server = TestServer::start_with(HttpServerOptions::default(), listen).await;
+    let stream = tokio::net::TcpStream::connect(server.address)
+        .await
+        .expect("connected");
+    let (_sender, connection) = hyper::client::conn::http2::handshake::<_, _, Empty<bytes::Bytes>>(
+        TokioExecutor::new(),
+        TokioIo::new(stream),
+    )
+    .await
+    .expect("h2c");
+    let ended = tokio::time::timeout(Duration::from_secs(15), connection).await;
+    assert!(ended.is_ok(), "the connection lives on");
+}
+
 #[tokio::test]
 async fn requests_and_bytes_are_counted() {
     let server = TestServer::start(HttpServerOptions::default()).await;

@@ -117,7 +117,8 @@ impl Connections {
         find_dead_peer(&stream);
         #[cfg(feature = "tls")]
         if let Some(acceptor) = &self.tls {
-            if let Ok(Ok(stream)) = timeout(self.header_timeout, acceptor.accept(stream)).await {
+            let begun = self.begin(acceptor.accept(stream), &stopped).await;
+            if let Some(stream) = begun {
                 let protocol = match stream.get_ref().1.alpn_protocol() {
                     Some(H2) => Protocol::Http2,
                     _ => Protocol::Http1,
@@ -126,8 +127,22 @@ impl Connections {
             }
             return;
         }
-        if let Ok(Ok(protocol)) = timeout(self.header_timeout, protocol_of(&stream)).await {
+        if let Some(protocol) = self.begin(protocol_of(&stream), &stopped).await {
             self.serve_as(protocol, stream, client, stopped).await;
+        }
+    }
+
+    /// Waits for the beginning of a connection; `None` if it fails, takes too long, or the server shuts down before.
+    async fn begin<T>(
+        &self,
+        beginning: impl Future<Output = io::Result<T>>,
+        stopped: &watch::Receiver<()>,
+    ) -> Option<T> {
+        let mut stopped = stopped.clone();
+        tokio::select! {
+            biased;
+            begun = timeout(self.header_timeout, beginning) => begun.ok()?.ok(),
+            _ = stopped.changed() => None,
         }
     }
 
@@ -137,7 +152,7 @@ impl Connections {
         protocol: Protocol,
         stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
         client: Arc<ClientConnection>,
-        mut stopped: watch::Receiver<()>,
+        stopped: watch::Receiver<()>,
     ) {
         let requests = Requests {
             #[cfg(feature = "compression")]
@@ -145,45 +160,73 @@ impl Connections {
             client: Arc::clone(&client),
         };
         let io = TokioIo::new(stream);
+        let idle = Idle::new(Arc::clone(&client), self.header_timeout);
         match protocol {
             Protocol::Http1 => {
                 let mut connection = pin!(self.http1.serve_connection(io, requests));
-                let mut idle = Idle::new(client, self.header_timeout);
-                let stop = stopped.clone();
-                let mut stopping = pin!(stopped.changed());
-                let mut is_registered = false;
-                let has_ended = poll_fn(|cx| {
-                    if connection.as_mut().poll(cx).is_ready() {
-                        return Poll::Ready(true);
+                match end_of(connection.as_mut(), idle, stopped).await {
+                    End::Idle | End::Closed => {}
+                    // No request has begun: nobody waits for an answer.
+                    End::Stopped if !client.was_used() => {}
+                    End::Stopped => {
+                        connection.as_mut().graceful_shutdown();
+                        let _ = connection.await;
                     }
-                    // Both wake the task by themselves once they were polled: most polls are for the connection alone.
-                    let is_first = !std::mem::replace(&mut is_registered, true);
-                    let may_stop = is_first || !matches!(stop.has_changed(), Ok(false));
-                    if may_stop && stopping.as_mut().poll(cx).is_ready() {
-                        return Poll::Ready(false);
-                    }
-                    let may_be_idle = is_first || idle.sleep.is_elapsed();
-                    if may_be_idle && Pin::new(&mut idle).poll(cx).is_ready() {
-                        return Poll::Ready(true);
-                    }
-                    Poll::Pending
-                });
-                if has_ended.await {
-                    return;
                 }
-                connection.as_mut().graceful_shutdown();
-                let _ = connection.await;
             }
             Protocol::Http2 => {
                 let mut connection = Box::pin(self.http2.serve_connection(io, requests));
-                tokio::select! {
-                    _ = connection.as_mut() => return,
-                    _ = stopped.changed() => connection.as_mut().graceful_shutdown(),
+                match end_of(connection.as_mut(), idle, stopped).await {
+                    End::Closed => {}
+                    // A request may be on its way: the client learns whether it is served, if it still reads.
+                    End::Idle => {
+                        connection.as_mut().graceful_shutdown();
+                        let _ = timeout(self.header_timeout, connection).await;
+                    }
+                    End::Stopped => {
+                        connection.as_mut().graceful_shutdown();
+                        let _ = connection.await;
+                    }
                 }
-                let _ = connection.await;
             }
         }
     }
+}
+
+/// Reason why a connection is not served on.
+enum End {
+    Closed,
+    Idle,
+    /// The server shuts down.
+    Stopped,
+}
+
+/// Serves a connection until it is closed or idle, or until the server shuts down.
+async fn end_of<C: Future>(
+    mut connection: Pin<&mut C>,
+    mut idle: Idle,
+    mut stopped: watch::Receiver<()>,
+) -> End {
+    let stop = stopped.clone();
+    let mut stopping = pin!(stopped.changed());
+    let mut is_registered = false;
+    poll_fn(|cx| {
+        if connection.as_mut().poll(cx).is_ready() {
+            return Poll::Ready(End::Closed);
+        }
+        // Both wake the task by themselves once they were polled: most polls are for the connection alone.
+        let is_first = !std::mem::replace(&mut is_registered, true);
+        let may_stop = is_first || !matches!(stop.has_changed(), Ok(false));
+        if may_stop && stopping.as_mut().poll(cx).is_ready() {
+            return Poll::Ready(End::Stopped);
+        }
+        let may_be_idle = is_first || idle.sleep.is_elapsed();
+        if may_be_idle && Pin::new(&mut idle).poll(cx).is_ready() {
+            return Poll::Ready(End::Idle);
+        }
+        Poll::Pending
+    })
+    .await
 }
 
 /// Lets the system end the connection of a client that has disappeared without closing it. The comments that keep event
@@ -203,6 +246,7 @@ fn find_dead_peer(stream: &TcpStream) {
 /// Finds out which protocol a client speaks, and leaves its bytes in the socket.
 async fn protocol_of(stream: &TcpStream) -> io::Result<Protocol> {
     let mut first = [0; PREFACE.len()];
+    let mut pause = Duration::from_millis(5);
     loop {
         let count = stream.peek(&mut first).await?;
         if count == 0 || !PREFACE.starts_with(&first[..count]) {
@@ -216,7 +260,8 @@ async fn protocol_of(stream: &TcpStream) -> io::Result<Protocol> {
             return Ok(Protocol::Http1);
         }
         // The rest of the preface is on its way; the socket is readable all the while.
-        sleep(Duration::from_millis(5)).await;
+        sleep(pause).await;
+        pause = (2 * pause).min(Duration::from_secs(1));
     }
 }
 
@@ -242,6 +287,11 @@ impl ClientConnection {
 
     pub(super) fn remote(&self) -> SocketAddr {
         self.remote.0
+    }
+
+    /// Returns true after a request.
+    fn was_used(&self) -> bool {
+        self.begun.load(Ordering::Relaxed) > 0
     }
 }
 

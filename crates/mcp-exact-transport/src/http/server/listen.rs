@@ -11,12 +11,13 @@ use std::time::Duration;
 use tokio::net::{TcpListener, ToSocketAddrs};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 #[cfg(feature = "tls")]
 use tokio_rustls::rustls;
 
 use super::connection::{ClientConnection, Connections};
 use super::service::HttpService;
+use crate::accept::recover;
 use crate::observe;
 
 /// Address of the client of a request; an extension of the request. Another listener than this crate's inserts it itself.
@@ -28,9 +29,10 @@ pub struct RemoteAddress(pub SocketAddr);
 pub struct ListenOptions {
     /// Number of connections at the same time; more of them wait to be accepted.
     pub connections: usize,
-    /// Time that a client may take to send the headers of a request, and idle time of a connection between requests.
+    /// Idle time of a connection without a request, which bounds the time that a client may take to send the headers of one, too.
+    /// Also the time of the TLS handshake, the interval of pings of HTTP/2, and what an idle connection of HTTP/2 may take to end.
     pub header_timeout: Duration,
-    /// Bytes of the headers of a request.
+    /// Bytes of the headers of a request; 8,192 at least over HTTP/1.1.
     pub header_bytes: usize,
     /// Number of requests at the same time on one connection of HTTP/2.
     pub concurrent_streams: u32,
@@ -140,13 +142,10 @@ impl HttpListener {
             };
             let (stream, remote) = match accepted {
                 Ok(accepted) => accepted,
-                Err(error) if is_of_connection(&error) => continue,
-                // Such as too many open files: it may pass.
-                Err(error) if is_of_resources(&error) => {
-                    sleep(Duration::from_millis(100)).await;
-                    continue;
-                }
-                Err(error) => break Err(error),
+                Err(error) => match recover(error).await {
+                    Ok(()) => continue,
+                    Err(error) => break Err(error),
+                },
             };
             let connections = Arc::clone(&connections);
             let client = ClientConnection::new(service.clone(), remote);
@@ -172,18 +171,4 @@ impl HttpListener {
         tasks.shutdown().await;
         result
     }
-}
-
-fn is_of_connection(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::ConnectionRefused
-            | io::ErrorKind::ConnectionAborted
-            | io::ErrorKind::ConnectionReset
-    )
-}
-
-fn is_of_resources(error: &io::Error) -> bool {
-    // EMFILE, ENFILE, ENOBUFS and ENOMEM, as Linux counts them.
-    matches!(error.raw_os_error(), Some(12 | 23 | 24 | 105))
 }

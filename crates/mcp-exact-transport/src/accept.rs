@@ -1,0 +1,59 @@
+//! Errors of listeners: which end a listener, and which it survives.
+
+use std::io;
+use std::time::Duration;
+
+use tokio::time::sleep;
+
+/// Pause of a listener after an error that may pass.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Waits until a listener may accept again after an error. Connections that have failed before they were accepted concern the
+/// listener not at all, and what the system lacks, such as descriptors of files, may come back.
+///
+/// # Errors
+/// The error, if the listener is broken for good.
+pub(crate) async fn recover(error: io::Error) -> io::Result<()> {
+    match error.kind() {
+        io::ErrorKind::ConnectionRefused
+        | io::ErrorKind::ConnectionAborted
+        | io::ErrorKind::ConnectionReset => {}
+        _ if is_of_listener(&error) => return Err(error),
+        _ => sleep(PAUSE).await,
+    }
+    Ok(())
+}
+
+/// Returns true if the socket is none that accepts: EBADF, ENOTSOCK, EINVAL, EOPNOTSUPP.
+fn is_of_listener(error: &io::Error) -> bool {
+    #[cfg(target_os = "linux")]
+    let broken = [9, 22, 88, 95];
+    #[cfg(all(unix, not(target_os = "linux")))]
+    let broken = [9, 22, 38, 45];
+    #[cfg(not(unix))]
+    let broken = [10009, 10022, 10038, 10045];
+    error
+        .raw_os_error()
+        .is_some_and(|code| broken.contains(&code))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Linux, `accept(2)`: "applications should detect the network errors defined for the protocol after accept() and treat them
+    /// like EAGAIN by retrying".
+    #[cfg(target_os = "linux")]
+    #[tokio::test]
+    async fn only_broken_listeners_end() {
+        // ENOMEM, ENFILE, EMFILE, EPERM, EPROTO, ENETDOWN, ENOBUFS, ECONNABORTED, EHOSTUNREACH.
+        for code in [12, 23, 24, 1, 71, 100, 105, 103, 113] {
+            let recovered = recover(io::Error::from_raw_os_error(code)).await;
+            assert!(recovered.is_ok(), "{code}");
+        }
+        for code in [9, 22, 88, 95] {
+            let recovered = recover(io::Error::from_raw_os_error(code)).await;
+            assert!(recovered.is_err(), "{code}");
+        }
+    }
+}
