@@ -232,7 +232,12 @@ impl<E: Endpoint, T: Transport> Driver<E, T> {
             let flushed = self.transport.poll_flush(cx)?;
             let is_flushed = flushed.is_ready() && self.transport.queued() == 0;
             if self.is_closing && is_flushed {
-                return self.transport.poll_close(cx);
+                let closed = self.transport.poll_close(cx);
+                // A peer that does not let the transport close has no longer than one that does not read.
+                if closed.is_pending() {
+                    while self.poll_timer(cx)? {}
+                }
+                return closed;
             }
             if self.is_closed_by_endpoint() {
                 continue;
