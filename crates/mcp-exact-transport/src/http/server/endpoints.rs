@@ -2,7 +2,7 @@
 //!
 //! A timer runs as a task only while an endpoint has a deadline, which is while a request of the server waits.
 
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
 use mcp_exact_session::{ServerEvent, Time};
 
@@ -20,6 +20,11 @@ pub(super) fn share(
     session_id: Option<Arc<str>>,
 ) -> Arc<Shared<ServerEndpoint>> {
     let hooks = inner.hooks();
+    if hooks.runtime.get().is_none()
+        && let Ok(runtime) = tokio::runtime::Handle::try_current()
+    {
+        let _ = hooks.runtime.set(runtime);
+    }
     let readers = Readers::with_limit(inner.options().stream_bytes);
     let dispatch = Arc::clone(hooks) as Arc<dyn Dispatch<ServerEndpoint>>;
     let signal = Arc::clone(hooks) as Arc<dyn Signal<ServerEndpoint>>;
@@ -30,6 +35,8 @@ pub(super) fn share(
 pub(super) struct Hooks {
     program: ServerDispatch,
     inner: Weak<Inner>,
+    /// Runtime of the requests, for calls of a handle from other threads.
+    runtime: OnceLock<tokio::runtime::Handle>,
 }
 
 impl Hooks {
@@ -37,6 +44,7 @@ impl Hooks {
         Arc::new(Self {
             program: ServerDispatch(handler),
             inner: Weak::clone(inner),
+            runtime: OnceLock::new(),
         })
     }
 }
@@ -69,7 +77,8 @@ impl Signal<ServerEndpoint> for Hooks {
         if state.role.armed.is_some_and(|armed| armed <= deadline) {
             return;
         }
-        let Ok(runtime) = tokio::runtime::Handle::try_current() else {
+        let current = tokio::runtime::Handle::try_current().ok();
+        let Some(runtime) = current.or_else(|| self.runtime.get().cloned()) else {
             return;
         };
         state.role.armed = Some(deadline);
