@@ -160,7 +160,8 @@ pub trait EventLog: Send + Sync + 'static {
         max_bytes: usize,
     ) -> StoreFuture<'a, Vec<LogEvent>, EventLogError>;
 
-    /// Drops the events up to the number `through`: the client has them.
+    /// Drops the events up to the number `through`. For programs that know what their clients have: the server does not call it,
+    /// since a client does not say what it has received until it resumes.
     fn trim<'a>(
         &'a self,
         stream: &'a LogStream,
@@ -226,6 +227,20 @@ impl Stream {
     fn wake(&mut self) {
         self.readers.drain(..).for_each(Waker::wake);
     }
+
+    /// Returns the number of the last event that has to go, so that the rest is within the limits.
+    fn surplus(&self, limits: &MemoryEventLogLimits) -> Option<u64> {
+        let (mut count, mut bytes, mut through) = (self.events.len(), self.bytes, None);
+        for event in &self.events {
+            if count <= limits.stream_events && bytes <= limits.stream_bytes {
+                break;
+            }
+            count -= 1;
+            bytes -= size(event);
+            through = Some(event.sequence);
+        }
+        through
+    }
 }
 
 /// Counts what an event takes beside its message.
@@ -275,16 +290,11 @@ impl State {
         stream.bytes += bytes;
         self.order.push_back((key.clone(), event.sequence));
         stream.events.push_back(event);
+        let surplus = stream.surplus(limits);
         self.bytes += bytes;
         self.events += 1;
-        while stream.events.len() > limits.stream_events || stream.bytes > limits.stream_bytes {
-            let Some(oldest) = stream.events.pop_front() else {
-                break;
-            };
-            stream.dropped = oldest.sequence;
-            stream.bytes -= size(&oldest);
-            self.bytes -= size(&oldest);
-            self.events -= 1;
+        if let Some(through) = surplus {
+            self.make_room(key, through);
         }
         self.evict(limits.total_bytes);
     }
@@ -317,7 +327,7 @@ impl State {
             let Some((key, sequence)) = self.order.pop_front() else {
                 break;
             };
-            self.drop_through(&key, sequence);
+            self.make_room(&key, sequence);
         }
         if self.order.len() > 2 * self.events + 64 {
             let sessions = &self.sessions;
@@ -331,21 +341,43 @@ impl State {
         }
     }
 
-    fn drop_through(&mut self, key: &LogStream, through: u64) {
-        let (mut count, mut bytes) = (0, 0);
-        if let Some(stream) = self.stream(key) {
-            while let Some(first) = stream.events.front()
-                && first.sequence <= through
-            {
-                count += 1;
-                bytes += size(first);
-                stream.dropped = first.sequence;
-                stream.events.pop_front();
+    /// Drops the events of a stream up to a number for want of room. A stream whose last event goes is over, and forgotten; of
+    /// another one the place stays, so that a client that has missed events learns it.
+    fn make_room(&mut self, key: &LogStream, through: u64) {
+        let is_over = self.drop_through(key, through);
+        if is_over && let Some(session) = self.sessions.get_mut(&key.session) {
+            if let Some(mut stream) = session.remove(&key.stream) {
+                stream.wake();
             }
-            stream.bytes -= bytes;
+            if session.is_empty() {
+                self.sessions.remove(&key.session);
+            }
+        }
+    }
+
+    /// Drops the events of a stream up to a number. Returns true if the stream ends with them.
+    fn drop_through(&mut self, key: &LogStream, through: u64) -> bool {
+        let Some(stream) = self.stream(key) else {
+            return false;
+        };
+        let (mut count, mut bytes, mut is_over) = (0, 0, false);
+        while let Some(first) = stream.events.front()
+            && first.sequence <= through
+        {
+            count += 1;
+            bytes += size(first);
+            is_over = first.last;
+            stream.dropped = first.sequence;
+            stream.events.pop_front();
+        }
+        stream.bytes -= bytes;
+        // What a stream once needed is not kept for it.
+        if stream.events.is_empty() || stream.events.capacity() > 64.max(4 * stream.events.len()) {
+            stream.events.shrink_to_fit();
         }
         self.events -= count;
         self.bytes -= bytes;
+        is_over
     }
 
     fn read(
@@ -505,6 +537,49 @@ mod tests {
         ));
         assert_eq!(read("b").expect("whole").len(), 2);
         assert_eq!(log.bytes(), 3 * (100 + EVENT_OVERHEAD));
+    }
+
+    #[test]
+    fn dropped_streams_leave_nothing() {
+        let log = MemoryEventLog::bounded(MemoryEventLogLimits {
+            total_bytes: 1000,
+            stream_events: 100,
+            ..MemoryEventLogLimits::default()
+        });
+        for stream in 1..=10_000 {
+            let key = LogStream {
+                session: "a".into(),
+                stream,
+            };
+            let event = LogEvent {
+                sequence: 1,
+                data: Bytes::from_static(b"{}"),
+                last: true,
+            };
+            log.lock().append(&key, event, &log.limits);
+        }
+        let kept = log.lock().sessions["a"].len();
+        assert_eq!(kept, 1000 / (2 + EVENT_OVERHEAD));
+        // A stream that is not over keeps its place, and not the memory of its events.
+        let log = MemoryEventLog::default();
+        for sequence in 1..=1000 {
+            append(&log, "a", 1, sequence, 0);
+        }
+        let key = LogStream {
+            session: "a".into(),
+            stream: 1,
+        };
+        let mut state = log.lock();
+        state.drop_through(&key, 990);
+        assert!(state.sessions["a"][&1].events.capacity() < 64);
+        state.drop_through(&key, 1000);
+        assert_eq!(state.sessions["a"][&1].events.capacity(), 0);
+        assert!(
+            state
+                .read(&key, 1000, usize::MAX)
+                .expect("known")
+                .is_empty()
+        );
     }
 
     #[test]
