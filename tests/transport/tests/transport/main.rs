@@ -10,6 +10,7 @@ mod pings;
 mod shared;
 #[cfg(unix)]
 mod stdio;
+mod stores;
 mod telemetry;
 #[cfg(unix)]
 mod unix;

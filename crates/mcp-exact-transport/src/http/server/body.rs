@@ -108,10 +108,11 @@ impl Attachment {
         cx: &Context<'_>,
         read: impl FnOnce(&mut ServerEndpoint) -> Option<R>,
     ) -> Poll<Option<R>> {
+        let mut state = self.shared.lock();
+        // Under the lock: the waker of a connection that has lost its turn never replaces that of its successor.
         if !self.is_current() {
             return Poll::Ready(None);
         }
-        let mut state = self.shared.lock();
         let endpoint = &mut state.endpoint;
         match endpoint.peek_transmit_on(self.stream) {
             Some((Transmit::Frame { .. } | Transmit::Status { .. }, _)) => {
@@ -203,15 +204,20 @@ impl Attachment {
         resumable.is_none_or(|held| held.session.turn(self.stream) == Some(held.turn))
     }
 
-    /// Drops the messages of the stream up to this number: they were recorded and sent.
-    fn drop_through(&self, through: u64) {
+    /// Drops the messages of the stream up to this number: they were recorded and sent. Returns false if another connection has
+    /// taken over, which has them to send.
+    fn drop_through(&self, through: u64) -> bool {
         let mut state = self.shared.lock();
+        if !self.is_current() {
+            return false;
+        }
         while let Some((Transmit::Frame { sequence, .. }, _)) =
             state.endpoint.peek_transmit_on(self.stream)
             && sequence < through
         {
             state.endpoint.poll_transmit_on(self.stream);
         }
+        true
     }
 
     fn event_id(&self, sequence: u64) -> Option<EventId> {
@@ -312,23 +318,28 @@ impl Attachment {
                 }
                 Err(_) => break,
             }
-            if let Some(last) = messages.last() {
-                self.drop_through(last.sequence);
+            if let Some(last) = messages.last()
+                && !self.drop_through(last.sequence)
+            {
+                break;
             }
         }
     }
 
     /// Ends the hold. A stream that is over is forgotten; one that is not recorded is lost.
     fn release(&mut self) {
-        if std::mem::replace(&mut self.is_released, true) || !self.is_current() {
+        if std::mem::replace(&mut self.is_released, true) {
             return;
         }
         let stream = self.stream;
-        self.shared
-            .call(|state, now| state.endpoint.closed(stream, Closed::Lost, now));
-        if let Some(held) = &self.resumable {
-            held.session.forget(stream);
-        }
+        self.shared.call(|state, now| {
+            if self.is_current() {
+                state.endpoint.closed(stream, Closed::Lost, now);
+                if let Some(held) = &self.resumable {
+                    held.session.forget(stream);
+                }
+            }
+        });
     }
 
     fn is_over(&self) -> bool {
@@ -420,6 +431,8 @@ pub(super) struct EventStream {
     /// Bytes that are sent before anything else.
     out: Vec<u8>,
     step: Option<Step>,
+    /// Events of the log that are still to be sent. Most streams have none.
+    replay: Option<Box<Replay>>,
     /// Number of the last event that a replay has sent.
     replayed: u64,
     keep_alive: Duration,
@@ -439,6 +452,7 @@ impl EventStream {
             followed: None,
             out: Vec::new(),
             step: None,
+            replay: None,
             replayed: 0,
             keep_alive,
             timer: Box::pin(tokio::time::sleep(keep_alive)),
@@ -453,14 +467,47 @@ impl EventStream {
         &mut self.out
     }
 
-    /// Adds events that the client has missed.
-    pub(super) fn replay(&mut self, stream: u64, events: &[LogEvent]) {
+    /// Adds events that the client has missed, the first of them. The rest is read from the log as they leave.
+    pub(super) fn replay(&mut self, mut replay: Replay, first: &[LogEvent]) {
+        if let Some(after) = self.resend(replay.key.stream, first) {
+            replay.read(after);
+            self.replay = Some(Box::new(replay));
+        }
+    }
+
+    /// Adds events of the log. Returns the number of the last one, unless nothing follows: there is none, or the stream ends.
+    fn resend(&mut self, stream: u64, events: &[LogEvent]) -> Option<u64> {
         for event in events {
             let sequence = event.sequence;
             let id = EventId { stream, sequence }.to_string();
             sse::encode_event(&mut self.out, Some(&id), None, &event.data);
             self.replayed = sequence;
         }
+        let last = events.last().filter(|event| !event.last)?;
+        Some(last.sequence)
+    }
+
+    /// Goes on with a replay. Returns true at the end of the stream.
+    fn poll_replay(&mut self, cx: &mut Context<'_>) -> Poll<bool> {
+        let Some(replay) = &mut self.replay else {
+            return Poll::Ready(false);
+        };
+        let stream = replay.key.stream;
+        let read = replay.reading.as_mut();
+        let read = read.map(|reading| reading.as_mut().poll(cx));
+        let events = match read {
+            Some(Poll::Pending) => return Poll::Pending,
+            Some(Poll::Ready(Ok(events))) => events,
+            // Its client resumes it, and learns then what the log has lost.
+            Some(Poll::Ready(Err(_))) => return Poll::Ready(true),
+            None => Vec::new(),
+        };
+        let next = self.resend(stream, &events);
+        match (&mut self.replay, next) {
+            (Some(replay), Some(after)) => replay.read(after),
+            (replay, _) => *replay = None,
+        }
+        Poll::Ready(events.last().is_some_and(|event| event.last))
     }
 
     /// Sends the events that another process appends to a stream, behind those that were replayed.
@@ -471,6 +518,8 @@ impl EventStream {
         log: &Arc<dyn EventLog>,
         after: EventId,
     ) {
+        // What is left of the replay is read in the same way.
+        self.replay = None;
         self.followed = Some(Box::new(Followed {
             inner: Arc::clone(inner),
             session: Arc::clone(session),
@@ -495,7 +544,7 @@ impl EventStream {
                 Poll::Pending => return false,
                 Poll::Ready(Ok(events)) => {
                     followed.after = events.last().map_or(followed.after, |last| last.sequence);
-                    self.replay(stream, &events);
+                    self.resend(stream, &events);
                     if events.iter().any(|event| event.last) {
                         return true;
                     }
@@ -569,6 +618,13 @@ impl EventStream {
     /// Gathers events that are ready; returns true at the end of the stream.
     fn gather(&mut self, cx: &mut Context<'_>) -> bool {
         while self.out.len() < BURST {
+            if self.replay.is_some() {
+                match self.poll_replay(cx) {
+                    Poll::Pending => return false,
+                    Poll::Ready(true) => return true,
+                    Poll::Ready(false) => continue,
+                }
+            }
             let done = match &mut self.step {
                 Some(Step::Saving(save)) => save.as_mut().poll(cx).map(Ok),
                 Some(Step::Recording(append, _)) => append.as_mut().poll(cx),
@@ -615,7 +671,10 @@ impl EventStream {
         let Some(attachment) = &self.attachment else {
             return true;
         };
-        attachment.drop_through(message.sequence);
+        // Without a log it was taken from the stream: no other connection finds it.
+        if !attachment.drop_through(message.sequence) && attachment.log().is_some() {
+            return true;
+        }
         if message.sequence > self.replayed {
             let id = attachment.event_id(message.sequence);
             let id = id.map(|id| id.to_string());
@@ -625,24 +684,37 @@ impl EventStream {
     }
 }
 
-/// Reads the events that a client has missed of a stream.
-pub(super) async fn missed(
+/// Events of a log that a client has missed of a stream, read page by page as they are sent.
+pub(super) struct Replay {
+    log: Arc<dyn EventLog>,
+    key: LogStream,
+    reading: Option<Reading>,
+}
+
+impl Replay {
+    pub(super) fn new(log: Arc<dyn EventLog>, key: LogStream) -> Self {
+        Self {
+            log,
+            key,
+            reading: None,
+        }
+    }
+
+    /// Starts to read the events behind this number.
+    fn read(&mut self, after: u64) {
+        let (log, key) = (Arc::clone(&self.log), self.key.clone());
+        self.reading = Some(Box::pin(async move { read_page(&*log, &key, after).await }));
+    }
+}
+
+/// Bytes of events that are read of a log at once, unless one event is larger.
+const PAGE: usize = 1 << 20;
+
+/// Reads the next events that a client has missed of a stream.
+pub(super) async fn read_page(
     log: &dyn EventLog,
     key: &LogStream,
     after: u64,
 ) -> Result<Vec<LogEvent>, EventLogError> {
-    let mut events: Vec<LogEvent> = Vec::new();
-    loop {
-        let from = events.last().map_or(after, |event| event.sequence);
-        let more = match log.read_after(key, from, 1 << 20).await {
-            // Nothing more is behind what was read.
-            Err(EventLogError::Abandoned) if !events.is_empty() => return Ok(events),
-            more => more?,
-        };
-        let is_over = more.is_empty() || more.iter().any(|event| event.last);
-        events.extend(more);
-        if is_over {
-            return Ok(events);
-        }
-    }
+    log.read_after(key, after, PAGE).await
 }

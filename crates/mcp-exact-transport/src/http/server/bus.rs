@@ -83,7 +83,7 @@ async fn take(inner: &Arc<Inner>, message: BusMessage) {
             }
         }
         BusMessage::SessionEnded { session } => {
-            if let Some(session) = inner.sessions.remove_ended(session) {
+            if let Some(session) = inner.sessions.remove_ended(&session) {
                 session.end();
                 // A request of this process may have saved it after the other one has removed it.
                 if let Some(store) = &inner.options().session_store {

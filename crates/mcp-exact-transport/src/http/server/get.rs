@@ -8,10 +8,10 @@ use std::sync::Arc;
 
 use http::{Method, Response, StatusCode};
 use mcp_exact_session::http::{Posted, classify_delete, classify_get};
-use mcp_exact_session::{Refusal as Refused, StreamId, StreamKind};
+use mcp_exact_session::{Refusal as Refused, StreamId};
 
-use super::body::{Attachment, EventStream, missed};
-use super::post::{has_priming, prime, refused};
+use super::body::{Attachment, EventStream, Replay, read_page};
+use super::post::{has_priming, not_opened, prime, refused};
 use super::response::{Refusal, ResponseBody, empty, events, refuse, unavailable};
 use super::service::{Checked, Inner, method_not_allowed};
 use super::session::Session;
@@ -42,6 +42,9 @@ pub(super) async fn respond(
     request: &Checked,
 ) -> Result<Response<ResponseBody>, Refusal> {
     let session = session_of(inner, request).await?;
+    if session.is_closed() {
+        return Err(resume::unknown());
+    }
     session.observe_request();
     checks::check_get_types(&request.parts.headers)?;
     if inner.is_draining() {
@@ -89,24 +92,14 @@ pub(super) fn attach_standalone(
     inner: &Arc<Inner>,
     session: &Arc<Session>,
 ) -> Result<Attachment, Refusal> {
-    let stream = match session.standalone() {
-        Some(stream) => stream,
-        None => {
-            let shared = session.shared();
-            let opened = shared.call(|state, _| state.endpoint.open(StreamKind::Standalone));
-            let stream = opened.map_err(|error| unavailable(&error.to_string()))?;
-            session.add_standalone(stream);
-            // Most sessions are idle from here on.
-            shared.lock().endpoint.shrink();
-            stream
-        }
-    };
+    let stream = session.open_standalone().map_err(not_opened)?;
     let mut attachment = Attachment::new(Arc::clone(session.shared()), stream);
     attachment.take_over(inner, session);
     Ok(attachment)
 }
 
-/// Resumes a stream behind an event: first the events of the log, then new ones.
+/// Resumes a stream behind an event: first the events of the log, then new ones. The log is asked for the first of them before the
+/// response begins, so that its status says whether it has them.
 async fn resumed(
     inner: &Arc<Inner>,
     session: &Arc<Session>,
@@ -117,7 +110,8 @@ async fn resumed(
     let Some(log) = &options.event_log else {
         return Err(gone("streams of this server cannot be resumed"));
     };
-    // From here on nobody else takes messages of the stream: what is recorded is read, and the rest follows.
+    // From here on nobody else takes messages of the stream, not even one that is being recorded for another connection: what is
+    // recorded is read, and the rest follows.
     let stream = StreamId::from_number(after.stream);
     let attachment = session.has(stream).then(|| {
         let mut attachment = Attachment::new(Arc::clone(session.shared()), stream);
@@ -125,7 +119,7 @@ async fn resumed(
         attachment
     });
     let key = session.log_stream(stream);
-    let missed = match missed(&**log, &key, after.sequence).await {
+    let missed = match read_page(&**log, &key, after.sequence).await {
         Ok(events) => events,
         // The stream was that of a process that is gone, and of no request: this process continues with its own one.
         Err(EventLogError::Abandoned) if attachment.is_none() => {
@@ -146,9 +140,8 @@ async fn resumed(
         None => attachment.is_none() && has_ended_with(&**log, &key, after.sequence).await,
     };
     let is_elsewhere = attachment.is_none() && !is_over;
-    let number = after.stream;
     let mut stream = EventStream::new(attachment.filter(|_| !is_over), options.keep_alive);
-    stream.replay(number, &missed);
+    stream.replay(Replay::new(Arc::clone(log), key), &missed);
     if is_elsewhere && options.change_bus.is_some() {
         stream.follow(inner, session, log, after);
         stream.end_with(inner.drained());
@@ -176,7 +169,6 @@ pub(super) async fn end_session(
 ) -> Result<Response<ResponseBody>, Refusal> {
     let session = session_of(inner, request).await?;
     session.observe_request();
-    inner.sessions.remove(session.id());
     inner.end_session(&session).await;
     Ok(empty(StatusCode::NO_CONTENT))
 }

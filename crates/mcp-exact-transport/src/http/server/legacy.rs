@@ -19,7 +19,7 @@ use super::service::{Checked, Inner, expired};
 use super::session::{Session, new_id};
 use super::{checks, resume};
 use crate::clock;
-use crate::endpoint::ServerEndpoint;
+use crate::endpoint::{ServerEndpoint, is_request};
 use crate::http::{JSON, has_media_type};
 use crate::observe;
 use crate::sse;
@@ -193,6 +193,9 @@ where
     let _guard = session.enter();
     let body = read_body(inner, &request, body).await?;
     inner.authorize(&request.parts, &body)?;
+    if inner.is_draining() && is_request(&body) {
+        return Err(unavailable("the server shuts down; try again later"));
+    }
     let context = context_of(&request);
     let shared = session.shared();
     let stream = open_post(shared)?;

@@ -121,7 +121,8 @@ pub struct HttpServerOptions {
     pub http_sse: bool,
     /// Number of sessions. When there are so many, new ones get status 503.
     pub sessions: usize,
-    /// Lifetime of a session without a request and without a connection.
+    /// Lifetime of a session without a connection: from the end of its last request or event stream on. A call whose client has
+    /// lost its connection goes on so long, unless the client comes back.
     pub idle: Duration,
     /// Time that a request waits for its first message before its response becomes an event stream. An answer that comes
     /// earlier is plain JSON.

@@ -216,10 +216,19 @@ fn new_endpoint(inner: &Inner) -> ServerEndpoint {
 
 pub(super) fn open_post(shared: &Arc<Shared<ServerEndpoint>>) -> Result<StreamId, Refusal> {
     let opened = shared.lock().endpoint.open(StreamKind::Post);
-    opened.map_err(|error| match error {
-        SendError::Closed => refuse(StatusCode::NOT_FOUND, "the session has ended"),
+    opened.map_err(not_opened)
+}
+
+/// Response to a request whose stream cannot be opened.
+pub(super) fn not_opened(error: SendError) -> Refusal {
+    match error {
+        SendError::Closed => has_ended(),
         _ => unavailable("too many requests of this session at once; try again later"),
-    })
+    }
+}
+
+fn has_ended() -> Refusal {
+    refuse(StatusCode::NOT_FOUND, "the session has ended")
 }
 
 pub(super) fn receive(
@@ -307,7 +316,8 @@ async fn answer(
         Some(Some(Next::Frame { last: true } | Next::Status)) => {
             return Ok(whole(attachment.take()));
         }
-        // The client has cancelled the request: there is no answer.
+        Some(None) if session.is_some_and(|session| session.is_closed()) => return Err(has_ended()),
+        // The message has no answer: it is a notification or a response, or its request was cancelled.
         Some(None) => return Ok(empty(StatusCode::ACCEPTED)),
         Some(Some(Next::Frame { last: false })) | None => {}
     }

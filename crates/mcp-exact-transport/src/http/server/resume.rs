@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use http::StatusCode;
-use mcp_exact_session::{Principal, SnapshotDue};
+use mcp_exact_session::{Binding, Principal, SnapshotDue};
 
 use super::response::{Refusal, refuse, unavailable};
 use super::service::Inner;
@@ -47,11 +47,12 @@ pub(super) async fn find(
     for stream in lost {
         session.add(stream);
     }
-    // Another request may have resumed it meanwhile.
-    if let Some(session) = inner.sessions.find(&id, principal) {
-        return Ok(session);
+    let added = inner.add_session(&session)?;
+    // Another request has resumed it meanwhile.
+    if !Arc::ptr_eq(&added, &session) {
+        return Ok(added);
     }
-    inner.add_session(&session)?;
+    // It was ended since its record was loaded.
     if inner.sessions.was_ended(&id) {
         inner.sessions.remove(&id);
         session.end();
@@ -69,7 +70,7 @@ fn keeps_last_wills(inner: &Inner) -> bool {
     log.is_some_and(|log| log.keeps_last_wills())
 }
 
-fn unknown() -> Refusal {
+pub(super) fn unknown() -> Refusal {
     let words = "no such session; send `initialize` again";
     refuse(StatusCode::NOT_FOUND, words)
 }
@@ -263,6 +264,14 @@ pub(super) async fn refresh(inner: &Arc<Inner>, session: &Arc<Session>) {
         }
         Ok(None) => {}
         Err(error) => observe::store_failed("loading a session", &error),
+    }
+}
+
+/// Renews the record of a session whose client only listens, before its lifetime is over. Those of HTTP+SSE have none.
+pub(super) async fn renew(inner: &Arc<Inner>, session: &Arc<Session>) {
+    let is_due = session.is_in_use() && session.is_stale(inner.options().idle / 2);
+    if is_due && session.shared().lock().endpoint.binding() == Binding::StreamableHttp {
+        save_again(inner, session).await;
     }
 }
 

@@ -430,6 +430,11 @@ impl Inner {
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         listeners.insert(Arc::as_ptr(shared) as usize, Arc::downgrade(shared));
+        drop(listeners);
+        // A shutdown that has begun meanwhile has not seen it.
+        if self.is_draining() {
+            ServerHandle::of(shared).close();
+        }
     }
 
     /// Forgets an endpoint that may have listened to changes. Takes the lock of the list only if it has.
@@ -452,17 +457,21 @@ impl Inner {
         listeners.values().filter_map(Weak::upgrade).collect()
     }
 
-    /// Adds a session; fails if there are too many.
-    pub(super) fn add_session(self: &Arc<Self>, session: &Arc<Session>) -> Result<(), Refusal> {
-        if !self.sessions.insert(session, self.options.sessions) {
+    /// Adds a session, and returns the one of its id: that which another request has added before stays. Fails if there are too
+    /// many.
+    pub(super) fn add_session(
+        self: &Arc<Self>,
+        session: &Arc<Session>,
+    ) -> Result<Arc<Session>, Refusal> {
+        let Some(added) = self.sessions.insert(session, self.options.sessions) else {
             session.end();
             let words = "too many sessions; try again later";
             return Err(unavailable(words));
-        }
+        };
         if !self.has_sweeper.swap(true, Ordering::AcqRel) {
             tokio::spawn(sweep(Arc::downgrade(self)));
         }
-        Ok(())
+        Ok(added)
     }
 
     /// Notes in the event log that this process writes no more of the streams of a session: other processes go on with what their
@@ -490,13 +499,9 @@ impl Inner {
 
     /// Ends a session everywhere and removes its state.
     pub(super) async fn end_session(&self, session: &Session) {
+        self.sessions.remove_ended(session.id());
         session.forget_all();
-        // What cannot be removed goes by the limits of the log.
-        if let Some(log) = &self.options.event_log
-            && let Err(error) = log.remove_session(session.id()).await
-        {
-            observe::store_failed("removing a session from the event log", &error);
-        }
+        self.forget_events(session).await;
         if let Some(store) = &self.options.session_store {
             resume::remove(&**store, session).await;
         }
@@ -504,6 +509,38 @@ impl Inner {
         if let Some(bus) = &self.options.change_bus {
             let session = session.id().to_string();
             bus.publish(BusMessage::SessionEnded { session });
+        }
+    }
+
+    /// Removes the events of a session that has ended.
+    async fn forget_events(&self, session: &Session) {
+        // What cannot be removed goes by the limits of the log.
+        if let Some(log) = &self.options.event_log
+            && let Err(error) = log.remove_session(session.id()).await
+        {
+            observe::store_failed("removing a session from the event log", &error);
+        }
+    }
+
+    /// Ends a session that nobody has used here for its lifetime.
+    async fn expire(&self, session: &Session) {
+        if self.options.change_bus.is_none() {
+            return self.end_session(session).await;
+        }
+        // Another process may serve it: then its record lives.
+        if !self.sessions.remove_idle(session, self.options.idle) {
+            return;
+        }
+        let is_gone = match &self.options.session_store {
+            Some(store) => matches!(store.load(session.id()).await, Ok(None)),
+            None => true,
+        };
+        if is_gone {
+            session.forget_all();
+            self.forget_events(session).await;
+        } else {
+            session.end();
+            self.abandon_streams(session).await;
         }
     }
 }
@@ -518,7 +555,7 @@ fn random_number() -> u64 {
     }
 }
 
-/// Ends sessions that are idle, as long as the service exists.
+/// Ends sessions that are idle or closed, and renews the records of the others, as long as the service exists.
 async fn sweep(inner: Weak<Inner>) {
     loop {
         let Some(idle) = inner.upgrade().map(|inner| inner.options.idle) else {
@@ -529,14 +566,14 @@ async fn sweep(inner: Weak<Inner>) {
         let Some(inner) = inner.upgrade() else {
             return;
         };
-        for session in inner.sessions.take_idle(idle) {
-            match &inner.options.change_bus {
-                // Another process may serve it; what is kept of it goes by its lifetime.
-                Some(_) => {
-                    session.end();
-                    inner.abandon_streams(&session).await;
-                }
-                None => inner.end_session(&session).await,
+        for session in inner.sessions.all() {
+            if !session.is_idle(idle) {
+                resume::renew(&inner, &session).await;
+            } else if session.is_closed() {
+                // Its program has closed it.
+                inner.end_session(&session).await;
+            } else {
+                inner.expire(&session).await;
             }
         }
     }

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use mcp_exact_session::http::is_session_id;
-use mcp_exact_session::{Principal, Seal, SnapshotDue, StreamId};
+use mcp_exact_session::{Principal, Seal, SendError, SnapshotDue, StreamId, StreamKind};
 use tokio::time::sleep;
 
 use crate::endpoint::{ServerEndpoint, Shared};
@@ -25,6 +25,7 @@ pub(super) struct Session {
     span: SessionSpan,
     shared: Arc<Shared<ServerEndpoint>>,
     principal: Option<Principal>,
+    /// Locked after `shared` where both are.
     state: Mutex<State>,
     /// Held while a snapshot is taken and saved, so that an older one never replaces a newer one.
     pub(super) saving: tokio::sync::Mutex<()>,
@@ -145,11 +146,21 @@ impl Session {
         self.lock().turns(stream);
     }
 
-    /// Adds the standalone stream.
-    pub(super) fn add_standalone(&self, stream: StreamId) {
-        let mut state = self.lock();
-        state.standalone = Some(stream);
-        state.turns(stream);
+    /// Returns the standalone stream; opens it if there is none.
+    pub(super) fn open_standalone(&self) -> Result<StreamId, SendError> {
+        self.shared.call(|shared, _| {
+            if let Some(stream) = self.standalone() {
+                return Ok(stream);
+            }
+            let stream = shared.endpoint.open(StreamKind::Standalone)?;
+            let mut state = self.lock();
+            state.standalone = Some(stream);
+            state.turns(stream);
+            drop(state);
+            // Most sessions are idle from here on.
+            shared.endpoint.shrink();
+            Ok(stream)
+        })
     }
 
     /// Returns true if a stream can be resumed: it is not over.
@@ -198,11 +209,21 @@ impl Session {
         InUse(Arc::clone(self))
     }
 
+    /// Returns true if the session is over: it was ended, or its program has closed it.
+    pub(super) fn is_closed(&self) -> bool {
+        self.shared.lock().endpoint.is_closed()
+    }
+
+    /// Returns true if requests or connections use the session.
+    pub(super) fn is_in_use(&self) -> bool {
+        self.lock().users > 0
+    }
+
     /// Returns true if the session was not used for this long, or its program has closed it.
-    fn is_idle(&self, for_long: Duration, now: Instant) -> bool {
-        let is_closed = self.shared.lock().endpoint.is_closed();
+    pub(super) fn is_idle(&self, for_long: Duration) -> bool {
+        let is_closed = self.is_closed();
         let state = self.lock();
-        let is_unused = now.saturating_duration_since(state.last_used) >= for_long;
+        let is_unused = state.last_used.elapsed() >= for_long;
         state.users == 0 && (is_unused || is_closed)
     }
 
@@ -222,12 +243,10 @@ impl Session {
     }
 
     fn has_sent_all(&self) -> bool {
-        let state = self.lock();
+        let (streams, standalone) = (self.streams(), self.standalone());
         let shared = self.shared.lock();
-        let mut streams = state.streams.iter();
-        streams.all(|(stream, _)| {
-            state.standalone == Some(*stream) || !shared.endpoint.has_stream(*stream)
-        })
+        let mut streams = streams.into_iter();
+        streams.all(|stream| standalone == Some(stream) || !shared.endpoint.has_stream(stream))
     }
 
     /// Ends the session for good: streams that are still being recorded are removed too.
@@ -265,14 +284,15 @@ impl Drop for InUse {
     }
 }
 
-/// Number of remembered ids of sessions that another process has ended.
+/// Number of remembered ids of sessions that were ended for good.
 const ENDED: usize = 256;
 
 /// Sessions by their ids.
 #[derive(Default)]
 pub(super) struct Sessions {
     all: Mutex<HashMap<Arc<str>, Arc<Session>>>,
-    /// Ids of sessions that another process has ended, the latest ones: one that is being resumed here is not.
+    /// Ids of sessions that were ended for good, the latest ones: a request that has loaded the record of one does not begin it
+    /// again.
     ended: Mutex<VecDeque<String>>,
 }
 
@@ -281,14 +301,18 @@ impl Sessions {
         self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a session unless there are `limit` of them. Returns false then.
-    pub(super) fn insert(&self, session: &Arc<Session>, limit: usize) -> bool {
+    /// Adds a session, and returns the one of its id: that which another request has added before stays. `None` if there are
+    /// `limit` sessions.
+    pub(super) fn insert(&self, session: &Arc<Session>, limit: usize) -> Option<Arc<Session>> {
         let mut all = self.lock();
-        let has_room = all.len() < limit;
-        if has_room {
-            all.insert(Arc::clone(&session.id), Arc::clone(session));
+        if let Some(known) = all.get(&session.id) {
+            return Some(Arc::clone(known));
         }
-        has_room
+        if all.len() >= limit {
+            return None;
+        }
+        all.insert(Arc::clone(&session.id), Arc::clone(session));
+        Some(Arc::clone(session))
     }
 
     pub(super) fn len(&self) -> usize {
@@ -308,16 +332,17 @@ impl Sessions {
         self.lock().get(id).cloned()
     }
 
-    /// Removes a session that another process has ended.
-    pub(super) fn remove_ended(&self, id: String) -> Option<Arc<Session>> {
+    /// Removes a session that is ended for good, here or by another process, and notes its id first: from then on nobody resumes
+    /// it.
+    pub(super) fn remove_ended(&self, id: &str) -> Option<Arc<Session>> {
         let mut ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
         ended.truncate(ENDED - 1);
-        ended.push_front(id.clone());
+        ended.push_front(id.to_owned());
         drop(ended);
-        self.remove(&id)
+        self.remove(id)
     }
 
-    /// Returns true if another process has ended the session.
+    /// Returns true if the session was ended for good.
     pub(super) fn was_ended(&self, id: &str) -> bool {
         let ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
         ended.iter().any(|known| known == id)
@@ -327,18 +352,10 @@ impl Sessions {
         self.lock().remove(id)
     }
 
-    /// Removes the sessions that were not used for this long.
-    pub(super) fn take_idle(&self, for_long: Duration) -> Vec<Arc<Session>> {
-        let now = Instant::now();
+    /// Removes a session if it was not used for this long, or its program has closed it. Returns false if it stays.
+    pub(super) fn remove_idle(&self, session: &Session, for_long: Duration) -> bool {
         let mut all = self.lock();
-        let idle = all
-            .values()
-            .filter(|session| session.is_idle(for_long, now));
-        let idle: Vec<Arc<Session>> = idle.cloned().collect();
-        for session in &idle {
-            all.remove(&session.id);
-        }
-        idle
+        session.is_idle(for_long) && all.remove(&session.id).is_some()
     }
 
     pub(super) fn all(&self) -> Vec<Arc<Session>> {

@@ -1,0 +1,377 @@
+//! Sessions and their streams while the event log or the session store takes its time: connections that take streams over,
+//! sessions that end, records that expire.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::BodyExt;
+use mcp_exact_session::{Change, Outcome, RequestTimeout};
+use mcp_exact_tests_transport::echo;
+use mcp_exact_tests_transport::http::{INITIALIZE, call, respond};
+use mcp_exact_transport::event_log::{
+    EventLog, EventLogError, LogEvent, LogStream, MemoryEventLog, StoreFuture,
+};
+use mcp_exact_transport::http::server::{HttpServerOptions, HttpService, ResponseBody};
+use mcp_exact_transport::store::{
+    MemoryChangeBus, MemorySessionStore, SessionRecord, SessionStore, SessionStoreError,
+};
+use tokio::sync::Semaphore;
+use tokio::time::{sleep, timeout};
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+fn service(options: HttpServerOptions) -> HttpService {
+    HttpService::new(echo::server_settings(), Arc::new(echo::handle), options)
+}
+
+/// Begins a session and returns its id.
+async fn begin(service: &HttpService) -> String {
+    let response = respond(service, "POST", &[], INITIALIZE).await;
+    let id = response.headers().get("mcp-session-id").expect("an id");
+    let id = id.to_str().expect("text").to_owned();
+    let note = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
+    let noted = respond(service, "POST", &[("mcp-session-id", &id)], note).await;
+    assert_eq!(noted.status(), 202);
+    id
+}
+
+/// Reads a body until a text has come, or to its end.
+async fn read_until(body: &mut ResponseBody, wanted: &str) -> String {
+    let mut text = String::new();
+    while !text.contains(wanted) {
+        let frame = timeout(PATIENCE, body.frame()).await;
+        let Some(frame) = frame.unwrap_or_else(|_| panic!("only {text:?} came")) else {
+            break;
+        };
+        let data = frame.expect("infallible").into_data().unwrap_or_default();
+        text.push_str(&String::from_utf8_lossy(&data));
+    }
+    text
+}
+
+async fn until(what: &str, holds: impl Fn() -> bool) {
+    for _ in 0..2000 {
+        if holds() {
+            return;
+        }
+        sleep(Duration::from_millis(10)).await;
+    }
+    panic!("still not: {what}");
+}
+
+/// Lets operations pass one by one.
+struct Gate {
+    arrived: Semaphore,
+    permits: Semaphore,
+}
+
+impl Default for Gate {
+    fn default() -> Self {
+        Self {
+            arrived: Semaphore::new(0),
+            permits: Semaphore::new(0),
+        }
+    }
+}
+
+impl Gate {
+    async fn pass(&self) {
+        self.arrived.add_permits(1);
+        self.permits.acquire().await.expect("open").forget();
+    }
+
+    async fn arrival(&self) {
+        let arrived = timeout(PATIENCE, self.arrived.acquire()).await;
+        arrived.expect("in time").expect("open").forget();
+    }
+}
+
+/// A log that records events once they may pass, and counts how often it is read.
+#[derive(Default)]
+struct SlowLog {
+    log: MemoryEventLog,
+    gate: Gate,
+    reads: AtomicUsize,
+}
+
+impl EventLog for SlowLog {
+    fn append<'a>(
+        &'a self,
+        stream: &'a LogStream,
+        events: Vec<LogEvent>,
+    ) -> StoreFuture<'a, (), EventLogError> {
+        Box::pin(async move {
+            self.gate.pass().await;
+            self.log.append(stream, events).await
+        })
+    }
+
+    fn read_after<'a>(
+        &'a self,
+        stream: &'a LogStream,
+        after: u64,
+        max_bytes: usize,
+    ) -> StoreFuture<'a, Vec<LogEvent>, EventLogError> {
+        self.reads.fetch_add(1, Ordering::Relaxed);
+        self.log.read_after(stream, after, max_bytes)
+    }
+
+    fn trim<'a>(
+        &'a self,
+        stream: &'a LogStream,
+        through: u64,
+    ) -> StoreFuture<'a, (), EventLogError> {
+        self.log.trim(stream, through)
+    }
+
+    fn remove_session<'a>(&'a self, session: &'a str) -> StoreFuture<'a, (), EventLogError> {
+        self.log.remove_session(session)
+    }
+}
+
+/// An event that is being recorded for a connection while another one takes its stream over is sent to that one: none is lost
+/// (`basic/transports`, "Resumability and Redelivery").
+#[tokio::test]
+async fn event_that_is_being_recorded_reaches_next_connection() {
+    let log = Arc::new(SlowLog::default());
+    let service = service(HttpServerOptions {
+        event_log: Some(Arc::clone(&log) as _),
+        ..HttpServerOptions::default()
+    });
+    let id = begin(&service).await;
+    let session = [("mcp-session-id", id.as_str())];
+    let mut first = respond(&service, "GET", &session, "").await.into_body();
+    let primed = read_until(&mut first, "\n\n").await;
+    let position = primed.lines().find_map(|line| line.strip_prefix("id: "));
+    let position = position.expect("an id").to_owned();
+    assert_eq!(service.publish(&Change::Tools), 1);
+    let first = tokio::spawn(async move { read_until(&mut first, "list_changed").await });
+    log.gate.arrival().await;
+
+    let resume = [session[0], ("last-event-id", position.as_str())];
+    let response = respond(&service, "GET", &resume, "").await;
+    assert_eq!(response.status(), 200);
+    let mut second = response.into_body();
+    log.gate.permits.add_permits(2);
+    let missed = first.await.expect("read");
+    assert!(!missed.contains("list_changed"), "{missed}");
+    read_until(&mut second, "list_changed").await;
+}
+
+#[tokio::test]
+async fn replay_reads_the_log_as_it_is_sent() {
+    let log = Arc::new(SlowLog::default());
+    let service = service(HttpServerOptions {
+        event_log: Some(Arc::clone(&log) as _),
+        ..HttpServerOptions::default()
+    });
+    let id = begin(&service).await;
+    let stream = LogStream {
+        session: id.as_str().into(),
+        stream: 77,
+    };
+    for sequence in 1..=6 {
+        let event = LogEvent {
+            sequence,
+            data: Bytes::from(vec![b'x'; 600 << 10]),
+            last: sequence == 6,
+        };
+        log.log
+            .append(&stream, vec![event])
+            .await
+            .expect("recorded");
+    }
+    let headers = [("mcp-session-id", id.as_str()), ("last-event-id", "77-0")];
+    let response = respond(&service, "GET", &headers, "").await;
+    assert_eq!(response.status(), 200);
+    assert_eq!(log.reads.load(Ordering::Relaxed), 1);
+    let mut body = response.into_body();
+    read_until(&mut body, "id: 77-2\n").await;
+    assert!(log.reads.load(Ordering::Relaxed) < 6);
+    let rest = body.collect().await.expect("infallible").to_bytes();
+    let rest = String::from_utf8_lossy(&rest);
+    let ids: Vec<&str> = rest
+        .lines()
+        .filter(|line| line.starts_with("id: "))
+        .collect();
+    assert_eq!(ids.last(), Some(&"id: 77-6"));
+}
+
+/// A store that removes records once they may go, and counts how often it saves.
+#[derive(Default)]
+struct SlowStore {
+    store: MemorySessionStore,
+    gate: Gate,
+    saves: AtomicUsize,
+}
+
+impl SessionStore for SlowStore {
+    fn save<'a>(
+        &'a self,
+        id: &'a str,
+        record: SessionRecord,
+        lifetime: Duration,
+    ) -> StoreFuture<'a, (), SessionStoreError> {
+        self.saves.fetch_add(1, Ordering::Relaxed);
+        self.store.save(id, record, lifetime)
+    }
+
+    fn load<'a>(
+        &'a self,
+        id: &'a str,
+    ) -> StoreFuture<'a, Option<SessionRecord>, SessionStoreError> {
+        self.store.load(id)
+    }
+
+    fn remove<'a>(&'a self, id: &'a str) -> StoreFuture<'a, bool, SessionStoreError> {
+        Box::pin(async move {
+            self.gate.pass().await;
+            self.store.remove(id).await
+        })
+    }
+}
+
+/// "The server MAY terminate the session at any time, after which it MUST respond to requests containing that session ID with HTTP
+/// 404 Not Found" (2025-11-25, `basic/transports`, "Session Management"): while its record is being removed, too.
+#[tokio::test]
+async fn session_that_is_being_ended_is_not_resumed() {
+    let store = Arc::new(SlowStore::default());
+    let service = service(HttpServerOptions {
+        session_store: Some(Arc::clone(&store) as _),
+        ..HttpServerOptions::default()
+    });
+    let id = begin(&service).await;
+    let ending = {
+        let (service, id) = (service.clone(), id.clone());
+        tokio::spawn(async move {
+            let session = [("mcp-session-id", id.as_str())];
+            respond(&service, "DELETE", &session, "").await.status()
+        })
+    };
+    store.gate.arrival().await;
+    let session = [("mcp-session-id", id.as_str())];
+    let response = respond(&service, "POST", &session, &call(2, "echo", "")).await;
+    assert_eq!(response.status(), 404);
+    store.gate.permits.add_permits(1);
+    assert_eq!(ending.await.expect("ended"), 204);
+    let response = respond(&service, "POST", &session, &call(3, "echo", "")).await;
+    assert_eq!(response.status(), 404);
+    assert_eq!(service.sessions(), 0);
+}
+
+/// The same for a session that the program closes: every entrance says so, before and after the state is removed.
+#[tokio::test]
+async fn closed_session_stays_closed() {
+    let store = Arc::new(MemorySessionStore::default());
+    let service = service(HttpServerOptions {
+        session_store: Some(Arc::clone(&store) as _),
+        change_bus: Some(Arc::new(MemoryChangeBus::default())),
+        idle: Duration::from_secs(2),
+        ..HttpServerOptions::default()
+    });
+    let id = begin(&service).await;
+    let session = [("mcp-session-id", id.as_str())];
+    let listening = respond(&service, "GET", &session, "").await;
+    assert_eq!(listening.status(), 200);
+    let waiting = {
+        let (service, id) = (service.clone(), id.clone());
+        tokio::spawn(async move {
+            let session = [("mcp-session-id", id.as_str())];
+            let never = call(2, "never", "");
+            respond(&service, "POST", &session, &never).await.status()
+        })
+    };
+    until("the call has arrived", || service.metrics().in_flight == 1).await;
+    for handle in service.handles() {
+        handle.close();
+    }
+    assert_eq!(waiting.await.expect("answered"), 404);
+    for (method, body) in [("GET", String::new()), ("POST", call(3, "echo", ""))] {
+        let response = respond(&service, method, &session, &body).await;
+        assert_eq!(response.status(), 404, "{method}");
+    }
+    drop(listening);
+    until("the session is removed", || service.sessions() == 0).await;
+    until_gone(&store, &id).await;
+    let response = respond(&service, "POST", &session, &call(4, "echo", "")).await;
+    assert_eq!(response.status(), 404);
+}
+
+async fn until_gone(store: &MemorySessionStore, id: &str) {
+    for _ in 0..2000 {
+        if store.load(id).await.expect("loaded").is_none() {
+            return;
+        }
+        sleep(Duration::from_millis(10)).await;
+    }
+    panic!("the record stays");
+}
+
+#[tokio::test]
+async fn record_lives_while_the_client_listens() {
+    let store = Arc::new(SlowStore::default());
+    let service = service(HttpServerOptions {
+        session_store: Some(Arc::clone(&store) as _),
+        idle: Duration::from_secs(4),
+        ..HttpServerOptions::default()
+    });
+    let id = begin(&service).await;
+    let session = [("mcp-session-id", id.as_str())];
+    let _listening = respond(&service, "GET", &session, "").await;
+    let begun = store.saves.load(Ordering::Relaxed);
+    let saved = || store.saves.load(Ordering::Relaxed) > begun;
+    until("the record was renewed", saved).await;
+}
+
+/// Behind a change bus another process may serve a session that is idle here: its events go with its record.
+#[tokio::test]
+async fn events_of_expired_sessions_are_removed() {
+    let log = Arc::new(MemoryEventLog::default());
+    let service = service(HttpServerOptions {
+        event_log: Some(Arc::clone(&log) as _),
+        session_store: Some(Arc::new(MemorySessionStore::default())),
+        change_bus: Some(Arc::new(MemoryChangeBus::default())),
+        idle: Duration::from_secs(1),
+        ..HttpServerOptions::default()
+    });
+    let id = begin(&service).await;
+    let session = [("mcp-session-id", id.as_str())];
+    let listening = respond(&service, "GET", &session, "").await;
+    assert_eq!(listening.status(), 200);
+    let stream = LogStream {
+        session: id.as_str().into(),
+        stream: 77,
+    };
+    let event = LogEvent {
+        sequence: 1,
+        data: Bytes::from_static(b"{}"),
+        last: false,
+    };
+    log.append(&stream, vec![event]).await.expect("recorded");
+    drop(listening);
+    until("the log is empty", || log.bytes() == 0).await;
+    assert_eq!(service.sessions(), 0);
+}
+
+/// A handle can be used from any thread; the timeouts of its requests pass all the same.
+#[tokio::test]
+async fn requests_of_other_threads_time_out() {
+    let service = service(HttpServerOptions::default());
+    let id = begin(&service).await;
+    let session = [("mcp-session-id", id.as_str())];
+    let _listening = respond(&service, "GET", &session, "").await;
+    let handle = service.handles().remove(0);
+    let limit = Duration::from_millis(20);
+    let asking = std::thread::spawn(move || {
+        handle.ping(RequestTimeout {
+            idle: limit,
+            reset_on_progress: false,
+            total: limit,
+        })
+    });
+    let asked = asking.join().expect("asked").expect("sent");
+    let outcome = timeout(PATIENCE, asked).await;
+    assert_eq!(outcome, Ok(Outcome::TimedOut));
+}
