@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use http::{HeaderName, HeaderValue};
-use mcp_exact_session::{CallOptions, ClientConfig, Identity, Offer, Outcome};
+use mcp_exact_session::{CallOptions, Outcome};
 use mcp_exact_tests_transport::echo::{self, call};
 use mcp_exact_transport::http::client::{HttpEndpoint, HttpTransport};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -350,35 +350,6 @@ async fn streams_are_opened_again_after_a_pause() {
     for pair in opened().windows(2) {
         let pause = pair[1].duration_since(pair[0]);
         assert!(pause >= Duration::from_millis(100), "{pause:?}");
-    }
-}
-
-/// What the program has sent before it closes the client leaves before the session ends.
-#[tokio::test]
-async fn last_messages_leave_before_the_end() {
-    let server = ScriptedServer::start(|request| Some(answer(request))).await;
-    for round in 1..=5 {
-        let mut config = ClientConfig::new(Identity::new("tester", "1"));
-        config.offer = Offer::of(["2025-11-25"]).expect("compiled in");
-        config.capabilities = echo::object(serde_json::json!({ "roots": { "listChanged": true } }));
-        let config = config.build().expect("a configuration");
-        let endpoint = server.endpoint().opens_stream(false);
-        let (client, driver) = endpoint.connect(config, None, Arc::new(echo::answer));
-        client.ready().await.expect("connected");
-        let noted = client.notify("notifications/roots/list_changed", None);
-        assert!(noted.is_ok(), "{noted:?}");
-        client.close();
-        driver.await.expect("driver");
-        let arrived = server.arrived();
-        let noted = arrived
-            .iter()
-            .filter(|request| request.body.contains("list_changed"));
-        assert_eq!(noted.count(), round);
-        assert!(
-            arrived
-                .last()
-                .is_some_and(|last| last.head.starts_with("DELETE"))
-        );
     }
 }
 

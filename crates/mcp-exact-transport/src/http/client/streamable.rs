@@ -25,7 +25,7 @@ use crate::transport::Received;
 
 /// Timeout for the acceptance of `notifications/initialized`, before other messages are sent.
 const BARRIER: Duration = Duration::from_secs(5);
-/// Time for the messages that a client has sent before it was closed.
+/// Time for the messages that are being posted when a client is closed.
 const LEAVING: Duration = Duration::from_secs(2);
 /// Attempts to resume a stream that carries the answer to a request.
 const ATTEMPTS: u32 = 8;
@@ -403,8 +403,7 @@ fn listen(driver: &Driver, tasks: &mut JoinSet<()>) {
     });
 }
 
-/// Lets notifications and responses leave that the endpoint has sent last, gives up requests and streams, and ends the session on the
-/// server.
+/// Lets notifications and responses leave that are being posted, gives up requests and streams, and ends the session on the server.
 async fn end_session(driver: &Driver, tasks: &mut JoinSet<()>, posts: Posts) {
     let left = async {
         for is_done in posts.into_values().filter_map(|post| post.is_done) {
