@@ -7,7 +7,9 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
-use mcp_exact_wire::{Integer, Json, JsonObject, JsonRef, Kind, ObjectRef, from_str};
+use mcp_exact_wire::{
+    DecodeFailed, Integer, JsonObject, JsonRef, Kind, ReadResult, Reader, from_str,
+};
 
 use crate::error::BadTool;
 use crate::header_values::{decode_value, differs, encode_value, single};
@@ -15,6 +17,10 @@ use crate::http_request::HttpRequest;
 use crate::refusal::Refusal;
 
 const ANNOTATION: &str = "x-mcp-header";
+/// Begins a character that is written by its number: a name that holds one may be the annotation.
+const ESCAPE: &str = "\\u";
+/// Bytes of the least allocation.
+const ALLOCATION: usize = 16;
 /// The largest integer that every JSON reader keeps.
 const SAFE: i64 = (1 << 53) - 1;
 
@@ -33,114 +39,247 @@ pub struct Mirrored {
     pub path: Vec<String>,
 }
 
+impl Mirrored {
+    /// Approximate memory that it takes, in bytes: a short text takes as much as the least allocation.
+    pub(crate) fn size(&self) -> usize {
+        let names = self.path.iter();
+        let path = names.map(|name| size_of::<String>() + name.len().max(ALLOCATION));
+        size_of::<Self>() + self.header.len().max(ALLOCATION) + path.sum::<usize>()
+    }
+}
+
 /// Returns the parameters of a tool that are mirrored.
 ///
 /// # Errors
 /// [`BadTool`]: a client leaves the tool out of its list.
 pub fn mirrored(input_schema: &JsonObject) -> Result<Vec<Mirrored>, BadTool> {
-    let mut found = Vec::new();
-    visit(input_schema.view(), Some(&mut Vec::new()), &mut found)?;
+    let found = mirrored_within(input_schema, usize::MAX)?;
+    Ok(found.unwrap_or_default())
+}
+
+/// The same for the tool of a peer; `None` if its parameters take more than `room` bytes.
+///
+/// # Errors
+/// [`BadTool`]: a client leaves the tool out of its list.
+pub(crate) fn mirrored_within(
+    input_schema: &JsonObject,
+    room: usize,
+) -> Result<Option<Vec<Mirrored>>, BadTool> {
+    // What holds no annotation is no reason to refuse a tool, however deep it is.
+    if !may_annotate(input_schema.text()) {
+        return Ok(Some(Vec::new()));
+    }
+    let mut visitor = Visitor::new(input_schema.text(), room);
+    visitor.visit(Some(&mut Vec::new()))?;
+    if visitor.exceeds {
+        return Ok(None);
+    }
     let mut names = BTreeSet::new();
-    for mirrored in &found {
+    for mirrored in &visitor.found {
         if !names.insert(mirrored.header.to_ascii_lowercase()) {
             return Err(BadTool::Twice(mirrored.header.clone()));
         }
     }
-    Ok(found)
+    Ok(Some(visitor.found))
 }
 
-/// Returns false if a text holds no annotation: then its content need not be visited, however deep it is.
+/// Returns false if a text holds no annotation.
 fn may_annotate(text: &str) -> bool {
-    text.contains(ANNOTATION) || text.contains("\\u")
+    text.contains(ANNOTATION) || text.contains(ESCAPE)
 }
 
-/// Visits a schema; `path` leads to it if only `properties` do. Nesting is limited by the depth of messages.
-fn visit(
-    schema: ObjectRef<'_>,
-    mut path: Option<&mut Vec<String>>,
-    found: &mut Vec<Mirrored>,
-) -> Result<(), BadTool> {
-    if !may_annotate(schema.text()) {
-        return Ok(());
+/// Visits a schema and all within it in one pass over the text. Nesting is limited by the depth of messages.
+struct Visitor<'a> {
+    text: &'a str,
+    reader: Reader<'a>,
+    found: Vec<Mirrored>,
+    /// Bytes that further parameters may take.
+    room: usize,
+    /// True if parameters were left out because there was no room.
+    exceeds: bool,
+    /// End of the part of the text that was searched, and the last place in it that may be an annotation.
+    searched: usize,
+    last_place: Option<usize>,
+}
+
+impl<'a> Visitor<'a> {
+    fn new(text: &'a str, room: usize) -> Self {
+        Self {
+            text,
+            reader: Reader::of_checked(text),
+            found: Vec::new(),
+            room,
+            exceeds: false,
+            searched: 0,
+            last_place: None,
+        }
     }
-    for (name, value) in schema.iter() {
-        match &*name {
-            ANNOTATION => match path.as_deref() {
-                Some(path) if !path.is_empty() => found.push(annotated(schema, value, path)?),
-                _ => return Err(BadTool::Place),
-            },
-            "properties" => {
-                let properties = value.object().ok_or(BadTool::Schema)?;
-                for (property, value) in properties.iter() {
-                    let Some(inner) = value.object() else {
-                        continue;
-                    };
-                    match path.as_deref_mut() {
-                        Some(path) => {
-                            path.push(property.into_owned());
-                            visit(inner, Some(path), found)?;
-                            path.pop();
-                        }
-                        None => visit(inner, None, found)?,
+
+    /// Visits a schema; `path` leads to it if only `properties` do.
+    fn visit(&mut self, mut path: Option<&mut Vec<String>>) -> Result<(), BadTool> {
+        let start = self.reader.value_start();
+        let (mut kind, mut names, mut is_bad) = (None, Vec::new(), false);
+        let mut first = true;
+        while let Some(name) = self.reader.open_name(&mut first).map_err(unread)? {
+            match &*name {
+                ANNOTATION => {
+                    let value = self.reader.json().map_err(unread)?;
+                    match path.as_deref() {
+                        Some(path) if !path.is_empty() => names.push(header_name(value.view())?),
+                        _ => return Err(BadTool::Place),
                     }
                 }
-            }
-            // Data, and no schemas.
-            "const" | "default" | "enum" | "examples" => {}
-            // Names, and schemas behind them.
-            "$defs" | "definitions" | "patternProperties" | "dependentSchemas" => {
-                for (_, value) in value.object().unwrap_or_default().iter() {
-                    visit_elsewhere(value, found)?;
+                "type" => {
+                    let start = self.reader.value_start();
+                    self.visit_elsewhere()?;
+                    kind = Some(self.reader.text_since(start));
                 }
+                "properties" if self.is_object()? => self.visit_properties(path.as_deref_mut())?,
+                "properties" => {
+                    is_bad = true;
+                    self.skip()?;
+                }
+                // Data, and no schemas.
+                "const" | "default" | "enum" | "examples" => self.skip()?,
+                // Names, and schemas behind them.
+                "$defs" | "definitions" | "patternProperties" | "dependentSchemas" => {
+                    self.visit_named()?;
+                }
+                _ => self.visit_elsewhere()?,
             }
-            _ => visit_elsewhere(value, found)?,
+        }
+        if is_bad && self.may_annotate_since(start) {
+            return Err(BadTool::Schema);
+        }
+        for name in names {
+            self.find(name, kind, path.as_deref().map_or(&[], Vec::as_slice))?;
+        }
+        Ok(())
+    }
+
+    fn visit_properties(&mut self, mut path: Option<&mut Vec<String>>) -> Result<(), BadTool> {
+        let mut first = true;
+        while let Some(property) = self.reader.open_name(&mut first).map_err(unread)? {
+            match path.as_deref_mut() {
+                _ if !self.is_object()? => self.skip()?,
+                Some(path) => {
+                    path.push(property.into_owned());
+                    self.visit(Some(path))?;
+                    path.pop();
+                }
+                None => self.visit(None)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Visits the values of an object, which no parameter is reached through.
+    fn visit_named(&mut self) -> Result<(), BadTool> {
+        if !self.is_object()? {
+            return self.skip();
+        }
+        let mut first = true;
+        while self.reader.open_name(&mut first).map_err(unread)?.is_some() {
+            self.visit_elsewhere()?;
+        }
+        Ok(())
+    }
+
+    /// Visits a value that may be or hold schemas which no parameter is reached through.
+    fn visit_elsewhere(&mut self) -> Result<(), BadTool> {
+        match self.reader.kind().map_err(unread)? {
+            Kind::Object => self.visit(None),
+            Kind::Array => {
+                let mut more = self.reader.open_items().map_err(unread)?;
+                while more {
+                    self.visit_elsewhere()?;
+                    more = self.reader.next_item().map_err(unread)?;
+                }
+                Ok(())
+            }
+            _ => self.skip(),
         }
     }
-    Ok(())
-}
 
-/// Visits a value that may be or hold schemas which no parameter is reached through.
-fn visit_elsewhere(value: JsonRef<'_>, found: &mut Vec<Mirrored>) -> Result<(), BadTool> {
-    if !may_annotate(value.text()) {
-        return Ok(());
-    }
-    match (value.kind(), value.object()) {
-        (_, Some(inner)) => visit(inner, None, found),
-        (Kind::Array, None) => {
-            let items: Vec<Json> = value.decode_as().map_err(|_| BadTool::Schema)?;
-            items
-                .iter()
-                .try_for_each(|item| visit_elsewhere(item.view(), found))
+    /// Keeps an annotated parameter, if it is of a type that can be mirrored.
+    fn find(&mut self, name: String, kind: Option<&str>, path: &[String]) -> Result<(), BadTool> {
+        if !kind.is_some_and(can_be_mirrored) {
+            return Err(BadTool::Type(name));
         }
-        _ => Ok(()),
+        let path_bytes = path.iter().map(String::len).sum::<usize>();
+        if self.exceeds || path_bytes > self.room {
+            self.exceeds = true;
+            return Ok(());
+        }
+        let mirrored = Mirrored {
+            header: format!("Mcp-Param-{name}"),
+            path: path.to_vec(),
+        };
+        match self.room.checked_sub(mirrored.size()) {
+            Some(room) => {
+                self.room = room;
+                self.found.push(mirrored);
+            }
+            None => self.exceeds = true,
+        }
+        Ok(())
+    }
+
+    /// Returns true if an annotation may be between `start` and the place of the reader, where a value has ended. The text is
+    /// searched once, because these places only move forward.
+    fn may_annotate_since(&mut self, start: usize) -> bool {
+        let end = start + self.reader.text_since(start).len();
+        let piece = &self.text[self.searched..end];
+        let last = piece.rfind(ANNOTATION).max(piece.rfind(ESCAPE));
+        if let Some(at) = last {
+            self.last_place = Some(self.searched + at);
+        }
+        self.searched = end;
+        self.last_place >= Some(start)
+    }
+
+    fn is_object(&mut self) -> Result<bool, BadTool> {
+        let kind = self.reader.kind().map_err(unread)?;
+        Ok(kind == Kind::Object)
+    }
+
+    fn skip(&mut self) -> Result<(), BadTool> {
+        self.reader.skip().map_err(unread)
     }
 }
 
-fn annotated(
-    schema: ObjectRef<'_>,
-    value: JsonRef<'_>,
-    path: &[String],
-) -> Result<Mirrored, BadTool> {
+/// The text was scanned before it came here: it can be read.
+fn unread(_: DecodeFailed) -> BadTool {
+    BadTool::Schema
+}
+
+fn header_name(value: JsonRef<'_>) -> Result<String, BadTool> {
     let bad = || BadTool::Name(value.text().to_owned());
-    let name = value.as_str().ok_or_else(bad)?.into_owned();
+    let name = value.as_str().ok_or_else(bad)?;
     if name.is_empty() || !name.bytes().all(is_token) {
         return Err(bad());
     }
-    let kind = schema.find("type");
-    let kinds: Vec<String> = match &kind {
-        Some(kind) if kind.kind() == Kind::Array => from_str(kind.text()).unwrap_or_default(),
-        Some(kind) => from_str(kind.text()).into_iter().collect(),
-        None => Vec::new(),
-    };
-    // What may be null is left out then.
-    let mut kinds = kinds.iter().filter(|kind| *kind != "null");
-    match (kinds.next().map(String::as_str), kinds.next()) {
-        (Some("string" | "integer" | "boolean"), None) => Ok(Mirrored {
-            header: format!("Mcp-Param-{name}"),
-            path: path.to_vec(),
-        }),
-        _ => Err(BadTool::Type(name)),
+    Ok(name.into_owned())
+}
+
+/// Returns true if a parameter of this `type` can be mirrored: of one type, and what may be null is left out then.
+fn can_be_mirrored(kind: &str) -> bool {
+    count_types(&mut Reader::of_checked(kind)).is_ok_and(|count| count == Some(1))
+}
+
+/// Counts the types that can be mirrored; `None` if there are others.
+fn count_types(reader: &mut Reader<'_>) -> ReadResult<Option<usize>> {
+    let is_list = reader.kind()? == Kind::Array;
+    let (mut count, mut more) = (0, !is_list || reader.begin_array()?);
+    while more {
+        match &*reader.str()? {
+            "null" if is_list => {}
+            "string" | "integer" | "boolean" => count += 1,
+            _ => return Ok(None),
+        }
+        more = is_list && reader.next_item()?;
     }
+    Ok(Some(count))
 }
 
 /// A character of an HTTP token (RFC 9110, section 5.6.2).
@@ -148,11 +287,14 @@ fn is_token(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
 
-/// Value of a mirrored parameter, before it is encoded; `None` if it is absent or null.
-fn value_of(
-    mirrored: &Mirrored,
-    arguments: Option<&JsonObject>,
-) -> Result<Option<String>, Refusal> {
+/// Value of a mirrored parameter, before it is encoded.
+struct Value {
+    text: String,
+    is_number: bool,
+}
+
+/// Returns the value of a mirrored parameter; `None` if it is absent or null.
+fn value_of(mirrored: &Mirrored, arguments: Option<&JsonObject>) -> Result<Option<Value>, Refusal> {
     let mut value = arguments.map(|arguments| arguments.as_json().view());
     for name in &mirrored.path {
         let object = value.and_then(JsonRef::object);
@@ -165,23 +307,21 @@ fn value_of(
     let Some(value) = value else {
         return Ok(None);
     };
-    match value.kind() {
-        Kind::Null => Ok(None),
-        Kind::String => {
-            let text = value.as_str().ok_or_else(unfit)?;
-            Ok(Some(text.into_owned()))
-        }
-        Kind::Boolean => Ok(Some(value.text().to_owned())),
+    let text = match value.kind() {
+        Kind::Null => return Ok(None),
+        Kind::String => value.as_str().ok_or_else(unfit)?.into_owned(),
+        Kind::Boolean => value.text().to_owned(),
         Kind::Number => {
             let number: Integer = value.decode_as().map_err(|_| unfit())?;
             let safe = number
                 .as_i64()
                 .filter(|number| (-SAFE..=SAFE).contains(number));
-            safe.map(|number| Some(number.to_string()))
-                .ok_or_else(unfit)
+            safe.ok_or_else(unfit)?.to_string()
         }
-        Kind::Array | Kind::Object => Err(unfit()),
-    }
+        Kind::Array | Kind::Object => return Err(unfit()),
+    };
+    let is_number = value.kind() == Kind::Number;
+    Ok(Some(Value { text, is_number }))
 }
 
 /// Returns the headers that a call of a tool carries, encoded.
@@ -195,7 +335,7 @@ pub fn param_headers(
     let mut headers = Vec::new();
     for mirrored in tool {
         if let Some(value) = value_of(mirrored, arguments)? {
-            headers.push((mirrored.header.clone(), encode_value(&value)));
+            headers.push((mirrored.header.clone(), encode_value(&value.text)));
         }
     }
     Ok(headers)
@@ -218,11 +358,13 @@ pub fn check_params(
             Some(Some(value)) => Some(value),
             Some(None) => return Err(mismatch(mirrored)),
         };
-        // Integers are compared as numbers: `42.0` is `42`.
-        let number = |text: &str| from_str::<Integer>(text).ok().and_then(|n| n.as_i64());
         let same = match (&header, &body) {
+            // Integers are compared as numbers: `42.0` is `42`.
             (Some(header), Some(body)) => {
-                header == body || number(header).is_some_and(|n| number(body) == Some(n))
+                let number = |text: &str| from_str::<Integer>(text).ok()?.as_i64();
+                *header == body.text
+                    || body.is_number
+                        && number(header).is_some_and(|n| number(&body.text) == Some(n))
             }
             (None, None) => true,
             _ => false,
@@ -304,6 +446,60 @@ mod tests {
         };
         assert_eq!(mirrored(&nested("{}")), Ok(Vec::new()));
         assert_eq!(mirrored(&nested(inner)), Err(BadTool::Place));
+    }
+
+    /// A schema without annotations may be anything; one with an annotation anywhere in its text may not.
+    #[test]
+    fn hdr_params_need_properties_only_where_annotations_are() {
+        let good = r#"{"a":{"type":"string","x-mcp-header":"A"},"b":{"properties":5}}"#;
+        assert_eq!(tool(good).map(|found| found.len()), Ok(1));
+        for bad in [
+            r#"{"b":{"properties":[{"x-mcp-header":"A"}]}}"#,
+            r#"{"b":{"properties":5,"const":"x-mcp-header"}}"#,
+            r#"{"b":{"properties":5,"const":"\u0061"}}"#,
+            r#"{"b":{"type":"string","properties":5,"x-mcp-header":"A"}}"#,
+        ] {
+            assert_eq!(tool(bad), Err(BadTool::Schema), "{bad}");
+        }
+        // The annotation may be written before the type, which may be there twice, and be no type.
+        let late = r#"{"a":{"x-mcp-header":"A","type":"number","type":["null","boolean"]}}"#;
+        assert_eq!(tool(late).map(|found| found.len()), Ok(1));
+        let escaped = r#"{"a":{"x-mcp-h\u0065ader":"A","type":"string"}}"#;
+        assert_eq!(tool(escaped).map(|found| found.len()), Ok(1));
+        let inside = r#"{"a":{"type":[{"x-mcp-header":"A"}]}}"#;
+        assert_eq!(tool(inside), Err(BadTool::Place));
+    }
+
+    /// The tools of a peer take no more than they may, however long the way to many parameters is.
+    #[test]
+    fn hdr_params_of_a_peer_have_a_limit() {
+        let leaf = |n: usize| format!(r#""p{n}":{{"type":"string","x-mcp-header":"P{n}"}}"#);
+        let leaves: Vec<String> = (0..1000).map(leaf).collect();
+        let (leaves, long) = (leaves.join(","), "x".repeat(1000));
+        let schema = format!(r#"{{"properties":{{"{long}":{{"properties":{{{leaves}}}}}}}}}"#);
+        let within = |room| mirrored_within(&object(&schema), room).expect("a good tool");
+        assert_eq!(within(100_000), None);
+        assert_eq!(within(2_000_000).map(|found| found.len()), Some(1000));
+        let one = Mirrored {
+            header: String::new(),
+            path: vec!["a".to_owned(); 100],
+        };
+        assert!(one.size() >= 100 * (size_of::<String>() + 16));
+    }
+
+    #[test]
+    fn hdr_params_of_strings_are_not_compared_as_numbers() {
+        let tool = tool(
+            r#"{"s":{"type":"string","x-mcp-header":"S"},"i":{"type":"integer","x-mcp-header":"I"}}"#,
+        );
+        let tool = tool.expect("a good tool");
+        let arguments = object(r#"{"s":"42","i":42}"#);
+        let check = |s: &str, i: &str| {
+            let headers = [("Mcp-Param-S", s), ("Mcp-Param-I", i)];
+            check_params(&HttpRequest::new(headers), &tool, Some(&arguments)).is_ok()
+        };
+        assert!(check("42", "42") && check("42", "42.0"));
+        assert!(!check("42.0", "42"));
     }
 
     #[test]

@@ -214,6 +214,43 @@ impl<'a> Reader<'a> {
         self.skip()
     }
 
+    /// Returns the name of the next member of untyped JSON, whose value comes next, lone surrogates replaced; `None` after the last
+    /// one. The level does not count.
+    ///
+    /// # Errors
+    /// When the text is not JSON.
+    #[doc(hidden)]
+    pub fn open_name(&mut self, first: &mut bool) -> ReadResult<Option<Cow<'a, str>>> {
+        if *first {
+            if self.peek() != Some(b'{') {
+                return Err(self.expected("an object"));
+            }
+            self.rewind(self.at() + 1, self.depth() + 1);
+        }
+        if self.next_member(first)?.is_none() {
+            return Ok(None);
+        }
+        let name = self.name()?;
+        self.colon()?;
+        Ok(Some(name))
+    }
+
+    /// Opens an array of untyped JSON; returns true if it has a first item. The level does not count.
+    ///
+    /// # Errors
+    /// When the text is not JSON.
+    #[doc(hidden)]
+    pub fn open_items(&mut self) -> ReadResult<bool> {
+        if self.peek() != Some(b'[') {
+            return Err(self.expected("an array"));
+        }
+        self.rewind(self.at() + 1, self.depth() + 1);
+        if self.peek() == Some(b']') {
+            return self.next_item();
+        }
+        Ok(true)
+    }
+
     /// The next member of untyped JSON; `None` after the last one.
     ///
     /// # Errors

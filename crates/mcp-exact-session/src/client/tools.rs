@@ -15,7 +15,8 @@ use super::session::{NegotiatedSession, text_of};
 use super::{ClientEndpoint, Purpose};
 use crate::core::{Frame, NewRequest};
 use crate::error::{PeerError, SendError, Violation};
-use crate::http::{Mirrored, mirrored, param_headers};
+use crate::header_mirroring::mirrored_within;
+use crate::http::{Mirrored, param_headers};
 use crate::limits::Limit;
 use crate::message;
 use crate::outcome::{Outcome, RawResult};
@@ -31,8 +32,10 @@ const MAX_PAGES: u32 = 100;
 #[derive(Debug, Default)]
 pub(super) struct Tools {
     known: BTreeMap<String, Known>,
-    /// Number of lists that were begun: tools of older ones are forgotten first.
+    /// Number of lists that were begun: tools of older ones are forgotten when there is no room.
     lists: u64,
+    /// List whose tools had no room, so that all older ones are forgotten.
+    cleared: u64,
     bytes: usize,
 }
 
@@ -54,24 +57,18 @@ impl Tools {
         }
     }
 
-    /// Remembers a tool; returns false if there is no room for it.
+    /// Remembers a tool that is not known; returns false if there is no room for it.
     fn remember(&mut self, name: &str, parameters: Vec<Mirrored>, limit: usize) -> bool {
-        self.forget(name);
         if parameters.is_empty() {
             return true;
         }
-        let of = |mirrored: &Mirrored| {
-            let path: usize = mirrored.path.iter().map(String::len).sum();
-            mirrored.header.len() + path + size_of::<Mirrored>()
-        };
-        let bytes = name.len() + size_of::<Known>() + parameters.iter().map(of).sum::<usize>();
-        while self.bytes + bytes > limit {
-            let mut all = self.known.iter();
-            let older = all.find(|(_, known)| known.list < self.lists);
-            let Some(older) = older.map(|(name, _)| name.clone()) else {
-                return false;
-            };
-            self.forget(&older);
+        let parameters_bytes = parameters.iter().map(Mirrored::size).sum::<usize>();
+        let bytes = name.len() + size_of::<Known>() + parameters_bytes;
+        if self.bytes + bytes > limit {
+            self.forget_older();
+        }
+        if self.bytes + bytes > limit {
+            return false;
         }
         self.bytes += bytes;
         let known = Known {
@@ -81,6 +78,16 @@ impl Tools {
         };
         self.known.insert(name.to_owned(), known);
         true
+    }
+
+    /// Forgets the tools of all lists but the latest one, once in each list.
+    fn forget_older(&mut self) {
+        if self.cleared == self.lists {
+            return;
+        }
+        self.cleared = self.lists;
+        self.known.retain(|_, known| known.list == self.lists);
+        self.bytes = self.known.values().map(|known| known.bytes).sum();
     }
 }
 
@@ -162,10 +169,12 @@ impl ClientEndpoint {
         let (Some(name), Some(schema)) = (name, schema.and_then(JsonRef::object)) else {
             return Ok(());
         };
-        match mirrored(&schema.to_object()) {
+        let limit = self.core.limits.tool_bytes;
+        match mirrored_within(&schema.to_object(), limit) {
             Ok(parameters) => {
-                let limit = self.core.limits.tool_bytes;
-                if self.tools.remember(&name, parameters, limit) {
+                self.tools.forget(&name);
+                let fits = |parameters| self.tools.remember(&name, parameters, limit);
+                if parameters.is_some_and(fits) {
                     Ok(())
                 } else {
                     Err(Violation::Limit(Limit::ToolBytes))

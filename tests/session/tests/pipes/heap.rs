@@ -10,6 +10,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 struct Counting;
 
 static IN_USE: AtomicUsize = AtomicUsize::new(0);
+static PEAK: AtomicUsize = AtomicUsize::new(0);
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
@@ -21,7 +22,8 @@ static ALLOCATOR: Counting = Counting;
 // SAFETY: every function hands its arguments on to the system's allocator unchanged.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        IN_USE.fetch_add(layout.size(), Ordering::Relaxed);
+        let before = IN_USE.fetch_add(layout.size(), Ordering::Relaxed);
+        PEAK.fetch_max(before + layout.size(), Ordering::Relaxed);
         // SAFETY: the caller keeps the contract of `alloc`.
         unsafe { System.alloc(layout) }
     }
@@ -44,4 +46,12 @@ pub(crate) fn count_alone() -> MutexGuard<'static, ()> {
 /// Returns the bytes that the program has allocated and not freed.
 pub(crate) fn in_use() -> usize {
     IN_USE.load(Ordering::Relaxed)
+}
+
+/// Returns the bytes that a step takes on the way, beside those that were in use before.
+pub(crate) fn peak_of(step: impl FnOnce()) -> usize {
+    let before = in_use();
+    PEAK.store(before, Ordering::Relaxed);
+    step();
+    PEAK.load(Ordering::Relaxed) - before
 }

@@ -13,6 +13,7 @@ mod driver;
 mod heap;
 mod http;
 mod network;
+mod tools;
 
 use std::collections::BTreeMap;
 
