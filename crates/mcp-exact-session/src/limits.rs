@@ -167,7 +167,8 @@ pub struct RequestTimeout {
     pub idle: Duration,
     /// True if a progress notification restarts `idle`.
     pub reset_on_progress: bool,
-    /// Time in all, whatever progress there is.
+    /// Time in all, whatever progress there is. A client that sends a request again because of a refusal, after another
+    /// revision or a list of tools, does not start it again; a retry with input does.
     pub total: Duration,
 }
 

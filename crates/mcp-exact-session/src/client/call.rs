@@ -56,14 +56,16 @@ impl ClientEndpoint {
             return Err(SendError::Limit(limit));
         }
         let key = self.core.new_key();
+        let input = options.input.as_ref().filter(|_| session.is_discover());
         let outbound = OutboundRequest {
             method: method.to_owned(),
             spec: session.spec,
             task,
             params,
             plain,
+            cap: None,
             retries: 0,
-            input: options.input.as_ref().map(RequestInput::members),
+            input: input.map(RequestInput::members),
             options,
             subscribed: false,
             relisted: false,
@@ -116,7 +118,7 @@ impl ClientEndpoint {
         let method = &outbound.method;
         frame.http = self.request_hints(session.spec, method, outbound.params.as_ref());
         let options = &outbound.options;
-        let (timeout, progress) = (options.timeout, options.progress);
+        let (timeout, progress, cap) = (options.timeout, options.progress, outbound.cap);
         let rule = client_request(method, session.spec);
         let keeps = rule.is_some_and(|rule| rule.task == TaskEffect::Result);
         // In a session nothing is sent twice, and only a task's id is looked for again.
@@ -127,6 +129,7 @@ impl ClientEndpoint {
             key,
             stream,
             timeout: timeout.unwrap_or(self.settings.request_timeout),
+            cap,
             progress,
             purpose: Purpose::Program(Box::new(outbound)),
         };
@@ -170,13 +173,13 @@ impl ClientEndpoint {
         let discover = session
             .as_ref()
             .is_some_and(|session| session.is_discover());
-        let told = match &request.purpose {
+        let needs_no_notification = match &request.purpose {
             Purpose::Probe(_) | Purpose::Initialize => true,
             // "For task-augmented requests, the `tasks/cancel` request MUST be used instead" (2025-11-25,
             // `basic/utilities/cancellation`): there is no task to name yet, and its result will be late.
             Purpose::Program(outbound) => outbound.task && outbound.spec.has_tasks(),
         };
-        if told || withdrawn || session.is_none() || (http && discover) {
+        if needs_no_notification || withdrawn || session.is_none() || (http && discover) {
             return;
         }
         let call = Cancel::call(Json::from(id), reason);

@@ -191,6 +191,8 @@ impl ClientEndpoint {
             return;
         };
         outbound.retries += 1;
+        // The program, and often a user, has taken a part of the time.
+        outbound.cap = None;
         let mut members = JsonObject::new();
         if !input.requests.is_empty() {
             let responses = input.requests.into_iter();

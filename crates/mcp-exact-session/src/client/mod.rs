@@ -463,10 +463,12 @@ impl ClientEndpoint {
         if request.stream != StreamId::DUPLEX && outcome_ends_stream(&outcome) {
             self.core.streams.remove(request.stream);
         }
+        let cap = request.cap();
         match request.purpose {
             Purpose::Probe(spec) => self.probed(spec, outcome),
             Purpose::Initialize => self.initialize_ended(outcome),
-            Purpose::Program(outbound) => {
+            Purpose::Program(mut outbound) => {
+                outbound.cap = Some(cap);
                 self.program_request_ended(request.key, *outbound, outcome)
             }
         }

@@ -51,7 +51,8 @@ impl ClientEndpoint {
         }
     }
 
-    /// A new process was started in place of one that has exited after a probe.
+    /// A new process was started in place of one that has exited after a probe. If none can be started, call
+    /// [`failed`](Self::failed) with [`TransportFailure::Exited`] instead: the negotiation ends.
     pub fn restarted(&mut self, now: Time) {
         self.core.advance(now);
         let State::ExpectRestart(_) = self.state else {
@@ -71,6 +72,9 @@ impl ClientEndpoint {
         self.core.advance(now);
         match failure {
             TransportFailure::Exited | TransportFailure::Lost => {
+                if stream == StreamId::DUPLEX && matches!(self.state, State::ExpectRestart(_)) {
+                    return self.fail(NegotiationError::Lost);
+                }
                 self.closed(stream, Closed::Lost, now);
             }
             TransportFailure::Status { code, body } => self.handle_status(stream, code, &body),
@@ -171,6 +175,7 @@ impl ClientEndpoint {
                 reset_on_progress: false,
                 total: timeout,
             },
+            cap: None,
             progress: false,
             purpose,
         };

@@ -6,6 +6,7 @@ use mcp_exact_revisions::RevisionSpec;
 use mcp_exact_wire::{Json, JsonObject};
 
 use super::{Purpose, ServerRequestKey};
+use crate::Time;
 use crate::call_options::CallOptions;
 use crate::core::PendingRequest;
 use crate::error::PeerError;
@@ -21,6 +22,8 @@ pub(crate) struct OutboundRequest {
     /// True if the parameters hold none of the members that the endpoint adds.
     pub(super) plain: bool,
     pub(super) options: CallOptions,
+    /// Cap of the total time, from the first try on.
+    pub(super) cap: Option<Time>,
     pub(super) retries: u32,
     /// Parameters that a retry adds: `inputResponses` and `requestState`.
     pub(super) input: Option<JsonObject>,
@@ -38,13 +41,13 @@ pub(crate) struct OutboundRequest {
 /// Phase of a request of the program.
 #[derive(Debug)]
 pub(super) enum Phase {
-    /// For its answer.
+    /// Waits for its answer.
     Answer,
-    /// For the program's responses to input requests.
+    /// Waits for the program's responses to input requests.
     Input(AwaitedInput),
     /// Waits for another revision; the error is the outcome if the request cannot be sent then.
     Renegotiation(PeerError),
-    /// For a list of tools, because its headers were refused.
+    /// Waits for a list of tools, because its headers were refused.
     Relisting(Relisting),
 }
 

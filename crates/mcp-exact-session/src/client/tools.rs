@@ -223,7 +223,7 @@ impl ClientEndpoint {
         session: &NegotiatedSession,
     ) {
         let stream = self.outgoing_stream();
-        let timeout = outbound.options.timeout;
+        let (timeout, cap) = (outbound.options.timeout, outbound.cap);
         let mut params = JsonObject::new();
         if let Some(sender) = &session.sender {
             params.insert("_meta", sender.meta().clone());
@@ -236,6 +236,7 @@ impl ClientEndpoint {
             key,
             stream,
             timeout: timeout.unwrap_or(self.settings.request_timeout),
+            cap,
             progress: false,
             purpose: Purpose::Program(Box::new(outbound)),
         };

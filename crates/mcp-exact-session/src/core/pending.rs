@@ -33,6 +33,11 @@ impl<P> PendingRequest<P> {
     pub(crate) fn wire_id(&self) -> Option<u64> {
         self.wire_id
     }
+
+    /// Moment at which the request ends, whatever progress there is.
+    pub(crate) fn cap(&self) -> Time {
+        self.cap
+    }
 }
 
 /// Request that is about to be sent.
@@ -40,6 +45,8 @@ pub(crate) struct NewRequest<P> {
     pub(crate) key: RequestKey,
     pub(crate) stream: StreamId,
     pub(crate) timeout: RequestTimeout,
+    /// Cap of the first try, if this is another one.
+    pub(crate) cap: Option<Time>,
     pub(crate) progress: bool,
     pub(crate) purpose: P,
 }
@@ -93,7 +100,7 @@ impl<P> PendingRequests<P> {
     pub(crate) fn open(&mut self, new: NewRequest<P>, now: Time) -> u64 {
         let id = self.next_id();
         self.last_id = id;
-        let cap = now.plus(new.timeout.total);
+        let cap = new.cap.unwrap_or_else(|| now.plus(new.timeout.total));
         let deadline = now.plus(new.timeout.idle).min(cap);
         self.deadlines.insert((deadline, new.key), ());
         self.by_wire_id.insert(id, new.key);
@@ -239,6 +246,7 @@ mod tests {
             key: RequestKey(7),
             stream: StreamId::DUPLEX,
             timeout,
+            cap: None,
             progress,
             purpose: (),
         };

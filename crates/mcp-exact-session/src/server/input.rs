@@ -77,6 +77,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
                 timeout: self.settings.request_timeout,
                 progress: false,
                 purpose: Purpose::Input { of: to, at },
+                cap: None,
             };
             self.send_request(new, &method, params, Some(to));
         }

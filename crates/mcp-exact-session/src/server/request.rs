@@ -61,6 +61,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
             stream: target.stream,
             timeout: options.timeout.unwrap_or(self.settings.request_timeout),
             progress: options.progress,
+            cap: None,
             purpose: Purpose::Program { during },
         };
         self.send_request(new, method, params, during);

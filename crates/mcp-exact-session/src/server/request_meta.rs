@@ -3,6 +3,7 @@
 //! Takes a call and reads each object once. Decides nothing.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 use mcp_exact_revisions::RevisionSpec;
 use mcp_exact_wire::{Json, JsonObject, JsonRef};
@@ -113,11 +114,14 @@ impl<'a> RequestMeta<'a> {
             let object = value.object().ok_or_else(unfit)?.to_object();
             Ok((name.into_owned(), Outcome::Result(RawResult::from(object))))
         };
-        responses
-            .iter()
-            .map(response)
-            .collect::<Result<_, _>>()
-            .map(InputResponses)
+        let found = responses.iter().map(response);
+        let found: Vec<(String, Outcome)> = found.collect::<Result<_, Refusal>>()?;
+        let names: BTreeSet<&str> = found.iter().map(|(name, _)| &**name).collect();
+        if names.len() < found.len() {
+            let text = "`inputResponses` holds a name twice".to_owned();
+            return Err(Refusal::InvalidParams(text));
+        }
+        Ok(InputResponses(found))
     }
 }
 

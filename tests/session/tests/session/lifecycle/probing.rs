@@ -349,3 +349,32 @@ fn ver_http_with_sse_is_the_last_resort() {
     );
     assert!(matches!(client.poll_event(), Some(ClientEvent::UseHttpSse)));
 }
+
+/// A server that left after a probe and cannot be started again: the negotiation has failed.
+#[test]
+fn ver_a_server_that_cannot_be_started_again_is_lost() {
+    let settings = client_config(&newest_first())
+        .build()
+        .expect("a configuration");
+    let mut client = ClientEndpoint::new(settings, Binding::Duplex, None, Time::ZERO);
+    client.poll_transmit(&mut Vec::new()).expect("a probe");
+    let exited = || TransportFailure::Exited;
+    client.failed(StreamId::DUPLEX, exited(), Time::ZERO);
+    assert!(matches!(
+        client.poll_event(),
+        Some(ClientEvent::RestartServer)
+    ));
+    client.failed(StreamId::DUPLEX, exited(), Time::ZERO);
+    let events: Vec<ClientEvent> = std::iter::from_fn(|| client.poll_event()).collect();
+    assert!(
+        matches!(
+            events[..],
+            [
+                ClientEvent::Failed(NegotiationError::Lost),
+                ClientEvent::Closed
+            ]
+        ),
+        "{events:?}"
+    );
+    assert!(client.is_closed());
+}

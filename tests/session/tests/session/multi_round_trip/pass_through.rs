@@ -250,3 +250,32 @@ fn retries_and_raw_params_are_told() {
         }
     }
 }
+
+/// Only 2026-07-28 knows input that comes with a request: an older server gets none.
+#[test]
+fn input_stays_out_of_sessions() {
+    let revision = "2025-11-25";
+    let mut client = client_at(revision);
+    let input = RequestInput {
+        responses: Some(object(json!({ "a": {} }))),
+        state: Some(Json::string("s")),
+    };
+    let options = CallOptions {
+        input: Some(input),
+        ..CallOptions::default()
+    };
+    let (params, now) = (Some(object(json!({ "name": "x" }))), client.now);
+    let sent = client.machine.request("tools/call", params, options, now);
+    sent.expect("it leaves");
+    assert_eq!(client.drain()[0]["params"], json!({ "name": "x" }));
+}
+
+/// A name that is there twice has no one meaning: the request is refused.
+#[test]
+fn responses_of_one_name_are_refused() {
+    let mut server = CheckedServer::new(server_config(&[NEW]), NEW);
+    let call = call(json!({ "inputResponses": { "a": { "roots": [] } } })).to_string();
+    let twice = call.replace(r#"{"a":{"roots":[]}}"#, r#"{"a":{},"\u0061":{"roots":[]}}"#);
+    assert_ne!(call, twice);
+    assert_eq!(server.send_text(&twice)[0]["error"]["code"], -32602);
+}

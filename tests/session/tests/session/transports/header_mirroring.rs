@@ -359,3 +359,41 @@ fn neg_what_waits_for_another_revision_ends_with_the_negotiation() {
         [(cancelled, Outcome::Cancelled), (closed, Outcome::Closed)]
     );
 }
+
+/// "Implementations SHOULD always enforce a maximum timeout" (2026-07-28, `basic/patterns/cancellation`, "Timeouts"): the lists in
+/// the middle of a call are a part of it.
+#[test]
+fn hdr_lists_in_the_middle_of_a_call_do_not_start_its_time_again() {
+    let at = |seconds: u64| Time::from_millis(1000 * seconds);
+    let mut http = Http::new(client_config(&["2026-07-28"]));
+    http.list(json!([tool("t", json!("Region"))]));
+    let timeout = RequestTimeout {
+        idle: std::time::Duration::from_secs(60),
+        reset_on_progress: true,
+        total: std::time::Duration::from_secs(100),
+    };
+    let options = CallOptions {
+        timeout: Some(timeout),
+        ..CallOptions::default()
+    };
+    let params = Some(object(call("t")));
+    let key = http
+        .machine
+        .request("tools/call", params, options, Time::ZERO);
+    let key = key.expect("it leaves");
+    let (on, _, request) = http.post();
+    http.refuse(on, &request, mismatch());
+    for seconds in [50, 90] {
+        let (on, _, request) = http.post();
+        assert_eq!(request["method"], "tools/list");
+        let result = page(json!([]), Some("next"));
+        let message = json!({ "jsonrpc": "2.0", "id": request["id"], "result": result });
+        let text = message.to_string();
+        let received = http.machine.receive(on, text.as_bytes(), at(seconds));
+        received.expect("open");
+        assert_eq!(http.machine.poll_timeout(), Some(at(100)));
+    }
+    http.machine.handle_timeout(at(100));
+    http.take();
+    assert_eq!(http.ended(key), [&Outcome::TimedOut]);
+}
