@@ -345,26 +345,32 @@ impl Streams {
         true
     }
 
-    /// Removes the queued frames of an incoming request; returns the local peer's requests that never left.
+    /// Removes the queued and deferred frames of an incoming request; returns the local peer's requests that never left.
     pub(crate) fn withdraw_about(&mut self, id: StreamId, request: RequestKey) -> Vec<RequestKey> {
-        self.withdraw(id, |frame| frame.about == Some(request))
+        let mut withdrawn = self.withdraw_deferred(|frame| frame.about == Some(request));
+        withdrawn.extend(self.withdraw(id, |frame| frame.about == Some(request)));
+        withdrawn
     }
 
     /// Removes a request of the local peer that has not left; returns true if it was still here.
     pub(crate) fn withdraw_request(&mut self, id: StreamId, request: RequestKey) -> bool {
-        let before = self.deferred.len();
+        let carries = |frame: &Frame| frame.carries == Some(request);
+        !self.withdraw_deferred(carries).is_empty() || !self.withdraw(id, carries).is_empty()
+    }
+
+    /// Removes deferred requests; returns their keys.
+    fn withdraw_deferred(&mut self, gone: impl Fn(&Frame) -> bool) -> Vec<RequestKey> {
+        let mut requests = Vec::new();
         let bytes = &mut self.deferred_bytes;
         self.deferred.retain(|frame| {
-            let stays = frame.carries != Some(request);
-            if !stays {
+            let leaves = gone(frame);
+            if leaves {
                 *bytes -= frame.bytes.len();
+                requests.extend(frame.carries);
             }
-            stays
+            !leaves
         });
-        self.deferred.len() < before
-            || !self
-                .withdraw(id, |frame| frame.carries == Some(request))
-                .is_empty()
+        requests
     }
 
     fn withdraw(&mut self, id: StreamId, gone: impl Fn(&Frame) -> bool) -> Vec<RequestKey> {

@@ -88,6 +88,9 @@ pub(crate) enum Target<'a> {
     Peer,
     /// To the stream of a request; with its filter if it is a subscription.
     Request(Option<&'a Filter>),
+    /// To the stream of a subscription that is not acknowledged: the server "MUST NOT send any notification on the subscription
+    /// before it" (2026-07-28, `basic/patterns/subscriptions`).
+    Unacknowledged,
 }
 
 /// Members of the parameters of a request that is to be sent.
@@ -268,6 +271,11 @@ impl<'a> Rules<'a> {
         params: Option<&JsonObject>,
         target: Target<'_>,
     ) -> Result<Handler, SendError> {
+        if let Target::Unacknowledged = target {
+            return Err(SendError::Placement {
+                method: method.to_owned(),
+            });
+        }
         let unknown = || SendError::Method {
             method: method.to_owned(),
             revision: self.spec.revision(),
@@ -444,7 +452,8 @@ fn is_placed(rule: &Rule, params: Option<&JsonObject>, target: Target<'_>) -> bo
             }
             _ => false,
         },
-        (Placement::Request, Target::Peer) | (Placement::Subscription, _) => false,
+        (Placement::Request, Target::Peer | Target::Unacknowledged)
+        | (Placement::Subscription, _) => false,
     }
 }
 

@@ -10,6 +10,7 @@ use mcp_exact_wire::{Json, JsonObject, JsonRef};
 
 use super::discover::state_context;
 use super::incoming::{ClientContext, IncomingRequest, ServerEvent};
+use super::request::becomes_task;
 use super::{Purpose, ServerEndpoint};
 use crate::config::InputMode;
 use crate::core::{Endpoint, Frame, NewRequest};
@@ -70,14 +71,15 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         }
         for (at, (_, request)) in requests.into_iter().enumerate() {
             let InputRequest { method, params } = request;
+            let task = becomes_task(params.as_ref(), client.spec);
             self.core.elicitations.record(&method, params.as_ref());
             let new = NewRequest {
                 key: self.core.new_key(),
                 stream,
                 timeout: self.settings.request_timeout,
-                progress: false,
-                purpose: Purpose::Input { of: to, at },
                 cap: None,
+                progress: false,
+                purpose: Purpose::Input { of: to, at, task },
             };
             self.send_request(new, &method, params, Some(to));
         }

@@ -50,9 +50,16 @@ pub(crate) enum Purpose {
     Program {
         /// The request of the client in the middle of which it was sent.
         during: Option<RequestKey>,
+        /// True if the client was asked to make a task of it (2025-11-25).
+        task: bool,
     },
     /// The input request at this place of a request in flight.
-    Input { of: RequestKey, at: usize },
+    Input {
+        of: RequestKey,
+        at: usize,
+        /// True if the client was asked to make a task of it (2025-11-25).
+        task: bool,
+    },
 }
 
 /// State of a request in flight in a server.
@@ -283,7 +290,11 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
     pub fn closed(&mut self, stream: StreamId, how: Closed, now: Time) {
         self.core.advance(now);
         let Some(kind) = self.core.streams.kind(stream) else {
-            return self.core.streams.remove(stream);
+            // The server has ended the stream before: the client still reads.
+            if stream != StreamId::DUPLEX || how != Closed::Clean {
+                self.core.streams.remove(stream);
+            }
+            return;
         };
         // Over HTTP with SSE a session lasts as long as its stream of events.
         let events = self.core.binding == Binding::HttpSse && kind == StreamKind::Standalone;
@@ -508,7 +519,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
                 self.core
                     .event(ServerEvent::Completed(request.key, outcome));
             }
-            Purpose::Input { of, at } => self.input_ended(of, at, outcome),
+            Purpose::Input { of, at, .. } => self.input_ended(of, at, outcome),
         }
     }
 

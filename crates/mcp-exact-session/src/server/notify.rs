@@ -29,6 +29,18 @@ pub(super) struct Destination {
     about: Option<RequestKey>,
     /// Filter of the subscription, if the request is one.
     subscription: Option<Filter>,
+    /// True if the request is no subscription, or an acknowledged one.
+    is_acknowledged: bool,
+}
+
+impl Destination {
+    fn target(&self) -> Target<'_> {
+        match (self.about, &self.subscription) {
+            (None, _) => Target::Peer,
+            (Some(_), _) if !self.is_acknowledged => Target::Unacknowledged,
+            (Some(_), filter) => Target::Request(filter.as_ref()),
+        }
+    }
 }
 
 impl<C: std::fmt::Debug> ServerEndpoint<C> {
@@ -72,8 +84,13 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
 
     /// Returns true if a log of this level would leave, so that a program need not write it otherwise.
     pub fn logs(&self, scope: Scope, level: Level) -> bool {
-        let destination = self.destination(scope);
-        destination.is_ok_and(|destination| self.wants_log(&destination.client, level))
+        let Ok(destination) = self.destination(scope) else {
+            return false;
+        };
+        let client = &destination.client;
+        let rules = client.rules(&self.settings);
+        let allowed = rules.sending_notification(MESSAGE, None, destination.target());
+        allowed.is_ok() && self.wants_log(client, level)
     }
 
     fn wants_log(&self, client: &ClientContext, level: Level) -> bool {
@@ -102,11 +119,8 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
             }
             (destination, _) => destination?,
         };
-        let target = match scope {
-            Scope::Peer => Target::Peer,
-            Scope::During(_) => Target::Request(destination.subscription.as_ref()),
-        };
         let rules = destination.client.rules(&self.settings);
+        let target = destination.target();
         let handler = rules.sending_notification(method, params.as_ref(), target)?;
         // Before `notifications/initialized` a server sends nothing but logs (`basic/lifecycle`, "Initialization").
         let early = !destination.client.is_discover() && !self.state.is_operating();
@@ -308,12 +322,8 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         }
     }
 
-    pub(super) fn target(&self, scope: Scope) -> Result<Destination, SendError> {
-        self.destination(scope)
-    }
-
-    /// Whom a message is for, and where it goes.
-    fn destination(&self, scope: Scope) -> Result<Destination, SendError> {
+    /// Returns whom a message is for, and where it goes.
+    pub(super) fn destination(&self, scope: Scope) -> Result<Destination, SendError> {
         match scope {
             Scope::During(key) => {
                 let request = self.core.in_flight.get(key);
@@ -322,12 +332,9 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
                     client: Arc::clone(&request.role.client),
                     stream: request.stream,
                     about: Some(key),
-                    // Nothing is told before the acknowledgement (2026-07-28, `basic/patterns/subscriptions`).
-                    subscription: if request.role.is_acknowledged {
-                        request.role.subscription.clone()
-                    } else {
-                        None
-                    },
+                    subscription: request.role.subscription.clone(),
+                    is_acknowledged: request.role.subscription.is_none()
+                        || request.role.is_acknowledged,
                 })
             }
             Scope::Peer => {
@@ -341,6 +348,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
                     stream,
                     about: None,
                     subscription: None,
+                    is_acknowledged: true,
                 })
             }
         }

@@ -3,7 +3,7 @@
 //! Takes the requests of the program; checks that the client supports them before anything is sent. From 2026-07-28 on a
 //! server sends no requests: [`Reply::InputRequired`](crate::Reply::InputRequired) serves clients of every revision.
 
-use mcp_exact_revisions::Side;
+use mcp_exact_revisions::{RevisionSpec, Side};
 use mcp_exact_wire::{EncodeParams, Json, JsonObject, Request};
 
 use super::incoming::Scope;
@@ -36,9 +36,10 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         now: Time,
     ) -> Result<RequestKey, SendError> {
         self.core.advance(now);
-        let target = self.target(scope)?;
+        let target = self.destination(scope)?;
         let rules = target.client.rules(&self.settings);
         rules.sending_request(method, params.as_ref())?;
+        let task = becomes_task(params.as_ref(), target.client.spec);
         if !self.core.streams.is_open(target.stream) || self.draining {
             return Err(SendError::NoStream);
         }
@@ -60,9 +61,9 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
             key,
             stream: target.stream,
             timeout: options.timeout.unwrap_or(self.settings.request_timeout),
-            progress: options.progress,
             cap: None,
-            purpose: Purpose::Program { during },
+            progress: options.progress,
+            purpose: Purpose::Program { during, task },
         };
         self.send_request(new, method, params, during);
         Ok(key)
@@ -125,15 +126,23 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         {
             return;
         }
-        let Some(id) = request.wire_id() else {
+        // "For task-augmented requests, the `tasks/cancel` request MUST be used instead" (2025-11-25,
+        // `basic/utilities/cancellation`): there is no task to name yet, and its result will be late.
+        let (Purpose::Program { task, .. } | Purpose::Input { task, .. }) = request.purpose;
+        let Some(id) = request.wire_id().filter(|_| !task) else {
             return;
         };
         let call = Cancel::call(Json::from(id), reason);
         let mut frame = Frame::new(request.stream, message::notification(call));
         frame.about = match request.purpose {
             Purpose::Input { of, .. } => Some(of),
-            Purpose::Program { during } => during,
+            Purpose::Program { during, .. } => during,
         };
         self.core.push(frame.reserved());
     }
+}
+
+/// Returns true if a request of these parameters asks the client to make a task of it (2025-11-25, `basic/utilities/tasks`).
+pub(super) fn becomes_task(params: Option<&JsonObject>, spec: &RevisionSpec) -> bool {
+    spec.has_tasks() && params.is_some_and(|params| params.view().find("task").is_some())
 }

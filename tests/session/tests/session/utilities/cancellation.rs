@@ -268,6 +268,84 @@ fn a_shutdown_closes_every_request_once() {
     );
 }
 
+/// "For task-augmented requests, the `tasks/cancel` request MUST be used instead of the `notifications/cancelled`
+/// notification" (2025-11-25).
+#[test]
+fn canc_a_task_of_the_client_is_not_cancelled_by_notification() {
+    let revision = "2025-11-25";
+    let tasks = json!({ "requests": { "sampling": { "createMessage": {} } } });
+    for task in [false, true] {
+        let capabilities = json!({ "sampling": {}, "tasks": tasks });
+        let mut server = RawServer::begun(server_config(&[revision]), revision, capabilities);
+        let message = json!({ "role": "user", "content": { "type": "text", "text": "t" } });
+        let mut params = json!({ "messages": [message], "maxTokens": 1 });
+        if task {
+            params["task"] = json!({});
+        }
+        let (method, options) = ("sampling/createMessage", CallOptions::default());
+        let params = Some(object(params));
+        let now = server.now;
+        let key = server
+            .machine
+            .request(Scope::Peer, method, params.clone(), options, now);
+        let key = key.expect("it leaves");
+        assert_eq!(server.drain().len(), 1);
+        server.machine.cancel(key, "enough", now);
+        assert_eq!(server.drain().len(), usize::from(!task));
+        assert!(matches!(&server.events()[..],
+            [ServerEvent::Completed(done, Outcome::Cancelled)] if *done == key));
+        // The same for an input request whose request is cancelled.
+        server.send(&json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": { "name": "x" } }));
+        let key = server.request().key;
+        let reply = Reply::InputRequired {
+            requests: vec![("a".to_owned(), InputRequest::new(method, params))],
+            state: None,
+        };
+        server.machine.reply(key, reply, now).expect("it may ask");
+        assert_eq!(server.drain().len(), 1);
+        assert_eq!(server.send(&cancelled(&json!(1))).len(), usize::from(!task));
+    }
+}
+
+/// What was queued before the server has ended the session still leaves when the client ends its input.
+#[test]
+fn output_of_a_shutdown_outlives_the_input_of_the_client() {
+    let settings = server_config(&[REVISION]).build().expect("a configuration");
+    let snapshot = Snapshot::new(agreed_on(REVISION, json!({})), 0);
+    let server = ServerEndpoint::<()>::resume(settings, Binding::Duplex, snapshot, Time::ZERO);
+    let mut server = server.expect("offered");
+    assert_eq!(server.publish(&Change::Tools), 1);
+    server.shutdown(Time::ZERO);
+    server.closed(StreamId::DUPLEX, Closed::Clean, Time::ZERO);
+    let mut bytes = Vec::new();
+    let first = server.poll_transmit(&mut bytes);
+    assert!(matches!(first, Some(Transmit::Frame { .. })), "{first:?}");
+    let last = server.poll_transmit(&mut bytes);
+    assert!(matches!(last, Some(Transmit::Close { .. })), "{last:?}");
+    assert!(!server.has_stream(StreamId::DUPLEX));
+}
+
+#[test]
+fn canc_a_request_that_has_not_left_ends_with_its_cause() {
+    let mut server = RawServer::new(server_config(&[REVISION]));
+    server.send(&initialize(REVISION, json!({ "roots": {} })));
+    server.send(&call(json!(1)));
+    let (cause, now) = (server.request().key, server.now);
+    let options = CallOptions::default();
+    let during = Scope::During(cause);
+    let asked = server
+        .machine
+        .request(during, "roots/list", None, options, now);
+    let asked = asked.expect("it waits");
+    assert!(server.send(&cancelled(&json!(1))).is_empty());
+    assert!(server.events().iter().any(
+        |event| matches!(event, ServerEvent::Completed(key, Outcome::Cancelled) if *key == asked)
+    ));
+    assert_eq!(server.machine.usage().queued_bytes, 0);
+    let initialized = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
+    assert!(server.send(&initialized).is_empty());
+}
+
 #[test]
 fn canc_a_question_that_has_not_left_never_leaves() {
     let mut server = RawServer::new(server_config(&[REVISION]));

@@ -99,3 +99,19 @@ fn notifications_of_a_client_reach_the_program_by_their_types() {
         Negotiated::V2025_11_25(mcp_2025_11_25::ClientNotification::RootsListChanged(_))
     ));
 }
+
+/// `logs` says what `log` does: a server without the capability logs nothing.
+#[test]
+fn logs_is_false_where_log_fails() {
+    let revision = "2025-11-25";
+    for (capabilities, logs) in [(json!({ "logging": {} }), true), (json!({}), false)] {
+        let mut config = server_config(&[revision]);
+        config.capabilities = object(capabilities);
+        let mut server = RawServer::begun(config, revision, json!({}));
+        assert_eq!(server.machine.logs(Scope::Peer, Level::Emergency), logs);
+        let sent = server
+            .machine
+            .log(Scope::Peer, Level::Emergency, None, json!(1));
+        assert_eq!(sent.is_ok(), logs, "{sent:?}");
+    }
+}

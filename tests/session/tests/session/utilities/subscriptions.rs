@@ -55,12 +55,12 @@ fn sub_ack_first_tagged_and_opt_in() {
 fn program_acknowledges_when_it_listens_itself() {
     let mut config = server_config(&[NEW]);
     config.program_acknowledges = true;
+    config.extensions.policy = ExtensionPolicy::AllowAll;
     let mut server = RawServer::new(config);
-    assert!(
-        server
-            .send(&listen(json!({ "toolsListChanged": true })))
-            .is_empty()
-    );
+    let mut listen = listen(json!({ "toolsListChanged": true }));
+    listen["params"]["_meta"]["progressToken"] = json!("t");
+    listen["params"]["_meta"]["io.modelcontextprotocol/logLevel"] = json!("debug");
+    assert!(server.send(&listen).is_empty());
     let events = server.events();
     let [ServerEvent::Subscribed { key, .. }] = events[..] else {
         panic!("{events:?}");
@@ -73,6 +73,17 @@ fn program_acknowledges_when_it_listens_itself() {
             .notify(Scope::During(key), changed, None)
             .is_err()
     );
+    let during = Scope::During(key);
+    let misplaced = |sent| matches!(sent, Err(SendError::Placement { .. }));
+    assert!(!server.machine.logs(during, Level::Emergency));
+    assert!(misplaced(server.machine.log(
+        during,
+        Level::Emergency,
+        None,
+        json!(1)
+    )));
+    assert!(misplaced(server.machine.progress(key, &Progress::new(1.0))));
+    assert!(misplaced(server.machine.notify(during, "vendor/x", None)));
     assert!(server.drain().is_empty());
     server.machine.acknowledge(key);
     server.machine.acknowledge(key);
