@@ -33,7 +33,8 @@ pub struct Limits {
     /// recognised; elicitations by URL, whose completion is delivered (2025-11-25); and, in a client, tasks, whose progress
     /// is delivered (2025-11-25).
     pub remembered_ids: usize,
-    /// Streams that a client opens at a server and that are open, or have output that was not taken, at the same time.
+    /// Streams that a client opens at a server and that are open, or have output that was not taken, at the same time. A few more
+    /// POSTs may come, so that responses and cancellations pass; requests in them are refused.
     pub streams: usize,
     /// Messages that wait to be sent, and events that wait to be taken. Beyond it notifications are dropped and requests are
     /// refused.
@@ -49,7 +50,8 @@ pub struct Limits {
     /// Requests that are taken from the peer in each second, those that the endpoint answers itself included. The default is
     /// more than a fast local peer sends: lower it for peers that are not trusted.
     pub requests_per_second: u32,
-    /// Notifications that are taken from the peer in each second.
+    /// Notifications that are taken from the peer in each second. `notifications/initialized` and `notifications/cancelled` do not
+    /// count: nothing is kept of them, and a cancellation must reach its request.
     pub notifications_per_second: u32,
     /// Resources that one peer subscribes to, together with its streams of notifications.
     pub subscriptions: usize,

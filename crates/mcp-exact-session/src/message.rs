@@ -5,9 +5,10 @@
 
 use mcp_exact_wire::{
     Decode, DecodeResult, Direction, Encode, ErrorMessage, Extra, Json, JsonObject, JsonRef,
-    Members, Message, MessageError, MessageKind, Nullable, ObjectLayout, ObjectRef, ObjectWith,
-    Outline, Path, Places, ReadResult, Reader, RequestId, ResultMessage, Validate, Violations,
-    WithId, Writer, decode_call, decode_message, from_slice, keys, line_into, to_line,
+    Members, Message, MessageError, MessageErrorKind, MessageKind, Nullable, ObjectLayout,
+    ObjectRef, ObjectWith, Outline, Path, Places, ReadResult, Reader, RequestId, ResultMessage,
+    Validate, Violations, WithId, Writer, decode_call, decode_message, from_slice, keys, line_into,
+    to_line,
 };
 
 use crate::error::PeerError;
@@ -224,11 +225,14 @@ impl Validate for Body {
 /// A message, or the error that it deserves.
 pub(crate) type ParsedMessage = Result<Message<Raw>, MessageError>;
 
+/// A message of a batch, or the limit that it exceeds and its head.
+pub(crate) type ParsedItem = Result<ParsedMessage, (Limit, OversizedHead)>;
+
 /// Content of a frame.
 #[derive(Debug)]
 pub(crate) enum ParsedFrame {
     One(ParsedMessage),
-    Batch(Vec<ParsedMessage>),
+    Batch(Vec<ParsedItem>),
     /// A limit that the frame exceeds, and the head of its message.
     Exceeds(Limit, OversizedHead),
 }
@@ -247,23 +251,53 @@ pub(crate) fn parse(frame: &[u8], limits: &Limits) -> ParsedFrame {
     match split(frame, limits.batch_items) {
         None => match one(frame, limits) {
             Ok(message) => ParsedFrame::One(message),
-            Err((limit, id)) => ParsedFrame::Exceeds(
-                limit,
-                id.map_or(OversizedHead::Unknown, OversizedHead::Request),
-            ),
+            Err((limit, head)) => ParsedFrame::Exceeds(limit, head),
         },
-        Some(None) => ParsedFrame::Exceeds(Limit::BatchItems, OversizedHead::Unknown),
+        Some(None) => ParsedFrame::Exceeds(Limit::BatchItems, batch_heads(frame, limits)),
         Some(Some(items)) => {
-            let mut messages = Vec::with_capacity(items.len());
-            for item in items {
-                match one(item.as_bytes(), limits) {
-                    Ok(message) => messages.push(message),
-                    Err((limit, _)) => return ParsedFrame::Exceeds(limit, OversizedHead::Unknown),
-                }
-            }
-            ParsedFrame::Batch(messages)
+            let items = items.iter().map(|item| one(item.as_bytes(), limits));
+            ParsedFrame::Batch(items.collect())
         }
     }
+}
+
+/// Reads the heads of the requests and responses of a batch that is too long: as many as there may be refusals in the queue.
+fn batch_heads(frame: &[u8], limits: &Limits) -> OversizedHead {
+    let most = limits.queued.max(limits.batch_items);
+    let mut heads = Vec::new();
+    let text = std::str::from_utf8(frame).unwrap_or_default();
+    let mut r = Reader::new(text);
+    let mut more = r.begin_array().unwrap_or(false);
+    while more && heads.len() < most {
+        let Ok(item) = r.raw() else { break };
+        let head = match one(item.as_bytes(), limits) {
+            Ok(message) => head_of(&message),
+            Err((_, head)) => head,
+        };
+        if head != OversizedHead::Unknown {
+            heads.push(head);
+        }
+        more = r.next_item().unwrap_or(false);
+    }
+    OversizedHead::Batch(heads)
+}
+
+/// Returns what is known of a message that is not taken.
+fn head_of(message: &ParsedMessage) -> OversizedHead {
+    let id = match message {
+        Ok(Message::Request(request)) => return OversizedHead::Request(request.id.clone()),
+        Ok(Message::Notification(_)) => None,
+        Ok(Message::Result(result)) => Some(&result.id),
+        Ok(Message::Error(error)) => error.id.as_ref().and_then(Nullable::as_value),
+        Err(error) => match (error.id(), error.kind()) {
+            (id, MessageErrorKind::InvalidResponse) => id,
+            (Some(id), _) if error.code().is_some() => return OversizedHead::Request(id.clone()),
+            _ => None,
+        },
+    };
+    id.map_or(OversizedHead::Unknown, |id| {
+        OversizedHead::Response(id.clone())
+    })
 }
 
 /// Reads a message that is within the limits and spelt as nearly every peer spells its messages, in one walk; what this is for
@@ -336,7 +370,7 @@ fn split(frame: &[u8], most: usize) -> Option<Option<Vec<&str>>> {
     Some((items.len() <= most).then_some(items))
 }
 
-fn one(text: &[u8], limits: &Limits) -> Result<ParsedMessage, (Limit, Option<RequestId>)> {
+fn one(text: &[u8], limits: &Limits) -> ParsedItem {
     let read = decode_message::<Raw>(text, &|_| Some(""));
     let (id, method) = match &read {
         Ok(Message::Request(request)) => (Some(&request.id), Some(&*request.request.method)),
@@ -346,10 +380,10 @@ fn one(text: &[u8], limits: &Limits) -> Result<ParsedMessage, (Limit, Option<Req
         Err(error) => (error.id(), error.method()),
     };
     if id.is_some_and(|id| id_length(id) > limits.name_bytes) {
-        return Err((Limit::NameBytes, None));
+        return Err((Limit::NameBytes, OversizedHead::Unknown));
     }
     if method.is_some_and(|method| method.len() > limits.name_bytes) {
-        return Err((Limit::NameBytes, id.cloned()));
+        return Err((Limit::NameBytes, head_of(&read)));
     }
     Ok(read)
 }

@@ -17,6 +17,8 @@ pub(crate) enum OversizedHead {
     Request(RequestId),
     /// A response with this id.
     Response(RequestId),
+    /// A batch, with the heads of its requests and responses.
+    Batch(Vec<OversizedHead>),
     /// A notification, or a message whose id is out of reach.
     Unknown,
 }

@@ -87,8 +87,8 @@ impl Batches {
         }
     }
 
-    /// A message of the batch that gets no answer was not taken: the HTTP status says so.
-    pub(crate) fn refuse(&mut self, batch: BatchId, status: u16) {
+    /// Records the HTTP status of a message that gets no answer: the highest one is that of the batch.
+    pub(crate) fn raise_status(&mut self, batch: BatchId, status: u16) {
         if let Some(batch) = self.open.get_mut(&batch) {
             batch.status = batch.status.max(status);
         }

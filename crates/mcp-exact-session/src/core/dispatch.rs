@@ -12,9 +12,9 @@ use mcp_exact_wire::{
 use super::batches::{BatchId, FinishedBatch};
 use super::rate::RateDecision;
 use super::{Core, Frame, PendingRequest, Role};
-use crate::error::{PeerError, Violation};
+use crate::error::Violation;
 use crate::limits::Limit;
-use crate::message::{self, Call, ParsedFrame, ParsedMessage, Raw, own_id};
+use crate::message::{self, Call, ParsedFrame, ParsedItem, Raw, own_id};
 use crate::outcome::{Outcome, RawResult, Sent};
 use crate::oversized::OversizedHead;
 use crate::refusal::Refusal;
@@ -115,11 +115,41 @@ pub(crate) trait Endpoint: Sized {
             OversizedHead::Request(id) => self.refuse(at, &id, &refusal, false),
             OversizedHead::Response(id) => {
                 self.core().violation(Violation::Limit(limit));
-                let error = refusal.error().local();
-                self.dispatch_response(&id, Outcome::Error(error));
-                self.accept(at);
+                self.discard_response(at, &id, &refusal);
             }
-            OversizedHead::Unknown => self.refuse_unaddressed(at, &refusal),
+            OversizedHead::Batch(heads)
+                if !heads.is_empty() && !self.is_post_of_peer(at.stream) =>
+            {
+                self.core().violation(Violation::Limit(limit));
+                self.discard_batch(at.stream, &heads, &refusal);
+            }
+            OversizedHead::Batch(_) | OversizedHead::Unknown => {
+                self.refuse_unaddressed(at, &refusal);
+            }
+        }
+    }
+
+    /// Ends the request of the local peer whose response cannot be taken.
+    fn discard_response(&mut self, at: Arrival, id: &RequestId, refusal: &Refusal) {
+        self.dispatch_response(id, Outcome::Error(refusal.error().local()));
+        self.finish_post(at, refusal.status(false));
+    }
+
+    /// Refuses each request of a batch that is not taken, so that no caller waits: in one array where the revision has batches.
+    fn discard_batch(&mut self, stream: StreamId, heads: &[OversizedHead], refusal: &Refusal) {
+        let has_batches = self.spec().is_some_and(RevisionSpec::has_batches);
+        let batch = has_batches.then(|| self.core().batches.begin(stream));
+        let at = Arrival { stream, batch };
+        for head in heads {
+            match head {
+                OversizedHead::Request(id) => self.refuse_silently(at, id, refusal, false),
+                OversizedHead::Response(id) => self.discard_response(at, id, refusal),
+                OversizedHead::Batch(_) | OversizedHead::Unknown => {}
+            }
+        }
+        if let Some(batch) = batch {
+            let finished = self.core().batches.dispatched(batch);
+            self.finish_batch(finished);
         }
     }
 
@@ -207,7 +237,7 @@ pub(crate) trait Endpoint: Sized {
     /// Ends a POST that gets no message back; the POST of a batch, once the whole batch was dispatched.
     fn finish_post(&mut self, at: Arrival, status: u16) {
         match at.batch {
-            Some(batch) => self.core().batches.refuse(batch, status),
+            Some(batch) => self.core().batches.raise_status(batch, status),
             None if self.is_post_of_peer(at.stream) => {
                 self.core().streams.push_status(at.stream, status);
             }
@@ -227,22 +257,22 @@ pub(crate) trait Endpoint: Sized {
         let id = error.id().cloned();
         match (kind, id) {
             (MessageErrorKind::InvalidResponse, Some(id)) => {
-                let outcome = Outcome::Error(PeerError::from(&error).local());
+                let refusal = Refusal::from(error.clone());
                 self.core().violation(Violation::NoMessage(error));
-                self.dispatch_response(&id, outcome);
-                self.accept(at);
+                self.discard_response(at, &id, &refusal);
             }
             (_, Some(id)) if answered => self.refuse(at, &id, &error.into(), false),
             _ if answered && at.batch.is_none() => self.refuse_unaddressed(at, &error.into()),
             _ => {
+                let status = Refusal::from(error.clone()).status(false);
                 self.core().violation(Violation::NoMessage(error));
-                self.accept(at);
+                self.finish_post(at, status);
             }
         }
     }
 
     /// Several messages at once: 2025-03-26 only (`basic`, "Batching").
-    fn dispatch_batch(&mut self, stream: StreamId, items: Vec<ParsedMessage>, cx: &Self::Context) {
+    fn dispatch_batch(&mut self, stream: StreamId, items: Vec<ParsedItem>, cx: &Self::Context) {
         let spec = self.spec();
         if items.is_empty() || !spec.is_some_and(RevisionSpec::has_batches) {
             return self.refuse_batch(stream, &items);
@@ -254,8 +284,9 @@ pub(crate) trait Endpoint: Sized {
         };
         for item in items {
             match item {
-                Ok(message) => self.dispatch_message(at, message, cx),
-                Err(error) => self.dispatch_malformed(at, error),
+                Ok(Ok(message)) => self.dispatch_message(at, message, cx),
+                Ok(Err(error)) => self.dispatch_malformed(at, error),
+                Err((limit, head)) => self.dispatch_oversized(at, limit, head),
             }
         }
         let finished = self.core().batches.dispatched(batch);
@@ -263,7 +294,7 @@ pub(crate) trait Endpoint: Sized {
     }
 
     /// Refuses a batch where the revision has none: each request by itself, so that no caller waits for it.
-    fn refuse_batch(&mut self, stream: StreamId, items: &[ParsedMessage]) {
+    fn refuse_batch(&mut self, stream: StreamId, items: &[ParsedItem]) {
         let revision = self.spec().map(RevisionSpec::revision);
         let refusal = if items.is_empty() {
             Refusal::BatchEmpty(revision)
@@ -271,7 +302,8 @@ pub(crate) trait Endpoint: Sized {
             Refusal::BatchUnsupported(revision)
         };
         let requests = items.iter().filter_map(|item| match item {
-            Ok(Message::Request(request)) => Some(&request.id),
+            Ok(Ok(Message::Request(request))) => Some(&request.id),
+            Err((_, OversizedHead::Request(id))) => Some(id),
             _ => None,
         });
         let requests: Vec<RequestId> = requests.cloned().collect();

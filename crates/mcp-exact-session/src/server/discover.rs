@@ -15,6 +15,7 @@ use super::receive::{Input, Received};
 use super::request_meta::RequestMeta;
 use crate::config::{InputMode, ResultMembers};
 use crate::core::{Arrival, Endpoint};
+use crate::heap_size::HeapSize;
 use crate::http::{check_names, check_params, check_version};
 use crate::message::Call;
 use crate::refusal::Refusal;
@@ -94,7 +95,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         let client = Arc::new(meta.client(spec)?);
         let rules = client.rules(&self.settings);
         let handler = rules.received_request(&call.method, call.params.as_ref())?;
-        self.admit_resources(at, call, handler)?;
+        self.admit_resources(at, call, handler, client.info.heap_size())?;
         if let Some(http) = &cx.http {
             let params = call.params.as_ref();
             check_names(http, &call.method, params, spec, &self.settings.extensions)?;

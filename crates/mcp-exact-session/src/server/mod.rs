@@ -43,6 +43,9 @@ use input::AwaitedInput;
 use resume::Unsaved;
 use subscriptions::Subscriptions;
 
+/// POSTs beyond [`Limits::streams`](crate::Limits::streams): what they carry ends requests, and none begins.
+const RESERVED_POSTS: usize = 16;
+
 /// Purpose of a request of the server.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Purpose {
@@ -162,7 +165,8 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
             // A client that opens a new stream after each lost connection leaves detached ones behind.
             core.streams.remove_oldest_detached(StreamKind::Standalone);
         }
-        if core.streams.held() >= core.limits.streams {
+        let reserve = if standalone { 0 } else { RESERVED_POSTS };
+        if core.streams.held() >= core.limits.streams.saturating_add(reserve) {
             return Err(SendError::Limit(Limit::Streams));
         }
         let stream = core.streams.open(kind);

@@ -18,6 +18,7 @@ use crate::config::ServerSettings;
 use crate::core::{
     Arrival, Core, Endpoint, Frame, InFlightRequest, PendingRequest, ProgressTarget,
 };
+use crate::heap_size::HeapSize;
 use crate::input_request::InputResponses;
 use crate::limits::Limit;
 use crate::log::Level;
@@ -107,6 +108,9 @@ impl<C: std::fmt::Debug> Endpoint for ServerEndpoint<C> {
         call: Call,
         cx: &Arc<FrameContext<C>>,
     ) {
+        if at.stream != StreamId::DUPLEX && self.core.streams.held() > self.core.limits.streams {
+            return self.refuse(at, &id, &Refusal::Limit(Limit::Streams), false);
+        }
         let meta = RequestMeta::of(&call);
         let token = meta.token();
         let too_long = |token: &Json| token_length(token.view()) > self.core.limits.name_bytes;
@@ -212,7 +216,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         let done = match handler {
             Handler::Ping => Ok(()),
             Handler::SetLogLevel => self.set_level(call),
-            handler => match self.admit_resources(at, call, handler) {
+            handler => match self.admit_resources(at, call, handler, 0) {
                 Ok(()) => return self.deliver(received, client, cx, Input::default()),
                 Err(refusal) => Err(refusal),
             },
@@ -223,14 +227,15 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         }
     }
 
-    /// Checks that there is room for a request.
+    /// Checks that there is room for a request, with the bytes of what it says about its sender.
     pub(super) fn admit_resources(
         &self,
         at: Arrival,
         call: &Call,
         handler: Handler,
+        sender: usize,
     ) -> Result<(), Refusal> {
-        if let Some(limit) = self.core.refuses_request(at.stream, call.size()) {
+        if let Some(limit) = self.core.refuses_request(at.stream, call.size() + sender) {
             return Err(Refusal::Limit(limit));
         }
         match handler {
@@ -319,7 +324,10 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         input: Input,
     ) -> IncomingRequest<C> {
         let key = self.core.new_key();
-        let size = received.call.size();
+        let mut size = received.call.size();
+        if client.is_discover() {
+            size += client.info.heap_size();
+        }
         let origin = Arc::new(Origin {
             id: received.id.clone(),
             call: received.call,

@@ -149,10 +149,46 @@ fn unread_answers_count_as_streams() {
     for id in 0..limit {
         post(&mut server, &request(id as u64, "ping", json!({})));
     }
-    let refused = server.open(StreamKind::Post);
+    let refused = server.open(StreamKind::Standalone);
     assert_eq!(refused, Err(SendError::Limit(Limit::Streams)));
+    // A few more POSTs come, and their requests are refused.
+    let refused = std::iter::repeat_with(|| server.open(StreamKind::Post)).find(Result::is_err);
+    assert_eq!(refused, Some(Err(SendError::Limit(Limit::Streams))));
+    assert!(server.usage().streams <= limit + 16);
     out(&mut server);
     assert!(server.open(StreamKind::Post).is_ok());
+}
+
+/// Calls that wait for the user take all streams; the answers of the user, which end them, still come in.
+#[test]
+fn answers_pass_while_calls_take_all_streams() {
+    let mut config = server_config(&[LATEST]);
+    config.limits.streams = 4;
+    let mut posts = HttpServerHarness::new(config, LATEST, json!({ "elicitation": {} }));
+    let standalone = posts.machine.open(StreamKind::Standalone);
+    standalone.expect("a stream");
+    let now = Time::ZERO;
+    for id in 1..4 {
+        let (_, key) = posts.serve(&call(LATEST, id, json!({})));
+        let asks = posts.machine.reply(key, questions(&["a"], None), now);
+        asks.expect("it may ask");
+    }
+    let sent = posts.out();
+    let ids: Vec<&Value> = sent.iter().map(|(_, message)| &message["id"]).collect();
+    assert_eq!(ids.len(), 3);
+    let ping = json!({ "jsonrpc": "2.0", "id": 9, "method": "ping" });
+    let (status, refusal) = posts.answer(&[], &ping);
+    assert_eq!(
+        (status, &refusal["error"]["data"]["limit"]),
+        (503, &json!("streams"))
+    );
+    for id in ids {
+        let answer = json!({ "jsonrpc": "2.0", "id": id, "result": { "action": "decline" } });
+        assert_eq!(posts.answer(&[], &answer), (202, Value::Null));
+    }
+    let events = std::iter::from_fn(|| posts.machine.poll_event());
+    let again = |event: &ServerEvent<()>| matches!(event, ServerEvent::Request(request) if request.retries == 1);
+    assert_eq!(events.filter(again).count(), 3);
 }
 
 /// Changes that wait for a stream are limited by the subscriptions of the client.

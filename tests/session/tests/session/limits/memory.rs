@@ -271,3 +271,14 @@ fn limits_long_ids_are_not_kept() {
     assert_eq!(client.machine.usage().elicitations, 0);
     assert!(format!("{:?}", client.machine).len() < BIG);
 }
+
+/// What a request says about its sender is kept as long as the request (2026-07-28, `basic`, "_meta").
+#[test]
+fn limits_requests_count_with_their_senders() {
+    let mut server = RawServer::new(server_config(&[NEW]));
+    let mut message = request_at(NEW, 1, "tools/list", json!({}), json!({}));
+    let sender = json!({ "name": big(), "version": "1" });
+    message["params"]["_meta"]["io.modelcontextprotocol/clientInfo"] = sender;
+    assert!(server.send(&message).is_empty());
+    assert!(server.machine.usage().in_flight_bytes > 2 * BIG);
+}

@@ -154,3 +154,64 @@ fn batch_is_reported_lost_as_a_whole() {
     let usage = resumed.usage();
     assert_eq!((usage.queued, usage.queued_bytes, usage.streams), (0, 0, 0));
 }
+
+/// A server on a duplex stream in the middle of a session.
+fn duplex(revision: &str) -> RawServer {
+    let settings = server_config(&[revision]).build().expect("a configuration");
+    let snapshot = Snapshot::new(agreed_on(revision, json!({ "roots": {} })), 0);
+    let server = ServerEndpoint::resume(settings, Binding::Duplex, snapshot, Time::ZERO);
+    RawServer::of(server.expect("offered"), Time::ZERO)
+}
+
+/// "Requests ... the receiver MUST respond with a result or an error": each one of a batch that is too long is refused, and a
+/// request that is answered in it ends.
+#[test]
+fn batch_above_the_limit_leaves_no_caller_waiting() {
+    for revision in [REVISION, "2025-06-18"] {
+        let mut server = duplex(revision);
+        let (options, now) = (CallOptions::default(), Time::ZERO);
+        let asked = server
+            .machine
+            .request(Scope::Peer, "roots/list", None, options, now);
+        let asked = asked.expect("it leaves");
+        let question = server.drain().remove(0);
+        let mut batch: Vec<Value> = (0..100).map(ping).collect();
+        batch.push(json!({ "jsonrpc": "2.0", "id": question["id"], "result": { "roots": [] } }));
+        let mut answers = server.send(&Value::from(batch));
+        if revision == REVISION {
+            assert_eq!(answers.len(), 1, "one array");
+            answers = answers[0].as_array().cloned().expect("an array");
+        }
+        let ids: Vec<Option<u64>> = answers.iter().map(|answer| answer["id"].as_u64()).collect();
+        assert_eq!(ids, (0..100).map(Some).collect::<Vec<_>>(), "{revision}");
+        for answer in &answers {
+            assert_eq!(answer["error"]["data"]["limit"], "batch_items");
+        }
+        let events = server.events();
+        let [
+            ServerEvent::Violation(Violation::Limit(Limit::BatchItems)),
+            ServerEvent::Completed(key, Outcome::Error(error)),
+        ] = &events[..]
+        else {
+            panic!("{events:?}");
+        };
+        assert!(*key == asked && error.is_local());
+    }
+}
+
+/// A member with a name above the limit is refused alone.
+#[test]
+fn batch_member_above_a_limit_is_refused_alone() {
+    let mut server = duplex(REVISION);
+    let long = json!({ "jsonrpc": "2.0", "id": 2, "method": "x".repeat(1025) });
+    let answers = server.send(&json!([ping(1), long, ping(3)]));
+    assert_eq!(answers.len(), 1, "one array");
+    let answers = answers[0].as_array().expect("an array");
+    let limits: Vec<&Value> = answers
+        .iter()
+        .map(|answer| &answer["error"]["data"]["limit"])
+        .collect();
+    assert_eq!(limits, [&Value::Null, &json!("name_bytes"), &Value::Null]);
+    let ids: Vec<&Value> = answers.iter().map(|answer| &answer["id"]).collect();
+    assert_eq!(ids, [&json!(1), &json!(2), &json!(3)]);
+}

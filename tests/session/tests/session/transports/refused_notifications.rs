@@ -101,6 +101,33 @@ fn http_batch_of_refused_notifications_is_refused() {
     );
 }
 
+/// The same for what is no message, and for a response above the size limit.
+#[test]
+fn http_message_that_is_discarded_is_no_202() {
+    let long = "x".repeat(10_000);
+    for revision in SESSIONS {
+        for (message, expected) in [
+            (json!({ "jsonrpc": "2.0", "id": 1, "result": 5 }), 400),
+            (
+                json!({ "jsonrpc": "2.0", "method": "notifications/x", "params": [] }),
+                400,
+            ),
+            (
+                json!({ "jsonrpc": "2.0", "id": 1, "result": { "x": long } }),
+                413,
+            ),
+        ] {
+            let mut config = server_config(&[revision]);
+            config.limits.message_bytes = 10_000;
+            let mut server = begun(config, revision);
+            assert_eq!(status(&mut server, &message), expected, "{revision}");
+        }
+    }
+    let mut server = begun(server_config(&["2025-03-26"]), "2025-03-26");
+    let batch = json!([notification(ROOTS), { "jsonrpc": "2.0", "id": 1, "result": 5 }]);
+    assert_eq!(status(&mut server, &batch), 400);
+}
+
 /// A valid but unexpected notification is accepted: notifications are never answered, and the client cannot avoid it.
 #[test]
 fn http_unknown_notification_is_202() {
