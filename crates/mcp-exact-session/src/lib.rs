@@ -122,6 +122,7 @@ mod canonical;
 mod capabilities;
 mod change;
 mod client;
+mod check_result;
 mod config;
 mod core;
 mod elicitation;
@@ -158,6 +159,7 @@ mod usage;
 pub use call_options::{CallOptions, RequestInput};
 pub use change::{Change, Progress};
 pub use client::{
+pub use check_result::CheckResult;
     CachedNegotiation, ClientEndpoint, ClientEvent, ServerNotification, ServerRequest,
     ServerRequestKey, TransportFailure,
 };
@@ -178,7 +180,7 @@ pub use log::{Level, LogMessage, UnknownLevel};
 pub use meta::is_key as is_meta_key;
 pub use outcome::{Outcome, RawResult, Sent};
 pub use refusal::Refusal;
-pub use seal::{CheckResult, Seal};
+pub use seal::Seal;
 pub use server::{
     ClientNotification, FrameContext, IncomingRequest, Reply, Scope, ServerEndpoint, ServerEvent,
 };

@@ -20,22 +20,6 @@ pub trait Seal: fmt::Debug + Send + Sync {
     fn open(&self, sealed: &str, context: &[u8]) -> Option<String>;
 }
 
-/// Checks the results of a program before they leave. The endpoint runs no JSON Schema: a server whose tools have output
-/// schemas brings a validator here ("Servers MUST provide structured results that conform", `server/tools`).
-pub trait CheckResult: fmt::Debug + Send + Sync {
-    /// Checks the result of a request.
-    ///
-    /// # Errors
-    /// The defect of the sealed text. `reply` gives it to the program as [`SendError::Result`](crate::SendError::Result),
-    /// and nothing leaves.
-    fn check(
-        &self,
-        method: &str,
-        params: Option<&JsonObject>,
-        result: &JsonObject,
-    ) -> Result<(), String>;
-}
-
 /// Content of a sealed text: the number of the retry that brings it, its expiry, and the state of the program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Payload {

@@ -10,6 +10,7 @@ use mcp_exact_wire::{Json, JsonObject, JsonRef, RequestId};
 
 use super::{Identity, Offer};
 use crate::capabilities::DeclaredNames;
+use crate::check_result::CheckResult;
 use crate::error::ConfigError;
 use crate::extensions::{Extensions, check_names};
 use crate::http::ToolHeaders;
@@ -19,7 +20,7 @@ use crate::message;
 use crate::meta;
 use crate::rules::results::{COMPLETE, RESULT_TYPE};
 use crate::rules::{Cached, Rule, capability};
-use crate::seal::{CheckResult, Seal};
+use crate::seal::Seal;
 
 /// Time for which results may be cached, and by whom (from 2026-07-28 on: `server/utilities/caching`).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
