@@ -250,6 +250,9 @@ pub enum SendError {
     /// The request waits for the responses to its input requests.
     #[error("the request waits for its input responses; it is delivered again with them")]
     AwaitingInput,
+    /// The request is a subscription, which the endpoint answers (from 2026-07-28 on).
+    #[error("the endpoint answers subscriptions; end it with `end_subscription`")]
+    Subscription,
     /// The input requests cannot be sent under these names, or not for this request.
     #[error("{0}")]
     InputRequests(&'static str),

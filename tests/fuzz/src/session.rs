@@ -236,7 +236,9 @@ impl World {
                 let once = matches!(
                     again,
                     Ok(Sent::Suppressed)
-                        | Err(SendError::UnknownRequest | SendError::AwaitingInput)
+                        | Err(SendError::UnknownRequest
+                            | SendError::AwaitingInput
+                            | SendError::Subscription)
                 );
                 // Questions without waiting are raised again at once.
                 assert!(once || again.is_err(), "answered twice: {again:?}");

@@ -40,7 +40,10 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
                 Err(SendError::UnknownRequest)
             };
         };
-        if request.role.awaiting.is_some() || request.role.subscription.is_some() {
+        if request.role.subscription.is_some() {
+            return Err(SendError::Subscription);
+        }
+        if request.role.awaiting.is_some() {
             return Err(SendError::AwaitingInput);
         }
         let sent = match reply.into() {
