@@ -109,8 +109,9 @@
 //! - From 2026-07-28 on the end of a POST cancels its request over HTTP, from either side, without `notifications/cancelled`. Before, a
 //!   lost connection cancels nothing ([`Detached`]).
 //! - A sealed state can be used again until it expires. Without a seal nothing counts the retries of a request.
-//! - A notification that is not taken gets an HTTP error status; a `notifications/cancelled` for a request of another POST gets 202 and
-//!   does nothing, because ids of different callers collide.
+//! - A message that cannot be taken, such as one above a limit, before `initialize` or of no valid form, gets an HTTP error status. A
+//!   notification that means nothing here gets 202, because its sender cannot know; a `notifications/cancelled` for a request of another
+//!   POST gets 202 and does nothing, because ids of different callers collide.
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
@@ -121,8 +122,8 @@ mod call_options;
 mod canonical;
 mod capabilities;
 mod change;
-mod client;
 mod check_result;
+mod client;
 mod config;
 mod core;
 mod elicitation;
@@ -158,8 +159,8 @@ mod usage;
 
 pub use call_options::{CallOptions, RequestInput};
 pub use change::{Change, Progress};
-pub use client::{
 pub use check_result::CheckResult;
+pub use client::{
     CachedNegotiation, ClientEndpoint, ClientEvent, ServerNotification, ServerRequest,
     ServerRequestKey, TransportFailure,
 };

@@ -28,7 +28,8 @@ pub enum Outcome {
     Result(RawResult),
     /// With an error.
     Error(PeerError),
-    /// No answer came in time; the peer was asked to stop.
+    /// No answer came in time. The peer was asked to stop, unless the request never left, or is one that no notification cancels:
+    /// `initialize`, or a task (2025-11-25).
     TimedOut,
     /// The program has cancelled it.
     Cancelled,

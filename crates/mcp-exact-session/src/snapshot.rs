@@ -13,7 +13,8 @@ use crate::http_request::Principal;
 use crate::log::Level;
 use crate::session_info::SessionInfo;
 
-/// State of a session at a moment.
+/// State of a session at a moment. Changes that wait for a standalone stream are not a part of it: a resumed endpoint forgets
+/// them, and a program that cannot know what has changed publishes what may have.
 ///
 /// A store keeps the snapshot of each session and replaces it only if the version of the stored one is lower (compare and set):
 /// an endpoint that resumes takes the next version and has its first snapshot due at once, so that of two processes that resume
