@@ -21,6 +21,7 @@ use transport::{RequestContext, ServerHandle, ServerHandler};
 pub use mcp_exact_wire::Encode;
 use mcp_exact_wire::{Direction, RevisionTypes};
 pub use session::Home;
+pub(crate) use session::code::INVALID_PARAMS;
 pub(crate) use session::http::{Mirrored, mirrored};
 pub use session::{
     CacheHint, CachedNegotiation, Identity, Json, JsonObject, Level, Lifecycle, Limits,

@@ -1,10 +1,16 @@
 //! Lists that a client keeps as long as its server allows (2026-07-28, `server/utilities/caching`).
 
+mod common;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use mcp_exact::{CacheHint, Client, Server, revisions};
+use mcp_exact::{
+    CacheHint, Client, ClientError, JsonObject, PeerError, RawRequest, Server, revisions,
+};
 use tokio::sync::mpsc;
+
+use common::object;
 
 /// A server that counts how often its one tool is listed.
 fn server(ttl_ms: u64) -> (Server, Arc<AtomicUsize>) {
@@ -48,6 +54,9 @@ async fn lists_are_kept_until_they_change() {
     );
     assert_eq!(listed.load(Ordering::SeqCst), 1);
     client.tools().fresh().all().await.expect("tools");
+    assert_eq!(listed.load(Ordering::SeqCst), 2);
+    // What was asked for again is kept in place of the page before.
+    assert_eq!(names().await, ["tool"]);
     assert_eq!(listed.load(Ordering::SeqCst), 2);
     let inserted = server.tools().insert("other", || async { "text" });
     inserted.expect("a tool");
@@ -100,4 +109,110 @@ async fn lists_of_a_caller_are_private() {
         let list = client.request("tools/list", None).await.expect("a list");
         assert_eq!(list.get("cacheScope").expect("a scope").text(), expected);
     }
+}
+
+/// A server of `tools/list` alone: `page` gives the page of each cursor.
+fn pages(
+    page: impl Fn(Option<String>) -> Result<JsonObject, PeerError> + Send + Sync + 'static,
+) -> Server {
+    let page = Arc::new(page);
+    let answer = move |request: RawRequest| {
+        let page = Arc::clone(&page);
+        async move {
+            if request.method != "tools/list" {
+                return Err(PeerError::method_not_found(&request.method).into());
+            }
+            let cursor = request.params.and_then(|params| params.get("cursor"));
+            let cursor = cursor.map(|cursor| cursor.parse().expect("a string"));
+            mcp_exact::Ok(page(cursor)?)
+        }
+    };
+    Server::raw("raw", "1.0.0", answer)
+        .capability("tools", JsonObject::new())
+        .build()
+        .expect("a server")
+}
+
+fn page(tool: &str, more: &str) -> JsonObject {
+    let schema = r#"{"type":"object"}"#;
+    object(&format!(
+        r#"{{"tools":[{{"name":{tool:?},"inputSchema":{schema}}}],{more}"cacheScope":"private"}}"#
+    ))
+}
+
+/// A server without a last page neither hangs its client nor fills its memory, whether pages are kept or not.
+#[tokio::test]
+async fn endless_lists_end_with_an_error() {
+    for ttl_ms in [0, 3_600_000] {
+        let server = pages(move |_| {
+            let more = format!(r#""nextCursor":"x","ttlMs":{ttl_ms},"#);
+            Ok(page("tool", &more))
+        });
+        let client = Client::in_memory(&server).await.expect("a client");
+        for _ in 0..2 {
+            let error = client.tools().all().await.expect_err("no end");
+            assert!(matches!(error, ClientError::Result(_)), "{error}");
+        }
+    }
+    let count = AtomicUsize::new(0);
+    let server = pages(move |_| {
+        let cursor = count.fetch_add(1, Ordering::SeqCst);
+        let more = format!(r#""nextCursor":"{cursor}","ttlMs":0,"#);
+        Ok(page("tool", &more))
+    });
+    let client = Client::in_memory(&server).await.expect("a client");
+    let error = client.tools().all().await.expect_err("no end");
+    assert_eq!(
+        error.to_string(),
+        "the result cannot be read: the list has more than 10000 pages"
+    );
+}
+
+/// "If a cursor becomes invalid […], the client SHOULD discard all cached pages and re-fetch from the beginning"
+/// (`server/utilities/caching`, "Interaction with Pagination").
+#[tokio::test]
+async fn lists_with_dead_cursors_begin_again() {
+    let generation = Arc::new(AtomicUsize::new(0));
+    let now = Arc::clone(&generation);
+    let server = pages(move |cursor| {
+        let now = now.load(Ordering::SeqCst).to_string();
+        match cursor {
+            None => {
+                let more = format!(r#""nextCursor":"{now}","ttlMs":3600000,"#);
+                Ok(page(&format!("first-{now}"), &more))
+            }
+            Some(cursor) if cursor == now => Ok(page("last", r#""ttlMs":0,"#)),
+            Some(_) => Err(PeerError::invalid_params("no such cursor")),
+        }
+    });
+    let client = Client::in_memory(&server).await.expect("a client");
+    let names = async || {
+        let tools = client.tools().all().await.expect("tools");
+        tools.iter().map(|tool| tool.name()).collect::<Vec<_>>()
+    };
+    assert_eq!(names().await, ["first-0", "last"]);
+    generation.store(1, Ordering::SeqCst);
+    assert_eq!(names().await, ["first-1", "last"]);
+    // One by one, what was given is not given again.
+    let mut list = client.tools();
+    let first = list.try_next().await.expect("an entry").expect("a tool");
+    assert_eq!(first.name(), "first-1");
+    generation.store(2, Ordering::SeqCst);
+    let mut rest = Vec::new();
+    while let Some(tool) = list.try_next().await.expect("an entry") {
+        rest.push(tool.name());
+    }
+    assert_eq!(rest, ["first-2", "last"]);
+}
+
+/// A server whose cursors never work is asked twice, not for ever.
+#[tokio::test]
+async fn lists_begin_again_once() {
+    let server = pages(|cursor| match cursor {
+        None => Ok(page("tool", r#""nextCursor":"x","ttlMs":3600000,"#)),
+        Some(_) => Err(PeerError::invalid_params("no such cursor")),
+    });
+    let client = Client::in_memory(&server).await.expect("a client");
+    let error = client.tools().all().await.expect_err("no page");
+    assert!(matches!(error, ClientError::Server(error) if error.code() == Some(-32602)));
 }

@@ -9,6 +9,7 @@ mod present;
 mod redirect;
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -77,6 +78,8 @@ pub(crate) struct Flow {
     /// Held while a token is obtained.
     state: tokio::sync::Mutex<State>,
     current: Mutex<Option<Arc<Token>>>,
+    /// Number of tokens that were in use.
+    version: AtomicU64,
     is_loaded: tokio::sync::OnceCell<()>,
     /// Latest DPoP nonce of each origin.
     nonces: Mutex<HashMap<String, String>>,
@@ -123,6 +126,7 @@ impl Flow {
             key,
             state: tokio::sync::Mutex::default(),
             current: Mutex::default(),
+            version: AtomicU64::default(),
             is_loaded: tokio::sync::OnceCell::new(),
             nonces: Mutex::default(),
             last_error: Mutex::default(),
@@ -161,8 +165,14 @@ impl Flow {
             .clone()
     }
 
+    /// Returns the version of the token in use.
+    pub(crate) fn token_version(&self) -> u64 {
+        self.version.load(Ordering::Acquire)
+    }
+
     fn adopt(&self, token: Option<Arc<Token>>) {
         *self.current.lock().unwrap_or_else(PoisonError::into_inner) = token;
+        self.version.fetch_add(1, Ordering::AcqRel);
     }
 
     /// Returns the token to send, refreshed if it ends soon.

@@ -47,6 +47,12 @@ impl OAuthClient {
         self.flow.sign_out().await
     }
 
+    /// Returns the version of the access token: it changes whenever the token in use does. What belongs to one token, such as
+    /// cached results, does not belong to the next one.
+    pub fn token_version(&self) -> u64 {
+        self.flow.token_version()
+    }
+
     /// Waits while an authorization is under way. Returns false if there was none.
     pub async fn settled(&self) -> bool {
         self.flow.settled().await

@@ -21,36 +21,60 @@ pub(super) struct Cache(Mutex<State>);
 #[derive(Debug, Default)]
 struct State {
     pages: HashMap<(&'static str, String), (Instant, JsonObject)>,
-    /// Number of changes that were announced.
-    changes: u64,
+    now: Asked,
 }
 
-/// Point in time of a request: a page that was asked for before a change is not kept after it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Asked(u64);
+/// Point in time of a request: a page that was asked for before a change, or with another access token, is not kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Asked {
+    /// Number of changes that were announced.
+    changes: u64,
+    /// Version of the access token.
+    token: u64,
+}
 
 impl Cache {
     fn state(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the page that was kept for a request, or the point in time of the request.
-    pub(super) fn get(&self, list: &'static str, params: &str) -> Result<JsonObject, Asked> {
-        let state = self.state();
-        let page = state.pages.get(&(list, params.to_owned()));
-        match page.filter(|(end, _)| *end > Instant::now()) {
-            Some((_, page)) => Ok(page.clone()),
-            None => Err(Asked(state.changes)),
+    /// Returns the point in time of a request with the access token of this version. Forgets all pages when the token is
+    /// another one ("a different access token requires a different cache").
+    pub(super) fn ask(&self, token: u64) -> Asked {
+        let mut state = self.state();
+        if state.now.token != token {
+            state.now.token = token;
+            state.pages.clear();
         }
+        state.now
     }
 
-    /// Keeps a page, if the server allows it.
-    pub(super) fn keep(&self, list: &'static str, params: &str, asked: Asked, page: &JsonObject) {
+    /// Returns the page that was kept for a request.
+    pub(super) fn get(&self, list: &'static str, params: &str) -> Option<JsonObject> {
+        let state = self.state();
+        let page = state.pages.get(&(list, params.to_owned()));
+        let (_, page) = page.filter(|(end, _)| *end > Instant::now())?;
+        Some(page.clone())
+    }
+
+    /// Keeps a page in place of the one before, if the server allows it. `token` is the version of the access token now.
+    pub(super) fn keep(
+        &self,
+        list: &'static str,
+        params: &str,
+        asked: Asked,
+        token: u64,
+        page: &JsonObject,
+    ) {
+        if self.ask(token) != asked {
+            return;
+        }
         let lifetime = page.get("ttlMs").and_then(|ttl| ttl.parse::<u64>().ok());
         let lifetime = Duration::from_millis(lifetime.unwrap_or(0)).min(LONGEST);
+        let key = (list, params.to_owned());
         let mut state = self.state();
-        let is_new = asked == Asked(state.changes);
-        if lifetime.is_zero() || !is_new || page.text().len() > PAGE_BYTES {
+        state.pages.remove(&key);
+        if lifetime.is_zero() || page.text().len() > PAGE_BYTES {
             return;
         }
         let now = Instant::now();
@@ -58,9 +82,13 @@ impl Cache {
             state.pages.retain(|_, (end, _)| *end > now);
         }
         if state.pages.len() < PAGES {
-            let entry = (now + lifetime, page.clone());
-            state.pages.insert((list, params.to_owned()), entry);
+            state.pages.insert(key, (now + lifetime, page.clone()));
         }
+    }
+
+    /// Forgets the pages of one list.
+    pub(super) fn forget(&self, list: &'static str) {
+        self.state().pages.retain(|(kept, _), _| *kept != list);
     }
 
     /// Forgets the pages of the lists that have changed.
@@ -72,7 +100,46 @@ impl Cache {
             ClientChange::Resource(_) => return,
         };
         let mut state = self.state();
-        state.changes += 1;
+        state.now.changes += 1;
         state.pages.retain(|(list, _), _| !lists.contains(list));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIST: &str = "tools/list";
+
+    fn page(text: &str) -> JsonObject {
+        text.parse().expect(text)
+    }
+
+    /// "Caches MUST NOT be shared across authorization contexts (e.g. a different access token requires a different cache)".
+    #[test]
+    fn pages_belong_to_one_token() {
+        let cache = Cache::default();
+        let kept = page(r#"{"ttlMs":60000}"#);
+        let asked = cache.ask(1);
+        cache.keep(LIST, "", asked, 1, &kept);
+        assert_eq!(cache.get(LIST, ""), Some(kept.clone()));
+        let asked = cache.ask(2);
+        assert_eq!(cache.get(LIST, ""), None);
+        // The token was replaced while the request was under way.
+        cache.keep(LIST, "", asked, 3, &kept);
+        assert_eq!(cache.get(LIST, ""), None);
+    }
+
+    #[test]
+    fn newer_pages_replace_older_ones() {
+        let cache = Cache::default();
+        for (text, is_kept) in [
+            (r#"{"ttlMs":60000,"tools":[]}"#, true),
+            (r#"{"ttlMs":60000,"tools":[{}]}"#, true),
+            (r#"{"ttlMs":0}"#, false),
+        ] {
+            cache.keep(LIST, "", cache.ask(0), 0, &page(text));
+            assert_eq!(cache.get(LIST, ""), is_kept.then(|| page(text)), "{text}");
+        }
     }
 }

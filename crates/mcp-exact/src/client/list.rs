@@ -2,10 +2,16 @@
 //!
 //! Takes a page when the one before is used up; ends when there is no cursor.
 
-use std::collections::VecDeque;
+use std::collections::hash_map::RandomState;
+use std::collections::{HashSet, VecDeque};
+use std::hash::BuildHasher as _;
 
 use super::{Client, ClientError};
-use crate::link::{Json, JsonObject};
+use crate::link::{INVALID_PARAMS, Json, JsonObject};
+
+/// Most pages of one list, and most bytes of the pages that [`List::all`] gathers: a server can give a next page without end.
+const PAGES: usize = 10_000;
+const BYTES: usize = 256 << 20;
 
 /// Definition of a tool, resource, resource template or prompt, in the shape of revision 2026-07-28.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -68,6 +74,19 @@ pub struct List {
     page: VecDeque<Definition>,
     cursor: Cursor,
     fresh: bool,
+    /// Hashes of the cursors that were used.
+    used: HashSet<u64>,
+    /// Hashes of the names or URIs that were given.
+    given: HashSet<u64>,
+    hasher: RandomState,
+    has_begun_again: bool,
+}
+
+/// Page of a list.
+struct Page {
+    entries: VecDeque<Definition>,
+    bytes: usize,
+    is_first: bool,
 }
 
 #[derive(Debug)]
@@ -86,42 +105,32 @@ impl List {
             page: VecDeque::new(),
             cursor: Cursor::First,
             fresh: false,
+            used: HashSet::new(),
+            given: HashSet::new(),
+            hasher: RandomState::new(),
+            has_begun_again: false,
         }
     }
 
     /// Returns the next entry; `None` after the last one.
     ///
+    /// A list whose cursor the server no longer knows begins again, once; entries that were given are left out then.
+    ///
     /// # Errors
-    /// [`ClientError`]; the list continues with the same page when it is called again.
+    /// [`ClientError`]; the list continues with the same page when it is called again. A list whose cursors repeat, or that
+    /// has more than 10,000 pages, is [`ClientError::Result`].
     pub async fn try_next(&mut self) -> Result<Option<Definition>, ClientError> {
         loop {
             if let Some(next) = self.page.pop_front() {
-                return Ok(Some(next));
+                if self.given.insert(self.hash_of(&next)) || !self.has_begun_again {
+                    return Ok(Some(next));
+                }
+                continue;
             }
-            let params = match &self.cursor {
-                Cursor::First => None,
-                Cursor::Next(cursor) => Some(JsonObject::from_iter([("cursor", cursor.clone())])),
-                Cursor::End => return Ok(None),
-            };
-            let page = self.fetch(params).await?;
-            let entries = page
-                .get(self.member)
-                .map(|entries| entries.decode_as::<Vec<JsonObject>>());
-            let Some(Ok(entries)) = entries else {
-                return Err(ClientError::Result(format!(
-                    "`{}` is no list of objects",
-                    self.member
-                )));
-            };
-            self.page = entries.into_iter().map(Definition).collect();
-            // An empty string is a cursor too.
-            self.cursor = match page
-                .get("nextCursor")
-                .filter(|cursor| cursor.text() != "null")
-            {
-                Some(cursor) => Cursor::Next(cursor),
-                None => Cursor::End,
-            };
+            match self.next_page().await? {
+                Some(page) => self.page = page.entries,
+                None => return Ok(None),
+            }
         }
     }
 
@@ -131,30 +140,112 @@ impl List {
         self
     }
 
+    fn hash_of(&self, definition: &Definition) -> u64 {
+        let key = definition.uri().unwrap_or_else(|| definition.name());
+        self.hasher.hash_one(key)
+    }
+
+    /// Returns the next page; `None` after the last one.
+    async fn next_page(&mut self) -> Result<Option<Page>, ClientError> {
+        // Pages that are kept come without a wait: the program has to have its turn, and time limits their effect.
+        tokio::task::consume_budget().await;
+        let params = match &self.cursor {
+            Cursor::First => None,
+            Cursor::Next(cursor) => Some(JsonObject::from_iter([("cursor", cursor.clone())])),
+            Cursor::End => return Ok(None),
+        };
+        let mut is_first = params.is_none();
+        let page = match self.fetch(params).await {
+            Err(ClientError::Server(error))
+                if error.code() == Some(INVALID_PARAMS) && !is_first && !self.has_begun_again =>
+            {
+                // "If a cursor becomes invalid [...], the client SHOULD discard all cached pages and re-fetch from the
+                // beginning" (`server/utilities/caching`, "Interaction with Pagination").
+                self.client.link().cache().forget(self.method);
+                self.used.clear();
+                self.cursor = Cursor::First;
+                self.has_begun_again = true;
+                is_first = true;
+                self.fetch(None).await?
+            }
+            page => page?,
+        };
+        let entries = page
+            .get(self.member)
+            .map(|entries| entries.decode_as::<Vec<JsonObject>>());
+        let Some(Ok(entries)) = entries else {
+            return Err(ClientError::Result(format!(
+                "`{}` is no list of objects",
+                self.member
+            )));
+        };
+        // An empty string is a cursor too.
+        let next = page
+            .get("nextCursor")
+            .filter(|cursor| cursor.text() != "null");
+        self.cursor = match next {
+            Some(cursor) => {
+                self.note_cursor(&cursor)?;
+                Cursor::Next(cursor)
+            }
+            None => Cursor::End,
+        };
+        Ok(Some(Page {
+            entries: entries.into_iter().map(Definition).collect(),
+            bytes: page.text().len(),
+            is_first,
+        }))
+    }
+
+    /// # Errors
+    /// The list has no end: a cursor is "a position in the result set" (`server/utilities/pagination`), so pages repeat with it.
+    fn note_cursor(&mut self, cursor: &Json) -> Result<(), ClientError> {
+        let is_new = self.used.insert(self.hasher.hash_one(cursor.text()));
+        let wrong = if !is_new {
+            "the server gives the same `nextCursor` twice in one list".to_owned()
+        } else if self.used.len() >= PAGES {
+            format!("the list has more than {PAGES} pages")
+        } else {
+            return Ok(());
+        };
+        self.cursor = Cursor::End;
+        Err(ClientError::Result(wrong))
+    }
+
     /// Returns a page that was kept, or the one that the server gives.
     async fn fetch(&self, params: Option<JsonObject>) -> Result<JsonObject, ClientError> {
         let key = params.as_ref().map_or("", JsonObject::text).to_owned();
-        let cache = self.client.link().cache();
-        let asked = match cache.get(self.method, &key) {
-            Ok(page) if !self.fresh => return Ok(page),
-            Ok(_) => None,
-            Err(asked) => Some(asked),
-        };
-        let page = self.client.request(self.method, params).await?;
-        if let Some(asked) = asked {
-            cache.keep(self.method, &key, asked, &page);
+        let link = self.client.link();
+        let asked = link.cache().ask(link.authorization().token_version());
+        if !self.fresh
+            && let Some(page) = link.cache().get(self.method, &key)
+        {
+            return Ok(page);
         }
+        let page = self.client.request(self.method, params).await?;
+        let token = link.authorization().token_version();
+        link.cache().keep(self.method, &key, asked, token, &page);
         Ok(page)
     }
 
     /// Returns all entries of all pages.
     ///
     /// # Errors
-    /// [`ClientError`].
+    /// [`ClientError`], as [`try_next`](Self::try_next); and when the pages have more than 256 MiB.
     pub async fn all(mut self) -> Result<Vec<Definition>, ClientError> {
-        let mut all = Vec::new();
-        while let Some(next) = self.try_next().await? {
-            all.push(next);
+        let mut all = Vec::from(std::mem::take(&mut self.page));
+        let mut bytes = 0;
+        while let Some(page) = self.next_page().await? {
+            if page.is_first {
+                (all, bytes) = (Vec::new(), 0);
+            }
+            bytes += page.bytes;
+            if bytes > BYTES {
+                return Err(ClientError::Result(format!(
+                    "the list has more than {BYTES} bytes; take its entries one by one"
+                )));
+            }
+            all.extend(page.entries);
         }
         Ok(all)
     }

@@ -26,6 +26,19 @@ impl Authorization {
         error
     }
 
+    /// Returns the version of the access token, which changes with the token.
+    #[cfg_attr(
+        not(feature = "oauth-client"),
+        allow(clippy::unused_self, reason = "the signature of the feature")
+    )]
+    pub(super) fn token_version(&self) -> u64 {
+        #[cfg(feature = "oauth-client")]
+        if let Some(client) = &self.client {
+            return client.token_version();
+        }
+        0
+    }
+
     /// Waits while the user signs in; returns false if no sign-in is running.
     #[cfg(feature = "oauth-client")]
     pub(super) async fn settled(&self) -> bool {
