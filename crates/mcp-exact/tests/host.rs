@@ -30,6 +30,8 @@ async fn failing_servers_disturb_nobody() {
             r#"{"mcpServers":{
             "missing":{"command":"/does/not/exist"},
             "odd":{},
+            "port":{"command":"x","env":{"PORT":8080}},
+            "text":{"command":"x","args":"y"},
             "off":{"command":"/does/not/exist","disabled":true}
         }}"#,
         )
@@ -39,7 +41,11 @@ async fn failing_servers_disturb_nobody() {
         .await;
     assert_eq!(host.servers().collect::<Vec<_>>(), ["good", "good__too"]);
     let failed: Vec<&str> = host.failures().map(|(name, _)| name).collect();
-    assert_eq!(failed, ["missing", "odd", "silent"]);
+    assert_eq!(failed, ["missing", "odd", "port", "silent", "text"]);
+    let (_, error) = host.failures().nth(2).expect("a failure");
+    let expected =
+        "the entry cannot be read: env.PORT: invalid type: integer `8080`, expected a string";
+    assert_eq!(error.to_string(), expected);
     let names: Vec<String> = host
         .tools()
         .await

@@ -78,9 +78,7 @@ impl Config {
         let text = std::fs::read_to_string(path);
         let text = text.with_context(|| format!("cannot read {}", path.display()))?;
         let read = if text.trim_start().starts_with('{') {
-            ServerEntry::read_all(&text)
-                .map(|servers| (Self::default(), servers))
-                .map_err(anyhow::Error::from)
+            entries(&text).map(|servers| (Self::default(), servers))
         } else {
             Self::of_toml(&text)
         };
@@ -119,6 +117,16 @@ impl Config {
         });
         rules.collect()
     }
+}
+
+/// Reads the entries of a file in the form of `mcp.json`.
+fn entries(text: &str) -> anyhow::Result<BTreeMap<String, ServerEntry>> {
+    let entries = ServerEntry::read_all(text)?.into_iter();
+    let entries = entries.map(|(name, entry)| {
+        let entry = entry.with_context(|| format!("server {name:?}"))?;
+        Ok((name, entry))
+    });
+    entries.collect()
 }
 
 /// Servers of a file, by name.

@@ -3,6 +3,7 @@
 //! Takes text; gives entries by name, and connections with variables of the environment put in.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use http::{HeaderName, HeaderValue};
 use serde::Deserialize;
@@ -28,11 +29,11 @@ pub enum ConfigFileError {
 #[derive(Deserialize)]
 struct File {
     #[serde(alias = "servers", rename = "mcpServers")]
-    servers: BTreeMap<String, ServerEntry>,
+    servers: BTreeMap<String, serde_json::Value>,
 }
 
 /// Server of a configuration.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[non_exhaustive]
 pub struct ServerEntry {
@@ -55,6 +56,19 @@ pub struct ServerEntry {
     pub disabled: bool,
 }
 
+impl fmt::Debug for ServerEntry {
+    /// Shows neither arguments nor values of the environment and headers, which may hold secrets, nor the URL.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ServerEntry")
+            .field("kind", &self.kind)
+            .field("command", &self.command)
+            .field("env", &self.env.keys())
+            .field("headers", &self.headers.keys())
+            .field("disabled", &self.disabled)
+            .finish_non_exhaustive()
+    }
+}
+
 /// How a server of a configuration is reached.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
@@ -67,14 +81,22 @@ pub enum ServerAddress {
 
 impl ServerEntry {
     /// Reads a configuration in the form that [`HostBuilder::config_file`](super::HostBuilder::config_file) describes: servers
-    /// by name, those that are disabled included.
+    /// by name, those that are disabled included. An entry that cannot be read is a [`ClientError::Config`] that names the
+    /// member; it keeps no other entry from being read.
     ///
     /// # Errors
     /// [`ConfigFileError::Form`] when the text has no such form.
-    pub fn read_all(text: &str) -> Result<BTreeMap<String, Self>, ConfigFileError> {
+    pub fn read_all(
+        text: &str,
+    ) -> Result<BTreeMap<String, Result<Self, ClientError>>, ConfigFileError> {
         let file: File =
             serde_json::from_str(text).map_err(|error| ConfigFileError::Form(error.to_string()))?;
-        Ok(file.servers)
+        let read = |entry| {
+            serde_path_to_error::deserialize::<serde_json::Value, Self>(entry)
+                .map_err(|error| ClientError::Config(format!("the entry cannot be read: {error}")))
+        };
+        let servers = file.servers.into_iter();
+        Ok(servers.map(|(name, entry)| (name, read(entry))).collect())
     }
 
     /// Returns how the server is reached, with variables of the environment put in.
@@ -181,8 +203,9 @@ mod tests {
     fn both_forms_of_files_are_read() {
         let file = r#"{"mcpServers":{"a":{"command":"x","args":["1"],"env":{"K":"v"}},"b":{"url":"http://h/mcp","type":"sse"}}}"#;
         let servers = ServerEntry::read_all(file).expect("a configuration");
-        assert_eq!(servers["a"].args, ["1"]);
-        assert_eq!(servers["b"].transport(), Ok(HttpTransport::Sse));
+        let entry = |name: &str| servers[name].as_ref().expect("an entry");
+        assert_eq!(entry("a").args, ["1"]);
+        assert_eq!(entry("b").transport(), Ok(HttpTransport::Sse));
         assert!(
             ServerEntry::read_all(r#"{"servers":{}}"#)
                 .expect("an empty one")
@@ -195,6 +218,15 @@ mod tests {
             error.ends_with("it needs an object `mcpServers` of servers by name"),
             "{error}"
         );
+    }
+
+    #[test]
+    fn secrets_are_not_shown() {
+        let file = r#"{"mcpServers":{"a":{"command":"x","args":["--key=s3cret"],"env":{"K":"s3cret"},"headers":{"H":"s3cret"}},"b":{"url":"https://h/?key=s3cret"}}}"#;
+        for entry in ServerEntry::read_all(file).expect("entries").values() {
+            let shown = format!("{entry:?}");
+            assert!(!shown.contains("s3cret"), "{shown}");
+        }
     }
 
     #[test]

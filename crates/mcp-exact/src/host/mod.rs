@@ -347,8 +347,9 @@ impl HostBuilder {
     /// [`ConfigFileError`] when the text has no such form.
     pub fn config(mut self, text: &str) -> Result<Self, ConfigFileError> {
         for (name, entry) in ServerEntry::read_all(text)? {
-            if !entry.disabled {
-                self.servers.insert(name, entry.connect());
+            if !entry.as_ref().is_ok_and(|entry| entry.disabled) {
+                self.servers
+                    .insert(name, entry.and_then(|entry| entry.connect()));
             }
         }
         Ok(self)
