@@ -83,6 +83,7 @@ mod cx;
 mod definition;
 mod error;
 mod extract;
+mod form_values;
 mod handler;
 #[cfg(all(feature = "process", feature = "http-client"))]
 mod host;

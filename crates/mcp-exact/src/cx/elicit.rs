@@ -9,10 +9,12 @@ use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 use super::ask::{AskError, AskErrorKind, Question};
 use super::{Cx, form};
 use crate::client::Visit;
+use crate::form_values;
 use crate::link::{Json, JsonObject};
 
 const METHOD: &str = "elicitation/create";
@@ -47,20 +49,21 @@ impl Cx {
     /// Asks the user to fill in a form (revisions from 2025-06-18 on).
     ///
     /// `T` is a struct whose fields are strings, numbers, booleans, enums without data, lists of such enums (from 2025-11-25
-    /// on), or options of these; doc comments become descriptions. Do not ask for secrets: use
+    /// on), or options of these; doc comments become descriptions. An answer that leaves the form, such as a string that is longer
+    /// than `#[schemars(length(max = 3))]` allows, is [`AskErrorKind::Answer`]. Do not ask for secrets: use
     /// [`elicit_url`](Self::elicit_url).
     pub fn elicit<T: DeserializeOwned + JsonSchema>(&self, message: impl AsRef<str>) -> Elicit<T> {
-        let params = form::schema_of::<T>()
-            .map_err(AskErrorKind::Form)
-            .map(|schema| {
-                JsonObject::from_iter([
-                    ("mode", Json::string("form")),
-                    ("message", Json::string(message.as_ref())),
-                    ("requestedSchema", schema.into()),
-                ])
-            });
+        let schema = form::schema_of::<T>();
+        let params = schema.clone().map_err(AskErrorKind::Form).map(|schema| {
+            JsonObject::from_iter([
+                ("mode", Json::string("form")),
+                ("message", Json::string(message.as_ref())),
+                ("requestedSchema", JsonObject::from(schema).into()),
+            ])
+        });
         Elicit {
             question: Question::new(self, METHOD, "elicitation.form", params),
+            schema: schema.map(Value::Object).unwrap_or_default(),
             answer: PhantomData,
         }
     }
@@ -89,6 +92,7 @@ impl Cx {
 #[must_use = "futures do nothing unless they are awaited"]
 pub struct Elicit<T> {
     question: Question,
+    schema: Value,
     answer: PhantomData<fn() -> T>,
 }
 
@@ -117,10 +121,14 @@ impl<T: DeserializeOwned> Future for Elicit<T> {
             .get("content")
             .unwrap_or_else(|| JsonObject::new().into());
         let decoded = action_of(&result).and_then(|action| match action {
-            Elicited::Accepted(()) => content
-                .parse()
-                .map(Elicited::Accepted)
-                .map_err(|error| error.to_string()),
+            Elicited::Accepted(()) => {
+                let values: Value = content.parse().map_err(|error| error.to_string())?;
+                if let Some(problem) = form_values::problem(&self.schema, &values) {
+                    return Err(problem);
+                }
+                let decoded = content.parse().map(Elicited::Accepted);
+                decoded.map_err(|error| error.to_string())
+            }
             Elicited::Declined => Ok(Elicited::Declined),
             Elicited::Cancelled => Ok(Elicited::Cancelled),
         });

@@ -6,7 +6,6 @@
 use schemars::JsonSchema;
 use serde_json::{Map, Value, json};
 
-use crate::link::JsonObject;
 use crate::schema;
 
 /// A type is no form that clients can show.
@@ -29,8 +28,8 @@ pub enum FormError {
 }
 
 /// Returns the form of a type.
-pub(super) fn schema_of<T: JsonSchema>() -> Result<JsonObject, FormError> {
-    form(&schema::input_of::<T>()).map(JsonObject::from)
+pub(super) fn schema_of<T: JsonSchema>() -> Result<Map<String, Value>, FormError> {
+    form(&schema::input_of::<T>())
 }
 
 fn form(schema: &Value) -> Result<Map<String, Value>, FormError> {

@@ -110,6 +110,40 @@ async fn forms_reach_every_revision_with_elicitation() {
     assert_eq!(runs.get(), 4);
 }
 
+#[derive(Debug, Deserialize, JsonSchema)]
+struct Code {
+    #[schemars(length(max = 3), regex(pattern = "^[A-Z]*$"))]
+    code: String,
+}
+
+/// "Servers SHOULD validate received data matches the requested schema" (`client/elicitation`, "Security Considerations"): of a
+/// client that does not.
+#[tokio::test]
+async fn answers_that_leave_the_form_are_refused() {
+    let server = builder()
+        .tool("ask", |cx: Cx| async move {
+            let answer = cx.elicit::<Code>("Which?").key("which").await?;
+            let code = answer.accepted().map(|code| code.code);
+            Ok::<_, Error>(code.unwrap_or_default())
+        })
+        .build()
+        .expect("a server");
+    // Answers of the first request are not checked by the client.
+    let client = Client::in_memory(&server)
+        .revision(newest())
+        .on_elicit(|form: Form| async move { form.decline() })
+        .await
+        .expect("a client");
+    for (code, fits) in [("ABC", true), ("ABCD", false), ("abc", false)] {
+        let content = format!(r#"{{"action":"accept","content":{{"code":{code:?}}}}}"#);
+        let params =
+            format!(r#"{{"name":"ask","arguments":{{}},"inputResponses":{{"which":{content}}}}}"#);
+        let result = client.request("tools/call", Some(object(&params))).await;
+        let result = result.expect("a result").to_string();
+        assert_eq!(!result.contains("does not fit its field"), fits, "{result}");
+    }
+}
+
 #[tokio::test]
 async fn declined_and_cancelled_forms_are_told_apart() {
     let server = builder()

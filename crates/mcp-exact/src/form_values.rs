@@ -1,0 +1,274 @@
+//! Values of a form against its schema ("Clients SHOULD validate all responses", "Servers SHOULD validate received data matches
+//! the requested schema", `client/elicitation`, "Security Considerations").
+//!
+//! Knows the keywords that schemas of forms have in any revision, and `uniqueItems`. Other keywords are not checked.
+
+use regex::Regex;
+use serde_json::Value;
+
+/// Returns what is wrong with the values that a user has submitted.
+pub(crate) fn problem(schema: &Value, content: &Value) -> Option<String> {
+    let Some(values) = content.as_object() else {
+        return Some("the values are no object".to_owned());
+    };
+    let required = crate::schema::strings(schema.get("required"));
+    let mut missing = required.filter(|name| !values.contains_key(*name));
+    if let Some(missing) = missing.next() {
+        return Some(format!("{missing:?} is missing"));
+    }
+    values.iter().find_map(|(name, value)| {
+        let field = schema
+            .get("properties")
+            .and_then(|fields| fields.get(name))?;
+        (!fits(field, value)).then(|| format!("{name:?} does not fit its field"))
+    })
+}
+
+/// Returns whether a value fits one field of a form.
+fn fits(field: &Value, value: &Value) -> bool {
+    let is_kind = match field.get("type").and_then(Value::as_str) {
+        Some("string") => value.as_str().is_some_and(|text| fits_string(field, text)),
+        Some("number") => value
+            .as_f64()
+            .is_some_and(|number| is_within(field, number, "minimum", "maximum")),
+        Some("integer") => value.as_f64().is_some_and(|number| {
+            number.fract() == 0.0 && is_within(field, number, "minimum", "maximum")
+        }),
+        Some("boolean") => value.is_boolean(),
+        Some("array") => value.as_array().is_some_and(|list| fits_list(field, list)),
+        _ => true,
+    };
+    let listed = field.get("enum").and_then(Value::as_array);
+    let titled = field
+        .get("oneOf")
+        .or_else(|| field.get("anyOf"))
+        .and_then(Value::as_array);
+    is_kind
+        && listed.is_none_or(|listed| listed.contains(value))
+        && titled.is_none_or(|titled| {
+            titled
+                .iter()
+                .any(|choice| choice.get("const") == Some(value))
+        })
+}
+
+fn is_within(field: &Value, size: f64, least: &str, most: &str) -> bool {
+    let bound = |name: &str| field.get(name).and_then(Value::as_f64);
+    bound(least).is_none_or(|least| size >= least) && bound(most).is_none_or(|most| size <= most)
+}
+
+/// Returns whether a number of characters or items is within its bounds.
+fn is_count_within(field: &Value, count: usize, least: &str, most: &str) -> bool {
+    let count = u32::try_from(count).unwrap_or(u32::MAX);
+    is_within(field, f64::from(count), least, most)
+}
+
+fn fits_list(field: &Value, list: &[Value]) -> bool {
+    let items = field.get("items").unwrap_or(&Value::Null);
+    let is_unique = field.get("uniqueItems") == Some(&Value::Bool(true));
+    is_count_within(field, list.len(), "minItems", "maxItems")
+        && list.iter().all(|item| fits(items, item))
+        && (!is_unique || (1..list.len()).all(|end| !list[..end].contains(&list[end])))
+}
+
+fn fits_string(field: &Value, text: &str) -> bool {
+    let has_format = match field.get("format").and_then(Value::as_str) {
+        Some("email") => is_email(text),
+        Some("uri") => is_uri(text),
+        Some("date") => is_date(text),
+        Some("date-time") => is_date_time(text),
+        _ => true,
+    };
+    let pattern = field.get("pattern").and_then(Value::as_str);
+    has_format
+        && is_count_within(field, text.chars().count(), "minLength", "maxLength")
+        && pattern.is_none_or(|pattern| has_pattern(text, pattern))
+}
+
+/// Returns whether a text has a match of a pattern. The time for that grows with the text alone, whoever wrote the pattern:
+/// one with look-around or back references is not checked.
+fn has_pattern(text: &str, pattern: &str) -> bool {
+    match Regex::new(pattern) {
+        Ok(regex) => regex.is_match(text),
+        Err(error) => {
+            tracing::debug!(%error, "the pattern of a form is not checked");
+            true
+        }
+    }
+}
+
+/// Returns whether a text has the form of a mailbox: a local part, `@` and the labels of a domain.
+fn is_email(text: &str) -> bool {
+    let is_plain = |c: char| !c.is_whitespace() && !c.is_control();
+    text.chars().all(is_plain)
+        && text.rsplit_once('@').is_some_and(|(local, domain)| {
+            !local.is_empty() && domain.split('.').all(|label| !label.is_empty())
+        })
+}
+
+/// Returns whether a text has the form of a URI (RFC 3986): a scheme, and characters of URIs.
+fn is_uri(text: &str) -> bool {
+    let Some((scheme, rest)) = text.split_once(':') else {
+        return false;
+    };
+    let is_of_schemes = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.');
+    let is_of_uris = |byte: u8| byte.is_ascii_graphic() && !br#""<>\^`{|}"#.contains(&byte);
+    let mut escapes = rest.split('%').skip(1);
+    scheme.starts_with(|c: char| c.is_ascii_alphabetic())
+        && scheme.chars().all(is_of_schemes)
+        && rest.bytes().all(is_of_uris)
+        && escapes.all(|escape| {
+            let digits = escape.as_bytes().get(..2);
+            digits.is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit))
+        })
+}
+
+/// Returns the number that the digits of a text are; `None` if it has another length, or anything but digits.
+fn digits(text: &str, length: usize) -> Option<u32> {
+    let is_number = text.len() == length && text.bytes().all(|byte| byte.is_ascii_digit());
+    text.parse().ok().filter(|_| is_number)
+}
+
+/// Returns whether a text is a `full-date` (RFC 3339).
+fn is_date(text: &str) -> bool {
+    let mut parts = text.splitn(3, '-');
+    let mut part = |length| digits(parts.next()?, length);
+    let (Some(year), Some(month), Some(day)) = (part(4), part(2), part(2)) else {
+        return false;
+    };
+    let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    let last = match month {
+        4 | 6 | 9 | 11 => 30,
+        2 if is_leap => 29,
+        2 => 28,
+        _ => 31,
+    };
+    (1..=12).contains(&month) && (1..=last).contains(&day)
+}
+
+/// Returns whether a text is a `date-time` (RFC 3339).
+fn is_date_time(text: &str) -> bool {
+    let Some((date, time)) = text.split_once(['T', 't']) else {
+        return false;
+    };
+    let Some(zone) = time.find(['Z', 'z', '+', '-']) else {
+        return false;
+    };
+    let (time, zone) = time.split_at(zone);
+    let (seconds, fraction) = match time.split_once('.') {
+        Some((seconds, fraction)) => (seconds, Some(fraction)),
+        None => (time, None),
+    };
+    let has_fraction = fraction
+        .is_none_or(|digits| !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()));
+    let has_zone = matches!(zone, "Z" | "z")
+        || zone
+            .get(1..)
+            .is_some_and(|offset| is_time(offset, &[24, 60]));
+    // A leap second is the 61st.
+    is_date(date) && is_time(seconds, &[24, 60, 61]) && has_fraction && has_zone
+}
+
+/// Returns whether a text is numbers of two digits below these ends, with colons between them.
+fn is_time(text: &str, ends: &[u32]) -> bool {
+    let parts: Vec<&str> = text.split(':').collect();
+    let is_below = |(part, end): (&&str, &u32)| digits(part, 2).is_some_and(|part| part < *end);
+    parts.len() == ends.len() && parts.iter().zip(ends).all(is_below)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn values_are_checked_against_the_form() {
+        let schema = json!({
+            "properties": {
+                "name": {"type": "string", "maxLength": 3},
+                "age": {"type": "integer", "minimum": 0},
+                "size": {"type": "string", "oneOf": [{"const": "s", "title": "small"}]},
+                "extras": {"type": "array", "items": {"type": "string", "enum": ["a"]}, "uniqueItems": true}
+            },
+            "required": ["name"]
+        });
+        let problem = |values: Value| problem(&schema, &values);
+        assert_eq!(
+            problem(json!({"name": "abc", "age": 3, "size": "s", "extras": ["a"], "more": 1})),
+            None
+        );
+        assert_eq!(problem(json!({})).as_deref(), Some("\"name\" is missing"));
+        assert_eq!(
+            problem(json!([])).as_deref(),
+            Some("the values are no object")
+        );
+        for (name, value) in [
+            ("age", json!(-1)),
+            ("age", json!(1.5)),
+            ("size", json!("m")),
+            ("extras", json!(["b"])),
+            ("extras", json!(["a", "a"])),
+        ] {
+            let words = format!("{name:?} does not fit its field");
+            assert_eq!(problem(json!({"name": "a", name: value})), Some(words));
+        }
+        assert!(problem(json!({"name": "abcd"})).is_some());
+    }
+
+    /// "Supported formats: `email`, `uri`, `date`, `date-time`" (`client/elicitation`, "Requested Schema").
+    #[test]
+    fn formats_are_checked() {
+        for (format, good, bad) in [
+            (
+                "email",
+                &["a@b", "a.b+c@example.com"][..],
+                &["a", "@b", "a@", "a b@c", "a@b..c"][..],
+            ),
+            (
+                "uri",
+                &["https://example.com/?q=%20#x", "urn:a:b"],
+                &["example.com", ":x", "1a:b", "a:%2", "a:b c", "a:\u{e9}"],
+            ),
+            (
+                "date",
+                &["2024-02-29", "2025-12-31"],
+                &[
+                    "2025-02-29",
+                    "2025-13-01",
+                    "2025-1-1",
+                    "2025-01-00",
+                    "+025-01-01",
+                ],
+            ),
+            (
+                "date-time",
+                &["2025-01-01T00:00:00Z", "2016-12-31t23:59:60.5+05:30"],
+                &[
+                    "2025-01-01",
+                    "2025-01-01T00:00:00",
+                    "2025-01-01T24:00:00Z",
+                    "2025-01-01T00:00:00.Z",
+                    "2025-01-01T00:00:00+5",
+                ],
+            ),
+        ] {
+            let field = json!({"type": "string", "format": format});
+            for text in good {
+                assert!(fits(&field, &json!(text)), "{format}: {text}");
+            }
+            for text in bad {
+                assert!(!fits(&field, &json!(text)), "{format}: {text}");
+            }
+        }
+    }
+
+    #[test]
+    fn patterns_are_checked() {
+        let fits = |pattern: &str, text: &str| {
+            fits(&json!({"type": "string", "pattern": pattern}), &json!(text))
+        };
+        assert!(fits("^[A-Z]{3}$", "ABC") && !fits("^[A-Z]{3}$", "ABCD"));
+        assert!(fits("b", "abc"), "patterns are not anchored");
+        assert!(fits("(?=a)b", "x"), "look-around is not checked");
+    }
+}
