@@ -9,6 +9,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::connect::{ClientChange, LogMessage};
+use super::panics::{caught, contain};
 use super::visit::Visit;
 use crate::content::{Content, Role};
 use crate::cx::Root;
@@ -180,13 +181,13 @@ impl Handlers {
 
     pub(super) fn log(&self, message: LogMessage) {
         if let Some(handler) = &self.log {
-            handler(message);
+            contain("on_log", || handler(message));
         }
     }
 
     pub(super) fn change(&self, change: ClientChange) {
         if let Some(handler) = &self.change {
-            handler(change);
+            contain("on_change", || handler(change));
         }
     }
 
@@ -202,7 +203,11 @@ impl Handlers {
         async move {
             let params =
                 outgoing::asked(&method, &params, revision).map_err(PeerError::invalid_params)?;
-            let result = handlers.answer_at_home(&method, params).await?;
+            let result = caught(handlers.answer_at_home(&method, params)).await;
+            let result = result.unwrap_or_else(|message| {
+                tracing::error!(%message, "the handler of `{method}` panicked");
+                Err(PeerError::internal("the handler of the client panicked"))
+            })?;
             outgoing::answered(&method, &result, revision).map_err(PeerError::internal)
         }
     }

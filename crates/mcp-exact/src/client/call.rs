@@ -14,6 +14,7 @@ use serde::de::DeserializeOwned;
 
 use super::link::{ClientLink, Options};
 use super::output::ToolOutput;
+use super::panics::contain;
 use super::{Client, ClientError, result_of};
 use crate::link::{Json, JsonObject, Level, PendingRequest, Progress, TraceContext};
 use crate::outgoing;
@@ -80,7 +81,9 @@ impl Request {
     /// Asks for progress, and hands it to `handler`.
     pub fn on_progress(mut self, handler: impl Fn(Progress) + Send + Sync + 'static) -> Self {
         if let State::New { progress, .. } = &mut self.state {
-            *progress = Some(Box::new(move |progress| handler(progress.clone())));
+            *progress = Some(Box::new(move |progress| {
+                contain("on_progress", || handler(progress.clone()));
+            }));
         }
         self
     }

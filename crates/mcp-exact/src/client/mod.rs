@@ -12,6 +12,7 @@ mod link;
 mod list;
 mod oauth;
 mod output;
+mod panics;
 mod subscribe;
 mod task;
 mod visit;
