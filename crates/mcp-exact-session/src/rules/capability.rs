@@ -6,7 +6,7 @@
 use mcp_exact_revisions::{Lifecycle, RevisionSpec, Side};
 use mcp_exact_wire::{Json, JsonObject};
 
-use crate::capabilities::Declared;
+use crate::capabilities::{Declared, is_declared};
 use crate::error::{SendError, code};
 use crate::refusal::Refusal;
 
@@ -117,7 +117,20 @@ pub(crate) fn towards(spec: &RevisionSpec, capabilities: &JsonObject) -> JsonObj
         .filter(|(name, _)| is_defined(spec, name))
     {
         let empty = match &*name {
-            "elicitation" => !spec.has_elicitation_modes(),
+            "elicitation" if !spec.has_elicitation_modes() => {
+                let modes = JsonObject::try_from(value.parse().unwrap_or(Json::null()));
+                let has = |mode| {
+                    modes
+                        .as_ref()
+                        .is_ok_and(|modes| is_declared(modes, &[mode]))
+                };
+                // The revision has forms alone.
+                if has("url") && !has("form") {
+                    continue;
+                }
+                true
+            }
+            "roots" => !spec.sends_notification(Side::Client, "notifications/roots/list_changed"),
             "sampling" => !spec.has_sampling_tools(),
             _ => false,
         };
@@ -223,24 +236,32 @@ mod tests {
     #[test]
     fn undefined_capabilities_are_not_declared() {
         let all = object(
-            r#"{"elicitation":{"url":{}},"roots":{},"tasks":{},"completions":{},"x":{"y":[1, 2]},"sampling":{"tools":{}},"extensions":{"x/y":{}}}"#,
+            r#"{"elicitation":{"form":{},"url":{}},"roots":{"listChanged":true},"tasks":{},"completions":{},"x":{"y":[1, 2]},"sampling":{"tools":{}},"extensions":{"x/y":{}}}"#,
         );
         let towards = |id: &str| towards(spec(id), &all).to_string();
         assert_eq!(
             towards("2024-11-05"),
-            r#"{"roots":{},"x":{"y":[1, 2]},"sampling":{}}"#
+            r#"{"roots":{"listChanged":true},"x":{"y":[1, 2]},"sampling":{}}"#
         );
         assert_eq!(
             towards("2025-06-18"),
-            r#"{"elicitation":{},"roots":{},"completions":{},"x":{"y":[1, 2]},"sampling":{}}"#
+            r#"{"elicitation":{},"roots":{"listChanged":true},"completions":{},"x":{"y":[1, 2]},"sampling":{}}"#
         );
         assert_eq!(
             towards("2025-11-25"),
-            r#"{"elicitation":{"url":{}},"roots":{},"tasks":{},"completions":{},"x":{"y":[1, 2]},"sampling":{"tools":{}}}"#
+            r#"{"elicitation":{"form":{},"url":{}},"roots":{"listChanged":true},"tasks":{},"completions":{},"x":{"y":[1, 2]},"sampling":{"tools":{}}}"#
         );
         assert_eq!(
             towards("2026-07-28"),
-            r#"{"elicitation":{"url":{}},"roots":{},"completions":{},"x":{"y":[1, 2]},"sampling":{"tools":{}},"extensions":{"x/y":{}}}"#
+            r#"{"elicitation":{"form":{},"url":{}},"roots":{},"completions":{},"x":{"y":[1, 2]},"sampling":{"tools":{}},"extensions":{"x/y":{}}}"#
         );
+    }
+
+    /// A client that shows pages alone has nothing to declare towards the revision that has forms alone.
+    #[test]
+    fn pages_alone_declare_no_forms() {
+        let pages = object(r#"{"elicitation":{"url":{}}}"#);
+        assert_eq!(towards(spec("2025-06-18"), &pages).to_string(), "{}");
+        assert_eq!(towards(spec("2025-11-25"), &pages), pages);
     }
 }

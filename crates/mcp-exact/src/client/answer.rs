@@ -23,11 +23,34 @@ type Answering<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 pub(super) struct Handlers {
     pub(super) elicit: Option<Arc<dyn Fn(Form) -> Answering<FormAnswer> + Send + Sync>>,
     pub(super) sample: Option<Arc<dyn Fn(SampleRequest) -> Answering<SampleReply> + Send + Sync>>,
-    pub(super) roots: Option<Vec<Root>>,
+    pub(super) roots: Option<Roots>,
+    /// Capabilities that do not follow from the handlers, and those that take the place of one that does.
+    pub(super) declared: JsonObject,
     pub(super) log: Option<Arc<dyn Fn(LogMessage) + Send + Sync>>,
     pub(super) change: Option<Arc<dyn Fn(ClientChange) + Send + Sync>>,
     #[cfg(feature = "validation")]
     pub(super) validate_output: bool,
+}
+
+/// Roots of a client, which its program can replace while it is connected.
+#[derive(Clone)]
+pub(super) struct Roots(Arc<Mutex<Vec<Root>>>);
+
+impl Roots {
+    pub(super) fn new(roots: Vec<Root>) -> Self {
+        Self(Arc::new(Mutex::new(roots)))
+    }
+
+    pub(super) fn set(&self, roots: Vec<Root>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = roots;
+    }
+
+    /// Returns the result of `roots/list`.
+    fn result(&self) -> JsonObject {
+        let roots = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let roots: Vec<JsonObject> = roots.iter().map(root_json).collect();
+        JsonObject::from_iter([("roots", Json::from_encode(&roots))])
+    }
 }
 
 /// Form that the server asks the user to fill in, or page that it asks the user to visit (`client/elicitation`).
@@ -174,7 +197,10 @@ impl Handlers {
             capabilities.insert("sampling", JsonObject::new());
         }
         if self.roots.is_some() {
-            capabilities.insert("roots", JsonObject::new());
+            capabilities.insert("roots", JsonObject::from_iter([("listChanged", true)]));
+        }
+        for (name, value) in self.declared.iter() {
+            capabilities.insert(&name, value.parse::<Json>().unwrap_or(Json::null()));
         }
         capabilities
     }
@@ -246,11 +272,7 @@ impl Handlers {
                     .roots
                     .as_ref()
                     .ok_or_else(|| PeerError::method_not_found(method))?;
-                let roots: Vec<JsonObject> = roots.iter().map(root_json).collect();
-                Ok(JsonObject::from_iter([(
-                    "roots",
-                    Json::from_encode(&roots),
-                )]))
+                Ok(roots.result())
             }
             _ => Err(PeerError::method_not_found(method)),
         }

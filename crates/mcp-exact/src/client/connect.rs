@@ -10,7 +10,7 @@ use std::time::Duration;
 use mcp_exact_transport as transport;
 use transport::{ConnectionOptions, Transport, memory_pair};
 
-use super::answer::{Form, FormAnswer, Handlers, SampleReply, SampleRequest};
+use super::answer::{Form, FormAnswer, Handlers, Roots, SampleReply, SampleRequest};
 use super::link::{ClientLink, Dial, Settings};
 use super::oauth::Authorization;
 use super::{Client, ClientError};
@@ -240,9 +240,16 @@ impl Connect {
         self
     }
 
-    /// Sets the roots that the server may ask for (capability `roots`).
+    /// Sets the roots that the server may ask for (capability `roots`). [`Client::set_roots`] replaces them later.
     pub fn roots(mut self, roots: impl IntoIterator<Item = Root>) -> Self {
-        self.handlers.roots = Some(roots.into_iter().collect());
+        self.handlers.roots = Some(Roots::new(roots.into_iter().collect()));
+        self
+    }
+
+    /// Declares a capability, as the newest revision spells it, in place of the one that follows from the handlers: such as
+    /// `sampling` with `tools`, where the handler of [`on_sample`](Self::on_sample) gives them to its model.
+    pub fn capability(mut self, name: &str, value: impl Into<Json>) -> Self {
+        self.handlers.declared.insert(name, value);
         self
     }
 

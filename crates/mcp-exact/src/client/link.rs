@@ -16,16 +16,16 @@ use tokio::task::{AbortHandle, JoinHandle};
 use transport::{ClientHandle, ClientHandler, ConnectError, PendingRequest, ProgressCallback};
 
 use super::ClientError;
-use super::answer::Handlers;
+use super::answer::{Handlers, Roots};
 use super::cache::Cache;
 #[cfg(feature = "validation")]
 use super::check::OutputChecks;
 use super::connect::{ClientChange, LogMessage};
 use super::oauth::Authorization;
-use super::subscribe::Listening;
+use super::subscribe::{self, Listening, Subscribed};
 use crate::link::{
-    CachedNegotiation, Identity, JsonObject, Level, Limits, PeerError, RequestKey, Revision,
-    SendError, TraceContext,
+    CachedNegotiation, Identity, JsonObject, Level, Lifecycle, Limits, PeerError, RequestKey,
+    Revision, SendError, TraceContext,
 };
 
 pub(super) use session::SessionInfo;
@@ -148,6 +148,8 @@ impl ClientLink {
             subscribed: Mutex::default(),
             changed: Notify::new(),
             is_closed: AtomicBool::new(false),
+            has_negotiated: AtomicBool::new(false),
+            resources: Subscribed::default(),
             cache: Cache::default(),
         });
         let handler: Arc<dyn ClientHandler> = Arc::new(Handler(Arc::clone(&events)));
@@ -245,6 +247,10 @@ impl ClientLink {
         self.events.checks.as_ref()
     }
 
+    pub(super) fn roots(&self) -> Option<&Roots> {
+        self.events.handlers.roots.as_ref()
+    }
+
     pub(super) fn cache(&self) -> &Cache {
         &self.events.cache
     }
@@ -274,12 +280,7 @@ impl ClientLink {
         let Some(Ok(filter)) = filter else {
             return;
         };
-        let lists = [
-            ("toolsListChanged", ClientChange::Tools),
-            ("promptsListChanged", ClientChange::Prompts),
-            ("resourcesListChanged", ClientChange::Resources),
-        ];
-        for (name, change) in lists {
+        for (_, name, change) in LISTS {
             if filter.get(name).is_some() {
                 self.events.announce(change);
             }
@@ -291,6 +292,11 @@ impl ClientLink {
         }
     }
 
+    /// Returns the subscriptions of the session (up to 2025-11-25).
+    pub(super) fn resources(&self) -> &Subscribed {
+        &self.events.resources
+    }
+
     pub(super) fn notify(&self, method: &str, params: Option<JsonObject>) -> Result<(), SendError> {
         self.handle.notify(method, params).map(drop)
     }
@@ -298,6 +304,21 @@ impl ClientLink {
     pub(super) fn shut_down(&self) {
         self.handle.close();
     }
+}
+
+/// Capability of each list, its member in the filter of a subscription, and its change.
+pub(super) const LISTS: [(&str, &str, ClientChange); 3] = [
+    ("tools", "toolsListChanged", ClientChange::Tools),
+    ("prompts", "promptsListChanged", ClientChange::Prompts),
+    ("resources", "resourcesListChanged", ClientChange::Resources),
+];
+
+/// Returns true if a server announces changes of a list.
+pub(super) fn announces(capabilities: &JsonObject, list: &str) -> bool {
+    let capabilities = capabilities.view();
+    let list = capabilities.find(list).and_then(|list| list.object());
+    let flag = list.and_then(|list| list.find("listChanged"));
+    flag.is_some_and(|flag| flag.text() == "true")
 }
 
 /// Closes a connection that is given up while it is negotiated.
@@ -335,6 +356,9 @@ struct Events {
     subscribed: Mutex<HashSet<RequestKey>>,
     changed: Notify,
     is_closed: AtomicBool,
+    has_negotiated: AtomicBool,
+    /// Subscriptions of the session (up to 2025-11-25).
+    resources: Subscribed,
     cache: Cache,
     #[cfg(feature = "validation")]
     checks: Option<OutputChecks>,
@@ -372,6 +396,11 @@ impl ClientHandler for Handler {
                 };
                 events.announce(change);
             }
+            ClientEvent::Negotiated(info, _)
+                if events.has_negotiated.swap(true, Ordering::AcqRel) =>
+            {
+                events.begin_again(client, &info);
+            }
             ClientEvent::Violation(violation) => {
                 tracing::debug!(%violation, "the server broke a rule");
             }
@@ -393,6 +422,37 @@ impl Events {
             checks.forget();
         }
         self.handlers.change(change);
+    }
+
+    /// Subscribes in a session that follows a lost one, and announces what may have changed meanwhile.
+    fn begin_again(self: &Arc<Self>, client: &ClientHandle, info: &SessionInfo) {
+        if crate::link::lifecycle_of(info.revision) == Lifecycle::Discover {
+            return;
+        }
+        let lists = LISTS.into_iter();
+        let lists = lists.filter(|(list, ..)| announces(&info.capabilities, list));
+        let lists: Vec<ClientChange> = lists.map(|(.., change)| change).collect();
+        let (events, client) = (Arc::clone(self), client.clone());
+        tokio::spawn(async move {
+            let counts = events.resources.lock().await;
+            for uri in counts.keys() {
+                let params = Some(subscribe::params(uri));
+                let options = session::CallOptions::default();
+                let sent = client.request("resources/subscribe", params, options, None);
+                let answer = match sent {
+                    Ok(request) => super::result_of(request.await),
+                    Err(error) => Err(error.into()),
+                };
+                if let Err(error) = answer {
+                    tracing::warn!(uri, %error, "a subscription could not be begun again");
+                }
+                events.announce(ClientChange::Resource(uri.clone()));
+            }
+            drop(counts);
+            for change in lists {
+                events.announce(change);
+            }
+        });
     }
 
     fn answer(

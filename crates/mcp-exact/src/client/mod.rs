@@ -39,8 +39,10 @@ pub use output::{Completed, PromptOutput, ResourceOutput, ToolOutput};
 pub use subscribe::Subscription;
 pub use visit::{BadUrl, UrlWarning, Visit};
 
+use crate::cx::Root;
 use crate::link::{
-    CachedNegotiation, Json, JsonObject, NegotiationError, Outcome, PeerError, Revision, SendError,
+    CachedNegotiation, Json, JsonObject, Lifecycle, NegotiationError, Outcome, PeerError, Revision,
+    SendError, lifecycle_of,
 };
 use crate::server::Server;
 use link::ClientLink;
@@ -347,10 +349,28 @@ impl Client {
         Subscription::begin(self, uris).await
     }
 
-    /// Sends a notification, such as `notifications/roots/list_changed`.
+    /// Replaces the roots that the server may ask for, and tells the server so (`notifications/roots/list_changed`, up to
+    /// 2025-11-25; later servers ask for the roots in each request that needs them).
     ///
     /// # Errors
-    /// [`SendError`] when the negotiated revision has no such notification of a client.
+    /// [`ClientError::Config`] for a client that was connected without [`Connect::roots`], [`ClientError::Send`] when the
+    /// connection has ended.
+    pub fn set_roots(&self, roots: impl IntoIterator<Item = Root>) -> Result<(), ClientError> {
+        let words =
+            "the client has declared no roots; connect it with `.roots(…)`, which may be empty";
+        let known = self.0.roots();
+        let known = known.ok_or_else(|| ClientError::Config(words.to_owned()))?;
+        known.set(roots.into_iter().collect());
+        match lifecycle_of(self.revision()) {
+            Lifecycle::Initialize => Ok(self.notify("notifications/roots/list_changed", None)?),
+            Lifecycle::Discover => Ok(()),
+        }
+    }
+
+    /// Sends a notification, such as one of an extension.
+    ///
+    /// # Errors
+    /// [`SendError`] when the negotiated revision has no such notification of a client, or a capability is missing.
     pub fn notify(&self, method: &str, params: Option<JsonObject>) -> Result<(), SendError> {
         self.0.notify(method, params)
     }

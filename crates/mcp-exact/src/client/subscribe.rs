@@ -3,18 +3,21 @@
 //! Up to 2025-11-25 one request subscribes and a second one ends it; from 2026-07-28 on one request lasts as long as the
 //! subscription.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
+use tokio::runtime::Handle;
+use tokio::sync::{Mutex, MutexGuard, OwnedMutexGuard};
 use tokio::task::AbortHandle;
 
-use super::link::{ClientLink, Options};
+use super::link::{ClientLink, LISTS, Options, announces};
 use super::{Client, ClientError};
 use crate::link::{Json, JsonObject, Lifecycle, PendingRequest, lifecycle_of};
 
 /// Subscription to updates of resources, from [`Client::subscribe`]. Dropping it ends the subscription (`server/resources`,
-/// "Subscriptions"; from 2026-07-28 on `basic/patterns/subscriptions`).
+/// "Subscriptions"; from 2026-07-28 on `basic/patterns/subscriptions`), except to URIs that another one subscribes to.
 #[must_use = "the subscription ends when it is dropped"]
 pub struct Subscription {
     client: Client,
@@ -22,7 +25,7 @@ pub struct Subscription {
 }
 
 enum Kind {
-    Session(Vec<String>),
+    Session { uris: Vec<String>, runtime: Handle },
     Request(#[allow(dead_code, reason = "held until the subscription is dropped")] Listening),
 }
 
@@ -32,11 +35,28 @@ impl fmt::Debug for Subscription {
     }
 }
 
+/// Subscriptions of a session (up to 2025-11-25): how many there are of each URI. A session knows a URI once.
+///
+/// Locked while a request is under way: over HTTP, requests that are sent at the same time may arrive in any order.
+#[derive(Default)]
+pub(super) struct Subscribed(Arc<Mutex<Counts>>);
+
+pub(super) type Counts = BTreeMap<String, usize>;
+
+impl Subscribed {
+    pub(super) async fn lock(&self) -> MutexGuard<'_, Counts> {
+        self.0.lock().await
+    }
+}
+
 impl Subscription {
     pub(super) async fn begin(client: &Client, uris: Vec<String>) -> Result<Self, ClientError> {
         let mut subscription = Self {
             client: client.clone(),
-            kind: Kind::Session(Vec::new()),
+            kind: Kind::Session {
+                uris: Vec::new(),
+                runtime: Handle::current(),
+            },
         };
         match lifecycle_of(client.revision()) {
             Lifecycle::Discover => {
@@ -46,11 +66,13 @@ impl Subscription {
             }
             Lifecycle::Initialize => {
                 for uri in uris {
+                    let mut counts = client.link().resources().lock().await;
                     client
                         .request("resources/subscribe", Some(params(&uri)))
                         .await?;
+                    *counts.entry(uri.clone()).or_default() += 1;
                     // What was subscribed to before an error is ended with `subscription`.
-                    if let Kind::Session(uris) = &mut subscription.kind {
+                    if let Kind::Session { uris, .. } = &mut subscription.kind {
                         uris.push(uri);
                     }
                 }
@@ -62,32 +84,52 @@ impl Subscription {
 
 impl Drop for Subscription {
     fn drop(&mut self) {
-        let Kind::Session(uris) = &self.kind else {
+        let Kind::Session { uris, runtime } = &mut self.kind else {
             return;
         };
-        let unsubscribe = |uri: &String| {
-            let link = self.client.link();
-            link.request(
-                "resources/unsubscribe",
-                Some(params(uri)),
-                Options::default(),
-                None,
-            )
-        };
-        // A connection that is closed has ended the subscription. Nobody waits for the answers, but a request whose future is
-        // dropped is cancelled.
-        let requests: Vec<PendingRequest> = uris
-            .iter()
-            .filter_map(|uri| unsubscribe(uri).ok())
-            .collect();
-        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            runtime.spawn(async move {
-                for request in requests {
-                    request.await;
-                }
-            });
+        let uris = std::mem::take(uris);
+        let link = Arc::clone(self.client.link());
+        let counts = Arc::clone(&link.resources().0);
+        match Arc::clone(&counts).try_lock_owned() {
+            // Sent at once: a request that the program sends next finds the subscription ended.
+            Ok(mut locked) => {
+                let requests = unsubscribe(&link, &mut locked, &uris);
+                runtime.spawn(finish(requests, locked));
+            }
+            Err(_) => drop(runtime.spawn(async move {
+                let mut locked = counts.lock_owned().await;
+                let requests = unsubscribe(&link, &mut locked, &uris);
+                finish(requests, locked).await;
+            })),
         }
     }
+}
+
+/// Ends the subscription to each URI that nobody else subscribes to.
+fn unsubscribe(link: &ClientLink, counts: &mut Counts, uris: &[String]) -> Vec<PendingRequest> {
+    let mut requests = Vec::new();
+    for uri in uris {
+        let Some(count) = counts.get_mut(uri) else {
+            continue;
+        };
+        *count -= 1;
+        if *count > 0 {
+            continue;
+        }
+        counts.remove(uri);
+        let method = "resources/unsubscribe";
+        // A connection that is closed has ended the subscription.
+        requests.extend(link.request(method, Some(params(uri)), Options::default(), None));
+    }
+    requests
+}
+
+/// Waits for the answers: a request whose future is dropped is cancelled.
+async fn finish(requests: Vec<PendingRequest>, locked: OwnedMutexGuard<Counts>) {
+    for request in requests {
+        request.await;
+    }
+    drop(locked);
 }
 
 impl Client {
@@ -97,20 +139,10 @@ impl Client {
             return Ok(());
         }
         let capabilities = self.capabilities();
-        let kinds = [
-            ("tools", "toolsListChanged"),
-            ("prompts", "promptsListChanged"),
-            ("resources", "resourcesListChanged"),
-        ];
-        let announced = kinds.into_iter().filter(|(kind, _)| {
-            let kind = capabilities
-                .view()
-                .find(kind)
-                .and_then(|kind| kind.object());
-            let flag = kind.and_then(|kind| kind.find("listChanged"));
-            flag.is_some_and(|flag| flag.text() == "true")
-        });
-        let filter: JsonObject = announced.map(|(_, member)| (member, true)).collect();
+        let announced = LISTS
+            .into_iter()
+            .filter(|(list, ..)| announces(&capabilities, list));
+        let filter: JsonObject = announced.map(|(_, member, _)| (member, true)).collect();
         if !filter.is_empty() {
             // The subscription lasts as long as the connection.
             let listening = Listening::begin(self, filter).await?;
@@ -173,6 +205,7 @@ async fn listen_again(link: Weak<ClientLink>, params: JsonObject, first: Pending
     }
 }
 
-fn params(uri: &str) -> JsonObject {
+/// Returns the params of `resources/subscribe` and `resources/unsubscribe`.
+pub(super) fn params(uri: &str) -> JsonObject {
     JsonObject::from_iter([("uri", Json::string(uri))])
 }
