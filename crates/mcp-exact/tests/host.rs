@@ -97,6 +97,27 @@ async fn calls_are_allowed_and_audited() {
     assert_eq!(*calls.lock().expect("a lock"), expected);
 }
 
+/// A call that was sent is audited, also when nobody waits for its result.
+#[tokio::test]
+async fn dropped_calls_are_audited() {
+    let hanging = Server::builder("test", "1").tool("hang", std::future::pending::<()>);
+    let (sender, mut audited) = tokio::sync::mpsc::unbounded_channel();
+    let host = Host::builder()
+        .server("a", Client::in_memory(&hanging.build().expect("a server")))
+        .audit(move |call, result| drop(sender.send((call.tool.to_owned(), result.clone()))))
+        .start()
+        .await;
+    let call = host.call("a__hang", &());
+    let ended = tokio::time::timeout(Duration::from_millis(1), call).await;
+    assert!(ended.is_err());
+    let (tool, result) = audited.recv().await.expect("a call");
+    assert_eq!(tool, "hang");
+    assert!(
+        matches!(result, Err(HostError::Dropped { .. })),
+        "{result:?}"
+    );
+}
+
 /// Every name of the list calls the tool of its server, however servers and tools are named.
 #[tokio::test]
 async fn names_are_told_apart() {

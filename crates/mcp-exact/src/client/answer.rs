@@ -3,7 +3,7 @@
 //! Questions come and answers leave in the shape of the home revision; conversions are made here.
 
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::Serialize;
 use serde_json::Value;
@@ -177,6 +177,12 @@ impl SampleReply {
         }
     }
 
+    /// Answers with a whole result in the shape of revision 2026-07-28, such as one with several blocks or with a `stopReason` of
+    /// its own: `role`, `content`, `model` and so on.
+    pub fn exact(result: JsonObject) -> Self {
+        Self { answer: Ok(result) }
+    }
+
     /// Answers with an error, such as that the user does not allow it.
     pub fn refuse(message: impl Into<String>) -> Self {
         // "User rejected sampling request" has this code in the examples of `client/sampling`.
@@ -217,7 +223,7 @@ impl Handlers {
         }
     }
 
-    /// Answers a question of the server.
+    /// Answers a question of the server; a handler that panics answers with an internal error.
     pub(super) fn answer(
         &self,
         method: &str,

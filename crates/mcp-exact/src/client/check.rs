@@ -1,7 +1,7 @@
 //! Structured results against the output schemas of their tools ("Clients SHOULD validate structured results against this
 //! schema", `server/tools`, "Output Schema").
 //!
-//! Takes the schemas from the list of tools, once until the list changes.
+//! Takes the schemas from the list of tools, once until the list changes or a result leaves its schema.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,19 +16,43 @@ use super::{Client, ClientError};
 type Validators = Arc<HashMap<String, Validator>>;
 
 #[derive(Debug, Default)]
-pub(super) struct OutputChecks(Mutex<Option<Validators>>);
+pub(super) struct OutputChecks(Mutex<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    known: Option<Validators>,
+    /// Number of changes of the list of tools.
+    changes: u64,
+}
 
 impl OutputChecks {
-    fn known(&self) -> MutexGuard<'_, Option<Validators>> {
+    fn state(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Forgets the schemas: the list of tools has changed.
     pub(super) fn forget(&self) {
-        *self.known() = None;
+        let mut state = self.state();
+        state.changes += 1;
+        state.known = None;
     }
 
-    /// Checks the result of a tool. Results without structured content are not checked.
+    /// Lists the tools, and keeps their schemas unless the list changes meanwhile.
+    async fn fetch(&self, client: &Client) -> Result<Validators, ClientError> {
+        let changes = self.state().changes;
+        let validators = Arc::new(validators(client).await?);
+        let mut state = self.state();
+        if state.changes == changes {
+            state.known = Some(Arc::clone(&validators));
+        }
+        Ok(validators)
+    }
+
+    /// Checks the result of a tool. Results without structured content are not checked, nor are those of servers that do not
+    /// list their tools: the call is done.
+    ///
+    /// A result that leaves a schema that was kept is checked again with the schema that the server has now: not every server
+    /// announces changes.
     pub(super) async fn check(
         &self,
         client: &Client,
@@ -38,34 +62,38 @@ impl OutputChecks {
         let Some(structured) = output.structured().filter(|_| !output.is_error()) else {
             return Ok(());
         };
-        let known = self.known().clone();
-        let validators = match known {
-            Some(known) => known,
-            None => {
-                let validators = Arc::new(validators(client).await?);
-                *self.known() = Some(Arc::clone(&validators));
-                validators
-            }
-        };
-        let Some(validator) = validators.get(tool) else {
-            return Ok(());
-        };
         let value: Value = structured
             .parse()
             .map_err(|error| ClientError::Result(error.to_string()))?;
-        validator.validate(&value).map_err(|error| {
-            let place = error.instance_path().to_string();
-            ClientError::Result(format!(
-                "it leaves the output schema of the tool at {place:?}: {error}"
-            ))
-        })
+        let known = self.state().known.clone();
+        if let Some(validators) = known
+            && problem(&validators, tool, &value).is_none()
+        {
+            return Ok(());
+        }
+        match self.fetch(client).await {
+            Ok(validators) => problem(&validators, tool, &value).map_or(Ok(()), Err),
+            Err(error) => {
+                tracing::warn!(tool, %error, "a result is not checked: the tools cannot be listed");
+                Ok(())
+            }
+        }
     }
+}
+
+/// Returns where a result leaves the output schema of its tool.
+fn problem(validators: &Validators, tool: &str, value: &Value) -> Option<ClientError> {
+    let error = validators.get(tool)?.validate(value).err()?;
+    let place = error.instance_path().to_string();
+    Some(ClientError::Result(format!(
+        "it leaves the output schema of the tool at {place:?}: {error}"
+    )))
 }
 
 /// Returns the validators of all tools; one whose schema cannot be used checks nothing, and is reported to `tracing`.
 async fn validators(client: &Client) -> Result<HashMap<String, Validator>, ClientError> {
     let mut validators = HashMap::new();
-    for tool in client.tools().all().await? {
+    for tool in client.tools().fresh().all().await? {
         let Some(schema) = tool.output_schema() else {
             continue;
         };

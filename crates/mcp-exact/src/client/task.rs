@@ -55,8 +55,13 @@ impl Client {
             id: Some(id.clone()),
         };
         let ended = self.wait_for_task(&id, result).await;
-        // A task that has failed on the way, such as one whose question was not answered, is cancelled by the guard.
-        if !matches!(ended, Err(ClientError::Server(_) | ClientError::Result(_))) {
+        // A task that has failed on the way, such as one whose question was not answered or whose status did not come in
+        // time, is cancelled by the guard.
+        let is_abandoned = matches!(
+            ended,
+            Err(ClientError::Server(_) | ClientError::Result(_) | ClientError::TimedOut)
+        );
+        if !is_abandoned {
             guard.id = None;
         }
         ended

@@ -97,6 +97,16 @@ pub enum HostError {
         /// The tool.
         tool: String,
     },
+    /// The caller no longer waits: the future of the call was dropped. Only an [audit](HostBuilder::audit) sees this.
+    #[error(
+        "nobody waits for {tool:?} of server {server:?} any more; the server may have done the work"
+    )]
+    Dropped {
+        /// The server.
+        server: String,
+        /// The tool.
+        tool: String,
+    },
     /// The server did not give a result.
     #[error("server {server:?}: {error}")]
     Client {
@@ -231,6 +241,10 @@ impl Host {
             tool,
             arguments: &arguments,
         };
+        let audited = Audited {
+            call,
+            audit: self.audit.as_deref(),
+        };
         let result = if self.policies.allow(&call) {
             client.call_tool(tool, &arguments).await.map_err(failed)
         } else {
@@ -239,9 +253,7 @@ impl Host {
                 tool: tool.to_owned(),
             })
         };
-        if let Some(audit) = &self.audit {
-            audit(&call, &result);
-        }
+        audited.end(&result);
         result
     }
 
@@ -263,6 +275,32 @@ impl Host {
     /// Closes all connections.
     pub fn close(&self) {
         self.clients.values().for_each(Client::close);
+    }
+}
+
+/// Call that is reported to the audit: with its result, or when its future is dropped before there is one.
+struct Audited<'c> {
+    call: HostCall<'c>,
+    audit: Option<&'c Audit>,
+}
+
+impl Audited<'_> {
+    fn end(mut self, result: &Result<ToolOutput, HostError>) {
+        if let Some(audit) = self.audit.take() {
+            audit(&self.call, result);
+        }
+    }
+}
+
+impl Drop for Audited<'_> {
+    fn drop(&mut self) {
+        if let Some(audit) = self.audit.take() {
+            let dropped = HostError::Dropped {
+                server: self.call.server.to_owned(),
+                tool: self.call.tool.to_owned(),
+            };
+            audit(&self.call, &Err(dropped));
+        }
     }
 }
 
@@ -381,7 +419,8 @@ impl HostBuilder {
         self
     }
 
-    /// Takes every call that was made or refused, with its result.
+    /// Takes every call that was made or refused, with its result; a call whose future is dropped has
+    /// [`HostError::Dropped`].
     pub fn audit(
         mut self,
         audit: impl Fn(&HostCall<'_>, &Result<ToolOutput, HostError>) + Send + Sync + 'static,

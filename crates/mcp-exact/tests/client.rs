@@ -1,0 +1,229 @@
+//! Clients whose own handlers fail, or whose servers do.
+
+use mcp_exact::testing::{every_revision, revisions_from};
+use mcp_exact::{
+    Client, ClientChange, ClientError, Cx, Error, Form, FormAnswer, JsonObject, Level, Progress,
+    RawJson, Root, Sample, SampleReply, SampleRequest, Server, revisions, schemars, serde,
+};
+use tokio::sync::mpsc;
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+#[allow(dead_code, reason = "the form is never filled in")]
+struct Confirm {
+    yes: bool,
+}
+
+/// A handler that panics answers its question with an error, and the connection goes on.
+#[tokio::test]
+async fn panics_answer_questions() {
+    let server = Server::builder("test", "1")
+        .tool("elicit", |cx: Cx| async move {
+            let answer = cx.elicit::<Confirm>("Sure?").await;
+            answer.map(|_| "answered").map_err(Error::from)
+        })
+        .tool("sample", |cx: Cx| async move {
+            let answer = cx.sample(&Sample::new("Who?", 10)).await;
+            answer.map(|_| "answered").map_err(Error::from)
+        })
+        .tool("plain", || async { "text" })
+        .build()
+        .expect("a server");
+    let connect = || {
+        Client::in_memory(&server)
+            .on_elicit(|_: Form| async move { panics::<FormAnswer>() })
+            .on_sample(|_: SampleRequest| async move { panics::<SampleReply>() })
+    };
+    revisions_from("2025-06-18", connect, |client| async move {
+        for tool in ["elicit", "sample"] {
+            // From 2026-07-28 on the call has no answer to send; before, the tool sees the error.
+            match client.call_tool(tool, &()).await {
+                Ok(output) => assert!(output.is_error(), "{output:?}"),
+                Err(error) => assert!(error.to_string().contains("panicked"), "{error}"),
+            }
+        }
+        let text: String = client.call("plain", &()).await.expect("a text");
+        assert_eq!(text, "text");
+    })
+    .await;
+}
+
+fn panics<T>() -> T {
+    panic!("a handler of the test")
+}
+
+/// Handlers of notifications may panic too: calls get their results all the same.
+#[tokio::test]
+async fn panics_lose_no_results() {
+    let server = Server::builder("test", "1")
+        .tool("work", |cx: Cx| async move {
+            cx.progress(1, 2)?;
+            cx.log(Level::Error, None, true)?;
+            Ok::<_, Error>("done")
+        })
+        .build()
+        .expect("a server");
+    let connect = || {
+        Client::in_memory(&server)
+            .on_log(|_| panics())
+            .on_change(|_| panics())
+    };
+    let shared = server.clone();
+    every_revision(connect, move |client| {
+        let tools = shared.tools();
+        async move {
+            tools.insert("other", || async { "" }).expect("a tool");
+            let text: String = client
+                .call("work", &())
+                .log_level(Level::Debug)
+                .on_progress(|_: Progress| panics())
+                .await
+                .expect("a text");
+            assert_eq!(text, "done");
+            assert!(tools.remove("other"));
+        }
+    })
+    .await;
+}
+
+/// Servers see the roots that the client has set last, and are told of it up to 2025-11-25 (`client/roots`, "Root List Changes").
+#[tokio::test]
+async fn roots_can_be_replaced() {
+    let server = Server::builder("test", "1")
+        .tool("roots", |cx: Cx| async move {
+            let roots = cx.roots().await?;
+            let uris: Vec<String> = roots.into_iter().map(|root| root.uri).collect();
+            Ok::<_, Error>(format!("{:?}", uris))
+        })
+        .build()
+        .expect("a server");
+    every_revision(
+        || Client::in_memory(&server).roots([]),
+        move |client| async move {
+            let root = |uri: &str| Root {
+                uri: uri.to_owned(),
+                name: None,
+            };
+            let roots = client.call_tool("roots", &()).await.expect("roots");
+            assert_eq!(roots.text(), "[]");
+            client.set_roots([root("file:///a")]).expect("declared");
+            let roots = client.call_tool("roots", &()).await.expect("roots");
+            assert_eq!(roots.text(), r#"["file:///a"]"#);
+            let has_notification = client.revision().as_str() < "2026-07-28";
+            let notified = client.notify("notifications/roots/list_changed", None);
+            assert_eq!(notified.is_ok(), has_notification, "{notified:?}");
+        },
+    )
+    .await;
+    let client = Client::in_memory(&server).await.expect("a client");
+    let error = client.set_roots([]).expect_err("not declared");
+    assert!(matches!(error, ClientError::Config(_)), "{error}");
+}
+
+/// One subscription of a URI does not end with another one of it (`server/resources`, "Subscriptions").
+#[tokio::test]
+async fn subscriptions_of_one_resource_are_counted() {
+    let server = Server::builder("test", "1")
+        .resource("x://a", || async { "" })
+        .build()
+        .expect("a server");
+    for revision in revisions() {
+        let (sender, mut changes) = mpsc::unbounded_channel();
+        let client = Client::in_memory(&server)
+            .revision(revision)
+            .on_change(move |change| drop(sender.send(change)))
+            .await
+            .expect("a client");
+        let first = client.subscribe(["x://a"]).await.expect("a subscription");
+        let second = client.subscribe(["x://a"]).await.expect("a subscription");
+        drop(first);
+        client.resources().fresh().all().await.expect("resources");
+        server.resources().updated("x://a");
+        let change = changes.recv().await.expect("a change");
+        assert_eq!(change, ClientChange::Resource("x://a".to_owned()));
+        drop(second);
+        // An answer comes after what was announced before.
+        client.resources().fresh().all().await.expect("resources");
+        while changes.try_recv().is_ok() {}
+        server.resources().updated("x://a");
+        client.resources().fresh().all().await.expect("resources");
+        assert!(changes.try_recv().is_err(), "{revision}");
+        // The next subscription is a new one.
+        let _third = client.subscribe(["x://a"]).await.expect("a subscription");
+        server.resources().updated("x://a");
+        changes.recv().await.expect("a change");
+    }
+}
+
+/// Where a server has forgotten a session, the client subscribes in the next one, and announces what it may have missed.
+#[cfg(all(feature = "http-server", feature = "http-client"))]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn subscriptions_outlive_sessions() {
+    use mcp_exact::transport::http::server::{HttpListener, HttpServerOptions};
+
+    let server = Server::builder("test", "1")
+        .resource("x://a", || async { "" })
+        .build()
+        .expect("a server");
+    let listen = async |address: &str| {
+        let listener = HttpListener::bind(address).await.expect("a port");
+        let address = listener.local_addr().expect("an address").to_string();
+        let service = server.http(HttpServerOptions::default());
+        let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+        let served = tokio::spawn(listener.serve(service, async move {
+            // The test is over, or stops the server.
+            let _ = stopped.await;
+        }));
+        (address, stop, served)
+    };
+    let revision = revisions().find(|revision| revision.as_str() == "2025-11-25");
+    let (address, stop, served) = listen("127.0.0.1:0").await;
+    let (sender, mut changes) = mpsc::unbounded_channel();
+    let client = Client::connect(&format!("http://{address}/mcp"))
+        .revision(revision.expect("compiled in"))
+        .on_change(move |change| drop(sender.send(change)))
+        .await
+        .expect("a client");
+    let _subscription = client.subscribe(["x://a"]).await.expect("a subscription");
+    drop(stop);
+    let _ = served.await;
+    let (_, _stop, _served) = listen(&address).await;
+    // The server knows nothing of the session, and the client begins another one.
+    let missed = ClientChange::Resource("x://a".to_owned());
+    while changes.recv().await.expect("a change") != missed {}
+    server.resources().updated("x://a");
+    while changes.recv().await.expect("a change") != missed {}
+}
+
+/// A client that gives its model tools declares so, and answers with what the model says (`client/sampling`, "Capabilities").
+#[tokio::test]
+async fn sampling_with_tools_can_be_declared() {
+    let server = Server::builder("test", "1")
+        .tool("sample", |cx: Cx| async move {
+            let sample = Sample::new("Who?", 10).set("tools", object_list());
+            let answer = cx.sample(&sample).await?;
+            let reason = answer.stop_reason().unwrap_or_default();
+            Ok::<_, Error>(format!("{} {reason}", answer.blocks().len()))
+        })
+        .build()
+        .expect("a server");
+    let connect = || {
+        let tools: JsonObject = r#"{"tools":{}}"#.parse().expect("an object");
+        Client::in_memory(&server)
+            .capability("sampling", tools)
+            .on_sample(|_: SampleRequest| async move {
+                let reply = r#"{"role":"assistant","model":"m","stopReason":"maxTokens","content":[
+                    {"type":"text","text":"a"},{"type":"text","text":"b"}]}"#;
+                SampleReply::exact(reply.parse().expect("an object"))
+            })
+    };
+    revisions_from("2025-11-25", connect, |client| async move {
+        let output = client.call_tool("sample", &()).await.expect("a result");
+        assert_eq!(output.text(), "2 maxTokens");
+    })
+    .await;
+}
+
+fn object_list() -> RawJson {
+    let tools = r#"[{"name":"t","inputSchema":{"type":"object"}}]"#;
+    tools.parse().expect("a list")
+}
