@@ -62,6 +62,9 @@ pub struct ServerConfig {
     pub log_level: Level,
     /// Cache hint of results that state none (from 2026-07-28 on).
     pub cache: CacheHint,
+    /// True if lists keep the `cacheScope` that the program gives them: for gateways, whose servers choose it. By default every
+    /// list carries that of `cache`.
+    pub keep_cache_scope: bool,
     /// Checks results before they leave, such as against the output schema of the tool.
     pub results: Option<Arc<dyn CheckResult>>,
     /// Protects states that travel through the client (from 2026-07-28 on); without it there are none.
@@ -97,6 +100,7 @@ impl ServerConfig {
             extensions: Extensions::default(),
             log_level: Level::Info,
             cache: CacheHint::default(),
+            keep_cache_scope: false,
             results: None,
             seal: None,
             input: InputMode::default(),
@@ -174,6 +178,7 @@ pub(crate) struct ResultDefaults {
     meta: JsonObject,
     ttl: Json,
     scope: Json,
+    keep_scope: bool,
     /// Result of `server/discover`.
     discover: JsonObject,
 }
@@ -249,6 +254,7 @@ impl ResultDefaults {
             info,
             ttl: config.cache.ttl_ms.into(),
             scope: Json::string(scope),
+            keep_scope: config.keep_cache_scope,
             discover,
         }
     }
@@ -282,6 +288,7 @@ impl ResultDefaults {
         let scope = match cached {
             Cached::Never => None,
             Cached::Single => missing(2, self.scope.view()),
+            Cached::List if self.keep_scope => missing(2, self.scope.view()),
             Cached::List => Some(self.scope.view()),
         };
         let more = [
