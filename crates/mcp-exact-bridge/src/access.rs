@@ -53,7 +53,7 @@ pub(crate) fn may_use(
 }
 
 /// Matches a whole text; `*` stands for any characters. Takes time in proportion to the product of both lengths at most.
-fn matches(pattern: &str, text: &str) -> bool {
+pub(crate) fn matches(pattern: &str, text: &str) -> bool {
     let mut parts = pattern.split('*');
     let first = parts.next().unwrap_or_default();
     let Some(mut rest) = text.strip_prefix(first) else {

@@ -1,15 +1,19 @@
 //! One server behind the bridge: what is known of it, its connections, and when it is tried again after it could not be reached.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
 use mcp_exact_session::{CachedNegotiation, JsonObject, PeerError, SessionInfo};
+use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::bridge::Options;
+use crate::losses::Losses;
+use crate::metrics::ServerState;
 use crate::stateless::Stateless;
 use crate::tools::KnownTools;
-use crate::translate::Losses;
+use crate::update::Live;
 use crate::upstream::{ClientSide, Connection, Receiver, Upstream};
 
 /// Shortest and longest time after which a server that could not be reached is tried again.
@@ -21,10 +25,14 @@ pub(crate) struct Backend {
     pub(crate) name: String,
     /// True if it is one of many: its clients go on when it is lost.
     pub(crate) is_one_of_many: bool,
-    upstream: Arc<dyn Upstream>,
+    upstream: RwLock<Arc<dyn Upstream>>,
     pub(crate) options: Arc<Options>,
     pub(crate) stateless: Stateless,
     pub(crate) tools: Arc<KnownTools>,
+    live: Arc<Live>,
+    is_removed: AtomicBool,
+    /// Counts the upstreams that were replaced or removed.
+    replaced: watch::Sender<u64>,
     state: Mutex<State>,
     /// Held while the server is asked what it is.
     probing: tokio::sync::Mutex<()>,
@@ -34,6 +42,8 @@ pub(crate) struct Backend {
 struct State {
     known: Option<Known>,
     failed: Option<Failed>,
+    /// Connections that may be open.
+    connections: Vec<Weak<Connection>>,
 }
 
 /// What is known of a server.
@@ -56,15 +66,19 @@ impl Backend {
         is_one_of_many: bool,
         upstream: Arc<dyn Upstream>,
         options: &Arc<Options>,
+        live: &Arc<Live>,
     ) -> Self {
         let tools = Arc::new(KnownTools::default());
         Self {
             name,
             is_one_of_many,
-            upstream,
+            upstream: RwLock::new(upstream),
             options: Arc::clone(options),
-            stateless: Stateless::new(options, &tools),
+            stateless: Stateless::new(options, live, &tools),
             tools,
+            live: Arc::clone(live),
+            is_removed: AtomicBool::new(false),
+            replaced: watch::channel(0).0,
             state: Mutex::default(),
             probing: tokio::sync::Mutex::default(),
         }
@@ -76,7 +90,7 @@ impl Backend {
 
     /// Returns what becomes of losses on the way to and from this server.
     pub(crate) fn losses(&self) -> Losses {
-        self.options.losses()
+        self.live.losses()
     }
 
     /// Returns what is known of the server, if it was reached before.
@@ -106,6 +120,9 @@ impl Backend {
         client: &ClientSide,
         receiver: Option<Arc<dyn Receiver>>,
     ) -> Result<Arc<Connection>, PeerError> {
+        if self.is_removed() {
+            return Err(removed());
+        }
         let prior = {
             let state = self.lock();
             if let Some(failed) = &state.failed
@@ -115,23 +132,29 @@ impl Backend {
             }
             state.known.as_ref().map(|known| known.negotiation)
         };
-        let opened = Connection::open(
-            &*self.upstream,
-            &self.options,
-            client,
-            prior.as_ref(),
-            receiver,
-        );
+        let (upstream, generation) = self.upstream();
+        let opened = Connection::open(&*upstream, &self.options, client, prior.as_ref(), receiver);
         match opened.await {
             Ok((connection, negotiation)) => {
                 let info = connection.info.clone();
                 let mut state = self.lock();
+                if generation != *self.replaced.borrow() {
+                    // Meanwhile the server is another one.
+                    connection.set_lost();
+                    return Ok(connection);
+                }
                 state.known = Some(Known { info, negotiation });
                 state.failed = None;
+                let is_open = |connection: &Weak<Connection>| connection.strong_count() > 0;
+                state.connections.retain(is_open);
+                state.connections.push(Arc::downgrade(&connection));
                 Ok(connection)
             }
             Err(error) => {
                 let mut state = self.lock();
+                if generation != *self.replaced.borrow() {
+                    return Err(error);
+                }
                 let (shortest, longest) = TRIED_AGAIN;
                 let before = state.failed.take().map(|failed| failed.wait * 2);
                 let wait = before.unwrap_or(shortest).min(longest);
@@ -146,6 +169,71 @@ impl Backend {
         }
     }
 
+    /// Returns how the server is reached, and how often that was replaced.
+    fn upstream(&self) -> (Arc<dyn Upstream>, u64) {
+        let upstream = self.upstream.read();
+        let upstream = upstream.unwrap_or_else(PoisonError::into_inner);
+        let generation = *self.replaced.borrow();
+        (Arc::clone(&upstream), generation)
+    }
+
+    /// Reaches the server in another way from now on. Connections end with the calls that are on them.
+    pub(crate) fn replace(&self, by: Arc<dyn Upstream>) {
+        let upstream = self.upstream.write();
+        *upstream.unwrap_or_else(PoisonError::into_inner) = by;
+        self.is_removed.store(false, Ordering::Release);
+        self.lose_connections();
+    }
+
+    /// Takes the server out: it offers nothing any more.
+    pub(crate) fn remove(&self) {
+        self.is_removed.store(true, Ordering::Release);
+        self.lose_connections();
+    }
+
+    /// Returns true if the server was taken out.
+    pub(crate) fn is_removed(&self) -> bool {
+        self.is_removed.load(Ordering::Acquire)
+    }
+
+    fn lose_connections(&self) {
+        let connections = {
+            let mut state = self.lock();
+            state.known = None;
+            state.failed = None;
+            // Under the lock, so that no connection of before is remembered after it.
+            self.replaced.send_modify(|replaced| *replaced += 1);
+            std::mem::take(&mut state.connections)
+        };
+        for connection in connections.iter().filter_map(Weak::upgrade) {
+            connection.set_lost();
+        }
+        self.stateless.release_lost();
+    }
+
+    /// Completes when the server is reached in another way, or taken out.
+    pub(crate) fn replaced(&self) -> impl Future<Output = ()> + Send + use<> {
+        let mut replaced = self.replaced.subscribe();
+        async move {
+            let _ = replaced.changed().await;
+        }
+    }
+
+    /// Returns the state of the server for its operator.
+    pub(crate) fn state(&self) -> ServerState {
+        let state = self.lock();
+        let is_open = |connection: &&Weak<Connection>| {
+            let connection = connection.upgrade();
+            connection.is_some_and(|connection| !connection.is_lost())
+        };
+        ServerState {
+            name: self.name.clone(),
+            is_up: state.known.is_some() && state.failed.is_none(),
+            connections: state.connections.iter().filter(is_open).count(),
+            waiting_calls: self.stateless.waiting(),
+        }
+    }
+
     /// Returns true if the server could not be reached when it was tried the last time.
     pub(crate) fn is_down(&self) -> bool {
         self.lock().failed.is_some()
@@ -157,5 +245,39 @@ impl Backend {
         if let Some(until) = until {
             tokio::time::sleep_until(until).await;
         }
+    }
+}
+
+fn removed() -> PeerError {
+    PeerError::internal("the server was taken out of the configuration")
+}
+
+/// Servers of a bridge in the order in which they were added. None leaves its place, so that numbers stay.
+pub(crate) struct Backends(RwLock<Arc<[Arc<Backend>]>>);
+
+impl Backends {
+    pub(crate) fn new(backends: Vec<Arc<Backend>>) -> Self {
+        Self(RwLock::new(backends.into()))
+    }
+
+    /// Returns all servers, with those that were taken out.
+    pub(crate) fn all(&self) -> Arc<[Arc<Backend>]> {
+        let all = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(&all)
+    }
+
+    pub(crate) fn get(&self, number: usize) -> Arc<Backend> {
+        Arc::clone(&self.all()[number])
+    }
+
+    pub(crate) fn find(&self, name: &str) -> Option<Arc<Backend>> {
+        let all = self.all();
+        let found = all.iter().find(|backend| backend.name == name);
+        found.map(Arc::clone)
+    }
+
+    pub(crate) fn add(&self, backend: Arc<Backend>) {
+        let mut all = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        *all = all.iter().cloned().chain([backend]).collect();
     }
 }

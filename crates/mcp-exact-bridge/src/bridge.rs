@@ -2,7 +2,7 @@
 //!
 //! Takes the events of every connection with a client; starts a task for each request and cancels it.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,20 +11,25 @@ use std::time::Duration;
 use mcp_exact_session::http::{Mirrored, ToolHeaders};
 use mcp_exact_session::{
     Change, ExtensionPolicy, Filter, Identity, IncomingRequest, InputMode, JsonObject, Lifecycle,
-    Limits, LossPolicy, Offer, PeerError, Principal, Reply, RequestKey, RequestTimeout, Revision,
+    Limits, Offer, PeerError, Principal, Reply, RequestKey, RequestTimeout, Revision, Seal,
     ServerConfig, ServerEvent, ServerSettings, SessionInfo,
 };
 use mcp_exact_transport::{RequestContext, ServerHandle, ServerHandler};
+use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinSet};
+use tokio::time::Instant;
 
-use crate::access::AccessRule;
-use crate::backend::{Backend, Known};
+use crate::backend::{Backend, Backends, Known};
+use crate::hooks::Hooks;
+use crate::limits::{Admission, Principals};
+use crate::losses::{LossHook, Losses};
 use crate::many::{KnownUris, joined};
+use crate::metrics::{CallObserver, Counters, Metrics};
 use crate::names::{Kind, Names, Prefix, check_server_names};
 use crate::session::Session;
 use crate::stateless::Established;
-use crate::tools::KnownTools;
-use crate::translate::{LossHook, Losses, Way, newest};
+use crate::translate::{Way, newest};
+use crate::update::{Live, Rules, reach};
 use crate::upstream::{Upstream, identity};
 
 /// Settings of a [`Bridge`]. Set what differs from the defaults.
@@ -37,16 +42,26 @@ pub struct Options {
     pub downstream_offer: Offer,
     /// Revisions that the server may be spoken to in.
     pub upstream_offer: Offer,
-    /// Policy for messages that the other revision cannot express without a loss.
-    pub losses: LossPolicy,
-    /// Function that is called for every loss, unless `losses` accepts them.
+    /// Rules, which [`Bridge::update`] can change.
+    pub rules: Rules,
+    /// True if each result lists in its `_meta`, as `mcp-exact/losses`, what conversions of it and of its request have lost.
+    pub losses_in_meta: bool,
+    /// Function that is called for every loss, unless it is accepted.
     pub on_loss: Option<LossHook>,
     /// Time that the server may take for an answer. The client's own timeout counts before.
     pub request_timeout: RequestTimeout,
     /// When names of tools and prompts begin with the name of their server, if there are many.
     pub prefix: Prefix,
-    /// What is shown to whom.
-    pub access: Vec<AccessRule>,
+    /// Hooks around each request.
+    pub hooks: Hooks,
+    /// Function that is called when a request has ended.
+    pub on_call: Option<CallObserver>,
+    /// True if clients may be told of servers that [`Bridge::update`] adds: the bridge then declares every capability that
+    /// servers may have.
+    pub servers_may_change: bool,
+    /// Key by which states of servers are bound to principals. Give all processes that serve the same clients the same key;
+    /// without it each process has a random one, and other processes refuse retries of calls that it has answered with questions.
+    pub seal: Option<Arc<dyn Seal>>,
     /// Connections to each server that clients without sessions share (from 2026-07-28 on).
     pub connections: usize,
     /// Idle time after which a connection that clients without sessions share is closed.
@@ -65,7 +80,8 @@ impl Default for Options {
             identity: Identity::new(env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION")),
             downstream_offer: Offer::default(),
             upstream_offer: Offer::default(),
-            losses: LossPolicy::default(),
+            rules: Rules::default(),
+            losses_in_meta: false,
             on_loss: None,
             request_timeout: RequestTimeout {
                 idle: Duration::from_secs(60 * 60),
@@ -73,21 +89,15 @@ impl Default for Options {
                 total: Duration::from_secs(24 * 60 * 60),
             },
             prefix: Prefix::default(),
-            access: Vec::new(),
+            hooks: Hooks::default(),
+            on_call: None,
+            servers_may_change: false,
+            seal: None,
             connections: 64,
             idle: Duration::from_secs(5 * 60),
             answer_within: Duration::from_secs(10 * 60),
             waiting_calls: 1024,
             limits: Limits::default(),
-        }
-    }
-}
-
-impl Options {
-    pub(crate) fn losses(&self) -> Losses {
-        Losses {
-            policy: self.losses,
-            hook: self.on_loss.clone(),
         }
     }
 }
@@ -113,18 +123,25 @@ pub struct Bridge(pub(crate) Arc<Shared>);
 
 /// State that all clones of a bridge share.
 pub(crate) struct Shared {
-    pub(crate) backends: Vec<Arc<Backend>>,
+    pub(crate) backends: Arc<Backends>,
     pub(crate) options: Arc<Options>,
     pub(crate) names: Arc<Names>,
     pub(crate) uris: KnownUris,
+    pub(crate) live: Arc<Live>,
+    pub(crate) counters: Arc<Counters>,
+    principals: Arc<Principals>,
+    /// Held while servers change.
+    pub(crate) updating: tokio::sync::Mutex<()>,
+    /// Counts the updates, for subscriptions.
+    pub(crate) updates: watch::Sender<u64>,
     settings: Arc<ServerSettings>,
     state: Mutex<State>,
 }
 
 #[derive(Default)]
-struct State {
+pub(crate) struct State {
     /// Clients with sessions, by endpoint: a session for each server.
-    sessions: HashMap<usize, Vec<Arc<Session>>>,
+    pub(crate) sessions: HashMap<usize, Vec<Arc<Session>>>,
     /// Requests that are being relayed, by endpoint and key.
     running: HashMap<(usize, RequestKey), AbortHandle>,
 }
@@ -136,11 +153,12 @@ impl Bridge {
     /// [`BridgeError::Upstream`] if the server cannot be reached, or no revision is left that both speak.
     pub async fn new(upstream: impl Upstream, options: Options) -> Result<Self, BridgeError> {
         let options = Arc::new(options);
-        let backend = Backend::new(String::new(), false, Arc::new(upstream), &options);
+        let live = Arc::new(Live::new(&options));
+        let backend = Backend::new(String::new(), false, Arc::new(upstream), &options, &live);
         let known = backend.known().await;
         let known = known.map_err(|error| BridgeError::Upstream(error.message().to_owned()))?;
         let config = config(&options, &known.info)?;
-        Self::build(vec![Arc::new(backend)], options, config)
+        Self::build(vec![Arc::new(backend)], options, live, config)
     }
 
     /// Makes the bridge in front of many servers, by name. Connects to each once, side by side, to see what it is and offers.
@@ -156,33 +174,25 @@ impl Bridge {
         options: Options,
     ) -> Result<Self, BridgeError> {
         let options = Arc::new(options);
+        let live = Arc::new(Live::new(&options));
         let backends: Vec<Arc<Backend>> = upstreams
             .into_iter()
-            .map(|(name, upstream)| Arc::new(Backend::new(name, true, upstream, &options)))
+            .map(|(name, upstream)| Arc::new(Backend::new(name, true, upstream, &options, &live)))
             .collect();
         if backends.is_empty() {
             return Err(BridgeError::Settings("there is no server".to_owned()));
         }
         check_server_names(backends.iter().map(|backend| backend.name.as_str()))
             .map_err(BridgeError::Settings)?;
-        let mut reached = JoinSet::new();
-        for backend in &backends {
-            let backend = Arc::clone(backend);
-            reached.spawn(async move {
-                if let Err(error) = backend.known().await {
-                    let (server, error) = (backend.name.as_str(), error.message());
-                    tracing::warn!(server, error, "a server cannot be reached");
-                }
-            });
-        }
-        reached.join_all().await;
+        reach(&backends).await;
         let config = config_of_many(&options, &backends)?;
-        Self::build(backends, options, config)
+        Self::build(backends, options, live, config)
     }
 
     fn build(
         backends: Vec<Arc<Backend>>,
         options: Arc<Options>,
+        live: Arc<Live>,
         mut config: ServerConfig,
     ) -> Result<Self, BridgeError> {
         let servers = backends.iter().map(|backend| backend.name.clone());
@@ -191,14 +201,12 @@ impl Bridge {
             _ => options.prefix,
         };
         let names = Arc::new(Names::new(prefix, servers.collect()));
-        config.tool_headers = Some(match &backends[..] {
+        let backends = Arc::new(Backends::new(backends));
+        config.tool_headers = Some(match &backends.all()[..] {
             [only] if !only.is_one_of_many => Arc::clone(&only.tools) as Arc<dyn ToolHeaders>,
             _ => Arc::new(HeadersOfMany {
                 names: Arc::clone(&names),
-                tools: backends
-                    .iter()
-                    .map(|backend| Arc::clone(&backend.tools))
-                    .collect(),
+                backends: Arc::clone(&backends),
             }),
         });
         let settings = config.build();
@@ -208,6 +216,11 @@ impl Bridge {
             options,
             names,
             uris: KnownUris::default(),
+            live,
+            counters: Arc::default(),
+            principals: Arc::default(),
+            updating: tokio::sync::Mutex::default(),
+            updates: watch::channel(0).0,
             settings,
             state: Mutex::default(),
         })))
@@ -216,8 +229,9 @@ impl Bridge {
     /// Returns the servers by name, with their session information; the only one has no name. `None` stands for a server that was
     /// never reached.
     pub fn servers(&self) -> Vec<(String, Option<SessionInfo>)> {
-        let backends = self.0.backends.iter();
+        let backends = self.0.backends.all();
         let known = |backend: &Arc<Backend>| backend.if_known().map(|known| known.info);
+        let backends = backends.iter().filter(|backend| !backend.is_removed());
         backends
             .map(|backend| (backend.name.clone(), known(backend)))
             .collect()
@@ -238,10 +252,20 @@ impl Bridge {
             waiting_calls: self
                 .0
                 .backends
+                .all()
                 .iter()
                 .map(|backend| backend.stateless.waiting())
                 .sum(),
         }
+    }
+
+    /// Returns what the bridge has relayed since it was made, and what it holds.
+    pub fn metrics(&self) -> Metrics {
+        let backends = self.0.backends.all();
+        let servers = backends.iter().filter(|backend| !backend.is_removed());
+        let servers = servers.map(|backend| backend.state()).collect();
+        let losses = self.0.live.counters().counted();
+        Metrics::new(&self.0.counters, losses, servers, self.usage())
     }
 
     /// Serves the client on standard input and output, until the end of input, SIGTERM or Ctrl-C.
@@ -268,7 +292,7 @@ impl Bridge {
 impl fmt::Debug for Bridge {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Bridge")
-            .field("servers", &self.0.backends.len())
+            .field("servers", &self.0.backends.all().len())
             .finish_non_exhaustive()
     }
 }
@@ -302,6 +326,9 @@ fn config_of_many(
 ) -> Result<ServerConfig, BridgeError> {
     let mut config = config_with(options, options.identity.clone());
     let mut all = Vec::new();
+    if options.servers_may_change {
+        all.extend(EVERYTHING.parse::<JsonObject>());
+    }
     let mut instructions = Vec::new();
     for backend in backends {
         let Some(Known { info, .. }) = backend.if_known() else {
@@ -330,8 +357,15 @@ fn capabilities(server: &SessionInfo) -> Result<JsonObject, BridgeError> {
         to: newest(),
         losses: Losses::ignored(),
     };
-    up.definition("ServerCapabilities", &server.capabilities)
-        .map_err(|error| BridgeError::Settings(error.message().to_owned()))
+    let capabilities = up.definition("ServerCapabilities", &server.capabilities);
+    let mut capabilities =
+        capabilities.map_err(|error| BridgeError::Settings(error.message().to_owned()))?;
+    let spec = mcp_exact_revisions::find(server.revision.as_str());
+    if spec.is_some_and(|spec| !spec.has_completions_capability()) {
+        // 2024-11-05 has the method without a capability: whether the server has it is known when it is called.
+        capabilities.insert("completions", JsonObject::new());
+    }
+    Ok(capabilities)
 }
 
 fn config_with(options: &Options, identity: Identity) -> ServerConfig {
@@ -339,6 +373,8 @@ fn config_with(options: &Options, identity: Identity) -> ServerConfig {
     config.offer = options.downstream_offer.clone();
     config.extensions.policy = ExtensionPolicy::AllowAll;
     config.input = InputMode::PassThrough;
+    config.keep_cache_scope = true;
+    config.keep_error_codes = true;
     config.program_acknowledges = true;
     config.limits = options.limits.clone();
     config.request_timeout = options.request_timeout;
@@ -346,21 +382,26 @@ fn config_with(options: &Options, identity: Identity) -> ServerConfig {
 }
 
 /// Parameters of the tools of many servers that are mirrored into headers.
-#[derive(Debug)]
 struct HeadersOfMany {
     names: Arc<Names>,
-    tools: Vec<Arc<KnownTools>>,
+    backends: Arc<Backends>,
+}
+
+impl fmt::Debug for HeadersOfMany {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("HeadersOfMany")
+    }
 }
 
 impl ToolHeaders for HeadersOfMany {
     fn of_tool(&self, name: &str) -> Option<Arc<[Mirrored]>> {
         let (server, own) = self.names.find(Kind::Tool, name)?;
-        self.tools[server].of_tool(&own)
+        self.backends.get(server).tools.of_tool(&own)
     }
 }
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -388,9 +429,37 @@ impl Shared {
         let key = request.key;
         let (shared, client) = (Arc::clone(self), handle.clone());
         self.start(handle, key, async move {
-            let relayed = shared.relay(&client, request).await;
+            let principal = request.context().principal.as_ref();
+            let relayed = match shared.admit(principal) {
+                Ok(_admission) => shared.relay(&client, request).await,
+                Err(error) => Err(error),
+            };
             reply(&client, key, relayed.unwrap_or_else(Reply::Error));
         });
+    }
+
+    /// Counts a request among those of its principal.
+    fn admit(&self, principal: Option<&Principal>) -> Result<Option<Admission>, PeerError> {
+        let Some(limits) = self.live.rules().limits else {
+            return Ok(None);
+        };
+        let principal = principal.map(|Principal(name)| name.as_str());
+        let admitted = self.principals.admit(&limits, principal, Instant::now());
+        let admitted = admitted.inspect_err(|error| self.counters.count_refused(error))?;
+        Ok(Some(admitted))
+    }
+
+    /// Returns all sessions of all clients.
+    pub(crate) fn all_sessions(&self) -> Vec<Arc<Session>> {
+        let state = self.lock();
+        state.sessions.values().flatten().cloned().collect()
+    }
+
+    /// Returns all clients with sessions.
+    pub(crate) fn clients(&self) -> Vec<ServerHandle> {
+        let state = self.lock();
+        let sessions = state.sessions.values().filter_map(|all| all.first());
+        sessions.map(|session| session.client().clone()).collect()
     }
 
     /// Returns the session of the client with a server; `None` if the request belongs to no session.
@@ -422,34 +491,52 @@ impl Shared {
         filter: Filter,
         principal: Option<Principal>,
     ) -> Result<(), PeerError> {
-        let missing = Arc::new(AtomicUsize::new(self.backends.len()));
+        let mut updates = self.updates.subscribe();
+        let is_there = |backend: &&Arc<Backend>| !backend.is_removed();
+        let count = self.backends.all().iter().filter(is_there).count();
+        let missing = Arc::new(AtomicUsize::new(count));
         let mut listening = JoinSet::new();
-        for (server, backend) in self.backends.iter().enumerate() {
-            let mut filter = filter.clone();
-            // A resource whose server is not known may be of any.
-            filter.uris.retain(|uri| {
-                let of = self.uris.server_of(uri);
-                of.is_none_or(|of| of == server)
-            });
-            let (missing, counted) = (Arc::clone(&missing), AtomicBool::new(false));
-            let acknowledged = client.clone();
-            // The client is told when every server has been asked.
-            let established: Established = Arc::new(move || {
-                let is_last = || missing.fetch_sub(1, Ordering::AcqRel) == 1;
-                if !counted.swap(true, Ordering::AcqRel) && is_last() {
-                    acknowledged.acknowledge(key);
+        let mut listened = BTreeSet::new();
+        loop {
+            for (server, backend) in self.backends.all().iter().enumerate() {
+                if backend.is_removed() || !listened.insert(server) {
+                    continue;
                 }
-            });
-            let (backend, client) = (Arc::clone(backend), client.clone());
-            let principal = principal.clone();
-            listening.spawn(async move {
-                listen_to(&backend, &client, &filter, principal, established).await
-            });
-        }
-        let ended = listening.join_next().await;
-        match ended {
-            Some(Ok(ended)) => ended,
-            _ => Err(PeerError::internal("the subscription has ended")),
+                let mut filter = filter.clone();
+                // A resource whose server is not known may be of any.
+                filter.uris.retain(|uri| {
+                    let of = self.uris.server_of(uri);
+                    of.is_none_or(|of| of == server)
+                });
+                let (missing, counted) = (Arc::clone(&missing), AtomicBool::new(false));
+                let acknowledged = client.clone();
+                // The client is told when every server has been asked.
+                let established: Established = Arc::new(move || {
+                    let is_last = || missing.fetch_sub(1, Ordering::AcqRel) == 1;
+                    if !counted.swap(true, Ordering::AcqRel) && is_last() {
+                        acknowledged.acknowledge(key);
+                    }
+                });
+                let (backend, client) = (Arc::clone(backend), client.clone());
+                let principal = principal.clone();
+                listening.spawn(async move {
+                    let listening = listen_to(&backend, &client, &filter, principal, established);
+                    (server, listening.await)
+                });
+            }
+            tokio::select! {
+                ended = listening.join_next(), if !listening.is_empty() => match ended {
+                    // A server that was taken out.
+                    Some(Ok((server, Ok(())))) => drop(listened.remove(&server)),
+                    Some(Ok((_, ended))) => return ended,
+                    _ => return Err(PeerError::internal("the subscription has ended")),
+                },
+                _ = updates.changed() => {
+                    for change in [Change::Tools, Change::Prompts, Change::Resources] {
+                        client.publish(&change);
+                    }
+                }
+            }
         }
     }
 }
@@ -464,12 +551,20 @@ async fn listen_to(
 ) -> Result<(), PeerError> {
     let mut begin = Arc::clone(&established);
     loop {
+        let replaced = backend.replaced();
         let listening = backend
             .stateless
             .listen(backend, client, filter, principal.clone(), begin);
-        let ended = listening.await;
+        let ended = tokio::select! {
+            ended = listening => ended,
+            () = replaced => Ok(()),
+        };
         if !backend.is_one_of_many {
             return ended;
+        }
+        if backend.is_removed() {
+            established();
+            return Ok(());
         }
         // A server that cannot be reached does not keep the others' changes back.
         established();
@@ -509,10 +604,12 @@ impl ServerHandler for Bridge {
         let shared = &self.0;
         match event {
             ServerEvent::Negotiated(info) => {
-                let sessions = shared.backends.iter();
+                let mut state = shared.lock();
+                // Under the lock, so that servers that are added meanwhile get sessions.
+                let backends = shared.backends.all();
+                let sessions = backends.iter();
                 let sessions = sessions.map(|backend| Session::new(handle, info.clone(), backend));
-                let sessions = sessions.collect();
-                shared.lock().sessions.insert(handle.number(), sessions);
+                state.sessions.insert(handle.number(), sessions.collect());
             }
             ServerEvent::Ready => {
                 shared

@@ -36,11 +36,23 @@
 //!
 //! [`AccessRule`]s hide tools, prompts and resources from principals, in lists and calls alike.
 //!
+//! # Losses
+//!
+//! What a conversion loses is a tracing event, is counted ([`Bridge::metrics`]), and is given to [`Options::on_loss`];
+//! [`Options::losses_in_meta`] lists it in the result. [`LossRule`]s report, refuse or accept losses by their ids.
+//!
+//! # Around each request
+//!
+//! [`Hook`]s decide about a request and its answer: policy, redaction, caching. A [`CallObserver`] gets a report of each request
+//! that has ended, for an audit log. [`PrincipalLimits`] bound what a principal may send. [`Bridge::update`] changes rules and servers
+//! while clients keep their sessions.
+//!
 //! # Isolation
 //!
 //! A client with a session has its own connection to the server. Clients without sessions share connections only with requests
 //! of the same principal, name and capabilities. A call that waits for an answer is continued by a retry of the same principal,
-//! method and params alone, by a state that cannot be guessed, and once.
+//! method and params alone, by a state that cannot be guessed, and once. The `requestState` of a server without sessions is bound to
+//! the principal that it was given to, since the server cannot tell principals apart; see [`Options::seal`].
 //!
 //! # Limits
 //!
@@ -54,18 +66,27 @@ mod readme {}
 mod access;
 mod backend;
 mod bridge;
+mod hooks;
+mod limits;
+mod losses;
 mod many;
+mod metrics;
 mod names;
 mod relay;
 mod session;
 mod stateless;
 mod tools;
 mod translate;
+mod update;
 mod upstream;
 
 pub use access::AccessRule;
 pub use bridge::{Bridge, BridgeError, Options, Usage};
+pub use hooks::{Call, Decision, Hook, HookFuture, Hooks};
+pub use limits::PrincipalLimits;
+pub use losses::{LossHook, LossReport, LossRule};
 pub use mcp_exact_session::{LossPolicy, Offer};
+pub use metrics::{CallObserver, CallOutcome, CallReport, Metrics, ServerState};
 pub use names::Prefix;
-pub use translate::{LossHook, LossReport};
+pub use update::{Rules, ServerUpdate, Update};
 pub use upstream::Upstream;

@@ -12,10 +12,14 @@ use serde_json::{Map, Value};
 use tokio::task::JoinSet;
 
 use crate::access::may_use;
+use crate::backend::Backend;
 use crate::bridge::Shared;
+use crate::hooks::Call;
+use crate::losses::{self, Losses};
+use crate::metrics::CallTimer;
 use crate::names::Kind;
 use crate::relay;
-use crate::translate::{Losses, Way};
+use crate::translate::Way;
 
 /// Pages that are read of the list of one server.
 const MOST_PAGES: usize = 1000;
@@ -164,19 +168,15 @@ impl Shared {
 
     /// Returns true if there is one server and no rule: nothing has to be looked at.
     fn passes_everything(&self) -> bool {
-        self.backends.len() == 1
-            && !self.backends[0].is_one_of_many
-            && self.options.access.is_empty()
+        let backends = self.backends.all();
+        backends.len() == 1 && !backends[0].is_one_of_many && self.live.rules().access.is_empty()
     }
 
     fn may_use(&self, server: usize, principal: Option<&Principal>, name: &str) -> bool {
         let principal = principal.map(|Principal(name)| name.as_str());
-        may_use(
-            &self.options.access,
-            &self.backends[server].name,
-            principal,
-            name,
-        )
+        let backend = self.backends.get(server);
+        let rules = self.live.rules();
+        !backend.is_removed() && may_use(&rules.access, &backend.name, principal, name)
     }
 
     async fn relay_to(
@@ -185,11 +185,43 @@ impl Shared {
         client: &ServerHandle,
         request: IncomingRequest<RequestContext>,
     ) -> Result<Reply, PeerError> {
-        let backend = &self.backends[server];
-        match self.session(client, &request, server) {
+        let backend = self.backends.get(server);
+        let call = self.has_observers().then(|| call_of(&backend, &request));
+        let observer = self.options.on_call.clone().zip(call.clone());
+        let timer = CallTimer::begin(&self.counters, observer, &backend.name, request.method());
+        let reply = match call.filter(|_| !self.options.hooks.is_empty()) {
+            None => self.relay_as_it_is(&backend, server, client, request).await,
+            Some(call) => {
+                let relay = async |params| {
+                    let request = request.with_call(request.method(), params);
+                    self.relay_as_it_is(&backend, server, client, request).await
+                };
+                self.options.hooks.run(call, relay).await
+            }
+        };
+        timer.end(&reply);
+        match reply {
+            Reply::Error(error) => Err(error),
+            reply => Ok(reply),
+        }
+    }
+
+    fn has_observers(&self) -> bool {
+        self.options.on_call.is_some() || !self.options.hooks.is_empty()
+    }
+
+    async fn relay_as_it_is(
+        &self,
+        backend: &Backend,
+        server: usize,
+        client: &ServerHandle,
+        request: IncomingRequest<RequestContext>,
+    ) -> Reply {
+        let relayed = match self.session(client, &request, server) {
             Some(session) => session.relay(request).await,
             None => backend.stateless.relay(backend, client, request).await,
-        }
+        };
+        relayed.unwrap_or_else(Reply::Error)
     }
 
     async fn target(
@@ -292,7 +324,8 @@ impl Shared {
         let principal = request.context().principal.as_ref();
         let uri = relay::uri(request.params());
         let mut last = None;
-        for server in 0..self.backends.len() {
+        let backends = self.backends.all();
+        for (server, backend) in backends.iter().enumerate() {
             let name = uri.as_deref().unwrap_or_else(|| request.method());
             if !self.may_use(server, principal, name) {
                 continue;
@@ -302,7 +335,7 @@ impl Shared {
                     last.get_or_insert(error);
                 }
                 // A server that is down may be the one, but the others are asked before that is said.
-                Err(error) if self.backends[server].is_down() => last = Some(error),
+                Err(error) if backend.is_down() => last = Some(error),
                 answered => return answered,
             }
         }
@@ -334,9 +367,27 @@ impl Shared {
                 result.insert("cacheScope", Json::string("public"));
             }
         }
-        let entries: Vec<JsonObject> = listed.into_iter().flat_map(|of| of.entries).collect();
+        let (mut entries, mut losses) = (Vec::new(), Vec::new());
+        for of_server in listed {
+            entries.extend(of_server.entries);
+            losses.extend(self.losses_of(of_server.server, of_server.losses));
+        }
         result.insert(list.member, Json::from_encode(&entries));
-        Ok(Reply::Result(result.into()))
+        Ok(Reply::Result(losses::with_losses(result, &losses).into()))
+    }
+
+    /// Names the server of losses.
+    fn losses_of(&self, server: usize, losses: Vec<Json>) -> impl Iterator<Item = Json> {
+        let name = Json::string(&self.backends.get(server).name);
+        losses
+            .into_iter()
+            .map(move |loss| match JsonObject::try_from(loss.clone()) {
+                Ok(mut object) => {
+                    object.insert("server", name.clone());
+                    object.into()
+                }
+                Err(_) => loss,
+            })
     }
 
     /// Returns how long the list may be kept and by whom: as the strictest server says (2026-07-28, `server/utilities/caching`).
@@ -344,7 +395,7 @@ impl Shared {
         let mut strictest = Lifetime {
             milliseconds: u64::MAX,
             // What depends on the principal is for that principal.
-            is_public: self.options.access.is_empty(),
+            is_public: self.live.rules().access.is_empty(),
         };
         for Listed { first, .. } in listed {
             let [milliseconds, scope] = first.view().find_each(["ttlMs", "cacheScope"]);
@@ -364,20 +415,24 @@ impl Shared {
     ) -> (Vec<Listed>, bool) {
         let mut is_complete = true;
         let mut reading = JoinSet::new();
-        for server in 0..self.backends.len() {
+        let backends = self.backends.all();
+        for (server, backend) in backends.iter().enumerate() {
+            if backend.is_removed() {
+                continue;
+            }
             let (shared, client, request) = (Arc::clone(self), client.clone(), request.clone());
             reading.spawn(async move {
                 let read = shared.entries(server, list, &client, &request).await;
                 (server, read)
             });
         }
-        let mut all: Vec<Option<Listed>> = self.backends.iter().map(|_| None).collect();
+        let mut all: Vec<Option<Listed>> = backends.iter().map(|_| None).collect();
         while let Some(read) = reading.join_next().await {
             match read {
                 Ok((server, Ok(listed))) => all[server] = listed,
                 Ok((server, Err(error))) => {
                     is_complete = false;
-                    let server = self.backends[server].name.as_str();
+                    let server = backends[server].name.as_str();
                     tracing::warn!(
                         server,
                         error = error.message(),
@@ -403,7 +458,7 @@ impl Shared {
         client: &ServerHandle,
         request: &IncomingRequest<RequestContext>,
     ) -> Result<Option<Listed>, PeerError> {
-        let known = self.backends[server].known().await?;
+        let known = self.backends.get(server).known().await?;
         if known
             .info
             .capabilities
@@ -440,13 +495,18 @@ impl Shared {
             let entries = entries.and_then(|entries| entries.decode_as::<Vec<JsonObject>>().ok());
             let entries = entries.unwrap_or_default();
             cursor = page.get("nextCursor");
+            let losses = losses::listed_in(&page);
             match &mut listed {
-                Some(listed) => listed.entries.extend(entries),
+                Some(listed) => {
+                    listed.entries.extend(entries);
+                    listed.losses.extend(losses);
+                }
                 None => {
                     listed = Some(Listed {
                         server,
                         first: page,
                         entries,
+                        losses,
                     });
                 }
             }
@@ -483,6 +543,19 @@ impl Shared {
     }
 }
 
+/// Describes a request for hooks and observers.
+fn call_of(backend: &Backend, request: &IncomingRequest<RequestContext>) -> Call {
+    let principal = request.context().principal.clone();
+    Call {
+        server: backend.name.clone(),
+        principal: principal.map(|Principal(name)| name),
+        client: request.client().info.clone(),
+        revision: request.revision(),
+        method: request.method().to_owned(),
+        params: request.params().cloned(),
+    }
+}
+
 /// How long a list may be kept, and by whom.
 struct Lifetime {
     milliseconds: u64,
@@ -495,6 +568,8 @@ struct Listed {
     /// The first page, for its hints.
     first: JsonObject,
     entries: Vec<JsonObject>,
+    /// What the conversions of all pages have lost.
+    losses: Vec<Json>,
 }
 
 /// Returns the params of a request that a list needs, too: what it says of the client.

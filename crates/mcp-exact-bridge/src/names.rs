@@ -38,12 +38,12 @@ pub(crate) enum Kind {
 #[derive(Debug)]
 pub(crate) struct Names {
     prefix: Prefix,
-    servers: Vec<String>,
     given: Mutex<Given>,
 }
 
 #[derive(Debug, Default)]
 struct Given {
+    servers: Vec<String>,
     /// Name by server and the server's own name.
     by_own: HashMap<(Kind, usize, String), String>,
     /// Server and the server's own name by name.
@@ -55,9 +55,16 @@ impl Names {
     pub(crate) fn new(prefix: Prefix, servers: Vec<String>) -> Self {
         Self {
             prefix,
-            servers,
-            given: Mutex::default(),
+            given: Mutex::new(Given {
+                servers,
+                ..Given::default()
+            }),
         }
+    }
+
+    /// Adds a server behind the others.
+    pub(crate) fn add_server(&self, name: &str) {
+        self.lock().servers.push(name.to_owned());
     }
 
     fn lock(&self) -> MutexGuard<'_, Given> {
@@ -75,13 +82,13 @@ impl Names {
         let name = match self.prefix {
             Prefix::Never => plain,
             Prefix::OnConflict => {
-                plain.or_else(|| Some(self.prefixed(server, own)).filter(is_free))
+                plain.or_else(|| Some(given.prefixed(server, own)).filter(is_free))
             }
-            Prefix::Always => Some(self.prefixed(server, own)).filter(is_free),
+            Prefix::Always => Some(given.prefixed(server, own)).filter(is_free),
         };
         let Some(name) = name else {
             tracing::warn!(
-                server = self.servers[server],
+                server = given.servers[server],
                 own,
                 "a name is taken: it is left out"
             );
@@ -99,7 +106,8 @@ impl Names {
 
     /// Returns the server of a tool or prompt, and the server's own name of it.
     pub(crate) fn find(&self, kind: Kind, name: &str) -> Option<(usize, String)> {
-        let found = self.lock().by_name.get(&(kind, name.to_owned())).cloned();
+        let given = self.lock();
+        let found = given.by_name.get(&(kind, name.to_owned())).cloned();
         if found.is_some() || self.prefix != Prefix::Always {
             return found;
         }
@@ -108,10 +116,12 @@ impl Names {
             return None;
         }
         let (server, own) = name.split_once(SEPARATOR)?;
-        let server = self.servers.iter().position(|known| known == server)?;
-        (self.prefixed(server, own) == name).then(|| (server, own.to_owned()))
+        let server = given.servers.iter().position(|known| known == server)?;
+        (given.prefixed(server, own) == name).then(|| (server, own.to_owned()))
     }
+}
 
+impl Given {
     fn prefixed(&self, server: usize, own: &str) -> String {
         let whole = format!("{}{SEPARATOR}{own}", self.servers[server]);
         if whole.chars().count() <= LONGEST {

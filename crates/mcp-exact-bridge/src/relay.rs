@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use mcp_exact_session::{
     CallOptions, IncomingRequest, InputRequest, Json, JsonObject, Outcome, PeerError, RawResult,
-    SendError, SessionInfo,
+    SendError, SessionInfo, TraceContext,
 };
 use mcp_exact_transport::{ProgressCallback, RequestContext, ServerHandle};
 
@@ -40,6 +40,20 @@ pub(crate) fn progress(
         }
     });
     (true, Some(callback))
+}
+
+/// Returns the trace that a request belongs to by the headers of its HTTP request (W3C Trace Context), for servers of 2026-07-28.
+/// What its `_meta` says passes with its params.
+pub(crate) fn trace(request: &IncomingRequest<RequestContext>) -> Option<TraceContext> {
+    let meta = request.param("_meta").and_then(|meta| meta.object());
+    if meta.is_some_and(|meta| meta.find("traceparent").is_some()) {
+        return None;
+    }
+    let header = |name| request.context().cx.header(name);
+    let mut trace = TraceContext::new(header("traceparent")?)?;
+    trace.tracestate = header("tracestate").map(str::to_owned);
+    trace.baggage = header("baggage").map(str::to_owned);
+    Some(trace)
 }
 
 /// Returns the URI that a request names.

@@ -16,8 +16,9 @@ use mcp_exact_transport::{ProgressCallback, RequestContext, ServerHandle};
 use tokio::task::AbortHandle;
 
 use crate::backend::Backend;
+use crate::losses::Losses;
 use crate::relay::{self, Failed};
-use crate::translate::{Losses, Way, newest};
+use crate::translate::{Way, newest};
 use crate::upstream::{Calls, ClientSide, Connection, Question, Receiver};
 
 /// Session of a client with one server.
@@ -26,7 +27,6 @@ pub(crate) struct Session {
     client: ServerHandle,
     info: SessionInfo,
     backend: Arc<Backend>,
-    losses: Losses,
     /// Held while the connection is opened.
     opening: tokio::sync::Mutex<()>,
     calls: Calls,
@@ -54,12 +54,41 @@ impl Session {
             this: this.clone(),
             client: client.clone(),
             info,
-            losses: backend.losses(),
             backend: Arc::clone(backend),
             opening: tokio::sync::Mutex::default(),
             calls: Calls::default(),
             state: Mutex::default(),
         })
+    }
+
+    /// Makes a session of the same client with another server.
+    pub(crate) fn like(other: &Self, backend: &Arc<Backend>) -> Arc<Self> {
+        Self::new(&other.client, other.info.clone(), backend)
+    }
+
+    /// Returns the client.
+    pub(crate) fn client(&self) -> &ServerHandle {
+        &self.client
+    }
+
+    /// Lets go of a lost connection, and opens another one unless the server was taken out.
+    pub(crate) fn replace_lost(self: &Arc<Self>) {
+        if !self.backend.is_removed() {
+            if self.open_connection().is_none() {
+                self.prepare();
+            }
+            return;
+        }
+        let mut state = self.lock();
+        let is_lost = |connection: &mut Arc<Connection>| connection.is_lost();
+        let released = state.connection.take_if(is_lost);
+        let listening = state.listening.take();
+        // The lock is needed to close it.
+        drop(state);
+        drop(released);
+        if let Some(listening) = listening {
+            listening.abort();
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -132,7 +161,7 @@ impl Session {
         Way {
             from: self.info.revision,
             to: connection.info.revision,
-            losses: self.losses.clone(),
+            losses: self.backend.losses(),
         }
     }
 
@@ -163,7 +192,7 @@ impl Session {
         {
             return Ok(self.subscribe(connection, request)?);
         }
-        let way = self.way(connection);
+        let way = self.way(connection).of_request();
         let params = way.params(
             method,
             request.params(),
@@ -173,6 +202,7 @@ impl Session {
         let options = CallOptions {
             progress: wants_progress,
             log_level: Some(Level::Debug),
+            trace: relay::trace(request),
             input: input_of(request, &way)?,
             ..CallOptions::default()
         };

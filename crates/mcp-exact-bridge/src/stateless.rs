@@ -6,6 +6,7 @@
 //! serves one call at a time: on standard streams a question does not name its call.
 
 mod receivers;
+mod sealing;
 mod waiting;
 
 use std::collections::HashMap;
@@ -14,7 +15,7 @@ use std::time::Duration;
 
 use mcp_exact_session::{
     CallOptions, Filter, IncomingRequest, InputRequest, Json, JsonObject, Lifecycle, Outcome,
-    PeerError, Principal, RawResult, Reply, RequestInput,
+    PeerError, Principal, RawResult, Reply, RequestInput, Seal,
 };
 use mcp_exact_transport::{PendingRequest, RequestContext, ServerHandle};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
@@ -22,12 +23,15 @@ use tokio::time::{Instant, timeout};
 
 pub(crate) use self::receivers::Established;
 use self::receivers::{OfCall, OfShared, OfSubscription, SharedCalls};
+use self::sealing::{Binding, ProcessKey};
 use self::waiting::{STATE_PREFIX, WaitingCall, bound_params};
 use crate::backend::Backend;
 use crate::bridge::Options;
+use crate::losses::Losses;
 use crate::relay::{self, Failed};
 use crate::tools::KnownTools;
-use crate::translate::{Losses, Way, newest};
+use crate::translate::{Way, newest};
+use crate::update::Live;
 use crate::upstream::{ClientSide, Connection, Question, Receiver};
 
 /// Questions that are asked at once.
@@ -47,7 +51,9 @@ pub(crate) struct Stateless {
     idle_after: Duration,
     answer_within: Duration,
     most_waiting: usize,
-    losses: Losses,
+    live: Arc<Live>,
+    /// `None` if the system has no random numbers for a key.
+    seal: Option<Arc<dyn Seal>>,
     tools: Arc<KnownTools>,
     state: Arc<Mutex<State>>,
 }
@@ -151,13 +157,17 @@ impl State {
 }
 
 impl Stateless {
-    pub(crate) fn new(options: &Options, tools: &Arc<KnownTools>) -> Self {
+    pub(crate) fn new(options: &Options, live: &Arc<Live>, tools: &Arc<KnownTools>) -> Self {
         Self {
             connections: Arc::new(Semaphore::new(options.connections)),
             idle_after: options.idle,
             answer_within: options.answer_within,
             most_waiting: options.waiting_calls,
-            losses: options.losses(),
+            live: Arc::clone(live),
+            seal: options.seal.clone().or_else(|| {
+                let key = ProcessKey::random()?;
+                Some(Arc::new(key) as Arc<dyn Seal>)
+            }),
             tools: Arc::clone(tools),
             state: Arc::default(),
         }
@@ -166,6 +176,18 @@ impl Stateless {
     /// Returns the number of calls that wait for a client.
     pub(crate) fn waiting(&self) -> usize {
         locked(&self.state).waiting.len()
+    }
+
+    /// Closes connections that are lost and that no call uses.
+    pub(crate) fn release_lost(&self) {
+        let mut state = locked(&self.state);
+        state
+            .open
+            .retain(|_, open| !open.shared.connection.is_lost());
+        for idle in state.idle.values_mut() {
+            idle.retain(|idle| !idle.connection.is_lost());
+        }
+        state.idle.retain(|_, idle| !idle.is_empty());
     }
 
     /// Relays a request, and returns the answer for the client.
@@ -194,8 +216,10 @@ impl Stateless {
                 let lease = self.lease(backend, owner.clone()).await?;
                 self.call_alone(client, &request, lease).await
             } else {
+                let binding = self.binding(backend, &owner)?;
                 let connection = self.shared_connection(backend, &owner).await?;
-                self.call_shared(client, &request, &connection).await
+                self.call_shared(client, &request, &connection, binding)
+                    .await
             };
             match relayed {
                 // Nothing was sent on a connection that was lost meanwhile: another one is as good.
@@ -220,11 +244,26 @@ impl Stateless {
         Ok(ClientSide::new(client.info.as_ref(), &capabilities))
     }
 
+    /// Binds states of a server to the principal.
+    fn binding<'a>(
+        &'a self,
+        backend: &'a Backend,
+        owner: &'a Owner,
+    ) -> Result<Binding<'a>, PeerError> {
+        let seal = self.seal.as_deref();
+        let seal = seal.ok_or_else(|| PeerError::internal("the system gave no random numbers"))?;
+        Ok(Binding {
+            seal,
+            server: &backend.name,
+            principal: owner.principal.as_deref(),
+        })
+    }
+
     fn way(&self, request: &IncomingRequest<RequestContext>, connection: &Connection) -> Way {
         Way {
             from: request.revision(),
             to: connection.info.revision,
-            losses: self.losses.clone(),
+            losses: self.live.losses(),
         }
     }
 
@@ -234,10 +273,17 @@ impl Stateless {
         client: &ServerHandle,
         request: &IncomingRequest<RequestContext>,
         SharedConnection { connection, calls }: &SharedConnection,
+        binding: Binding<'_>,
     ) -> Result<Reply, Failed> {
-        let pending = self.send(client, request, connection)?;
+        let way = self.way(request, connection).of_request();
+        let input = input_of(request, binding)?;
+        let pending = self.send(client, request, connection, &way, input)?;
         let _call = calls.begin(pending.key(), client, request.key);
-        Ok(self.finish(request, connection, pending.await)?)
+        let reply = self.finish(request, connection, pending.await, &way)?;
+        Ok(match reply {
+            Reply::Result(result) => Reply::Result(binding.bind(result)),
+            reply => reply,
+        })
     }
 
     /// Calls a server on a connection that no other call uses meanwhile.
@@ -248,6 +294,7 @@ impl Stateless {
         lease: Lease,
     ) -> Result<Reply, Failed> {
         let connection = lease.connection()?;
+        let way = self.way(request, &connection).of_request();
         let (sender, questions) = mpsc::unbounded_channel();
         connection.set_receiver(Some(Arc::new(OfCall {
             client: client.clone(),
@@ -255,8 +302,9 @@ impl Stateless {
             questions: sender,
             back: self.way(request, &connection).back(),
         })));
-        let pending = self.send(client, request, &connection)?;
-        let waited = self.wait(request, lease, connection, pending, questions);
+        // A server with sessions has no states, and asks by requests.
+        let pending = self.send(client, request, &connection, &way, None)?;
+        let waited = self.wait(request, way, lease, connection, pending, questions);
         Ok(waited.await?)
     }
 
@@ -264,13 +312,14 @@ impl Stateless {
     async fn wait(
         &self,
         request: &IncomingRequest<RequestContext>,
+        way: Way,
         lease: Lease,
         connection: Arc<Connection>,
         mut pending: PendingRequest,
         mut questions: mpsc::UnboundedReceiver<Question>,
     ) -> Result<Reply, PeerError> {
         let first = tokio::select! {
-            outcome = &mut pending => return self.finish(request, &connection, outcome),
+            outcome = &mut pending => return self.finish(request, &connection, outcome, &way),
             Some(question) = questions.recv() => question,
         };
         let mut asked = vec![first];
@@ -280,7 +329,7 @@ impl Stateless {
         {
             asked.push(question);
         }
-        let back = self.way(request, &connection).back();
+        let back = way.back();
         let asks = asked.iter().enumerate().map(|(at, question)| {
             let params = question.request.params().cloned();
             let ask = InputRequest::new(question.request.method(), params);
@@ -297,6 +346,7 @@ impl Stateless {
                 pending,
                 questions,
                 asked,
+                way,
                 owner: principal.map(|Principal(name)| name),
                 method: request.method().to_owned(),
                 params: bound_params(request),
@@ -321,9 +371,13 @@ impl Stateless {
             pending,
             mut questions,
             asked,
+            way,
             ..
         } = waiting;
-        let way = self.way(request, &connection);
+        let way = Way {
+            from: request.revision(),
+            ..way
+        };
         // From now on the server tells this request, not the one before.
         let (sender, more) = mpsc::unbounded_channel();
         connection.set_receiver(Some(Arc::new(OfCall {
@@ -347,7 +401,8 @@ impl Stateless {
         while let Ok(question) = questions.try_recv() {
             let _ = sender.send(question);
         }
-        self.wait(request, lease, connection, pending, more).await
+        self.wait(request, way, lease, connection, pending, more)
+            .await
     }
 
     fn send(
@@ -355,8 +410,9 @@ impl Stateless {
         client: &ServerHandle,
         request: &IncomingRequest<RequestContext>,
         connection: &Connection,
+        way: &Way,
+        input: Option<RequestInput>,
     ) -> Result<PendingRequest, Failed> {
-        let way = self.way(request, connection);
         let client_meta = relay::client_meta(request.client());
         let params = way.params(request.method(), request.params(), client_meta)?;
         let (progress, callback) = relay::progress(client, request);
@@ -364,8 +420,9 @@ impl Stateless {
         let options = CallOptions {
             progress,
             log_level: request.log_level(),
+            trace: relay::trace(request),
             capabilities: is_stateless.then(|| request.client().capabilities.clone()),
-            input: input_of(request),
+            input,
             ..CallOptions::default()
         };
         let sent = connection
@@ -379,12 +436,13 @@ impl Stateless {
         request: &IncomingRequest<RequestContext>,
         connection: &Connection,
         outcome: Outcome,
+        way: &Way,
     ) -> Result<Reply, PeerError> {
         if outcome == Outcome::Lost {
             // The next call begins with another one, whatever became of this one.
             connection.set_lost();
         }
-        let back = self.way(request, connection).back();
+        let back = way.back();
         let (method, uri) = (request.method(), relay::uri(request.params()));
         match outcome {
             Outcome::Result(result) => {
@@ -563,15 +621,22 @@ impl Stateless {
 }
 
 /// Returns the input that a client hands on to a server of its own lifecycle, as it came.
-fn input_of(request: &IncomingRequest<RequestContext>) -> Option<RequestInput> {
+fn input_of(
+    request: &IncomingRequest<RequestContext>,
+    binding: Binding<'_>,
+) -> Result<Option<RequestInput>, PeerError> {
     let responses = request
         .param("inputResponses")
         .and_then(|responses| responses.object());
     let state = request.param("requestState");
-    (responses.is_some() || state.is_some()).then(|| RequestInput {
+    if responses.is_none() && state.is_none() {
+        return Ok(None);
+    }
+    let state = state.map(|state| binding.unbind(state.to_json()));
+    Ok(Some(RequestInput {
         responses: responses.map(|responses| responses.to_object()),
-        state: state.map(|state| state.to_json()),
-    })
+        state: state.transpose()?,
+    }))
 }
 
 impl Lease {

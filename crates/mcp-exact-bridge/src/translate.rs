@@ -1,15 +1,14 @@
 //! Params, results, errors and questions in the revision of the peer on the other side of the bridge.
 //!
-//! Takes a message of one peer and returns the message for the other. Losses of a conversion are reported or refused, as the
-//! [`LossPolicy`] says. Equal revisions pass as they came, except for the members that each side writes itself.
+//! Takes a message of one peer and returns the message for the other. Losses of a conversion are reported or refused, as
+//! [`Losses`] says. Equal revisions pass as they came, except for the members that each side writes itself.
 
-use std::fmt;
-use std::sync::Arc;
-
-use mcp_exact_convert::{Context, KnownRevision, Loss, MessageKind, Role, Root, convert};
+use mcp_exact_convert::{Context, KnownRevision, MessageKind, Role, Root, convert};
 use mcp_exact_session::{
-    ErrorObject, InputRequest, Json, JsonObject, LossPolicy, PeerError, RawResult, Revision,
+    ErrorObject, InputRequest, Json, JsonObject, PeerError, RawResult, Revision,
 };
+
+use crate::losses::Losses;
 
 /// Members of `_meta` that the client of the upstream server writes itself (2026-07-28, `basic`, "Per-Request Protocol Fields").
 const OWN_META: [&str; 5] = [
@@ -34,54 +33,6 @@ const OPTIONAL_META: [&str; 3] = [OWN_META[0], OWN_META[2], OWN_META[4]];
 /// Members of params that a retry brings (2026-07-28, `basic/patterns/mrtr`).
 const INPUT: [&str; 2] = ["inputResponses", "requestState"];
 
-/// Loss of a conversion to the other revision.
-#[derive(Debug, Clone)]
-#[non_exhaustive]
-pub struct LossReport<'a> {
-    /// The method whose params, result or error lost it.
-    pub method: &'a str,
-    /// Revision of the sender.
-    pub from: Revision,
-    /// Revision of the receiver.
-    pub to: Revision,
-    /// Loss that was reported.
-    pub loss: &'a Loss,
-}
-
-/// Function of the program that is called for every loss. It is called while a message is relayed and must not block.
-#[derive(Clone)]
-pub struct LossHook(Arc<dyn Fn(&LossReport<'_>) + Send + Sync>);
-
-impl LossHook {
-    /// Makes a hook of a function.
-    pub fn new(hook: impl Fn(&LossReport<'_>) + Send + Sync + 'static) -> Self {
-        Self(Arc::new(hook))
-    }
-}
-
-impl fmt::Debug for LossHook {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("LossHook")
-    }
-}
-
-/// Handling of losses.
-#[derive(Debug, Clone)]
-pub(crate) struct Losses {
-    pub(crate) policy: LossPolicy,
-    pub(crate) hook: Option<LossHook>,
-}
-
-impl Losses {
-    /// Ignores losses in values that the bridge itself reads, and that no message carries.
-    pub(crate) fn ignored() -> Self {
-        Self {
-            policy: LossPolicy::Accept,
-            hook: None,
-        }
-    }
-}
-
 /// The way from one side to the other.
 #[derive(Debug, Clone)]
 pub(crate) struct Way {
@@ -91,6 +42,14 @@ pub(crate) struct Way {
 }
 
 impl Way {
+    /// Returns the same way for the messages of one request, whose result may list their losses.
+    pub(crate) fn of_request(&self) -> Self {
+        Self {
+            losses: self.losses.of_request(),
+            ..self.clone()
+        }
+    }
+
     /// Returns the way back.
     pub(crate) fn back(&self) -> Self {
         Self {
@@ -146,7 +105,8 @@ impl Way {
         let root = root(MessageKind::Result, method, Role::Server);
         let text = Some(result.object().text());
         let converted = self.run(root, text, cx).map_err(as_internal)?;
-        Ok(converted.unwrap_or_default().into())
+        let converted = converted.unwrap_or_default();
+        Ok(self.losses.list_in(converted).into())
     }
 
     /// Converts the error that answers a client's request.
@@ -160,7 +120,8 @@ impl Way {
         let object: ErrorObject = error.object().clone();
         match mcp_exact_convert::convert_error(method, object, from, to, &mut cx) {
             Ok(converted) => {
-                self.report(method, &cx);
+                let way = (self.from, self.to);
+                self.losses.report(method, way, cx.losses(), true);
                 PeerError::from(converted)
             }
             Err(refused) => PeerError::internal(format!(
@@ -200,7 +161,8 @@ impl Way {
         let (from, to) = (known(self.from)?, known(self.to)?);
         let text = mcp_exact_convert::convert_type(name, value.text(), from, to, &mut cx)
             .map_err(|refused| PeerError::internal(refused.to_string()))?;
-        self.report(name, &cx);
+        let way = (self.from, self.to);
+        self.losses.report(name, way, cx.losses(), false);
         object(&text)
     }
 
@@ -216,31 +178,13 @@ impl Way {
         let (from, to) = (known(self.from)?, known(self.to)?);
         let converted = convert(root, text, from, to, &mut cx);
         let converted = converted.map_err(|refused| refusal(refused.pointer(), &refused))?;
-        if self.losses.policy == LossPolicy::Refuse
-            && let Some(loss) = cx.losses().iter().find(|loss| loss.kind.is_lossy())
-        {
+        let way = (self.from, self.to);
+        if let Some(loss) = self.losses.refused(root.method, way, cx.losses()) {
             return Err(refusal(&loss.pointer, loss));
         }
-        self.report(root.method, &cx);
+        let is_result = root.kind == MessageKind::Result;
+        self.losses.report(root.method, way, cx.losses(), is_result);
         converted.as_deref().map(object).transpose()
-    }
-
-    fn report(&self, method: &str, cx: &Context) {
-        if self.losses.policy == LossPolicy::Accept {
-            return;
-        }
-        let (from, to) = (self.from, self.to);
-        for loss in cx.losses().iter().filter(|loss| loss.kind.is_lossy()) {
-            tracing::warn!(method, %from, %to, %loss, "a conversion lost information");
-            if let Some(LossHook(hook)) = &self.losses.hook {
-                hook(&LossReport {
-                    method,
-                    from,
-                    to,
-                    loss,
-                });
-            }
-        }
     }
 }
 

@@ -215,7 +215,12 @@ impl Connection {
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        self.client.close();
+        let client = self.client.clone();
+        // A callback of the endpoint may own the last handle of everything, and is dropped under the lock that closing needs.
+        match tokio::runtime::Handle::try_current() {
+            Ok(runtime) => drop(runtime.spawn(async move { client.close() })),
+            Err(_) => client.close(),
+        }
     }
 }
 

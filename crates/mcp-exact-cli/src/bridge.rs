@@ -203,13 +203,13 @@ impl<'a> Setup<'a> {
             own => own.to_vec(),
         };
         let mut options = Options::default();
-        options.losses = match arguments.losses.or(config.losses).unwrap_or(Losses::Report) {
+        options.rules.losses = match arguments.losses.or(config.losses).unwrap_or(Losses::Report) {
             Losses::Report => LossPolicy::Report,
             Losses::Refuse => LossPolicy::Refuse,
             Losses::Accept => LossPolicy::Accept,
         };
         options.prefix = config.prefix();
-        options.access = config.access();
+        options.rules.access = config.access();
         let offered = either(&arguments.client_revision, &config.client_revision);
         if !offered.is_empty() {
             let ids = offered.iter().map(String::as_str);

@@ -9,6 +9,7 @@ use mcp_exact_transport::{PendingRequest, RequestContext};
 use tokio::sync::mpsc;
 
 use super::{Lease, Owner, Stateless, locked};
+use crate::translate::Way;
 use crate::upstream::Question;
 
 /// Begins every state of a call that waits here.
@@ -21,6 +22,8 @@ pub(super) struct WaitingCall {
     pub(super) questions: mpsc::UnboundedReceiver<Question>,
     /// Questions to the client, in the order of the names.
     pub(super) asked: Vec<Question>,
+    /// Losses until now are on it.
+    pub(super) way: Way,
     pub(super) owner: Option<String>,
     pub(super) method: String,
     /// Params of the call without the members that a retry changes.

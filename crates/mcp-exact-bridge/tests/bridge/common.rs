@@ -12,7 +12,9 @@ use mcp_exact::{
     Revision, Root, Sample, SampleReply, SampleRequest, Server, Tool, ToolResult, schemars, serde,
 };
 use mcp_exact_bridge::{Bridge, Options, Upstream};
-use mcp_exact_session::{CachedNegotiation, ClientSettings};
+use mcp_exact_session::{
+    CachedNegotiation, ClientConfig, ClientEvent, ClientSettings, Identity, Offer,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::task::{AbortHandle, JoinHandle};
@@ -226,6 +228,24 @@ pub fn client_of(bridge: &Bridge, revision: Revision) -> Connect {
     answering(Client::over(local)).revision(revision)
 }
 
+/// Connects a client to the bridge in memory that takes results as they come.
+pub async fn handle_of(bridge: &Bridge, revision: Revision) -> ClientHandle {
+    let (local, remote) = memory_pair(256 << 10, 4 << 20);
+    let (settings, handler) = bridge.endpoint();
+    tokio::spawn(async move {
+        let options = ConnectionOptions::default();
+        let _ = serve(settings, handler, remote, options, std::future::pending()).await;
+    });
+    let mut config = ClientConfig::new(Identity::new("raw", "1.0.0"));
+    config.offer = Offer::of([revision.as_str()]).expect("a revision");
+    let handler = |_: &ClientHandle, _: ClientEvent| {};
+    let settings = config.build().expect("settings");
+    let options = ConnectionOptions::default();
+    let (client, _driver) = connect(settings, None, Arc::new(handler), local, options);
+    client.ready().await.expect("a negotiation");
+    client
+}
+
 /// Gives a client answers to every question.
 pub fn answering(connect: Connect) -> Connect {
     connect
@@ -247,6 +267,12 @@ pub struct Listening {
     task: AbortHandle,
 }
 
+impl Listening {
+    pub fn new(url: String, task: AbortHandle) -> Self {
+        Self { url, task }
+    }
+}
+
 impl Drop for Listening {
     fn drop(&mut self) {
         self.task.abort();
@@ -262,10 +288,7 @@ pub async fn listen_with(bridge: &Bridge, options: HttpServerOptions) -> Listeni
     let address = listener.local_addr().expect("an address");
     let service = bridge.http(options);
     let task = tokio::spawn(listener.serve(service, std::future::pending()));
-    Listening {
-        url: format!("http://{address}/mcp"),
-        task: task.abort_handle(),
-    }
+    Listening::new(format!("http://{address}/mcp"), task.abort_handle())
 }
 
 pub fn object(text: &str) -> JsonObject {

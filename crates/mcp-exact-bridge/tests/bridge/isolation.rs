@@ -16,7 +16,7 @@ use mcp_exact_session::{
 use crate::common::{InMemory, Listening, bridge, listen_with, object, server};
 
 /// Takes the header `x-principal` as the name of the principal.
-struct ByHeader;
+pub struct ByHeader;
 
 impl Authenticate for ByHeader {
     fn authenticate<'a>(&'a self, request: &'a mut ::http::request::Parts) -> AuthFuture<'a> {

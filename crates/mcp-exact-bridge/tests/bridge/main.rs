@@ -2,7 +2,12 @@
 
 mod changes;
 mod common;
+mod headers;
+mod interleavings;
 mod isolation;
+mod load;
 mod many;
 mod matrix;
+mod relaying;
+mod updates;
 mod upstream_faults;

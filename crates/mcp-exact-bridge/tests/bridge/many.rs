@@ -224,7 +224,7 @@ async fn rules_hold_for_lists_and_calls() {
     for of_server in revisions() {
         let (first, second) = (InMemory::new(&server(of_server)), InMemory::new(&other()));
         let mut options = options(Prefix::Always);
-        options.access = vec![
+        options.rules.access = vec![
             rule("first", "", "add rev* docs://intro", ""),
             rule("second", "", "", "*"),
             rule("second", "own", "*", ""),
@@ -277,7 +277,7 @@ async fn rules_hold_in_front_of_one_server() {
         let mut options = Options::default();
         let mut rule = AccessRule::default();
         rule.deny = vec!["count".to_owned(), "docs://intro".to_owned()];
-        options.access = vec![rule];
+        options.rules.access = vec![rule];
         let bridge = Bridge::new(InMemory::new(&server(of_server)), options).await;
         let bridge = bridge.expect("a bridge");
         for of_client in revisions() {

@@ -1,0 +1,187 @@
+//! Limits of each principal: requests per second, and requests at the same time.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use mcp_exact_session::{JsonObject, PeerError};
+use tokio::time::Instant;
+
+/// Principals above which those that send nothing are forgotten.
+const MANY: usize = 10_000;
+
+/// JSON-RPC error code of a request that exceeds a limit: one of those for implementations.
+const TOO_MANY: i64 = -32000;
+
+/// Limits of each principal. All clients without a principal count as one.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[non_exhaustive]
+pub struct PrincipalLimits {
+    /// Requests per second on average; `None` for any number.
+    pub per_second: Option<f64>,
+    /// Requests that may come at once after a pause; at least one.
+    pub burst: u32,
+    /// Requests that are relayed at the same time; `None` for any number.
+    pub concurrent: Option<usize>,
+}
+
+/// Usage by principal.
+#[derive(Debug, Default)]
+pub(crate) struct Principals {
+    used: Mutex<HashMap<Option<String>, Bucket>>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Bucket {
+    /// Requests that may come at once.
+    tokens: f64,
+    since: Instant,
+    running: usize,
+}
+
+impl Bucket {
+    fn refill(&mut self, limits: &PrincipalLimits, now: Instant) {
+        let passed = now.duration_since(self.since).as_secs_f64();
+        let rate = limits.per_second.unwrap_or(f64::INFINITY);
+        // Without time there is nothing to add, whatever the rate.
+        let more = if passed > 0.0 { passed * rate } else { 0.0 };
+        self.tokens = (self.tokens + more).min(burst(limits));
+        self.since = now;
+    }
+}
+
+fn burst(limits: &PrincipalLimits) -> f64 {
+    f64::from(limits.burst.max(1))
+}
+
+/// Place of a request among those of its principal, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Admission {
+    principals: Arc<Principals>,
+    principal: Option<String>,
+}
+
+impl Drop for Admission {
+    fn drop(&mut self) {
+        if let Some(used) = self.principals.lock().get_mut(&self.principal) {
+            used.running = used.running.saturating_sub(1);
+        }
+    }
+}
+
+impl Principals {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Option<String>, Bucket>> {
+        self.used.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Counts a request, or says why it is refused.
+    pub(crate) fn admit(
+        self: &Arc<Self>,
+        limits: &PrincipalLimits,
+        principal: Option<&str>,
+        now: Instant,
+    ) -> Result<Admission, PeerError> {
+        let principal = principal.map(str::to_owned);
+        let mut all = self.lock();
+        if all.len() >= MANY {
+            all.retain(|_, used| {
+                used.refill(limits, now);
+                used.running > 0 || used.tokens < burst(limits)
+            });
+        }
+        let used = all.entry(principal.clone()).or_insert(Bucket {
+            tokens: burst(limits),
+            since: now,
+            running: 0,
+        });
+        used.refill(limits, now);
+        if let Some(most) = limits.concurrent
+            && used.running >= most
+        {
+            let words = format!(
+                "this principal has {most} requests in progress, as many as it may have; repeat the request when one has ended"
+            );
+            return Err(PeerError::new(TOO_MANY, words));
+        }
+        if let Some(rate) = limits.per_second {
+            if used.tokens < 1.0 {
+                let wait = Duration::try_from_secs_f64((1.0 - used.tokens) / rate);
+                let wait = wait.unwrap_or(Duration::MAX);
+                let wait = u64::try_from(wait.as_micros().div_ceil(1000)).unwrap_or(u64::MAX);
+                let words = format!(
+                    "this principal may send {rate} requests per second; repeat the request after {wait} milliseconds"
+                );
+                let data = JsonObject::from_iter([("retryAfterMs", wait)]);
+                return Err(PeerError::new(TOO_MANY, words).with_data(data));
+            }
+            used.tokens -= 1.0;
+        }
+        used.running += 1;
+        Ok(Admission {
+            principals: Arc::clone(self),
+            principal,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_are_of_each_principal() {
+        let limits = PrincipalLimits {
+            per_second: Some(2.0),
+            burst: 3,
+            concurrent: None,
+        };
+        let principals = Arc::new(Principals::default());
+        let begin = Instant::now();
+        let admit = |who, at| principals.admit(&limits, who, begin + Duration::from_millis(at));
+        for _ in 0..3 {
+            assert!(admit(Some("red"), 0).is_ok());
+        }
+        let refused = admit(Some("red"), 0).expect_err("a fourth one at once");
+        assert_eq!(refused.code(), Some(TOO_MANY));
+        let data = refused.data().map(|data| data.text().to_owned());
+        assert_eq!(data.as_deref(), Some(r#"{"retryAfterMs":500}"#));
+        assert!(admit(Some("blue"), 0).is_ok());
+        assert!(admit(None, 0).is_ok());
+        assert!(admit(Some("red"), 499).is_err());
+        assert!(admit(Some("red"), 500).is_ok());
+        assert!(admit(Some("red"), 500).is_err());
+    }
+
+    #[test]
+    fn places_are_free_when_requests_end() {
+        let limits = PrincipalLimits {
+            concurrent: Some(2),
+            ..PrincipalLimits::default()
+        };
+        let principals = Arc::new(Principals::default());
+        let now = Instant::now();
+        let admit = || principals.admit(&limits, Some("red"), now);
+        let (first, _second) = (admit().expect("a place"), admit().expect("a place"));
+        assert!(admit().is_err());
+        drop(first);
+        assert!(admit().is_ok());
+    }
+
+    #[test]
+    fn idle_principals_are_forgotten() {
+        let limits = PrincipalLimits {
+            per_second: Some(1.0),
+            ..PrincipalLimits::default()
+        };
+        let principals = Arc::new(Principals::default());
+        let begin = Instant::now();
+        let later = begin + Duration::from_secs(10);
+        let held = principals.admit(&limits, Some("held"), begin);
+        for number in 0..MANY {
+            let _ = principals.admit(&limits, Some(&number.to_string()), begin);
+        }
+        let _ = principals.admit(&limits, Some("next"), later);
+        assert_eq!(principals.lock().len(), 2);
+        drop(held);
+    }
+}

@@ -1,0 +1,364 @@
+//! Losses of conversions: what becomes of each by the rules, how often each came, and how a client learns of it.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use mcp_exact_convert::Loss;
+use mcp_exact_session::{Json, JsonObject, LossPolicy, Revision};
+
+use crate::access::matches;
+
+/// Member of a result's `_meta` that lists the losses of the request and its result.
+pub(crate) const LOSSES_META: &str = "mcp-exact/losses";
+
+/// Losses that a result lists at most.
+const MOST_LISTED: usize = 100;
+
+/// Kinds of losses that are counted apart. Clients and servers choose the names of some members.
+const MOST_COUNTED: usize = 1000;
+
+/// Counts all kinds of losses above [`MOST_COUNTED`].
+const OTHER: &str = "other";
+
+/// Policy for some losses.
+///
+/// Of the rules that match a loss the last one counts; without any the policy of [`Options::losses`](crate::Options::losses).
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LossRule {
+    /// Patterns of the losses that the rule is for, by [`LossReport::id`]; `*` stands for any characters.
+    pub losses: Vec<String>,
+    /// Policy for these losses.
+    pub policy: LossPolicy,
+}
+
+impl LossRule {
+    /// Makes a rule of patterns and a policy.
+    pub fn new(losses: impl IntoIterator<Item = impl Into<String>>, policy: LossPolicy) -> Self {
+        Self {
+            losses: losses.into_iter().map(Into::into).collect(),
+            policy,
+        }
+    }
+}
+
+/// Loss of a conversion to the other revision.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct LossReport<'a> {
+    /// The method whose params, result or error lost it.
+    pub method: &'a str,
+    /// Revision of the sender.
+    pub from: Revision,
+    /// Revision of the receiver.
+    pub to: Revision,
+    /// Loss that was reported.
+    pub loss: &'a Loss,
+}
+
+impl LossReport<'_> {
+    /// Returns the id of the kind of loss: method, kind and place, such as `tools/list:dropped:/tools/*/icons`. Positions in
+    /// arrays are `*`.
+    pub fn id(&self) -> String {
+        let tokens = self.loss.pointer.split('/');
+        let tokens = tokens.map(|token| match token.parse::<usize>() {
+            Ok(_) => "*",
+            Err(_) => token,
+        });
+        let place = tokens.collect::<Vec<_>>().join("/");
+        format!("{}:{}:{place}", self.method, self.loss.kind.name())
+    }
+}
+
+/// Function of the program that is called for every loss. It is called while a message is relayed and must not block.
+#[derive(Clone)]
+pub struct LossHook(Arc<dyn Fn(&LossReport<'_>) + Send + Sync>);
+
+impl LossHook {
+    /// Makes a hook of a function.
+    pub fn new(hook: impl Fn(&LossReport<'_>) + Send + Sync + 'static) -> Self {
+        Self(Arc::new(hook))
+    }
+}
+
+impl fmt::Debug for LossHook {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("LossHook")
+    }
+}
+
+/// Number of losses by id.
+#[derive(Debug, Default)]
+pub(crate) struct LossCounters(Mutex<BTreeMap<String, u64>>);
+
+impl LossCounters {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, u64>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn count(&self, id: &str) {
+        let mut counted = self.lock();
+        let is_known = counted.contains_key(id);
+        let id = if is_known || counted.len() < MOST_COUNTED {
+            id
+        } else {
+            OTHER
+        };
+        *counted.entry(id.to_owned()).or_default() += 1;
+    }
+
+    /// Returns the number of losses by id.
+    pub(crate) fn counted(&self) -> BTreeMap<String, u64> {
+        self.lock().clone()
+    }
+}
+
+/// Settings of what becomes of losses.
+#[derive(Debug, Default)]
+pub(crate) struct LossSettings {
+    pub(crate) policy: LossPolicy,
+    pub(crate) rules: Vec<LossRule>,
+    pub(crate) hook: Option<LossHook>,
+    /// Where losses are counted; `None` for values that no message carries.
+    pub(crate) counters: Option<Arc<LossCounters>>,
+    /// True if results list their losses in `_meta`.
+    pub(crate) in_meta: bool,
+}
+
+impl LossSettings {
+    fn policy_of(&self, id: &str) -> LossPolicy {
+        let is_for = |rule: &&LossRule| rule.losses.iter().any(|pattern| matches(pattern, id));
+        let rule = self.rules.iter().rev().find(is_for);
+        rule.map_or(self.policy, |rule| rule.policy)
+    }
+}
+
+/// Handling of losses of the messages of one request, or of messages that belong to none.
+#[derive(Debug, Clone)]
+pub(crate) struct Losses {
+    settings: Arc<LossSettings>,
+    /// Losses for the result's `_meta`, in both directions.
+    listed: Option<Arc<Mutex<Vec<Json>>>>,
+}
+
+impl Losses {
+    pub(crate) fn new(settings: Arc<LossSettings>) -> Self {
+        Self {
+            settings,
+            listed: None,
+        }
+    }
+
+    /// Ignores losses in values that the bridge itself reads, and that no message carries.
+    pub(crate) fn ignored() -> Self {
+        Self::new(Arc::new(LossSettings {
+            policy: LossPolicy::Accept,
+            ..LossSettings::default()
+        }))
+    }
+
+    /// Returns the same handling for one request, whose result lists its losses if the settings want that.
+    pub(crate) fn of_request(&self) -> Self {
+        Self {
+            settings: Arc::clone(&self.settings),
+            listed: self.settings.in_meta.then(Arc::default),
+        }
+    }
+
+    /// Returns the first loss that is refused.
+    pub(crate) fn refused<'l>(
+        &self,
+        method: &str,
+        (from, to): (Revision, Revision),
+        losses: &'l [Loss],
+    ) -> Option<&'l Loss> {
+        if self.settings.rules.is_empty() && self.settings.policy != LossPolicy::Refuse {
+            return None;
+        }
+        let mut lossy = losses.iter().filter(|loss| loss.kind.is_lossy());
+        lossy.find(|loss| {
+            let report = LossReport {
+                method,
+                from,
+                to,
+                loss,
+            };
+            self.settings.policy_of(&report.id()) == LossPolicy::Refuse
+        })
+    }
+
+    /// Counts losses, and reports those whose policy is not to accept them.
+    pub(crate) fn report(
+        &self,
+        method: &str,
+        (from, to): (Revision, Revision),
+        losses: &[Loss],
+        is_result: bool,
+    ) {
+        let settings = &*self.settings;
+        if settings.counters.is_none() && settings.hook.is_none() {
+            return;
+        }
+        for loss in losses.iter().filter(|loss| loss.kind.is_lossy()) {
+            let report = LossReport {
+                method,
+                from,
+                to,
+                loss,
+            };
+            let id = report.id();
+            if let Some(counters) = &settings.counters {
+                counters.count(&id);
+            }
+            if settings.policy_of(&id) == LossPolicy::Accept {
+                continue;
+            }
+            tracing::warn!(method, %from, %to, %loss, id, "a conversion lost information");
+            if let Some(LossHook(hook)) = &settings.hook {
+                hook(&report);
+            }
+            if let Some(listed) = &self.listed {
+                let mut listed = listed.lock().unwrap_or_else(PoisonError::into_inner);
+                if listed.len() < MOST_LISTED {
+                    listed.push(entry(&report, is_result));
+                }
+            }
+        }
+    }
+
+    /// Adds the losses of a request and its result to the `_meta` of the result, if the settings want that and there are any.
+    pub(crate) fn list_in(&self, result: JsonObject) -> JsonObject {
+        let Some(listed) = &self.listed else {
+            return result;
+        };
+        let listed = std::mem::take(&mut *listed.lock().unwrap_or_else(PoisonError::into_inner));
+        with_losses(result, &listed)
+    }
+}
+
+/// Adds losses to the `_meta` of a result, unless there are none.
+pub(crate) fn with_losses(mut result: JsonObject, losses: &[Json]) -> JsonObject {
+    if losses.is_empty() {
+        return result;
+    }
+    let meta = result.view().find("_meta").and_then(|meta| meta.object());
+    let mut meta = meta.map(|meta| meta.to_object()).unwrap_or_default();
+    meta.insert(LOSSES_META, Json::from_encode(&losses.to_vec()));
+    result.insert("_meta", meta);
+    result
+}
+
+/// Returns the losses that a result lists.
+pub(crate) fn listed_in(result: &JsonObject) -> Vec<Json> {
+    let meta = result.view().find("_meta").and_then(|meta| meta.object());
+    let listed = meta.and_then(|meta| meta.find(LOSSES_META));
+    listed
+        .and_then(|listed| listed.decode_as().ok())
+        .unwrap_or_default()
+}
+
+fn entry(report: &LossReport<'_>, is_result: bool) -> Json {
+    let loss = report.loss;
+    let mut entry = JsonObject::from_iter([
+        ("id", Json::string(&report.id())),
+        (
+            "in",
+            Json::string(if is_result { "result" } else { "params" }),
+        ),
+        ("kind", Json::string(loss.kind.name())),
+        ("pointer", Json::string(&loss.pointer)),
+        ("reason", Json::string(&loss.reason)),
+    ]);
+    if let Some(subject) = &loss.subject {
+        entry.insert("subject", Json::string(subject));
+    }
+    entry.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use mcp_exact_convert::{KnownRevision, LossKind};
+
+    use super::*;
+
+    fn loss(pointer: &str) -> Loss {
+        Loss {
+            pointer: pointer.to_owned(),
+            subject: None,
+            kind: LossKind::Dropped,
+            revision: KnownRevision::V2024_11_05,
+            reason: "a reason".into(),
+        }
+    }
+
+    fn settings(rules: Vec<LossRule>) -> LossSettings {
+        LossSettings {
+            rules,
+            counters: Some(Arc::default()),
+            in_meta: true,
+            ..LossSettings::default()
+        }
+    }
+
+    const WAY: (Revision, Revision) = (
+        KnownRevision::V2025_11_25.revision(),
+        KnownRevision::V2024_11_05.revision(),
+    );
+
+    #[test]
+    fn the_last_matching_rule_decides() {
+        let rules = vec![
+            LossRule::new(["tools/*"], LossPolicy::Refuse),
+            LossRule::new(["tools/list:dropped:/tools/*/icons"], LossPolicy::Accept),
+        ];
+        let losses = Losses::new(Arc::new(settings(rules)));
+        let refused = |method, pointer| losses.refused(method, WAY, &[loss(pointer)]).is_some();
+        assert!(refused("tools/list", "/tools/0/title"));
+        assert!(!refused("tools/list", "/tools/17/icons"));
+        assert!(!refused("prompts/list", "/prompts/0/title"));
+    }
+
+    #[test]
+    fn accepted_losses_are_counted_and_not_listed() {
+        let rules = vec![LossRule::new(["*/icons"], LossPolicy::Accept)];
+        let settings = Arc::new(settings(rules));
+        let losses = Losses::new(Arc::clone(&settings)).of_request();
+        let both = [
+            loss("/tools/0/icons"),
+            loss("/tools/1/icons"),
+            loss("/tools/1/title"),
+        ];
+        losses.report("tools/list", WAY, &both, true);
+        let counted = settings.counters.as_ref().expect("counters").counted();
+        let counted: Vec<_> = counted
+            .iter()
+            .map(|(id, count)| (id.as_str(), *count))
+            .collect();
+        assert_eq!(
+            counted,
+            [
+                ("tools/list:dropped:/tools/*/icons", 2),
+                ("tools/list:dropped:/tools/*/title", 1),
+            ]
+        );
+        let result: JsonObject = r#"{"tools":[],"_meta":{"a":1}}"#.parse().expect("an object");
+        let result = losses.list_in(result);
+        assert_eq!(
+            result.text(),
+            r#"{"tools":[],"_meta":{"a":1,"mcp-exact/losses":[{"id":"tools/list:dropped:/tools/*/title","in":"result","kind":"dropped","pointer":"/tools/1/title","reason":"a reason"}]}}"#
+        );
+        assert_eq!(listed_in(&result).len(), 1);
+    }
+
+    #[test]
+    fn kinds_of_losses_are_bounded() {
+        let counters = LossCounters::default();
+        for number in 0..MOST_COUNTED + 10 {
+            counters.count(&format!("tools/call:dropped:/arguments/name-{number}"));
+        }
+        let counted = counters.counted();
+        assert_eq!(counted.len(), MOST_COUNTED + 1);
+        assert_eq!(counted[OTHER], 10);
+    }
+}

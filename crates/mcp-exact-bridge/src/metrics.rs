@@ -1,0 +1,385 @@
+//! What the bridge has relayed: a report of each request for the program, and counters in the text format of Prometheus.
+
+use std::collections::BTreeMap;
+use std::fmt::{self, Write as _};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use mcp_exact_session::{PeerError, Reply};
+use tokio::time::Instant;
+
+use crate::bridge::Usage;
+use crate::hooks::Call;
+
+/// Upper bounds of the durations that are counted together, in seconds.
+const BOUNDS: [f64; 12] = [
+    0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0,
+];
+
+/// Methods that are counted by their names; clients can send any other one.
+const METHODS: [&str; 11] = [
+    "completion/complete",
+    "prompts/get",
+    "prompts/list",
+    "resources/list",
+    "resources/read",
+    "resources/subscribe",
+    "resources/templates/list",
+    "resources/unsubscribe",
+    "tools/call",
+    "tools/list",
+    "logging/setLevel",
+];
+
+/// How a request has ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum CallOutcome {
+    /// With a result.
+    Result,
+    /// With the result of a tool that says it is an error (`isError`).
+    ToolError,
+    /// With questions to the client; it is repeated with the answers.
+    InputRequired,
+    /// With an error of this code.
+    Error(i64),
+    /// The client has cancelled it, or is gone.
+    Cancelled,
+}
+
+impl CallOutcome {
+    /// Returns a short stable name: `result`, `tool_error`, `input_required`, `error` or `cancelled`.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Result => "result",
+            Self::ToolError => "tool_error",
+            Self::InputRequired => "input_required",
+            Self::Error(_) => "error",
+            Self::Cancelled => "cancelled",
+        }
+    }
+
+    fn of(reply: &Reply) -> Self {
+        match reply {
+            Reply::Result(result) => {
+                let is_error = result.object().view().find("isError");
+                if is_error.is_some_and(|is_error| is_error.text() == "true") {
+                    Self::ToolError
+                } else {
+                    Self::Result
+                }
+            }
+            Reply::Error(error) => Self::Error(error.code().unwrap_or_default()),
+            Reply::InputRequired { .. } => Self::InputRequired,
+        }
+    }
+}
+
+/// Report of a request that has ended.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct CallReport<'a> {
+    /// The request.
+    pub call: &'a Call,
+    /// How it has ended.
+    pub outcome: CallOutcome,
+    /// Time from its arrival to its end.
+    pub duration: Duration,
+}
+
+/// Function of the program that is called when a request has ended, for an audit log. It must not block.
+#[derive(Clone)]
+pub struct CallObserver(Arc<dyn Fn(&CallReport<'_>) + Send + Sync>);
+
+impl CallObserver {
+    /// Makes an observer of a function.
+    pub fn new(observer: impl Fn(&CallReport<'_>) + Send + Sync + 'static) -> Self {
+        Self(Arc::new(observer))
+    }
+}
+
+impl fmt::Debug for CallObserver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("CallObserver")
+    }
+}
+
+/// Counts a request when it ends, also if it is cancelled.
+pub(crate) struct CallTimer {
+    counters: Arc<Counters>,
+    /// For the observer, if there is one.
+    observed: Option<(CallObserver, Call)>,
+    server: String,
+    method: &'static str,
+    began: Instant,
+    outcome: CallOutcome,
+}
+
+impl CallTimer {
+    pub(crate) fn begin(
+        counters: &Arc<Counters>,
+        observed: Option<(CallObserver, Call)>,
+        server: &str,
+        method: &str,
+    ) -> Self {
+        let known = METHODS.into_iter().find(|known| *known == method);
+        Self {
+            counters: Arc::clone(counters),
+            observed,
+            server: server.to_owned(),
+            method: known.unwrap_or("other"),
+            began: Instant::now(),
+            outcome: CallOutcome::Cancelled,
+        }
+    }
+
+    pub(crate) fn end(mut self, reply: &Reply) {
+        self.outcome = CallOutcome::of(reply);
+    }
+}
+
+impl Drop for CallTimer {
+    fn drop(&mut self) {
+        let duration = self.began.elapsed();
+        self.counters
+            .count(&self.server, self.method, self.outcome.name(), duration);
+        if let Some((CallObserver(observer), call)) = &self.observed {
+            observer(&CallReport {
+                call,
+                outcome: self.outcome.clone(),
+                duration,
+            });
+        }
+    }
+}
+
+/// Counters of all requests.
+#[derive(Debug, Default)]
+pub(crate) struct Counters(Mutex<Counts>);
+
+#[derive(Debug, Default, Clone)]
+struct Counts {
+    /// Number by server, method and outcome.
+    requests: BTreeMap<(String, &'static str, &'static str), u64>,
+    durations: BTreeMap<String, Durations>,
+    refused: u64,
+}
+
+#[derive(Debug, Default, Clone)]
+struct Durations {
+    /// Requests that took no longer than each bound, and longer than the one before.
+    counts: [u64; BOUNDS.len()],
+    all: u64,
+    seconds: f64,
+}
+
+impl Counters {
+    fn lock(&self) -> MutexGuard<'_, Counts> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn count(&self, server: &str, method: &'static str, outcome: &'static str, duration: Duration) {
+        let mut counts = self.lock();
+        let key = (server.to_owned(), method, outcome);
+        *counts.requests.entry(key).or_default() += 1;
+        let durations = counts.durations.entry(server.to_owned()).or_default();
+        let seconds = duration.as_secs_f64();
+        if let Some(at) = BOUNDS.iter().position(|bound| seconds <= *bound) {
+            durations.counts[at] += 1;
+        }
+        durations.all += 1;
+        durations.seconds += seconds;
+    }
+
+    /// Counts a request that a limit of its principal has refused.
+    pub(crate) fn count_refused(&self, error: &PeerError) {
+        tracing::debug!(error = error.message(), "a request was refused");
+        self.lock().refused += 1;
+    }
+}
+
+/// State of a server, for its operator.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ServerState {
+    /// Name in the configuration; empty if it is the only one.
+    pub name: String,
+    /// True if it was reached when it was tried the last time.
+    pub is_up: bool,
+    /// Open connections.
+    pub connections: usize,
+    /// Calls that wait for the answer of a client without a session.
+    pub waiting_calls: usize,
+}
+
+/// Activity of a bridge since it was made, and what it holds now. `Display` writes the text format of Prometheus.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Metrics {
+    counts: Counts,
+    /// Number of losses by [`LossReport::id`](crate::LossReport::id).
+    pub losses: BTreeMap<String, u64>,
+    /// Servers in the order of the configuration.
+    pub servers: Vec<ServerState>,
+    /// What the bridge holds.
+    pub usage: Usage,
+}
+
+impl Metrics {
+    pub(crate) fn new(
+        counters: &Counters,
+        losses: BTreeMap<String, u64>,
+        servers: Vec<ServerState>,
+        usage: Usage,
+    ) -> Self {
+        Self {
+            counts: counters.lock().clone(),
+            losses,
+            servers,
+            usage,
+        }
+    }
+
+    /// Returns the number of requests that have ended with an outcome, by [`CallOutcome::name`].
+    pub fn requests(&self, outcome: &str) -> u64 {
+        let all = self.counts.requests.iter();
+        all.filter(|((_, _, of), _)| *of == outcome)
+            .map(|(_, count)| count)
+            .sum()
+    }
+
+    /// Returns the number of requests that limits of their principals have refused.
+    pub fn refused(&self) -> u64 {
+        self.counts.refused
+    }
+}
+
+/// Writes the lines before the values of a metric.
+fn head(out: &mut impl fmt::Write, name: &str, kind: &str, help: &str) -> fmt::Result {
+    writeln!(out, "# HELP {name} {help}\n# TYPE {name} {kind}")
+}
+
+/// Spells the value of a label.
+fn label(text: &str) -> String {
+    let mut spelled = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '\\' => spelled.push_str("\\\\"),
+            '"' => spelled.push_str("\\\""),
+            '\n' => spelled.push_str("\\n"),
+            other => spelled.push(other),
+        }
+    }
+    spelled
+}
+
+impl fmt::Display for Metrics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = "mcp_bridge_requests_total";
+        head(f, name, "counter", "Requests to servers that have ended.")?;
+        for ((server, method, outcome), count) in &self.counts.requests {
+            let server = label(server);
+            writeln!(
+                f,
+                "{name}{{server=\"{server}\",method=\"{method}\",outcome=\"{outcome}\"}} {count}"
+            )?;
+        }
+        self.write_durations(f)?;
+        let name = "mcp_bridge_refused_total";
+        head(
+            f,
+            name,
+            "counter",
+            "Requests that exceeded a limit of their principal.",
+        )?;
+        writeln!(f, "{name} {}", self.counts.refused)?;
+        let name = "mcp_bridge_losses_total";
+        head(
+            f,
+            name,
+            "counter",
+            "Losses of conversions, by method, kind and place.",
+        )?;
+        for (id, count) in &self.losses {
+            writeln!(f, "{name}{{id=\"{}\"}} {count}", label(id))?;
+        }
+        let usage = &self.usage;
+        for (name, help, value) in [
+            ("sessions", "Clients with sessions.", usage.sessions),
+            (
+                "requests_in_flight",
+                "Requests and subscriptions that are being relayed.",
+                usage.requests,
+            ),
+        ] {
+            let name = format!("mcp_bridge_{name}");
+            head(f, &name, "gauge", help)?;
+            writeln!(f, "{name} {value}")?;
+        }
+        self.write_servers(f)
+    }
+}
+
+impl Metrics {
+    fn write_durations(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = "mcp_bridge_request_duration_seconds";
+        head(
+            f,
+            name,
+            "histogram",
+            "Time from the arrival of a request to its end.",
+        )?;
+        for (server, durations) in &self.counts.durations {
+            let server = label(server);
+            let mut sum = 0;
+            for (bound, count) in BOUNDS.iter().zip(durations.counts) {
+                sum += count;
+                writeln!(
+                    f,
+                    "{name}_bucket{{server=\"{server}\",le=\"{bound}\"}} {sum}"
+                )?;
+            }
+            let Durations { all, seconds, .. } = durations;
+            writeln!(f, "{name}_bucket{{server=\"{server}\",le=\"+Inf\"}} {all}")?;
+            writeln!(f, "{name}_sum{{server=\"{server}\"}} {seconds}")?;
+            writeln!(f, "{name}_count{{server=\"{server}\"}} {all}")?;
+        }
+        Ok(())
+    }
+
+    fn write_servers(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        type Value = fn(&ServerState) -> usize;
+        let all: [(&str, &str, Value); 3] = [
+            (
+                "server_up",
+                "1 if the server was reached the last time.",
+                |server| usize::from(server.is_up),
+            ),
+            (
+                "server_connections",
+                "Open connections to the server.",
+                |server| server.connections,
+            ),
+            (
+                "waiting_calls",
+                "Calls that wait for the answer of a client without a session.",
+                |server| server.waiting_calls,
+            ),
+        ];
+        for (name, help, value) in all {
+            let name = format!("mcp_bridge_{name}");
+            head(f, &name, "gauge", help)?;
+            for server in &self.servers {
+                let mut line = String::new();
+                write!(
+                    line,
+                    "{name}{{server=\"{}\"}} {}",
+                    label(&server.name),
+                    value(server)
+                )?;
+                writeln!(f, "{line}")?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,167 @@
+//! States of servers that pass through the bridge, bound to the principal that they were given to (2026-07-28,
+//! `basic/patterns/mrtr`).
+//!
+//! A server sees one client, the bridge. That a state belongs to its user, as the specification demands, only the bridge can
+//! check.
+
+use std::fmt;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use chacha20poly1305::aead::{Aead, KeyInit, Payload};
+use chacha20poly1305::{Key, XChaCha20Poly1305, XNonce};
+use mcp_exact_session::{Json, PeerError, RawResult, Seal};
+
+/// Begins every state that is bound to a principal.
+const SEALED_PREFIX: &str = "mcp-exact-bridge-sealed:";
+
+const NONCE: usize = 24;
+
+/// Key of this process. Other processes cannot open what it seals.
+pub(crate) struct ProcessKey(XChaCha20Poly1305);
+
+impl ProcessKey {
+    /// Makes a random key; `None` if the system has no random numbers.
+    pub(crate) fn random() -> Option<Self> {
+        let mut key = [0; 32];
+        getrandom::fill(&mut key).ok()?;
+        Some(Self(XChaCha20Poly1305::new(&Key::from(key))))
+    }
+}
+
+impl fmt::Debug for ProcessKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ProcessKey")
+    }
+}
+
+impl Seal for ProcessKey {
+    fn seal(&self, payload: &str, context: &[u8]) -> String {
+        let mut nonce = [0; NONCE];
+        // The empty string opens nowhere.
+        let Ok(()) = getrandom::fill(&mut nonce) else {
+            return String::new();
+        };
+        let payload = Payload {
+            msg: payload.as_bytes(),
+            aad: context,
+        };
+        let sealed = self.0.encrypt(&XNonce::from(nonce), payload);
+        let sealed = sealed.map(|sealed| URL_SAFE_NO_PAD.encode([&nonce[..], &sealed].concat()));
+        sealed.unwrap_or_default()
+    }
+
+    fn open(&self, sealed: &str, context: &[u8]) -> Option<String> {
+        let bytes = URL_SAFE_NO_PAD.decode(sealed).ok()?;
+        let (nonce, sealed) = bytes.split_at_checked(NONCE)?;
+        let nonce = XNonce::from(<[u8; NONCE]>::try_from(nonce).ok()?);
+        let payload = Payload {
+            msg: sealed,
+            aad: context,
+        };
+        let text = self.0.decrypt(&nonce, payload).ok()?;
+        String::from_utf8(text).ok()
+    }
+}
+
+/// Binds states of a server to a principal. States of clients without a principal pass as they are.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Binding<'a> {
+    pub(super) seal: &'a dyn Seal,
+    pub(super) server: &'a str,
+    pub(super) principal: Option<&'a str>,
+}
+
+impl Binding<'_> {
+    fn context(&self) -> Option<Vec<u8>> {
+        // The name of a server holds no line break.
+        let principal = self.principal?;
+        Some(format!("requestState\n{}\n{principal}", self.server).into_bytes())
+    }
+
+    /// Binds the state of a result of type `input_required`.
+    pub(super) fn bind(&self, result: RawResult) -> RawResult {
+        let Some(context) = self.context() else {
+            return result;
+        };
+        let names = ["resultType", "requestState"];
+        let [kind, state] = result.object().view().find_each(names);
+        let asks = kind.and_then(|kind| kind.as_str());
+        let Some(state) = state.filter(|_| asks.as_deref() == Some("input_required")) else {
+            return result;
+        };
+        let sealed = self.seal.seal(state.text(), &context);
+        let mut object = result.object().clone();
+        object.insert(
+            "requestState",
+            Json::string(&format!("{SEALED_PREFIX}{sealed}")),
+        );
+        object.into()
+    }
+
+    /// Returns the server's state, exactly as it came, of the one that a client has sent.
+    pub(super) fn unbind(&self, state: Json) -> Result<Json, PeerError> {
+        let text = state.view().as_str();
+        let sealed = text
+            .as_deref()
+            .and_then(|text| text.strip_prefix(SEALED_PREFIX));
+        match (self.context(), sealed) {
+            (None, None) => Ok(state),
+            (Some(context), Some(sealed)) => {
+                let opened = self.seal.open(sealed, &context);
+                let opened = opened.and_then(|opened| opened.parse().ok());
+                opened.ok_or_else(foreign)
+            }
+            _ => Err(foreign()),
+        }
+    }
+}
+
+fn foreign() -> PeerError {
+    PeerError::invalid_params(
+        "`requestState` was not given to this principal by this gateway, or the gateway was restarted; begin the call anew",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use mcp_exact_session::JsonObject;
+
+    use super::*;
+
+    #[test]
+    fn states_are_of_one_principal_and_server() {
+        let key = ProcessKey::random().expect("random numbers");
+        let binding = |server, principal| Binding {
+            seal: &key,
+            server,
+            principal,
+        };
+        let own = binding("files", Some("red"));
+        let asked: JsonObject = r#"{"resultType":"input_required","requestState":"a\u0062"}"#
+            .parse()
+            .expect("an object");
+        let bound = own.bind(asked.clone().into()).into_object();
+        let state = bound.get("requestState").expect("a state");
+        assert_eq!(
+            own.unbind(state.clone()).expect("its own").text(),
+            r#""a\u0062""#
+        );
+        for other in [
+            binding("files", Some("blue")),
+            binding("files", None),
+            binding("web", Some("red")),
+        ] {
+            assert!(other.unbind(state.clone()).is_err(), "{other:?}");
+        }
+        let nobody = binding("files", None);
+        let passed = nobody.bind(asked.into()).into_object();
+        let state = passed.get("requestState").expect("a state");
+        assert_eq!(state.text(), r#""a\u0062""#);
+        assert!(nobody.unbind(state.clone()).is_ok());
+        assert!(
+            own.unbind(state).is_err(),
+            "it was given to nobody in particular"
+        );
+    }
+}

@@ -1,0 +1,224 @@
+//! Rules and servers that change while the bridge runs. Sessions go on.
+
+use std::sync::{Arc, PoisonError, RwLock};
+
+use mcp_exact_session::{Change, LossPolicy};
+use tokio::task::JoinSet;
+
+use crate::access::AccessRule;
+use crate::backend::Backend;
+use crate::bridge::{Bridge, BridgeError, Options};
+use crate::limits::PrincipalLimits;
+use crate::losses::{LossCounters, LossRule, LossSettings, Losses};
+use crate::names::check_server_names;
+use crate::session::Session;
+use crate::upstream::Upstream;
+
+/// Rules that can change while the bridge runs.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct Rules {
+    /// What is shown to whom.
+    pub access: Vec<AccessRule>,
+    /// Policy for messages that the other revision cannot express without a loss.
+    pub losses: LossPolicy,
+    /// Policies for some of these losses.
+    pub loss_rules: Vec<LossRule>,
+    /// Limits of each principal; `None` for none.
+    pub limits: Option<PrincipalLimits>,
+}
+
+/// Rules and what is made of them, as they are now.
+#[derive(Debug)]
+pub(crate) struct Live {
+    state: RwLock<(Arc<Rules>, Arc<LossSettings>)>,
+    counters: Arc<LossCounters>,
+}
+
+impl Live {
+    pub(crate) fn new(options: &Options) -> Self {
+        let counters = Arc::default();
+        let settings = settings(options, &options.rules, &counters);
+        Self {
+            state: RwLock::new((Arc::new(options.rules.clone()), settings)),
+            counters,
+        }
+    }
+
+    /// Returns the rules.
+    pub(crate) fn rules(&self) -> Arc<Rules> {
+        let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(&state.0)
+    }
+
+    /// Returns what becomes of losses.
+    pub(crate) fn losses(&self) -> Losses {
+        let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
+        Losses::new(Arc::clone(&state.1))
+    }
+
+    /// Returns the counters of losses.
+    pub(crate) fn counters(&self) -> &LossCounters {
+        &self.counters
+    }
+
+    fn set(&self, options: &Options, rules: Rules) {
+        let settings = settings(options, &rules, &self.counters);
+        let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
+        *state = (Arc::new(rules), settings);
+    }
+}
+
+fn settings(options: &Options, rules: &Rules, counters: &Arc<LossCounters>) -> Arc<LossSettings> {
+    Arc::new(LossSettings {
+        policy: rules.losses,
+        rules: rules.loss_rules.clone(),
+        hook: options.on_loss.clone(),
+        counters: Some(Arc::clone(counters)),
+        in_meta: options.losses_in_meta,
+    })
+}
+
+/// Server of an [`Update`].
+#[derive(Clone)]
+#[non_exhaustive]
+pub enum ServerUpdate {
+    /// The server of this name stays as it is.
+    Keep,
+    /// There is a new server of this name, or it is reached in another way from now on. Its calls in flight end where they
+    /// began.
+    Connect(Arc<dyn Upstream>),
+}
+
+/// Change of a bridge while it runs.
+#[derive(Default)]
+#[non_exhaustive]
+pub struct Update {
+    /// Rules from now on; `None` if they stay.
+    pub rules: Option<Rules>,
+    /// All servers from now on, by name; `None` if they stay. Servers that it does not name are removed.
+    pub servers: Option<Vec<(String, ServerUpdate)>>,
+}
+
+impl Bridge {
+    /// Changes rules and servers. Clients keep their sessions, and are told that lists may have changed. Names and settings of
+    /// the bridge that clients have seen already stay: capabilities are those of the servers it began with, unless
+    /// [`Options::servers_may_change`] is set.
+    ///
+    /// # Errors
+    /// [`BridgeError::Settings`] if a name cannot be used, no server is left, or the bridge was made by [`Bridge::new`] and the
+    /// update names servers. Nothing has changed then.
+    pub async fn update(&self, update: Update) -> Result<(), BridgeError> {
+        let shared = &self.0;
+        let _updating = shared.updating.lock().await;
+        if let Some(servers) = &update.servers {
+            self.check(servers)?;
+        }
+        if let Some(rules) = update.rules {
+            shared.live.set(&shared.options, rules);
+        }
+        let mut added = Vec::new();
+        if let Some(servers) = update.servers {
+            for backend in shared.backends.all().iter() {
+                if !servers.iter().any(|(name, _)| *name == backend.name) {
+                    backend.remove();
+                    tracing::info!(server = backend.name, "a server was removed");
+                }
+            }
+            for (name, change) in servers {
+                let known = shared.backends.find(&name);
+                match (known, change) {
+                    (Some(backend), ServerUpdate::Connect(upstream)) => {
+                        backend.replace(upstream);
+                        added.push(backend);
+                    }
+                    (Some(_), ServerUpdate::Keep) => {}
+                    (None, ServerUpdate::Connect(upstream)) => {
+                        let backend =
+                            Backend::new(name, true, upstream, &shared.options, &shared.live);
+                        let backend = Arc::new(backend);
+                        added.push(Arc::clone(&backend));
+                        self.add(backend);
+                    }
+                    // It was checked before.
+                    (None, ServerUpdate::Keep) => {}
+                }
+            }
+        }
+        reach(&added).await;
+        for session in shared.all_sessions() {
+            session.replace_lost();
+        }
+        self.announce();
+        Ok(())
+    }
+
+    fn check(&self, servers: &[(String, ServerUpdate)]) -> Result<(), BridgeError> {
+        if servers.is_empty() {
+            return Err(BridgeError::Settings("there is no server".to_owned()));
+        }
+        let backends = self.0.backends.all();
+        if backends.iter().any(|backend| !backend.is_one_of_many) {
+            let words =
+                "the bridge stands in front of one server without a name, which cannot change";
+            return Err(BridgeError::Settings(words.to_owned()));
+        }
+        check_server_names(servers.iter().map(|(name, _)| name.as_str()))
+            .map_err(BridgeError::Settings)?;
+        let is_known = |name: &str| {
+            let found = self.0.backends.find(name);
+            found.is_some_and(|backend| !backend.is_removed())
+        };
+        let unknown = servers
+            .iter()
+            .find(|(name, change)| matches!(change, ServerUpdate::Keep) && !is_known(name));
+        match unknown {
+            Some((name, _)) => Err(BridgeError::Settings(format!(
+                "there is no server {name:?} to keep"
+            ))),
+            None => Ok(()),
+        }
+    }
+
+    /// Adds a server, to all sessions too.
+    fn add(&self, backend: Arc<Backend>) {
+        let shared = &self.0;
+        tracing::info!(server = backend.name, "a server was added");
+        shared.names.add_server(&backend.name);
+        let mut state = shared.lock();
+        // Under the lock, so that sessions that begin meanwhile have all servers.
+        shared.backends.add(Arc::clone(&backend));
+        for sessions in state.sessions.values_mut() {
+            if let Some(session) = sessions.first() {
+                let session = Session::like(session, &backend);
+                session.prepare();
+                sessions.push(session);
+            }
+        }
+    }
+
+    /// Tells all clients that lists may have changed.
+    fn announce(&self) {
+        for client in self.0.clients() {
+            for change in [Change::Tools, Change::Prompts, Change::Resources] {
+                client.publish(&change);
+            }
+        }
+        self.0.updates.send_modify(|updates| *updates += 1);
+    }
+}
+
+/// Connects to each server once, side by side, to see what it is and offers.
+pub(crate) async fn reach(backends: &[Arc<Backend>]) {
+    let mut reached = JoinSet::new();
+    for backend in backends {
+        let backend = Arc::clone(backend);
+        reached.spawn(async move {
+            if let Err(error) = backend.known().await {
+                let (server, error) = (backend.name.as_str(), error.message());
+                tracing::warn!(server, error, "a server cannot be reached");
+            }
+        });
+    }
+    reached.join_all().await;
+}

@@ -1,0 +1,102 @@
+//! Headers of clients: their credentials stay in the bridge, and their traces go on.
+
+use std::sync::{Arc, Mutex};
+
+use ::http::request::Parts;
+use ::http::{HeaderName, HeaderValue};
+use mcp_exact::transport::http::client::HttpEndpoint;
+use mcp_exact::transport::http::server::{
+    AuthFuture, Authenticate, HttpListener, HttpServerOptions,
+};
+use mcp_exact::{Client, Cx, Error, Revision, Server, revisions};
+use mcp_exact_bridge::{Bridge, Options};
+
+use crate::common::{Listening, listen_with};
+
+const TRACE: &str = "00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01";
+
+/// Notes the headers of all requests, and takes everybody for the same principal.
+#[derive(Default)]
+struct Notes(Mutex<Vec<String>>);
+
+impl Authenticate for Notes {
+    fn authenticate<'a>(&'a self, request: &'a mut Parts) -> AuthFuture<'a> {
+        let headers = format!("{:?}", request.headers);
+        self.0.lock().expect("a lock").push(headers);
+        Box::pin(async { Ok(None) })
+    }
+}
+
+/// Serves over HTTP what says which `_meta` it has got.
+async fn serve(revision: Revision, notes: &Arc<Notes>) -> Listening {
+    let server = Server::builder("behind", "1.0.0")
+        .revisions([revision])
+        .tool("meta", |cx: Cx| async move {
+            let meta = cx.meta().map(|meta| meta.to_string());
+            Ok::<_, Error>(meta.unwrap_or_default())
+        })
+        .build()
+        .expect("a server");
+    let listener = HttpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = listener.local_addr().expect("an address");
+    let service = server.http(HttpServerOptions {
+        authenticate: Some(Arc::clone(notes) as Arc<dyn Authenticate>),
+        ..HttpServerOptions::default()
+    });
+    let task = tokio::spawn(listener.serve(service, std::future::pending()));
+    Listening::new(format!("http://{address}/mcp"), task.abort_handle())
+}
+
+/// "MCP servers MUST NOT … pass through the token it received from the MCP client" (`basic/authorization`, "Access Token
+/// Privilege Restriction").
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tokens_of_clients_stay_in_the_bridge() {
+    let over_http = || revisions().filter(|revision| revision.as_str() > "2024-11-05");
+    for of_server in over_http() {
+        let (upstream, downstream) = (Arc::new(Notes::default()), Arc::new(Notes::default()));
+        let behind = serve(of_server, &upstream).await;
+        let own = HttpEndpoint::new(&behind.url).expect("a URL").header(
+            HeaderName::from_static("authorization"),
+            HeaderValue::from_static("Bearer of-the-bridge"),
+        );
+        let bridge = Bridge::new(own, Options::default())
+            .await
+            .expect("a bridge");
+        let options = HttpServerOptions {
+            authenticate: Some(Arc::clone(&downstream) as Arc<dyn Authenticate>),
+            ..HttpServerOptions::default()
+        };
+        let listening = listen_with(&bridge, options).await;
+        for of_client in over_http() {
+            let pair = format!("client {of_client}, server {of_server}");
+            let endpoint = HttpEndpoint::new(&listening.url).expect("a URL");
+            let endpoint = endpoint
+                .header(
+                    HeaderName::from_static("authorization"),
+                    HeaderValue::from_static("Bearer of-the-client"),
+                )
+                .header(
+                    HeaderName::from_static("traceparent"),
+                    HeaderValue::from_static(TRACE),
+                );
+            let client = Client::http(endpoint).revision(of_client);
+            let client = client.await.expect(&pair);
+            let meta: String = client.call("meta", &()).await.expect(&pair);
+            if of_server.as_str() >= "2026" {
+                assert!(meta.contains(TRACE), "{pair}: {meta}");
+            }
+            client.close();
+            let got = std::mem::take(&mut *downstream.0.lock().expect("a lock"));
+            assert!(
+                got.iter().any(|got| got.contains("of-the-client")),
+                "{pair}"
+            );
+            let sent = std::mem::take(&mut *upstream.0.lock().expect("a lock"));
+            assert!(!sent.is_empty(), "{pair}");
+            for sent in sent {
+                assert!(sent.contains("of-the-bridge"), "{pair}: {sent}");
+                assert!(!sent.contains("of-the-client"), "{pair}: {sent}");
+            }
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! Many clients, servers that hang, and sessions that come and go: nothing is left, and nobody waits for another one.
+
+use std::time::Duration;
+
+use mcp_exact::{Revision, revisions};
+use mcp_exact_bridge::{Bridge, Options};
+use tokio::task::JoinSet;
+
+use crate::common::{Add, InMemory, Sum, client_of, server};
+use crate::matrix::wait_until;
+
+/// Sessions that come and go, of all revisions in turn, with each server. `MCP_EXACT_SESSIONS` sets their number.
+const SESSIONS: usize = 300;
+
+/// Clients at the same time.
+const CLIENTS: usize = 1000;
+
+async fn add(bridge: &Bridge, revision: Revision, a: i64) -> mcp_exact::Client {
+    let client = client_of(bridge, revision).await.expect("a client");
+    let sum: Sum = client.call("add", &Add { a, b: 1 }).await.expect("a sum");
+    assert_eq!(sum.sum, a + 1);
+    client
+}
+
+async fn is_left(bridge: &Bridge, upstream: &InMemory) {
+    let nothing = || {
+        let usage = bridge.usage();
+        (usage.sessions, usage.requests, usage.waiting_calls) == (0, 0, 0)
+            && upstream.connections() == 0
+            && bridge.metrics().servers[0].connections == 0
+    };
+    wait_until(nothing, "nothing is left").await;
+}
+
+fn quick() -> Options {
+    let mut options = Options::default();
+    options.idle = Duration::from_millis(20);
+    options
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sessions_leave_nothing() {
+    let sessions = std::env::var("MCP_EXACT_SESSIONS").ok();
+    let sessions = sessions.map_or(SESSIONS, |count| count.parse().expect("a number"));
+    let all: Vec<Revision> = revisions().collect();
+    for of_server in revisions() {
+        let upstream = InMemory::new(&server(of_server));
+        let bridge = Bridge::new(upstream.clone(), quick())
+            .await
+            .expect("a bridge");
+        for number in 0..sessions {
+            let client = add(&bridge, all[number % all.len()], number as i64).await;
+            // Some say goodbye, others are gone.
+            if number % 2 == 0 {
+                client.close();
+            }
+        }
+        is_left(&bridge, &upstream).await;
+        assert_eq!(bridge.metrics().requests("result"), sessions as u64);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn thousand_clients_use_one_server() {
+    let all: Vec<Revision> = revisions().collect();
+    let upstream = InMemory::new(&server(all[3]));
+    let bridge = Bridge::new(upstream.clone(), quick())
+        .await
+        .expect("a bridge");
+    let mut clients = JoinSet::new();
+    for number in 0..CLIENTS {
+        let (bridge, revision) = (bridge.clone(), all[number % all.len()]);
+        clients.spawn(async move { add(&bridge, revision, number as i64).await });
+    }
+    let clients = clients.join_all().await;
+    assert_eq!(clients.len(), CLIENTS);
+    // Those of 2026-07-28 have no sessions.
+    assert_eq!(
+        bridge.usage().sessions,
+        CLIENTS / all.len() * (all.len() - 1)
+    );
+    clients.iter().for_each(mcp_exact::Client::close);
+    drop(clients);
+    is_left(&bridge, &upstream).await;
+}
+
+/// A server that gives no answer costs its own call an error, and no other call anything.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn call_without_an_answer_ends() {
+    for of_server in revisions() {
+        let mut options = Options::default();
+        options.request_timeout.idle = Duration::from_millis(300);
+        options.request_timeout.reset_on_progress = false;
+        let upstream = InMemory::new(&server(of_server));
+        let bridge = Bridge::new(upstream, options).await.expect("a bridge");
+        for of_client in revisions() {
+            let pair = format!("client {of_client}, server {of_server}");
+            let hung = client_of(&bridge, of_client).await.expect(&pair);
+            let waits = tokio::spawn(hung.call::<_, String>("waits", &()).into_future());
+            let other = add(&bridge, of_client, 1).await;
+            let ended = tokio::time::timeout(Duration::from_secs(30), waits).await;
+            let error = ended.expect(&pair).expect("no panic").expect_err(&pair);
+            assert!(error.to_string().contains("in time"), "{pair}: {error}");
+            let after = hung.call::<_, Sum>("add", &Add { a: 1, b: 1 }).await;
+            assert_eq!(after.expect(&pair).sum, 2, "{pair}");
+            other.close();
+            hung.close();
+        }
+    }
+}

@@ -1,0 +1,302 @@
+//! What a program sees and decides of the requests that are relayed: losses, hooks, reports, limits, metrics.
+
+use std::future::ready;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use mcp_exact::{JsonObject, Revision, revisions};
+use mcp_exact_bridge::{
+    Bridge, Call, CallObserver, CallOutcome, Decision, Hook, HookFuture, Hooks, LossPolicy,
+    LossRule, Options, PrincipalLimits,
+};
+use mcp_exact_session::{CallOptions, Json, PeerError, Reply};
+
+use crate::common::{Add, InMemory, Sum, client_of, handle_of, object, server};
+use crate::isolation::{ended, listen_by_header, plain_client};
+use crate::matrix::wait_until;
+
+fn revision(id: &str) -> Revision {
+    let mut all = revisions();
+    all.find(|revision| revision.as_str() == id).expect("known")
+}
+
+async fn bridge_with(of_server: Revision, options: Options) -> Bridge {
+    let bridge = Bridge::new(InMemory::new(&server(of_server)), options).await;
+    bridge.expect("a bridge")
+}
+
+async fn request(
+    client: &mcp_exact::transport::ClientHandle,
+    method: &str,
+    params: Option<JsonObject>,
+) -> Result<JsonObject, PeerError> {
+    ended(client.request(method, params, CallOptions::default(), None)).await
+}
+
+/// Returns the ids of the losses that a result lists.
+fn listed(result: &JsonObject) -> Vec<String> {
+    let meta = result.view().find("_meta").and_then(|meta| meta.object());
+    let losses = meta.and_then(|meta| meta.find("mcp-exact/losses"));
+    let losses = losses.and_then(|losses| losses.decode_as::<Vec<JsonObject>>().ok());
+    let id = |loss: JsonObject| {
+        let id = loss.view().find("id").and_then(|id| id.as_str());
+        id.expect("an id").into_owned()
+    };
+    losses.unwrap_or_default().into_iter().map(id).collect()
+}
+
+const TITLE: &str = "tools/list:dropped:/tools/*/outputSchema";
+
+#[tokio::test]
+async fn results_list_their_losses() {
+    for is_listed in [true, false] {
+        let mut options = Options::default();
+        options.losses_in_meta = is_listed;
+        let bridge = bridge_with(revision("2026-07-28"), options).await;
+        let old = handle_of(&bridge, revision("2024-11-05")).await;
+        let tools = request(&old, "tools/list", None).await.expect("tools");
+        let ids = listed(&tools);
+        assert_eq!(ids.iter().any(|id| id == TITLE), is_listed, "{ids:?}");
+        let counted = bridge.metrics().losses;
+        assert!(counted[TITLE] > 0, "{counted:?}");
+        let text = bridge.metrics().to_string();
+        let line = format!("mcp_bridge_losses_total{{id=\"{TITLE}\"}} ");
+        assert!(text.contains(&line), "{text}");
+        // Between equal revisions nothing is lost.
+        let new = handle_of(&bridge, revision("2026-07-28")).await;
+        let tools = request(&new, "tools/list", None).await.expect("tools");
+        assert!(listed(&tools).is_empty(), "{tools}");
+        old.close();
+        new.close();
+    }
+}
+
+#[tokio::test]
+async fn rules_decide_about_each_loss() {
+    let mut options = Options::default();
+    options.rules.losses = LossPolicy::Accept;
+    options.rules.loss_rules = vec![LossRule::new(
+        ["tools/list:*:*/outputSchema"],
+        LossPolicy::Refuse,
+    )];
+    let bridge = bridge_with(revision("2026-07-28"), options).await;
+    let old = handle_of(&bridge, revision("2024-11-05")).await;
+    let refused = request(&old, "tools/list", None).await;
+    let refused = refused.expect_err("the loss is refused");
+    assert_eq!(refused.code(), Some(-32603));
+    assert!(refused.message().contains("outputSchema"), "{refused:?}");
+    let prompts = request(&old, "prompts/list", None).await;
+    assert!(prompts.is_ok(), "other losses are accepted");
+    // A newer client loses nothing.
+    let newer = handle_of(&bridge, revision("2025-11-25")).await;
+    assert!(request(&newer, "tools/list", None).await.is_ok());
+    old.close();
+    newer.close();
+}
+
+/// Counts results, and changes what its settings name.
+struct Changes;
+
+impl Hook for Changes {
+    fn before<'a>(&'a self, call: &'a Call) -> HookFuture<'a, Decision> {
+        let decision = match call.subject().as_deref() {
+            Some("count") => Decision::Refuse(PeerError::invalid_params("not today")),
+            Some("revision") => {
+                Decision::Answer(object(r#"{"content":[{"type":"text","text":"kept"}]}"#))
+            }
+            Some("add") => {
+                let params = object(r#"{"name":"add","arguments":{"a":20,"b":3}}"#);
+                Decision::RelayWith(params)
+            }
+            _ => Decision::Relay,
+        };
+        Box::pin(ready(decision))
+    }
+
+    fn after<'a>(&'a self, call: &'a Call, reply: Reply) -> HookFuture<'a, Reply> {
+        let reply = match reply {
+            Reply::Result(result) if call.subject().as_deref() == Some("docs://intro") => {
+                let text = result.object().text().replace("introduction", "[removed]");
+                let text: JsonObject = text.parse().expect("JSON");
+                Reply::Result(text.into())
+            }
+            reply => reply,
+        };
+        Box::pin(ready(reply))
+    }
+}
+
+/// Sees what the client sees.
+struct Sees(Arc<Mutex<Vec<String>>>);
+
+impl Hook for Sees {
+    fn after<'a>(&'a self, call: &'a Call, reply: Reply) -> HookFuture<'a, Reply> {
+        let words = format!("{:?}: {reply:?}", call.subject());
+        self.0.lock().expect("a lock").push(words);
+        Box::pin(ready(reply))
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn hooks_decide_in_every_pair() {
+    for of_server in revisions() {
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let mut options = Options::default();
+        options.hooks = Hooks::default().with(Sees(Arc::clone(&seen))).with(Changes);
+        let bridge = bridge_with(of_server, options).await;
+        for of_client in revisions() {
+            let pair = format!("client {of_client}, server {of_server}");
+            let client = client_of(&bridge, of_client).await.expect(&pair);
+            let sum: Sum = client.call("add", &Add { a: 1, b: 1 }).await.expect(&pair);
+            assert_eq!(sum.sum, 23, "{pair}");
+            let refused = client.call_tool("count", &()).await.expect_err(&pair);
+            assert!(
+                refused.to_string().contains("not today"),
+                "{pair}: {refused}"
+            );
+            let kept = client.call_tool("revision", &()).await.expect(&pair);
+            assert_eq!(kept.text(), "kept", "{pair}");
+            let read = client.read("docs://intro").await.expect(&pair);
+            assert_eq!(read.text(), "An [removed].", "{pair}");
+            client.close();
+            let seen = std::mem::take(&mut *seen.lock().expect("a lock"));
+            for words in ["not today", "kept", "[removed]"] {
+                assert!(
+                    seen.iter().any(|seen| seen.contains(words)),
+                    "{pair}: {words}: {seen:?}"
+                );
+            }
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_request_is_reported_once() {
+    for of_server in revisions() {
+        let reports = Arc::new(Mutex::new(Vec::new()));
+        let noted = Arc::clone(&reports);
+        let mut options = Options::default();
+        options.on_call = Some(CallObserver::new(move |report| {
+            let call = report.call;
+            noted.lock().expect("a lock").push((
+                call.subject(),
+                call.arguments(),
+                report.outcome.clone(),
+            ));
+        }));
+        let bridge = bridge_with(of_server, options).await;
+        for of_client in revisions() {
+            let pair = format!("client {of_client}, server {of_server}");
+            let client = handle_of(&bridge, of_client).await;
+            let call = |name: &str, arguments: &str| {
+                let name = Json::string(name);
+                let params = [("name", name), ("arguments", object(arguments).into())];
+                let params = JsonObject::from_iter(params);
+                client.request("tools/call", Some(params), CallOptions::default(), None)
+            };
+            let _ = call("add", r#"{"a":1, "b":2}"#).expect(&pair).await;
+            let _ = call("fails", "{}").expect(&pair).await;
+            let _ = call("nothing", "{}").expect(&pair).await;
+            let begun = Arc::new(tokio::sync::Notify::new());
+            let has_begun = Arc::clone(&begun);
+            let options = CallOptions {
+                progress: true,
+                ..CallOptions::default()
+            };
+            let progress = Box::new(move |_: &mcp_exact::Progress| has_begun.notify_one());
+            let params = object(r#"{"name":"waits","arguments":{}}"#);
+            let waits = client.request("tools/call", Some(params), options, Some(progress));
+            begun.notified().await;
+            drop(waits);
+            let reported = || reports.lock().expect("a lock").len() == 4;
+            wait_until(reported, &format!("{pair}: all calls are reported")).await;
+            let reports = std::mem::take(&mut *reports.lock().expect("a lock"));
+            let of = |subject: &str| {
+                let all = reports.iter();
+                let all = all.filter(|(of, ..)| of.as_deref() == Some(subject));
+                all.map(|(_, arguments, outcome)| (arguments.as_deref(), outcome.clone()))
+                    .collect::<Vec<_>>()
+            };
+            assert_eq!(
+                of("add"),
+                [(Some(r#"{"a":1, "b":2}"#), CallOutcome::Result)],
+                "{pair}"
+            );
+            assert_eq!(
+                of("fails"),
+                [(Some("{}"), CallOutcome::ToolError)],
+                "{pair}"
+            );
+            let unknown = &of("nothing")[..];
+            assert!(
+                matches!(unknown, [(_, CallOutcome::Error(_))]),
+                "{pair}: {unknown:?}"
+            );
+            assert_eq!(
+                of("waits"),
+                [(Some("{}"), CallOutcome::Cancelled)],
+                "{pair}"
+            );
+            client.close();
+        }
+        let metrics = bridge.metrics();
+        assert_eq!(
+            (
+                metrics.requests("cancelled"),
+                metrics.requests("tool_error")
+            ),
+            (5, 5)
+        );
+        let text = metrics.to_string();
+        for line in [
+            "mcp_bridge_requests_total{server=\"\",method=\"tools/call\",outcome=\"cancelled\"} 5",
+            "mcp_bridge_server_up{server=\"\"} 1",
+            "mcp_bridge_request_duration_seconds_count{server=\"\"} 20",
+        ] {
+            assert!(text.lines().any(|known| known == line), "{line} in\n{text}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn limits_are_of_each_principal() {
+    for of_server in revisions() {
+        let mut limits = PrincipalLimits::default();
+        limits.concurrent = Some(1);
+        let mut options = Options::default();
+        options.rules.limits = Some(limits);
+        let bridge = bridge_with(of_server, options).await;
+        let listening = listen_by_header(&bridge).await;
+        let (own, other) = (
+            plain_client(&listening.url, "own").await,
+            plain_client(&listening.url, "other").await,
+        );
+        let call = |name: &str| JsonObject::from_iter([("name", Json::string(name))]);
+        let waits = own.request(
+            "tools/call",
+            Some(call("waits")),
+            CallOptions::default(),
+            None,
+        );
+        let waits = waits.expect("a request");
+        wait_until(|| bridge.usage().requests == 1, "the call is relayed").await;
+        let second = request(&own, "tools/call", Some(call("revision"))).await;
+        assert_eq!(second.expect_err("too many").code(), Some(-32000));
+        assert!(
+            request(&other, "tools/call", Some(call("revision")))
+                .await
+                .is_ok()
+        );
+        assert_eq!(bridge.metrics().refused(), 1);
+        drop(waits);
+        wait_until(|| bridge.usage().requests == 0, "the call has ended").await;
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        assert!(
+            request(&own, "tools/call", Some(call("revision")))
+                .await
+                .is_ok()
+        );
+        own.close();
+        other.close();
+    }
+}

@@ -1,0 +1,219 @@
+//! Rules and servers that change while clients are connected.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use mcp_exact::{ClientChange, Server, revisions};
+use mcp_exact_bridge::{
+    AccessRule, Bridge, BridgeError, Options, Rules, ServerUpdate, Update, Upstream,
+};
+use tokio::sync::mpsc;
+
+use crate::common::{InMemory, client_of};
+use crate::matrix::wait_until;
+
+/// Makes a server with one tool that says which server it is.
+fn named(name: &'static str) -> InMemory {
+    let server = Server::builder(name, "1.0.0")
+        .tool("who", move || async move { name })
+        .tool("waits", move |cx: mcp_exact::Cx| async move {
+            cx.progress(1, 2)?;
+            tokio::time::sleep(Duration::from_millis(300)).await;
+            Ok::<_, mcp_exact::Error>(name)
+        })
+        .build();
+    InMemory::new(&server.expect("a server"))
+}
+
+fn connect(upstream: &InMemory) -> ServerUpdate {
+    ServerUpdate::Connect(Arc::new(upstream.clone()))
+}
+
+fn servers(all: Vec<(&str, ServerUpdate)>) -> Update {
+    let mut update = Update::default();
+    let all = all
+        .into_iter()
+        .map(|(name, change)| (name.to_owned(), change));
+    update.servers = Some(all.collect());
+    update
+}
+
+async fn bridge_of(all: Vec<(&str, &InMemory)>) -> Bridge {
+    let all = all.into_iter().map(|(name, upstream)| {
+        let upstream: Arc<dyn Upstream> = Arc::new(upstream.clone());
+        (name.to_owned(), upstream)
+    });
+    let mut options = Options::default();
+    options.servers_may_change = true;
+    Bridge::many(all, options).await.expect("a bridge")
+}
+
+async fn names(client: &mcp_exact::Client) -> Vec<String> {
+    let tools = client.tools().all().await.expect("tools");
+    let names = tools.iter().map(|tool| tool.name());
+    names.filter(|name| name.ends_with("who")).collect()
+}
+
+async fn who(client: &mcp_exact::Client, tool: &str) -> Result<String, String> {
+    let called = client.call::<_, String>(tool, &()).await;
+    called.map_err(|error| error.to_string())
+}
+
+/// Servers come, go and are replaced under clients of every revision; none of these has to connect again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn servers_change_under_connected_clients() {
+    let [first, second, third, newer] = ["first", "second", "third", "newer"].map(named);
+    let bridge = bridge_of(vec![("a", &first), ("b", &second)]).await;
+    let mut clients = Vec::new();
+    for revision in revisions() {
+        let (changed, changes) = mpsc::unbounded_channel();
+        let client = client_of(&bridge, revision);
+        let client = client.on_change(move |change| drop(changed.send(change)));
+        let client = client.await.expect("a client");
+        assert_eq!(names(&client).await, ["a__who", "b__who"]);
+        assert_eq!(who(&client, "a__who").await.as_deref(), Ok("first"));
+        clients.push((client, changes));
+    }
+    // A call in flight ends where it began.
+    let (begun, mut has_begun) = mpsc::unbounded_channel();
+    let waiting: Vec<_> = clients
+        .iter()
+        .map(|(client, _)| {
+            let begun = begun.clone();
+            let call = client.call::<_, String>("b__waits", &());
+            tokio::spawn(
+                call.on_progress(move |_| {
+                    let _ = begun.send(());
+                })
+                .into_future(),
+            )
+        })
+        .collect();
+    for _ in &clients {
+        has_begun.recv().await.expect("progress");
+    }
+    let update = servers(vec![
+        ("a", ServerUpdate::Keep),
+        ("b", connect(&newer)),
+        ("c", connect(&third)),
+    ]);
+    bridge.update(update).await.expect("an update");
+    for waiting in waiting {
+        assert_eq!(
+            waiting.await.expect("no panic").expect("an answer"),
+            "second"
+        );
+    }
+    for (client, changes) in &mut clients {
+        let pair = client.revision();
+        if pair.as_str() < "2026" {
+            let told = tokio::time::timeout(Duration::from_secs(10), async {
+                while changes.recv().await != Some(ClientChange::Tools) {}
+            });
+            assert!(told.await.is_ok(), "{pair}: the client is told");
+        }
+        assert_eq!(
+            names(client).await,
+            ["a__who", "b__who", "c__who"],
+            "{pair}"
+        );
+        for (tool, answer) in [
+            ("a__who", "first"),
+            ("b__who", "newer"),
+            ("c__who", "third"),
+        ] {
+            assert_eq!(who(client, tool).await.as_deref(), Ok(answer), "{pair}");
+        }
+    }
+    wait_until(
+        || second.connections() == 0,
+        "connections to the replaced server close",
+    )
+    .await;
+
+    let removed = bridge
+        .update(servers(vec![("c", ServerUpdate::Keep)]))
+        .await;
+    removed.expect("an update");
+    for (client, _) in &clients {
+        assert_eq!(names(client).await, ["c__who"], "{}", client.revision());
+        let gone = who(client, "a__who").await.expect_err("no such tool");
+        assert!(gone.contains("Unknown tool: a__who"), "{gone}");
+        assert_eq!(who(client, "c__who").await.as_deref(), Ok("third"));
+    }
+    wait_until(
+        || first.connections() == 0,
+        "connections to the removed server close",
+    )
+    .await;
+
+    let back = servers(vec![("a", connect(&first)), ("c", ServerUpdate::Keep)]);
+    bridge.update(back).await.expect("an update");
+    for (client, _) in &clients {
+        assert_eq!(
+            names(client).await,
+            ["a__who", "c__who"],
+            "{}",
+            client.revision()
+        );
+        assert_eq!(who(client, "a__who").await.as_deref(), Ok("first"));
+        client.close();
+    }
+}
+
+#[tokio::test]
+async fn rules_change_at_once() {
+    let first = named("first");
+    let bridge = bridge_of(vec![("a", &first)]).await;
+    for revision in revisions() {
+        let client = client_of(&bridge, revision).await.expect("a client");
+        assert!(who(&client, "a__who").await.is_ok());
+        let mut update = Update::default();
+        let mut rules = Rules::default();
+        let mut rule = AccessRule::default();
+        rule.deny = vec!["who".to_owned()];
+        rules.access = vec![rule];
+        update.rules = Some(rules);
+        bridge.update(update).await.expect("an update");
+        assert!(names(&client).await.is_empty());
+        assert!(who(&client, "a__who").await.is_err());
+        let mut update = Update::default();
+        update.rules = Some(Rules::default());
+        bridge.update(update).await.expect("an update");
+        assert!(who(&client, "a__who").await.is_ok());
+        client.close();
+    }
+}
+
+#[tokio::test]
+async fn wrong_update_changes_nothing() {
+    let first = named("first");
+    let bridge = bridge_of(vec![("a", &first)]).await;
+    let mut rules = Rules::default();
+    let mut rule = AccessRule::default();
+    rule.deny = vec!["*".to_owned()];
+    rules.access = vec![rule];
+    for (wrong, words) in [
+        (vec![], "there is no server"),
+        (
+            vec![("a__b", connect(&first))],
+            "cannot be the name of a server",
+        ),
+        (
+            vec![("a", ServerUpdate::Keep), ("b", ServerUpdate::Keep)],
+            "no server \"b\" to keep",
+        ),
+    ] {
+        let mut update = servers(wrong);
+        update.rules = Some(rules.clone());
+        let refused = bridge.update(update).await;
+        assert!(
+            matches!(&refused, Err(BridgeError::Settings(text)) if text.contains(words)),
+            "{refused:?}"
+        );
+    }
+    let client = client_of(&bridge, revisions().next_back().expect("a revision"));
+    let client = client.await.expect("a client");
+    assert_eq!(names(&client).await, ["a__who"]);
+    client.close();
+}

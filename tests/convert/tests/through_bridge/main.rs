@@ -1,0 +1,358 @@
+//! Requests and results of every pair of revisions through the bridge, between a client and a server that write raw text.
+//!
+//! With equal revisions everything that the bridge does not own arrives as it was written: unknown members, numbers, order,
+//! spelling. With different ones the bridge's loss report accounts for every difference. The bridge owns ids, progress tokens,
+//! and the members of `_meta` by which each side states itself.
+
+#[path = "../convert/checker.rs"]
+mod checker;
+mod raw;
+#[path = "../convert/revisions.rs"]
+mod revisions;
+
+use std::sync::{Arc, Mutex};
+
+use mcp_exact_bridge::{Bridge, LossHook, Options};
+use mcp_exact_convert::{Context, Loss, LossKind, MessageKind, Role, Root, convert};
+use mcp_exact_tests_support::{Doc, Generator, Rng, Style, with_unknown_members};
+use mcp_exact_wire::JsonObject;
+use serde_json::Value;
+
+use self::checker::{differences, is_below};
+use self::raw::{RawClient, RawServer};
+use self::revisions::{Revision, revisions};
+
+const SEED: u64 = 20_260_728;
+
+/// Instances of each request and result for each pair.
+const ENOUGH: usize = 12;
+
+/// Methods, with the definitions of their requests and results.
+const METHODS: [(&str, &str, &str); 8] = [
+    ("tools/list", "ListToolsRequest", "ListToolsResult"),
+    ("tools/call", "CallToolRequest", "CallToolResult"),
+    (
+        "resources/list",
+        "ListResourcesRequest",
+        "ListResourcesResult",
+    ),
+    (
+        "resources/templates/list",
+        "ListResourceTemplatesRequest",
+        "ListResourceTemplatesResult",
+    ),
+    (
+        "resources/read",
+        "ReadResourceRequest",
+        "ReadResourceResult",
+    ),
+    ("prompts/list", "ListPromptsRequest", "ListPromptsResult"),
+    ("prompts/get", "GetPromptRequest", "GetPromptResult"),
+    ("completion/complete", "CompleteRequest", "CompleteResult"),
+];
+
+/// Members of `_meta` that the two sides write themselves.
+const OWN_META: [&str; 6] = [
+    "progressToken",
+    "io.modelcontextprotocol/protocolVersion",
+    "io.modelcontextprotocol/clientInfo",
+    "io.modelcontextprotocol/clientCapabilities",
+    "io.modelcontextprotocol/logLevel",
+    "io.modelcontextprotocol/serverInfo",
+];
+
+fn meta_of_client() -> Vec<(String, Doc)> {
+    let values = [
+        (OWN_META[1], r#""2026-07-28""#),
+        (OWN_META[2], r#"{"name":"raw","version":"1.0.0"}"#),
+        (OWN_META[3], "{}"),
+    ];
+    let members = values.map(|(name, text)| (name.to_owned(), Doc::parse(text).expect("JSON")));
+    members.to_vec()
+}
+
+/// Makes the params of a request that a client of this revision may send.
+fn params(revision: &Revision, definition: &str, rng: &mut Rng, is_exotic: bool) -> Doc {
+    let mut generator = Generator::new(revision.document, rng.fork()).exotic_numbers(is_exotic);
+    let request = generator.instance(definition);
+    let mut members = match request.member("params") {
+        Some(Doc::Object(members)) => members.clone(),
+        _ => Vec::new(),
+    };
+    // A task is another conversation, and a retry belongs to a call that waits.
+    members.retain(|(name, _)| !["task", "inputResponses", "requestState"].contains(&&**name));
+    let is_stateless = revision.known.as_str() >= "2026";
+    let mut meta = match members.iter().position(|(name, _)| name == "_meta") {
+        Some(at) => match members.remove(at).1 {
+            Doc::Object(meta) => Some((at, meta)),
+            _ => None,
+        },
+        None => is_stateless.then(|| (0, Vec::new())),
+    };
+    if let Some((_, meta)) = &mut meta {
+        meta.retain(|(name, _)| !OWN_META.contains(&&**name));
+        if is_stateless {
+            meta.extend(meta_of_client());
+        }
+    }
+    if let Some((at, meta)) = meta {
+        members.insert(at, ("_meta".to_owned(), Doc::Object(meta)));
+    }
+    Doc::Object(members)
+}
+
+/// Makes a result that a server of this revision may send.
+fn result(revision: &Revision, definition: &str, rng: &mut Rng, is_exotic: bool) -> Doc {
+    let mut generator = Generator::new(revision.document, rng.fork()).exotic_numbers(is_exotic);
+    let mut result = generator.instance(definition);
+    if let Doc::Object(members) = &mut result {
+        for (name, value) in members {
+            match &**name {
+                "resultType" => *value = Doc::String("complete".to_owned()),
+                // Endpoints read this number, and refuse those that no clock can count.
+                "ttlMs" => *value = Doc::Number("7.50e1".to_owned()),
+                _ => {}
+            }
+        }
+    }
+    result
+}
+
+/// Spells a document in any way that fits on one line.
+fn spelled(doc: &Doc, rng: &mut Rng) -> String {
+    let text = doc.write(Style::WILD, rng);
+    text.trim().replace(['\n', '\r'], " ")
+}
+
+/// Returns the object without what the bridge owns, each other member as it is spelled.
+fn not_owned(text: &str) -> Vec<(String, String)> {
+    let object: JsonObject = text.parse().expect(text);
+    let mut members = Vec::new();
+    for (name, value) in object.view().iter() {
+        match value.object() {
+            Some(meta) if name == "_meta" => {
+                let rest = meta.iter().filter(|(name, _)| !OWN_META.contains(&&**name));
+                let rest =
+                    rest.map(|(name, value)| (format!("_meta/{name}"), value.text().to_owned()));
+                members.extend(rest);
+            }
+            _ => members.push((name.into_owned(), value.text().to_owned())),
+        }
+    }
+    members
+}
+
+/// Losses that the bridge has reported, with their methods.
+type Reported = Arc<Mutex<Vec<(String, Loss)>>>;
+
+struct Pair {
+    upstream: RawServer,
+    downstream: RawClient,
+    reported: Reported,
+    rng: Rng,
+}
+
+impl Pair {
+    async fn new(client: &'static Revision, server: &'static Revision) -> Self {
+        let upstream = RawServer::new(server.known.as_str());
+        let reported = Reported::default();
+        let seen = Arc::clone(&reported);
+        let mut options = Options::default();
+        options.on_loss = Some(LossHook::new(move |report| {
+            let mut seen = seen.lock().expect("a lock");
+            seen.push((report.method.to_owned(), report.loss.clone()));
+        }));
+        let bridge = Bridge::new(upstream.clone(), options).await;
+        let bridge = bridge.expect("a bridge");
+        let downstream = RawClient::connect(&bridge, client.known.as_str()).await;
+        Self {
+            upstream,
+            downstream,
+            reported,
+            rng: Rng::new(SEED),
+        }
+    }
+
+    fn take_reported(&self) -> Vec<Loss> {
+        let reported = std::mem::take(&mut *self.reported.lock().expect("a lock"));
+        reported.into_iter().map(|(_, loss)| loss).collect()
+    }
+
+    /// Sends a request and has it answered; returns the params that arrived, if any did, and the whole answer.
+    async fn exchange(
+        &mut self,
+        method: &str,
+        params: &str,
+        result: &str,
+    ) -> (Option<String>, JsonObject) {
+        self.upstream.answer_with(result);
+        let answer = self.downstream.request(method, params).await;
+        (self.upstream.take_params(), answer)
+    }
+}
+
+/// Losses of a conversion, beside what it gives; `None` if it is refused.
+fn converted(
+    kind: MessageKind,
+    method: &str,
+    text: &str,
+    (from, to): (&Revision, &Revision),
+    cx: Context,
+) -> Option<(String, Vec<Loss>)> {
+    let sender = match kind {
+        MessageKind::Result => Role::Server,
+        _ => Role::Client,
+    };
+    let root = Root {
+        kind,
+        method,
+        sender,
+    };
+    let mut cx = cx;
+    let text = convert(root, Some(text), from.known, to.known, &mut cx).ok()?;
+    let text = text.map_or_else(|| "{}".to_owned(), |text| text.into_owned());
+    Some((text, cx.losses().to_vec()))
+}
+
+/// Returns the places that differ and that nothing accounts for: no loss that the bridge has reported, and no change without
+/// a loss.
+fn unaccounted(before: &str, after: &str, reported: &[Loss], all: &[Loss]) -> Vec<String> {
+    let value = |text: &str| -> Value { serde_json::from_str(text).expect(text) };
+    let mut differences = differences(&value(before), &value(after));
+    differences.retain(|place| {
+        let accounts =
+            |loss: &Loss| is_below(place, &loss.pointer) || is_below(&loss.pointer, place);
+        let is_own = OWN_META.iter().any(|name| {
+            let pointer = format!("/_meta/{}", name.replace('/', "~1"));
+            is_below(place, &pointer)
+        });
+        let is_lossless = |loss: &&Loss| !loss.kind.is_lossy();
+        let is_empty_meta = place == "/_meta"
+            && !not_owned(before)
+                .iter()
+                .chain(&not_owned(after))
+                .any(|(name, _)| name.starts_with("_meta/"));
+        !(is_own
+            || is_empty_meta
+            || reported.iter().any(accounts)
+            || all.iter().filter(is_lossless).any(accounts))
+    });
+    differences
+}
+
+#[tokio::test]
+async fn equal_revisions_pass_every_byte() {
+    let mut looked_at = 0;
+    for revision in revisions() {
+        let mut pair = Pair::new(revision, revision).await;
+        let mut rng = pair.rng.fork();
+        for (method, request, answer) in METHODS {
+            for number in 0..ENOUGH * 2 {
+                let mut params = params(revision, request, &mut rng, true);
+                let mut result = result(revision, answer, &mut rng, true);
+                if number % 2 == 1 {
+                    result = with_unknown_members(&result, &mut rng);
+                    params = with_unknown_member(&params, &mut rng);
+                }
+                let (params, result) = (spelled(&params, &mut rng), spelled(&result, &mut rng));
+                let (arrived, answer) = pair.exchange(method, &params, &result).await;
+                let words = format!(
+                    "{} {method}\n  {params}\n  {result}\n  {answer}",
+                    revision.known
+                );
+                let arrived = arrived.expect(&words);
+                assert_eq!(not_owned(&arrived), not_owned(&params), "{words}");
+                let answer = answer.get("result").expect(&words);
+                assert_eq!(not_owned(answer.text()), not_owned(&result), "{words}");
+                looked_at += 1;
+            }
+        }
+        assert!(pair.take_reported().is_empty());
+    }
+    println!("{looked_at} requests and results between equal revisions");
+}
+
+/// Adds an unknown member to the params themselves.
+fn with_unknown_member(params: &Doc, rng: &mut Rng) -> Doc {
+    let Doc::Object(members) = params else {
+        return params.clone();
+    };
+    let mut members = members.clone();
+    let at = rng.below(members.len() + 1);
+    let value = Doc::Number("1.50e+2".to_owned());
+    members.insert(at, ("unknown-member".to_owned(), value));
+    Doc::Object(members)
+}
+
+#[tokio::test]
+async fn every_difference_is_reported() {
+    let (mut looked_at, mut refused, mut losses) = (0, 0, 0);
+    for client in revisions() {
+        for server in revisions() {
+            if client.known == server.known {
+                continue;
+            }
+            let mut pair = Pair::new(client, server).await;
+            let mut rng = pair.rng.fork();
+            for (method, request, answer_type) in METHODS {
+                for _ in 0..ENOUGH {
+                    let params = params(client, request, &mut rng, false).to_string();
+                    let result = result(server, answer_type, &mut rng, false).to_string();
+                    let (arrived, reply) = pair.exchange(method, &params, &result).await;
+                    let reported = pair.take_reported();
+                    losses += reported.len();
+                    let words = format!(
+                        "{} to {}, {method}\n  {params}\n  {arrived:?}\n  {result}\n  {reply}\n  {reported:#?}",
+                        client.known, server.known
+                    );
+                    let cx = || Context::new().has_read_input().request_meta(client_meta());
+                    let there = converted(
+                        MessageKind::Request,
+                        method,
+                        &params,
+                        (client, server),
+                        cx(),
+                    );
+                    let Some(arrived) = arrived else {
+                        // Nothing may stop a request but a conversion that is refused.
+                        assert!(there.is_none() && reply.get("error").is_some(), "{words}");
+                        refused += 1;
+                        continue;
+                    };
+                    let (_, all) = there.expect(&words);
+                    let left = unaccounted(&params, &arrived, &reported, &all);
+                    assert!(left.is_empty(), "{left:?}\n{words}");
+                    let object: JsonObject = params.parse().expect("an object");
+                    let uri = object.view().find("uri");
+                    let uri = uri.and_then(|uri| Some(uri.as_str()?.into_owned()));
+                    let cx = uri.map_or_else(Context::new, |uri| Context::new().requested_uri(uri));
+                    let back =
+                        converted(MessageKind::Result, method, &result, (server, client), cx);
+                    let Some(answer) = reply.get("result") else {
+                        assert!(back.is_none(), "{words}");
+                        refused += 1;
+                        continue;
+                    };
+                    let (_, all) = back.expect(&words);
+                    let after = serde_json::from_str(answer.text()).expect("JSON");
+                    let errors = client.oracle.errors(answer_type, &after);
+                    let is_kept = all.iter().any(|loss| loss.kind == LossKind::Kept);
+                    assert!(errors.is_empty() || is_kept, "{errors:?}\n{words}");
+                    let left = unaccounted(&result, answer.text(), &reported, &all);
+                    assert!(left.is_empty(), "{left:?}\n{words}");
+                    looked_at += 1;
+                }
+            }
+        }
+    }
+    println!(
+        "{looked_at} requests and results between different revisions, {refused} refused, {losses} losses reported"
+    );
+    assert!(looked_at > 1000 && losses > 1000);
+}
+
+fn client_meta() -> JsonObject {
+    r#"{"io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/clientInfo":{"name":"raw","version":"1.0.0"}}"#
+        .parse()
+        .expect("an object")
+}
