@@ -3,22 +3,31 @@
 //!
 //! Losses of conversions go to standard error. `--explain` lists in advance what clients of each revision get.
 
+mod audit;
 mod config;
+mod operations;
+mod reload;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::io::{self, Write};
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
 use clap::{Args, ValueEnum};
-use mcp_exact::transport::http::server::{Allowed, HttpListener, HttpServerOptions};
+use mcp_exact::transport::http::server::{
+    Allowed, Authenticate, HttpListener, HttpServerOptions, ListenOptions,
+};
 use mcp_exact::transport::{ConnectionOptions, memory_pair, serve};
 use mcp_exact::{Client, Revision};
-use mcp_exact_bridge::{Bridge, LossHook, LossPolicy, LossReport, Offer, Options};
+use mcp_exact_bridge::{Bridge, LossHook, LossPolicy, LossReport, Offer, Options, Rules, Upstream};
 
-use self::config::Config;
+use self::config::{Config, ConfiguredServer};
+use self::operations::Operations;
+use self::reload::Reload;
 use crate::Outcome;
 use crate::client::{Settings, Target, block_on, explained};
 use crate::output::{Painter, Style, plain};
@@ -47,6 +56,9 @@ With --config it stands in front of many servers. The file is the `mcp.json` of 
   servers = [\"files\"]
   allow = [\"read_*\"]
   deny = [\"read_secret\"]
+
+Servers, access, losses and limits change while it runs, when the file changes or on SIGHUP; clients keep their sessions. Over \
+HTTP it serves /healthz and /readyz. `docs/bridge.md` has all settings: limits, audit log, metrics, authorization.
 
 Exit code: 0 the last client has left, or --explain found that nothing is lost; 1 --explain found losses; 2 wrong usage, or \
 the server cannot be reached, or the address cannot be bound.")]
@@ -97,6 +109,16 @@ enum Losses {
     Accept,
 }
 
+impl From<Losses> for LossPolicy {
+    fn from(losses: Losses) -> Self {
+        match losses {
+            Losses::Report => Self::Report,
+            Losses::Refuse => Self::Refuse,
+            Losses::Accept => Self::Accept,
+        }
+    }
+}
+
 /// Runs the bridge until the last client has left, or explains.
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     block_on(async {
@@ -132,36 +154,81 @@ async fn relay(arguments: &Arguments) -> anyhow::Result<Outcome> {
             let _ = writeln!(io::stderr(), "{words}: {}", plain(&line));
         }
     }));
-    let Setup {
-        listen,
-        hosts,
-        origins,
-        ..
-    } = &setup;
+    if let Some(path) = &setup.config.audit {
+        let observer = audit::open(path, setup.config.audit_arguments)?;
+        setup.options.on_call = Some(observer);
+    }
+    let clients = setup.config.auth.as_ref().map(authentication).transpose()?;
     let bridge = setup.connect().await?;
-    let Some(address) = listen else {
-        bridge.serve_stdio().await?;
-        return Ok(Outcome::Valid);
+    let watching = setup.reload(&bridge).map(Reload::watch).map(tokio::spawn);
+    let served = match &setup.listen {
+        None => bridge.serve_stdio().await.map_err(Into::into),
+        Some(address) => serve_http(&setup, &bridge, address, clients).await,
     };
+    if let Some(watching) = watching {
+        watching.abort();
+    }
+    served.map(|()| Outcome::Valid)
+}
+
+/// Serves clients over HTTP until the process is asked to end, and their calls in flight after that.
+async fn serve_http(
+    setup: &Setup<'_>,
+    bridge: &Bridge,
+    address: &str,
+    clients: Option<Arc<dyn Authenticate>>,
+) -> anyhow::Result<()> {
     let listener = HttpListener::bind(address).await;
     let listener = listener.with_context(|| format!("cannot listen at {address}"))?;
     let only = |names: &[String], otherwise| match names {
         [] => otherwise,
         names => Allowed::Only(names.to_vec()),
     };
+    let is_ending = Arc::new(AtomicBool::new(false));
+    let operations = Operations {
+        bridge: bridge.clone(),
+        has_metrics: setup.config.metrics,
+        is_ending: Arc::clone(&is_ending),
+        clients,
+    };
     let service = bridge.http(HttpServerOptions {
-        hosts: only(hosts, Allowed::Loopback),
-        origins: only(origins, Allowed::Loopback),
+        hosts: only(&setup.hosts, Allowed::Loopback),
+        origins: only(&setup.origins, Allowed::Loopback),
+        authenticate: Some(Arc::new(operations)),
         ..HttpServerOptions::default()
     });
+    let mut options = ListenOptions::default();
+    if let Some(drain) = setup.config.drain {
+        options.drain = Duration::from_secs(drain);
+    }
+    let listener = listener.options(options);
     let address = listener.local_addr()?;
     let _ = writeln!(
         io::stderr(),
         "listening at http://{address}/mcp, {}",
-        servers(&bridge)
+        servers(bridge)
     );
-    listener.serve(service, asked_to_end()).await?;
-    Ok(Outcome::Valid)
+    let shutdown = async move {
+        asked_to_end().await;
+        is_ending.store(true, Ordering::Release);
+    };
+    listener.serve(service, shutdown).await?;
+    Ok(())
+}
+
+/// Makes what authenticates clients by the tokens of an authorization server.
+#[cfg(feature = "oauth")]
+fn authentication(auth: &config::Auth) -> anyhow::Result<Arc<dyn Authenticate>> {
+    use mcp_exact::auth::server::ResourceServer;
+    let server = ResourceServer::jwks(&auth.issuer, &auth.resource);
+    let server = server.context("[auth] resource: write the public URL of the bridge")?;
+    Ok(Arc::new(server.scopes(&auth.scopes)))
+}
+
+/// Says that this build cannot authenticate clients.
+#[cfg(not(feature = "oauth"))]
+fn authentication(_: &config::Auth) -> anyhow::Result<Arc<dyn Authenticate>> {
+    bail!("[auth] needs the feature `oauth`: install the program with `--features full`")
 }
 
 /// Says which servers there are, and what they speak.
@@ -188,13 +255,14 @@ struct Setup<'a> {
     listen: Option<String>,
     hosts: Vec<String>,
     origins: Vec<String>,
+    config: Config,
     /// Servers of the file; empty if the command line names the server.
-    servers: config::Servers,
+    servers: Vec<ConfiguredServer>,
 }
 
 impl<'a> Setup<'a> {
     fn of(arguments: &'a Arguments) -> anyhow::Result<Self> {
-        let (mut config, servers) = match &arguments.config {
+        let (config, servers) = match &arguments.config {
             Some(path) => Config::read(path)?,
             None => Default::default(),
         };
@@ -203,13 +271,10 @@ impl<'a> Setup<'a> {
             own => own.to_vec(),
         };
         let mut options = Options::default();
-        options.rules.losses = match arguments.losses.or(config.losses).unwrap_or(Losses::Report) {
-            Losses::Report => LossPolicy::Report,
-            Losses::Refuse => LossPolicy::Refuse,
-            Losses::Accept => LossPolicy::Accept,
-        };
+        options.rules = rules(&config, arguments.losses);
+        options.losses_in_meta = config.losses_in_meta;
+        options.servers_may_change = !servers.is_empty();
         options.prefix = config.prefix();
-        options.rules.access = config.access();
         let offered = either(&arguments.client_revision, &config.client_revision);
         if !offered.is_empty() {
             let ids = offered.iter().map(String::as_str);
@@ -218,11 +283,14 @@ impl<'a> Setup<'a> {
         if let Some(revision) = arguments.settings.offered()? {
             options.upstream_offer.revisions = vec![revision];
         }
-        let listen = arguments.listen.clone().or(config.listen);
+        let listen = arguments.listen.clone().or_else(|| config.listen.clone());
         let hosts = either(&arguments.allow_host, &config.allow_host);
         let origins = either(&arguments.allow_origin, &config.allow_origin);
         if listen.is_none() && !(hosts.is_empty() && origins.is_empty()) {
             bail!("allow-host and allow-origin are for HTTP: give an address to listen at, too");
+        }
+        if listen.is_none() && (config.metrics || config.auth.is_some()) {
+            bail!("metrics and [auth] are for HTTP: give an address to listen at, too");
         }
         Ok(Self {
             arguments,
@@ -230,6 +298,7 @@ impl<'a> Setup<'a> {
             listen,
             hosts,
             origins,
+            config,
             servers,
         })
     }
@@ -242,10 +311,41 @@ impl<'a> Setup<'a> {
                 Target::Http(endpoint) => Bridge::new(*endpoint, options).await,
             }
         } else {
-            Bridge::many(self.servers.clone(), options).await
+            let servers = self.servers.iter();
+            let servers = servers.map(|server| (server.name.clone(), Arc::clone(&server.upstream)));
+            Bridge::many(
+                servers.collect::<Vec<(String, Arc<dyn Upstream>)>>(),
+                options,
+            )
+            .await
         };
         bridge.map_err(|error| anyhow!("{}", plain(&error.to_string())))
     }
+}
+
+impl Setup<'_> {
+    /// Returns what reloads the file; `None` without one.
+    fn reload(&self, bridge: &Bridge) -> Option<Reload> {
+        let path = self.arguments.config.clone()?;
+        let losses = self.arguments.losses;
+        Some(Reload {
+            path,
+            bridge: bridge.clone(),
+            config: self.config.clone(),
+            servers: self.servers.clone(),
+            rules: Box::new(move |config| rules(config, losses)),
+        })
+    }
+}
+
+/// Returns the rules of a configuration; what the command line says counts before.
+fn rules(config: &Config, losses: Option<Losses>) -> Rules {
+    let mut rules = Rules::default();
+    rules.losses = losses.or(config.losses).unwrap_or(Losses::Report).into();
+    rules.loss_rules = config.loss_rules();
+    rules.access = config.access();
+    rules.limits = config.limits();
+    rules
 }
 
 /// Maximum number of kinds of losses that are reported while clients are served.

@@ -1,18 +1,18 @@
 //! Configuration of `mcp-exact bridge`: a TOML file with everything, or the `mcp.json` of a client with its servers alone.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use mcp_exact::{ServerAddress, ServerEntry};
-use mcp_exact_bridge::{AccessRule, Prefix, Upstream};
+use mcp_exact_bridge::{AccessRule, LossRule, Prefix, PrincipalLimits, Upstream};
 use serde::Deserialize;
 
-use super::Losses;
+use super::{Losses, audit};
 
 /// Settings of a file. What the command line says counts before.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Config {
     pub listen: Option<String>,
@@ -20,12 +20,50 @@ pub struct Config {
     pub allow_origin: Vec<String>,
     pub client_revision: Vec<String>,
     pub losses: Option<Losses>,
+    pub losses_in_meta: bool,
+    pub metrics: bool,
+    pub audit: Option<PathBuf>,
+    pub audit_arguments: audit::Arguments,
+    /// Seconds that calls in flight have when the process is asked to end.
+    pub drain: Option<u64>,
+    pub auth: Option<Auth>,
     prefix: Prefixed,
+    limits: Option<Limits>,
+    loss: Vec<Loss>,
     servers: BTreeMap<String, Server>,
     access: Vec<Access>,
 }
 
+/// Authorization server whose tokens clients have to bring.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Auth {
+    /// Issuer of the tokens.
+    pub issuer: String,
+    /// Public URL of the bridge, as clients write it.
+    pub resource: String,
+    /// Scopes that every request needs.
+    #[serde(default)]
+    pub scopes: Vec<String>,
+}
+
 #[derive(Debug, Default, Clone, Copy, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+struct Limits {
+    per_second: Option<f64>,
+    burst: u32,
+    concurrent: Option<usize>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Loss {
+    #[serde(rename = "match")]
+    patterns: Vec<String>,
+    policy: Losses,
+}
+
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Prefixed {
     #[default]
@@ -34,7 +72,7 @@ enum Prefixed {
     Never,
 }
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct Server {
     command: Option<String>,
@@ -48,7 +86,7 @@ struct Server {
     disabled: bool,
 }
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct Access {
     servers: Vec<String>,
@@ -74,7 +112,7 @@ impl From<Server> for ServerEntry {
 
 impl Config {
     /// Reads a file. A file that begins with `{` has the form of `mcp.json`.
-    pub fn read(path: &Path) -> anyhow::Result<(Self, Servers)> {
+    pub fn read(path: &Path) -> anyhow::Result<(Self, Vec<ConfiguredServer>)> {
         let text = std::fs::read_to_string(path);
         let text = text.with_context(|| format!("cannot read {}", path.display()))?;
         let read = if text.trim_start().starts_with('{') {
@@ -83,6 +121,7 @@ impl Config {
             Self::of_toml(&text)
         };
         let (config, entries) = read.with_context(|| path.display().to_string())?;
+        config.check().with_context(|| path.display().to_string())?;
         let servers = addresses(entries).with_context(|| path.display().to_string())?;
         Ok((config, servers))
     }
@@ -105,17 +144,78 @@ impl Config {
         }
     }
 
-    pub fn access(&mut self) -> Vec<AccessRule> {
-        let rules = std::mem::take(&mut self.access).into_iter();
+    pub fn access(&self) -> Vec<AccessRule> {
+        let rules = self.access.iter();
         let rules = rules.map(|of_file| {
             let mut rule = AccessRule::default();
-            rule.servers = of_file.servers;
-            rule.principals = of_file.principals;
-            rule.allow = of_file.allow;
-            rule.deny = of_file.deny;
+            rule.servers.clone_from(&of_file.servers);
+            rule.principals.clone_from(&of_file.principals);
+            rule.allow.clone_from(&of_file.allow);
+            rule.deny.clone_from(&of_file.deny);
             rule
         });
         rules.collect()
+    }
+
+    pub fn loss_rules(&self) -> Vec<LossRule> {
+        let rules = self.loss.iter();
+        let rules = rules.map(|rule| LossRule::new(&rule.patterns, rule.policy.into()));
+        rules.collect()
+    }
+
+    pub fn limits(&self) -> Option<PrincipalLimits> {
+        let of_file = self.limits?;
+        let mut limits = PrincipalLimits::default();
+        limits.per_second = of_file.per_second;
+        limits.burst = of_file.burst;
+        limits.concurrent = of_file.concurrent;
+        Some(limits)
+    }
+
+    /// Says which values cannot be used.
+    fn check(&self) -> anyhow::Result<()> {
+        let limits = self.limits.unwrap_or_default();
+        if limits
+            .per_second
+            .is_some_and(|rate| !(rate.is_finite() && rate > 0.0))
+        {
+            bail!("[limits] per-second: write a number above 0, such as `per-second = 10`");
+        }
+        if limits.concurrent == Some(0) {
+            bail!("[limits] concurrent: write a number above 0, such as `concurrent = 8`");
+        }
+        if limits.burst > 0 && limits.per_second.is_none() {
+            bail!("[limits] burst is for requests per second: add `per-second = 10`");
+        }
+        Ok(())
+    }
+
+    /// Returns the settings that differ from those of another configuration and that only a new start changes.
+    pub fn needs_restart(&self, other: &Self) -> Vec<&'static str> {
+        let settings = [
+            ("listen", self.listen != other.listen),
+            ("allow-host", self.allow_host != other.allow_host),
+            ("allow-origin", self.allow_origin != other.allow_origin),
+            (
+                "client-revision",
+                self.client_revision != other.client_revision,
+            ),
+            ("prefix", self.prefix != other.prefix),
+            (
+                "losses-in-meta",
+                self.losses_in_meta != other.losses_in_meta,
+            ),
+            ("metrics", self.metrics != other.metrics),
+            ("audit", self.audit != other.audit),
+            (
+                "audit-arguments",
+                self.audit_arguments != other.audit_arguments,
+            ),
+            ("drain", self.drain != other.drain),
+            ("auth", self.auth != other.auth),
+        ];
+        let changed = settings.into_iter().filter(|(_, is_other)| *is_other);
+        changed.map(|(name, _)| name).collect()
     }
 }
 
@@ -129,11 +229,17 @@ fn entries(text: &str) -> anyhow::Result<BTreeMap<String, ServerEntry>> {
     entries.collect()
 }
 
-/// Servers of a file, by name.
-pub type Servers = Vec<(String, Arc<dyn Upstream>)>;
+/// Server of a file.
+#[derive(Clone)]
+pub struct ConfiguredServer {
+    pub name: String,
+    /// How the file describes it.
+    pub entry: ServerEntry,
+    pub upstream: Arc<dyn Upstream>,
+}
 
-fn addresses(entries: BTreeMap<String, ServerEntry>) -> anyhow::Result<Servers> {
-    let mut servers = Servers::new();
+fn addresses(entries: BTreeMap<String, ServerEntry>) -> anyhow::Result<Vec<ConfiguredServer>> {
+    let mut servers = Vec::new();
     for (name, entry) in entries {
         if entry.disabled {
             continue;
@@ -145,7 +251,11 @@ fn addresses(entries: BTreeMap<String, ServerEntry>) -> anyhow::Result<Servers> 
                 ServerAddress::Http(endpoint) => Arc::new(endpoint),
                 _ => bail!("server {name:?}: its transport is not known here"),
             };
-        servers.push((name, upstream));
+        servers.push(ConfiguredServer {
+            name,
+            entry,
+            upstream,
+        });
     }
     if servers.is_empty() {
         bail!("there is no server; add one, such as `[servers.files]` with `command = \"…\"`");

@@ -1,9 +1,10 @@
 //! `mcp-exact bridge` in front of a server of 2025-06-18 that a script of the shell plays.
 #![cfg(unix)]
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Lines, Read, Write};
+use std::net::TcpStream;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, ChildStderr, Command, Stdio};
 
 use expect_test::expect;
 
@@ -95,35 +96,161 @@ fn refused_losses_are_errors() {
     );
 }
 
+/// A bridge that serves clients over HTTP; it is killed if a test ends before.
+struct Serving {
+    process: Child,
+    errors: Lines<BufReader<ChildStderr>>,
+    url: String,
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+impl Serving {
+    fn start(folder: &Path, arguments: &[&str]) -> Self {
+        let mut process = program()
+            .arg("bridge")
+            .args(arguments)
+            .current_dir(folder)
+            .stdin(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the program runs");
+        let stderr = process.stderr.take().expect("standard error");
+        let mut errors = BufReader::new(stderr).lines();
+        let line = errors.find(|line| matches!(line, Ok(line) if line.contains("listening")));
+        let line = line.expect("it listens").expect("a line");
+        let mut words = line.split_whitespace();
+        let url = words.find(|word| word.starts_with("http://")).expect(&line);
+        Self {
+            process,
+            errors,
+            url: url.trim_end_matches(',').to_owned(),
+        }
+    }
+
+    /// Waits for a line on standard error that contains the words.
+    fn wait_for(&mut self, words: &str) -> String {
+        let line = self
+            .errors
+            .find(|line| matches!(line, Ok(line) if line.contains(words)));
+        line.expect(words).expect("a line")
+    }
+
+    fn signal(&self, name: &str) {
+        let id = self.process.id().to_string();
+        let told = Command::new("kill").args([name, &id]).status();
+        assert!(told.expect("kill runs").success());
+    }
+
+    /// Returns status and body of a page.
+    fn page(&self, path: &str) -> (u16, String) {
+        let address = self.url.strip_prefix("http://").expect("a URL");
+        let address = address.strip_suffix("/mcp").expect("a path");
+        let mut stream = TcpStream::connect(address).expect("a connection");
+        // What probes a service names it by its address.
+        let request = format!("GET {path} HTTP/1.1\r\nHost: 10.1.2.3\r\nConnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).expect("a request");
+        let mut text = String::new();
+        stream.read_to_string(&mut text).expect("a response");
+        let (head, body) = text.split_once("\r\n\r\n").expect("a response");
+        let status = head.split_whitespace().nth(1).expect("a status");
+        (status.parse().expect("a number"), body.to_owned())
+    }
+
+    fn call(&self, folder: &Path, tool: &str) -> crate::program::Ended {
+        run(
+            folder,
+            &["call", "-r", "2025-11-25", tool, "--", &self.url],
+            b"",
+        )
+    }
+}
+
 #[test]
 fn http_serves_until_it_is_asked_to_end() {
-    let mut bridge = program()
-        .args(["bridge", "--listen", "127.0.0.1:0", "sh", "-c", SERVER])
-        .stdin(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("the program runs");
-    let mut line = String::new();
-    let stderr = bridge.stderr.take().expect("standard error");
-    BufReader::new(stderr).read_line(&mut line).expect("a line");
-    let url = line
-        .split_whitespace()
-        .find(|word| word.starts_with("http://"));
-    let url = url.expect(&line).trim_end_matches(',');
-    let ended = run(
-        Path::new("."),
-        &["call", "-r", "2025-11-25", "echo", "--", url],
-        b"",
-    );
+    let arguments = ["--listen", "127.0.0.1:0", "sh", "-c", SERVER];
+    let mut bridge = Serving::start(Path::new("."), &arguments);
+    let ended = bridge.call(Path::new("."), "echo");
     assert_eq!(ended.code, 0, "{}", ended.err);
     assert!(ended.out.contains("said"), "{}", ended.out);
-    let id = bridge.id().to_string();
-    let told = Command::new("kill")
-        .args(["-TERM", &id])
-        .status()
-        .expect("kill runs");
-    assert!(told.success());
-    assert_eq!(bridge.wait().expect("it ends").code(), Some(0));
+    assert_eq!(
+        bridge.page("/metrics").0,
+        403,
+        "nobody has asked for metrics"
+    );
+    bridge.signal("-TERM");
+    assert_eq!(bridge.process.wait().expect("it ends").code(), Some(0));
+}
+
+const OPERATED: &str = r#"
+listen = "127.0.0.1:0"
+metrics = true
+audit = "audit.jsonl"
+
+[servers.one]
+command = "sh"
+args = ["server.sh"]
+"#;
+
+/// Operators see whether it lives and what it does, and change the file while it runs.
+#[test]
+fn operators_watch_and_change_it() {
+    let folder = folder_with(&[("server.sh", SERVER), ("bridge.toml", OPERATED)]);
+    let path = folder.path();
+    let mut bridge = Serving::start(path, &["--config", "bridge.toml"]);
+    assert_eq!(bridge.page("/healthz"), (200, "ok\n".to_owned()));
+    assert_eq!(bridge.page("/readyz"), (200, "one up\n".to_owned()));
+    assert_eq!(bridge.call(path, "one__echo").code, 0);
+    let (status, metrics) = bridge.page("/metrics");
+    assert_eq!(status, 200);
+    let line = r#"mcp_bridge_requests_total{server="one",method="tools/call",outcome="result"} 1"#;
+    assert!(metrics.lines().any(|known| known == line), "{metrics}");
+
+    let audit = std::fs::read_to_string(path.join("audit.jsonl")).expect("an audit log");
+    let call = audit
+        .lines()
+        .find(|line| line.contains("tools/call"))
+        .expect(&audit);
+    let call: serde_json::Value = serde_json::from_str(call).expect("JSON");
+    for (member, value) in [
+        ("server", "one"),
+        ("subject", "echo"),
+        ("outcome", "result"),
+        // Of `{}`.
+        (
+            "arguments_sha256",
+            "44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a",
+        ),
+    ] {
+        assert_eq!(call[member], value, "{member} in {call}");
+    }
+
+    let change = |text: &str| std::fs::write(path.join("bridge.toml"), text).expect("a file");
+    change(&format!("{OPERATED}\n[[access]]\nalow = []\n"));
+    let told = bridge.wait_for("nothing has changed");
+    assert!(
+        told.contains("bridge.toml") && told.contains("line 11"),
+        "{told}"
+    );
+    assert_eq!(bridge.call(path, "one__echo").code, 0);
+
+    change(&format!(
+        "{OPERATED}\n[servers.two]\ncommand = \"sh\"\nargs = [\"server.sh\"]\n"
+    ));
+    bridge.signal("-HUP");
+    bridge.wait_for("was reloaded");
+    assert_eq!(bridge.call(path, "two__echo").code, 0);
+    let without = OPERATED.replace("servers.one", "servers.two");
+    change(&without.replace("metrics = true", "metrics = false"));
+    let told = bridge.wait_for("was reloaded");
+    assert!(told.contains("next start: metrics"), "{told}");
+    assert_ne!(bridge.call(path, "one__echo").code, 0);
+    assert_eq!(bridge.call(path, "two__echo").code, 0);
 }
 
 #[test]
@@ -228,6 +355,21 @@ fn wrong_files_are_told() {
             "letters",
         ),
         ("{\"mcpServers\":[]}", "bridge.toml", "mcpServers"),
+        (
+            "[limits]\nper-second = 0\n",
+            "[limits] per-second",
+            "above 0",
+        ),
+        (
+            "[[loss]]\nmatch = [\"*\"]\npolicy = \"warn\"\n",
+            "line 3",
+            "report",
+        ),
+        (
+            "metrics = true\n[servers.a]\ncommand = \"sh\"\n",
+            "metrics",
+            "address to listen at",
+        ),
     ];
     for (text, place, remedy) in wrong {
         let folder = folder_with(&[("bridge.toml", text)]);

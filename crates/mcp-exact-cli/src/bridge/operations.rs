@@ -1,0 +1,98 @@
+//! What `mcp-exact bridge` serves its operator beside the endpoint: `/healthz`, `/readyz` and `/metrics`.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use bytes::Bytes;
+use http::header::CONTENT_TYPE;
+use http::request::Parts;
+use http::{HeaderValue, Method, Response, StatusCode};
+use mcp_exact::transport::http::server::{AuthError, AuthFuture, Authenticate};
+use mcp_exact_bridge::Bridge;
+
+/// Media type of the text format of Prometheus.
+const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// Pages for the operator, in front of what authenticates clients.
+pub struct Operations {
+    pub bridge: Bridge,
+    /// True if `/metrics` is served.
+    pub has_metrics: bool,
+    /// Set when the process was asked to end.
+    pub is_ending: Arc<AtomicBool>,
+    /// Authenticates clients; without it all are anonymous.
+    pub clients: Option<Arc<dyn Authenticate>>,
+}
+
+impl Operations {
+    fn readiness(&self) -> (StatusCode, String) {
+        if self.is_ending.load(Ordering::Acquire) {
+            return (StatusCode::SERVICE_UNAVAILABLE, "ending\n".to_owned());
+        }
+        let servers = self.bridge.metrics().servers;
+        let is_ready = servers.iter().any(|server| server.is_up);
+        let lines = servers.iter().map(|server| {
+            let state = if server.is_up { "up" } else { "down" };
+            format!(
+                "{} {state}\n",
+                if server.name.is_empty() {
+                    "server"
+                } else {
+                    &server.name
+                }
+            )
+        });
+        let status = if is_ready {
+            StatusCode::OK
+        } else {
+            StatusCode::SERVICE_UNAVAILABLE
+        };
+        (status, lines.collect())
+    }
+}
+
+impl Authenticate for Operations {
+    fn authenticate<'a>(&'a self, request: &'a mut Parts) -> AuthFuture<'a> {
+        match &self.clients {
+            Some(clients) => clients.authenticate(request),
+            None => Box::pin(async { Ok(None) }),
+        }
+    }
+
+    fn authorize(&self, request: &Parts, scopes: &[String]) -> Result<(), AuthError> {
+        match &self.clients {
+            Some(clients) => clients.authorize(request, scopes),
+            None if scopes.is_empty() => Ok(()),
+            None => Err(AuthError::forbidden()),
+        }
+    }
+
+    fn respond(&self, request: &Parts) -> Option<Response<Bytes>> {
+        if request.method != Method::GET {
+            return self
+                .clients
+                .as_ref()
+                .and_then(|clients| clients.respond(request));
+        }
+        let (status, body) = match request.uri.path() {
+            "/healthz" => (StatusCode::OK, "ok\n".to_owned()),
+            "/readyz" => self.readiness(),
+            "/metrics" if self.has_metrics => (StatusCode::OK, self.bridge.metrics().to_string()),
+            _ => {
+                return self
+                    .clients
+                    .as_ref()
+                    .and_then(|clients| clients.respond(request));
+            }
+        };
+        let mut response = Response::new(Bytes::from(body));
+        *response.status_mut() = status;
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(PROMETHEUS));
+        headers.insert(
+            http::header::CACHE_CONTROL,
+            HeaderValue::from_static("no-store"),
+        );
+        Some(response)
+    }
+}

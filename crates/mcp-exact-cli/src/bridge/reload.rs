@@ -1,0 +1,108 @@
+//! Reload of the configuration while `mcp-exact bridge` runs: when the file changes, and on SIGHUP.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use mcp_exact_bridge::{Bridge, ServerUpdate, Update};
+
+use super::config::{Config, ConfiguredServer};
+use crate::output::plain;
+
+/// Time between looks at the file.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// Watches a configuration and changes the bridge. A file that cannot be used changes nothing.
+pub struct Reload {
+    pub path: PathBuf,
+    pub bridge: Bridge,
+    /// What the bridge runs with.
+    pub config: Config,
+    pub servers: Vec<ConfiguredServer>,
+    /// Returns the rules of a configuration, with what the command line says.
+    pub rules: Box<dyn Fn(&Config) -> mcp_exact_bridge::Rules + Send>,
+}
+
+impl Reload {
+    /// Watches until the task is ended.
+    pub async fn watch(mut self) {
+        let mut hangup = Hangup::new();
+        let mut known = text(&self.path);
+        loop {
+            tokio::select! {
+                () = tokio::time::sleep(LOOK) => {
+                    let now = text(&self.path);
+                    // A file that is being replaced may be missing for a moment.
+                    if now.is_none() || now == known {
+                        continue;
+                    }
+                    known = now;
+                }
+                () = hangup.received() => known = text(&self.path),
+            }
+            let words = match self.reload().await {
+                Ok(words) => words,
+                Err(error) => {
+                    format!("the configuration was not reloaded, nothing has changed: {error:#}")
+                }
+            };
+            let _ = writeln!(io::stderr(), "{}", plain(&words));
+        }
+    }
+
+    async fn reload(&mut self) -> anyhow::Result<String> {
+        let (config, servers) = Config::read(&self.path)?;
+        let restart = config.needs_restart(&self.config);
+        let changes = servers.iter().map(|server| {
+            let known = self.servers.iter().find(|known| known.name == server.name);
+            let change = match known {
+                Some(known) if known.entry == server.entry => ServerUpdate::Keep,
+                _ => ServerUpdate::Connect(std::sync::Arc::clone(&server.upstream)),
+            };
+            (server.name.clone(), change)
+        });
+        let mut update = Update::default();
+        update.servers = Some(changes.collect());
+        update.rules = Some((self.rules)(&config));
+        self.bridge.update(update).await?;
+        self.servers = servers;
+        let mut words = format!(
+            "the configuration was reloaded, {}",
+            super::servers(&self.bridge)
+        );
+        if !restart.is_empty() {
+            words.push_str("; these settings change with the next start: ");
+            words.push_str(&restart.join(", "));
+        }
+        Ok(words)
+    }
+}
+
+fn text(path: &Path) -> Option<String> {
+    std::fs::read_to_string(path).ok()
+}
+
+/// SIGHUP, where the system has it.
+struct Hangup {
+    #[cfg(unix)]
+    signal: Option<tokio::signal::unix::Signal>,
+}
+
+impl Hangup {
+    fn new() -> Self {
+        Self {
+            #[cfg(unix)]
+            signal: tokio::signal::unix::signal(tokio::signal::unix::SignalKind::hangup()).ok(),
+        }
+    }
+
+    async fn received(&mut self) {
+        #[cfg(unix)]
+        if let Some(signal) = &mut self.signal
+            && signal.recv().await.is_some()
+        {
+            return;
+        }
+        std::future::pending().await
+    }
+}
