@@ -5,6 +5,7 @@
 
 mod audit;
 mod config;
+mod matrix;
 mod operations;
 mod reload;
 
@@ -26,6 +27,7 @@ use mcp_exact::{Client, Revision};
 use mcp_exact_bridge::{Bridge, LossHook, LossPolicy, LossReport, Offer, Options, Rules, Upstream};
 
 use self::config::{Config, ConfiguredServer};
+use self::matrix::Matrix;
 use self::operations::Operations;
 use self::reload::Reload;
 use crate::Outcome;
@@ -79,7 +81,8 @@ pub struct Arguments {
     /// Policy for messages that the other revision cannot express without a loss: `report` without it.
     #[arg(long, value_enum)]
     losses: Option<Losses>,
-    /// Say what clients of each revision get of this server, and end.
+    /// Say what clients of each revision get of this server, and end. Without a server, of any server of the revision that -r
+    /// names.
     #[arg(long, conflicts_with_all = ["listen", "losses"])]
     explain: bool,
     /// Stand in front of the servers of a file: TOML, or the `mcp.json` of a client.
@@ -90,7 +93,7 @@ pub struct Arguments {
     /// The URL of the server, or the command that starts it with its arguments.
     #[arg(
         value_name = "COMMAND|URL",
-        required_unless_present = "config",
+        required_unless_present_any = ["config", "explain"],
         trailing_var_arg = true,
         allow_hyphen_values = true
     )]
@@ -381,6 +384,9 @@ type AllLost = Arc<Mutex<BTreeMap<Lost, BTreeSet<String>>>>;
 
 /// Lists all tools, prompts and resources of the server as a client of each revision, with the losses.
 async fn explain(arguments: &Arguments) -> anyhow::Result<Outcome> {
+    if arguments.server.is_empty() && arguments.config.is_none() {
+        return explain_revisions(arguments);
+    }
     let lost = AllLost::default();
     let mut setup = Setup::of(arguments)?;
     let seen = Arc::clone(&lost);
@@ -411,6 +417,26 @@ async fn explain(arguments: &Arguments) -> anyhow::Result<Outcome> {
             };
             writeln!(out, "  {method}{of}: {}", plain(&what))?;
         }
+    }
+    Ok(outcome)
+}
+
+/// Says what clients of each revision get of any server of a revision.
+fn explain_revisions(arguments: &Arguments) -> anyhow::Result<Outcome> {
+    let server = arguments.settings.offered()?;
+    let server = server.context("name a server to explain, or the revision of one by -r")?;
+    let offered = Setup::of(arguments)?.options.downstream_offer.revisions;
+    let spec = |revision: Revision| mcp_exact_revisions::find(revision.as_str());
+    let server = spec(server).context("the revision of the server is not known")?;
+    let mut out = io::stdout().lock();
+    let mut outcome = Outcome::Valid;
+    writeln!(out, "server of {}", server.id())?;
+    for client in offered.into_iter().rev().filter_map(spec) {
+        let matrix = Matrix::new(client, server);
+        if !matrix.lost.is_empty() {
+            outcome = Outcome::Invalid;
+        }
+        write!(out, "\nclient of {}\n{matrix}", client.id())?;
     }
     Ok(outcome)
 }

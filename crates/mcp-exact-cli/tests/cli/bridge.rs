@@ -254,6 +254,66 @@ fn operators_watch_and_change_it() {
 }
 
 #[test]
+fn explain_needs_no_server() {
+    let ended = run(
+        Path::new("."),
+        &[
+            "bridge",
+            "--explain",
+            "-r",
+            "2025-06-18",
+            "--client-revision",
+            "2024-11-05",
+            "--client-revision",
+            "2025-06-18",
+            "--client-revision",
+            "2026-07-28",
+        ],
+        b"",
+    );
+    assert_eq!(ended.code, 1, "{}", ended.err);
+    expect![[r#"
+        server of 2025-06-18
+
+        client of 2026-07-28
+          works: completion/complete, prompts/get, prompts/list, resources/list, resources/read, resources/templates/list, tools/call, tools/list
+          changes: server/discover is answered by the bridge, which has sessions with the server for each principal
+          changes: a question of the server ends the call with input_required; the call waits in the bridge for the repeated one
+          changes: subscriptions/listen becomes a session of its own
+          changes: the level of logs of each request chooses from all logs
+          changes: the code of the error for a missing resource
+          lost: description, icons and web page of the client
+
+        client of 2025-06-18
+          works: completion/complete, initialize, logging/setLevel, ping, prompts/get, prompts/list, resources/list, resources/read, resources/subscribe, resources/templates/list, resources/unsubscribe, tools/call, tools/list
+          messages pass as they came
+
+        client of 2024-11-05
+          works: completion/complete, initialize, logging/setLevel, ping, prompts/get, prompts/list, resources/list, resources/read, resources/subscribe, resources/templates/list, resources/unsubscribe, tools/call, tools/list
+          lost: titles: names are shown instead
+          lost: annotations of tools
+          lost: structured results: the text of a result carries their JSON
+          lost: links to resources: text has their name and URI
+          lost: audio: an embedded resource carries it
+          lost: times of last modification
+          lost: messages of progress
+          lost: elicitation: the server is told that the client cannot ask its user
+    "#]].assert_eq(&ended.out);
+    let same = [
+        "bridge",
+        "--explain",
+        "-r",
+        "2025-06-18",
+        "--client-revision",
+        "2025-06-18",
+    ];
+    assert_eq!(run(Path::new("."), &same, b"").code, 0);
+    let nothing = run(Path::new("."), &["bridge", "--explain"], b"");
+    assert_eq!(nothing.code, 2);
+    assert!(nothing.err.contains("by -r"), "{}", nothing.err);
+}
+
+#[test]
 fn missing_server_is_told() {
     let ended = run(Path::new("."), &["bridge", "no-such-server-anywhere"], b"");
     assert_eq!(ended.code, 2);

@@ -1,0 +1,163 @@
+//! What clients of one revision get of any server of another one, from the table of revisions: `--explain` without a server.
+
+use std::fmt::Write as _;
+
+use mcp_exact_revisions::{Lifecycle, RevisionSpec, Side};
+
+/// What a revision may lack, and which side sends it.
+struct Feature {
+    has: fn(&RevisionSpec) -> bool,
+    sender: Side,
+    /// What is lost if the receiver's revision lacks it.
+    loss: &'static str,
+}
+
+const FEATURES: [Feature; 15] = [
+    server(RevisionSpec::has_titles, "titles: names are shown instead"),
+    server(RevisionSpec::has_icons, "icons"),
+    server(RevisionSpec::has_tool_annotations, "annotations of tools"),
+    server(
+        RevisionSpec::has_structured_output,
+        "structured results: the text of a result carries their JSON",
+    ),
+    server(
+        RevisionSpec::has_any_structured_content,
+        "structured results that are no objects: the text of a result carries their JSON",
+    ),
+    server(
+        RevisionSpec::has_resource_links,
+        "links to resources: text has their name and URI",
+    ),
+    server(
+        RevisionSpec::has_audio,
+        "audio: an embedded resource carries it",
+    ),
+    server(
+        RevisionSpec::has_last_modified,
+        "times of last modification",
+    ),
+    server(RevisionSpec::has_progress_message, "messages of progress"),
+    server(
+        RevisionSpec::has_cache_hints,
+        "how long results may be kept",
+    ),
+    server(
+        RevisionSpec::has_elicitation,
+        "elicitation: the server is told that the client cannot ask its user",
+    ),
+    server(
+        RevisionSpec::has_elicitation_modes,
+        "elicitation by URL: the server is told that the client has forms alone",
+    ),
+    server(
+        RevisionSpec::has_sampling_tools,
+        "tools in sampling: the server is told that the client has none",
+    ),
+    client(
+        RevisionSpec::has_completion_context,
+        "the other arguments of a completion",
+    ),
+    client(
+        RevisionSpec::has_implementation_details,
+        "description, icons and web page of the client",
+    ),
+];
+
+const fn server(has: fn(&RevisionSpec) -> bool, loss: &'static str) -> Feature {
+    Feature {
+        has,
+        sender: Side::Server,
+        loss,
+    }
+}
+
+const fn client(has: fn(&RevisionSpec) -> bool, loss: &'static str) -> Feature {
+    Feature {
+        has,
+        sender: Side::Client,
+        loss,
+    }
+}
+
+/// What works, changes and is lost between two revisions.
+#[derive(Debug, Default)]
+pub struct Matrix {
+    works: Vec<String>,
+    changes: Vec<&'static str>,
+    pub lost: Vec<String>,
+}
+
+impl Matrix {
+    pub fn new(client: &RevisionSpec, server: &RevisionSpec) -> Self {
+        let mut matrix = Self {
+            changes: changes(client, server),
+            ..Self::default()
+        };
+        let of = |spec: &'static [&'static str]| spec.iter().copied();
+        for method in of(client.methods(Side::Client).requests()) {
+            if server.sends_request(Side::Client, method) {
+                matrix.works.push(method.to_owned());
+            }
+        }
+        if client.has_tasks() && !server.has_tasks() {
+            let tasks = "tasks: calls are answered when their work is done";
+            matrix.lost.push(tasks.to_owned());
+        }
+        for feature in &FEATURES {
+            let (from, to) = match feature.sender {
+                Side::Server => (server, client),
+                Side::Client => (client, server),
+            };
+            if (feature.has)(from) && !(feature.has)(to) {
+                matrix.lost.push(feature.loss.to_owned());
+            }
+        }
+        matrix
+    }
+}
+
+/// Returns what the bridge does between the lifecycles, or between the transports.
+fn changes(client: &RevisionSpec, server: &RevisionSpec) -> Vec<&'static str> {
+    let mut changes = match (client.lifecycle(), server.lifecycle()) {
+        (Lifecycle::Initialize, Lifecycle::Discover) => vec![
+            "initialize and ping are answered by the bridge; the server is asked by server/discover",
+            "questions of the server come as requests, and their answers go in a repeated call",
+            "subscriptions and list changes come from one subscriptions/listen",
+            "the level of logs goes with each request",
+        ],
+        (Lifecycle::Discover, Lifecycle::Initialize) => vec![
+            "server/discover is answered by the bridge, which has sessions with the server for each principal",
+            "a question of the server ends the call with input_required; the call waits in the bridge for the repeated one",
+            "subscriptions/listen becomes a session of its own",
+            "the level of logs of each request chooses from all logs",
+        ],
+        _ => Vec::new(),
+    };
+    if client.has_batches() != server.has_batches() {
+        changes.push(
+            "batches are split, and their answers gathered where the client has sent a batch",
+        );
+    }
+    if client.resource_not_found_code() != server.resource_not_found_code() {
+        changes.push("the code of the error for a missing resource");
+    }
+    changes
+}
+
+impl std::fmt::Display for Matrix {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut line = String::new();
+        write!(line, "  works: {}", self.works.join(", "))?;
+        writeln!(f, "{line}")?;
+        for change in &self.changes {
+            writeln!(f, "  changes: {change}")?;
+        }
+        for lost in &self.lost {
+            writeln!(f, "  lost: {lost}")?;
+        }
+        if self.changes.is_empty() && self.lost.is_empty() {
+            writeln!(f, "  messages pass as they came")?;
+        }
+        Ok(())
+    }
+}
