@@ -74,8 +74,8 @@ pub struct List {
     page: VecDeque<Definition>,
     cursor: Cursor,
     fresh: bool,
-    /// Hashes of the cursors that were used.
-    used: HashSet<u64>,
+    /// Pages that had a next one.
+    pages: usize,
     /// Hashes of the names or URIs that were given.
     given: HashSet<u64>,
     hasher: RandomState,
@@ -105,7 +105,7 @@ impl List {
             page: VecDeque::new(),
             cursor: Cursor::First,
             fresh: false,
-            used: HashSet::new(),
+            pages: 0,
             given: HashSet::new(),
             hasher: RandomState::new(),
             has_begun_again: false,
@@ -117,8 +117,8 @@ impl List {
     /// A list whose cursor the server no longer knows begins again, once; entries that were given are left out then.
     ///
     /// # Errors
-    /// [`ClientError`]; the list continues with the same page when it is called again. A list whose cursors repeat, or that
-    /// has more than 10,000 pages, is [`ClientError::Result`].
+    /// [`ClientError`]; the list continues with the same page when it is called again. A list that has more than 10,000
+    /// pages is [`ClientError::Result`].
     pub async fn try_next(&mut self) -> Result<Option<Definition>, ClientError> {
         loop {
             if let Some(next) = self.page.pop_front() {
@@ -162,7 +162,7 @@ impl List {
                 // "If a cursor becomes invalid [...], the client SHOULD discard all cached pages and re-fetch from the
                 // beginning" (`server/utilities/caching`, "Interaction with Pagination").
                 self.client.link().cache().forget(self.method);
-                self.used.clear();
+                self.pages = 0;
                 self.cursor = Cursor::First;
                 self.has_begun_again = true;
                 is_first = true;
@@ -185,7 +185,7 @@ impl List {
             .filter(|cursor| cursor.text() != "null");
         self.cursor = match next {
             Some(cursor) => {
-                self.note_cursor(&cursor)?;
+                self.count_page()?;
                 Cursor::Next(cursor)
             }
             None => Cursor::End,
@@ -197,18 +197,18 @@ impl List {
         }))
     }
 
+    /// Counts a page. Whether cursors repeat says nothing: "Don't make any determination based on cursor value other than whether a
+    /// non-null value was provided" (`server/utilities/pagination`).
+    ///
     /// # Errors
-    /// The list has no end: a cursor is "a position in the result set" (`server/utilities/pagination`), so pages repeat with it.
-    fn note_cursor(&mut self, cursor: &Json) -> Result<(), ClientError> {
-        let is_new = self.used.insert(self.hasher.hash_one(cursor.text()));
-        let wrong = if !is_new {
-            "the server gives the same `nextCursor` twice in one list".to_owned()
-        } else if self.used.len() >= PAGES {
-            format!("the list has more than {PAGES} pages")
-        } else {
+    /// There are too many pages.
+    fn count_page(&mut self) -> Result<(), ClientError> {
+        self.pages += 1;
+        if self.pages < PAGES {
             return Ok(());
-        };
+        }
         self.cursor = Cursor::End;
+        let wrong = format!("the list has more than {PAGES} pages");
         Err(ClientError::Result(wrong))
     }
 
