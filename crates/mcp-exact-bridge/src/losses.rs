@@ -23,7 +23,7 @@ const OTHER: &str = "other";
 
 /// Policy for some losses.
 ///
-/// Of the rules that match a loss the last one counts; without any the policy of [`Options::losses`](crate::Options::losses).
+/// Of the rules that match a loss the last one counts; without any the policy of [`Rules::losses`](crate::Rules::losses).
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LossRule {
