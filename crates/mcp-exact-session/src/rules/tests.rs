@@ -1,0 +1,241 @@
+//! Tests of the rules by revision, sender and capability.
+
+use super::*;
+
+#[test]
+fn rows_are_sorted_and_unique() {
+    let key = |rule: &Rule| (rule.kind, rule.sender == Side::Server, rule.method);
+    assert!(RULES.is_sorted_by(|one, other| key(one) < key(other)));
+}
+
+fn object(text: &str) -> JsonObject {
+    text.parse().expect(text)
+}
+
+/// Rules between peers with these capabilities and extensions.
+struct Peers {
+    capabilities: JsonObject,
+    extensions: Extensions,
+}
+
+impl Peers {
+    fn new(capabilities: &str) -> Self {
+        Self {
+            capabilities: object(capabilities),
+            extensions: Extensions::default(),
+        }
+    }
+
+    fn rules(&self, spec: &'static RevisionSpec, local: Side) -> Rules<'_> {
+        Rules {
+            spec,
+            local,
+            own: (&self.capabilities).into(),
+            peer: (&self.capabilities).into(),
+            extensions: &self.extensions,
+        }
+    }
+}
+
+#[test]
+fn rows_tell_listen_and_elicitation() {
+    let newer = mcp_exact_revisions::V2026_07_28;
+    assert!(is_listen("subscriptions/listen", newer));
+    assert!(!is_listen("tools/call", newer));
+    assert!(!is_listen("x", newer));
+    assert!(!is_listen(
+        "subscriptions/listen",
+        mcp_exact_revisions::V2025_11_25
+    ));
+    let told = [
+        "elicitation/create",
+        "roots/list",
+        "sampling/createMessage",
+        "x",
+    ];
+    assert_eq!(told.map(is_elicitation), [true, false, false, false]);
+}
+
+/// "Extensions are negotiated": both peers declare one before its methods are used (2026-07-28, `basic`, "Extensions").
+#[test]
+fn requests_of_extensions_need_both_peers() {
+    let mut extension = Extension::new("x/y");
+    extension.requests = vec!["y/do".to_owned()];
+    for (capabilities, declared) in [(r#"{"extensions":{"x/y":{}}}"#, true), ("{}", false)] {
+        let mut peers = Peers::new(capabilities);
+        peers.extensions.negotiated = vec![extension.clone()];
+        for spec in mcp_exact_revisions::all() {
+            let client = peers.rules(spec, Side::Client);
+            let server = peers.rules(spec, Side::Server);
+            let sent = client.sending_request("y/do", None);
+            let taken = server.received_request("y/do", None);
+            match (spec.lifecycle(), declared) {
+                (Lifecycle::Discover, true) => {
+                    assert_eq!((sent, taken), (Ok(()), Ok(Handler::Program)));
+                }
+                (Lifecycle::Discover, false) => {
+                    assert!(
+                        matches!(sent, Err(SendError::Capability { .. })),
+                        "{sent:?}"
+                    );
+                    let refusal = Refusal::MissingExtension("x/y".to_owned());
+                    assert_eq!(taken, Err(refusal));
+                }
+                (Lifecycle::Initialize, _) => {
+                    assert!(matches!(sent, Err(SendError::Method { .. })), "{sent:?}");
+                    assert_eq!(taken, Err(Refusal::UnknownMethod("y/do".to_owned())));
+                }
+            }
+            // A server has no requests of extensions, whichever way.
+            let sent = server.sending_request("y/do", None);
+            assert!(matches!(sent, Err(SendError::Method { .. })), "{sent:?}");
+            let taken = client.received_request("y/do", None);
+            assert_eq!(taken, Err(Refusal::UnknownMethod("y/do".to_owned())));
+        }
+    }
+}
+
+/// Parameters of requests to a client, on the way out and on the way in: their shape, and no token of the program's choice.
+#[test]
+fn params_of_requests_to_clients_are_checked() {
+    let peers = Peers::new(r#"{"elicitation":{},"sampling":{},"tools":{}}"#);
+    let (older, newer) = (
+        mcp_exact_revisions::V2025_11_25,
+        mcp_exact_revisions::V2026_07_28,
+    );
+    let form = r#"{"message":"m","requestedSchema":{"type":"object","properties":{}}}"#;
+    let message = r#"{"role":"user","content":{"type":"text","text":"t"}}"#;
+    let sample = format!(r#"{{"messages":[{message}],"maxTokens":1}}"#);
+    for (method, params, fits) in [
+        ("elicitation/create", form, true),
+        ("elicitation/create", r#"{"message":"m"}"#, false),
+        ("sampling/createMessage", &*sample, true),
+        (
+            "sampling/createMessage",
+            r#"{"messages":["m"],"maxTokens":1}"#,
+            false,
+        ),
+    ] {
+        let params = object(params);
+        for spec in [older, newer] {
+            let sent = peers
+                .rules(spec, Side::Server)
+                .sending_input_request(method, Some(&params));
+            assert_eq!(sent.is_ok(), fits, "{method} {spec}: {sent:?}");
+            assert!(fits || matches!(sent, Err(SendError::Params { .. })));
+        }
+        let taken = peers
+            .rules(newer, Side::Client)
+            .received_input_request(method, Some(&params));
+        assert_eq!(taken.is_ok(), fits, "{method}: {taken:?}");
+        let taken = peers
+            .rules(older, Side::Client)
+            .received_request(method, Some(&params));
+        assert_eq!(taken.is_ok(), fits, "{method}: {taken:?}");
+        assert!(fits || matches!(taken, Err(Refusal::InvalidParams(_))));
+    }
+    let own_token = object(r#"{"_meta":{"progressToken":1}}"#);
+    for spec in [older, newer] {
+        let client = peers.rules(spec, Side::Client);
+        let sent = client.sending_request("tools/list", Some(&own_token));
+        assert!(matches!(sent, Err(SendError::Params { .. })), "{sent:?}");
+    }
+}
+
+/// Methods of gateways and vendors pass, but none that a revision defines for the opposite direction.
+#[test]
+fn added_methods_are_not_those_of_the_other_side() {
+    let (older, newer) = (
+        &mcp_exact_revisions::V2025_11_25,
+        &mcp_exact_revisions::V2026_07_28,
+    );
+    let text = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+    let client_sends = ["tools/list", "notifications/roots/list_changed"];
+    let server_sends = ["roots/list", "notifications/message"];
+    let all = [&client_sends[..], &server_sends[..], &["vendor/x"]].concat();
+    let mut extension = Extension::new("x/y");
+    extension.notifications = text(&["y/server"]);
+    extension.client_notifications = text(&["y/client"]);
+    let extensions = Extensions {
+        requests: text(&all),
+        notifications: text(&all),
+        negotiated: vec![extension],
+        ..Extensions::default()
+    };
+    let declared: JsonObject = r#"{"extensions":{"x/y":{}}}"#.parse().expect("an object");
+    let rules = |spec, local| Rules {
+        spec,
+        local,
+        own: (&declared).into(),
+        peer: (&declared).into(),
+        extensions: &extensions,
+    };
+    for spec in [older, newer] {
+        let (client, server) = (rules(spec, Side::Client), rules(spec, Side::Server));
+        assert_eq!(
+            server.received_request("vendor/x", None),
+            Ok(Handler::Program)
+        );
+        assert_eq!(
+            server.received_notification("vendor/x"),
+            Ok(Handler::Program)
+        );
+        assert!(client.sending_request("vendor/x", None).is_ok());
+        assert!(
+            client
+                .sending_notification("vendor/x", None, Target::Peer)
+                .is_ok()
+        );
+        assert_eq!(
+            server.sending_request("vendor/x", None).is_ok(),
+            spec.has_server_requests()
+        );
+        for method in server_sends {
+            assert!(server.received_request(method, None).is_err(), "{method}");
+            assert!(server.received_notification(method).is_err(), "{method}");
+            assert!(client.sending_request(method, None).is_err(), "{method}");
+            let sent = client.sending_notification(method, None, Target::Peer);
+            assert!(sent.is_err(), "{method}");
+        }
+        // Roots do not change any more from 2026-07-28 on.
+        let defines = |method: &&&str| spec == older || **method == "tools/list";
+        for method in client_sends.iter().filter(defines) {
+            assert!(client.received_notification(method).is_err(), "{method}");
+            let sent = server.sending_notification(method, None, Target::Peer);
+            assert!(sent.is_err(), "{method}");
+        }
+        let negotiated = spec.lifecycle() == Lifecycle::Discover;
+        let taken = server.received_notification("y/client");
+        assert_eq!(taken.is_ok(), negotiated);
+        assert_eq!(client.received_notification("y/server").is_ok(), negotiated);
+        assert!(server.received_notification("y/server").is_err());
+    }
+}
+
+/// The table has a row for every method of every revision, and none for anything else.
+#[test]
+fn rows_cover_exactly_the_revisions() {
+    for spec in mcp_exact_revisions::all() {
+        for side in [Side::Client, Side::Server] {
+            let methods = spec.methods(side);
+            for method in methods.requests() {
+                assert!(
+                    find(Kind::Request, side, method, spec).is_some(),
+                    "{method}"
+                );
+            }
+            for method in methods.notifications() {
+                let found = find(Kind::Notification, side, method, spec);
+                assert!(found.is_some(), "{method}");
+            }
+        }
+    }
+    for (number, rule) in RULES.iter().enumerate() {
+        let mut all = mcp_exact_revisions::all().iter();
+        assert!(
+            all.any(|spec| index::is_defined(number, spec)),
+            "{}",
+            rule.method
+        );
+    }
+}
