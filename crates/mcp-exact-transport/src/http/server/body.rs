@@ -15,21 +15,17 @@ use bytes::Bytes;
 use mcp_exact_session::{Closed, StreamId, Transmit};
 use tokio::time::{Instant, Sleep};
 
+use super::replay::{BURST, Followed, Replay};
 use super::service::Inner;
 use super::session::Session;
 use super::{get, resume};
 use crate::endpoint::{ServerEndpoint, Shared};
-use crate::event_log::{EventId, EventLog, EventLogError, LogEvent, LogStream};
+use crate::event_log::{EventId, EventLog, EventLogError, LogEvent};
 use crate::observe;
 use crate::sse;
 
-/// Bytes of events that leave together at most, unless one event is larger.
-const BURST: usize = 64 << 10;
 /// Time until an event log that was not available is asked again, at first.
 const RETRY: Duration = Duration::from_millis(100);
-/// Interval at which a stream that another process writes is read, if the log does not tell of its events.
-const POLL: Duration = Duration::from_millis(500);
-
 /// Next output of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Next {
@@ -381,49 +377,6 @@ enum Step {
     Recording(Append, Vec<Message>),
 }
 
-type Reading = Pin<Box<dyn Future<Output = Result<Vec<LogEvent>, EventLogError>> + Send>>;
-
-/// A stream that another process writes.
-struct Followed {
-    inner: Arc<Inner>,
-    session: Arc<Session>,
-    log: Arc<dyn EventLog>,
-    stream: StreamId,
-    /// Number of the last event that was read.
-    after: u64,
-    reading: Option<Reading>,
-}
-
-impl Followed {
-    /// Reads the next events: at least one.
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<Vec<LogEvent>, EventLogError>> {
-        let (log, session, after) = (&self.log, &self.session, self.after);
-        let reading = self.reading.get_or_insert_with(|| {
-            let key = session.log_stream(self.stream);
-            Box::pin(next_events(Arc::clone(log), key, after))
-        });
-        let read = std::task::ready!(reading.as_mut().poll(cx));
-        self.reading = None;
-        Poll::Ready(read)
-    }
-}
-
-async fn next_events(
-    log: Arc<dyn EventLog>,
-    key: LogStream,
-    after: u64,
-) -> Result<Vec<LogEvent>, EventLogError> {
-    loop {
-        let events = log.read_after(&key, after, BURST).await?;
-        if !events.is_empty() {
-            return Ok(events);
-        }
-        if let Ok(waited) = tokio::time::timeout(POLL, log.wait_after(&key, after)).await {
-            waited?;
-        }
-    }
-}
-
 /// Body of a response that is an event stream.
 pub(super) struct EventStream {
     attachment: Option<Attachment>,
@@ -682,39 +635,4 @@ impl EventStream {
         }
         message.last
     }
-}
-
-/// Events of a log that a client has missed of a stream, read page by page as they are sent.
-pub(super) struct Replay {
-    log: Arc<dyn EventLog>,
-    key: LogStream,
-    reading: Option<Reading>,
-}
-
-impl Replay {
-    pub(super) fn new(log: Arc<dyn EventLog>, key: LogStream) -> Self {
-        Self {
-            log,
-            key,
-            reading: None,
-        }
-    }
-
-    /// Starts to read the events behind this number.
-    fn read(&mut self, after: u64) {
-        let (log, key) = (Arc::clone(&self.log), self.key.clone());
-        self.reading = Some(Box::pin(async move { read_page(&*log, &key, after).await }));
-    }
-}
-
-/// Bytes of events that are read of a log at once, unless one event is larger.
-const PAGE: usize = 1 << 20;
-
-/// Reads the next events that a client has missed of a stream.
-pub(super) async fn read_page(
-    log: &dyn EventLog,
-    key: &LogStream,
-    after: u64,
-) -> Result<Vec<LogEvent>, EventLogError> {
-    log.read_after(key, after, PAGE).await
 }

@@ -14,6 +14,7 @@ mod listen;
 mod metrics;
 mod options;
 mod post;
+mod replay;
 mod response;
 mod resume;
 mod service;
