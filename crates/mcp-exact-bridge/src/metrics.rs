@@ -8,27 +8,14 @@ use std::time::Duration;
 use mcp_exact_session::{PeerError, Reply};
 use tokio::time::Instant;
 
+use mcp_exact_revisions::Side;
+
 use crate::bridge::Usage;
 use crate::hooks::Call;
 
 /// Upper bounds of the durations that are counted together, in seconds.
 const BOUNDS: [f64; 12] = [
     0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0,
-];
-
-/// Methods that are counted by their names; clients can send any other one.
-const METHODS: [&str; 11] = [
-    "completion/complete",
-    "prompts/get",
-    "prompts/list",
-    "resources/list",
-    "resources/read",
-    "resources/subscribe",
-    "resources/templates/list",
-    "resources/unsubscribe",
-    "tools/call",
-    "tools/list",
-    "logging/setLevel",
 ];
 
 /// How a request has ended.
@@ -104,7 +91,7 @@ impl fmt::Debug for CallObserver {
     }
 }
 
-/// Counts a request when it ends, also if it is cancelled.
+/// Measures one request, and counts it when it is dropped: with the outcome of its reply, or as cancelled without one.
 pub(crate) struct CallTimer {
     counters: Arc<Counters>,
     /// For the observer, if there is one.
@@ -122,12 +109,15 @@ impl CallTimer {
         server: &str,
         method: &str,
     ) -> Self {
-        let known = METHODS.into_iter().find(|known| *known == method);
+        // Clients can send any other one: all of those are counted together.
+        let revisions = mcp_exact_revisions::all().iter();
+        let mut known = revisions.flat_map(|spec| spec.methods(Side::Client).requests());
+        let known = known.find(|known| **known == method);
         Self {
             counters: Arc::clone(counters),
             observed,
             server: server.to_owned(),
-            method: known.unwrap_or("other"),
+            method: known.copied().unwrap_or("other"),
             began: Instant::now(),
             outcome: CallOutcome::Cancelled,
         }
