@@ -318,7 +318,8 @@ fn meaning(schema: &Value, own: &str) -> String {
     format!("{own}{schema}")
 }
 
-/// A word for each anonymous variant of a union: the value of a constant, one that the others do not have if there is one.
+/// Returns a word that names each anonymous variant of a union: the value of one of its constants, if possible one that no other
+/// variant has.
 fn member_words(members: &[Value]) -> Vec<String> {
     let constants = |member: &Value| -> Vec<(String, String)> {
         let own = member["const"].as_str().map(|value| ("", value));

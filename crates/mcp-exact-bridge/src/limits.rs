@@ -54,7 +54,7 @@ fn burst(limits: &PrincipalLimits) -> f64 {
     f64::from(limits.burst.max(1))
 }
 
-/// Place of a request among those of its principal, until it is dropped.
+/// Permit of one request to run: it counts towards the concurrent requests of its principal until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Admission {
     principals: Arc<Principals>,

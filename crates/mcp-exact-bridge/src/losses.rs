@@ -76,7 +76,7 @@ impl LossReport<'_> {
 pub struct LossHook(Arc<dyn Fn(&LossReport<'_>) + Send + Sync>);
 
 impl LossHook {
-    /// Makes a hook of a function.
+    /// Creates a hook that calls a function with each report of losses.
     pub fn new(hook: impl Fn(&LossReport<'_>) + Send + Sync + 'static) -> Self {
         Self(Arc::new(hook))
     }

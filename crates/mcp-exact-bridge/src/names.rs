@@ -62,7 +62,7 @@ impl Names {
         }
     }
 
-    /// Adds a server behind the others.
+    /// Adds a server. Its names give way to those of the servers that were added before it.
     pub(crate) fn add_server(&self, name: &str) {
         self.lock().servers.push(name.to_owned());
     }

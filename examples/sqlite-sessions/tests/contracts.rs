@@ -1,4 +1,4 @@
-//! The database keeps the contracts of the transport, and what it holds survives its process.
+//! Runs the contract suites of `mcp-exact-transport` on the SQLite stores, and reads what an earlier process has stored.
 
 use std::path::PathBuf;
 use std::time::Duration;

@@ -33,7 +33,7 @@ pub enum End {
     Broken,
 }
 
-/// A promise that was not kept.
+/// Description of a property that an exchange has broken.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Violation(pub String);
 

@@ -165,7 +165,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         }
     }
 
-    /// Records that the latest snapshot could not be saved: the next one is as urgent.
+    /// Records that the latest snapshot could not be saved, so that `snapshot_due` asks for another one.
     pub fn snapshot_failed(&mut self) {
         self.snapshot_due = true;
     }
@@ -175,8 +175,8 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         self.snapshot_version
     }
 
-    /// Takes over what another endpoint of the same session has saved, such as after it was first to write a version: level,
-    /// subscriptions, elicitations, and whether the handshake is over. What the client has changed here since the latest snapshot
+    /// Takes the state from a snapshot that another process has saved of the same session, for example when it wrote the next
+    /// version first: log level, subscriptions, elicitations, and whether the handshake is over. What the client has changed here since the latest snapshot
     /// that was saved stays. Requests in flight and ids are those of each endpoint.
     pub fn merge(&mut self, snapshot: Snapshot) {
         self.snapshot_version = self.snapshot_version.max(snapshot.version);

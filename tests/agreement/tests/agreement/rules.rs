@@ -50,7 +50,7 @@ pub fn has_null_id(schema: &Schema, definition: &str, doc: &Doc) -> bool {
     })
 }
 
-/// R3: what tells the variants of a union apart picks one, the schema does not accept that one but another.
+/// R3: the discriminator of a union selects one variant; the schema refuses the value as that variant, and accepts it as another.
 pub fn is_picked_by_its_discriminator(schema: &Schema, definition: &str, doc: &Doc) -> bool {
     let mut found = false;
     schema.walk(definition, doc, &mut |place| {

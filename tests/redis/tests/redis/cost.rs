@@ -120,7 +120,7 @@ async fn idle_sessions_are_small() {
 
 /// Prints calls a second with the stores in memory and on Redis, one after the other and several times.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "a measurement, for `cargo xtask redis --ignored --nocapture cost`"]
+#[ignore = "a measurement that checks nothing: `cargo xtask redis --ignored --nocapture calls_per_second`"]
 async fn calls_per_second() {
     const CALLS: u32 = 5000;
     let daemon = RedisServer::start_with(&["--appendfsync", "everysec"]);

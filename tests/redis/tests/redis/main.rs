@@ -1,4 +1,4 @@
-//! Servers that share their sessions on a real Redis.
+//! Several server processes that share their sessions through a Redis server, which the tests start.
 
 mod balancing;
 mod chaos;
