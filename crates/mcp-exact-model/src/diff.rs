@@ -5,8 +5,8 @@
 
 mod change;
 mod compare;
+mod compatibility;
 mod context;
-mod meaning;
 mod methods;
 mod pairs;
 #[cfg(test)]
@@ -14,8 +14,8 @@ mod tests;
 mod walk;
 
 pub use change::{
-    Change, ChangeKind, DefinitionDiff, Diff, Directions, Meaning, MethodChange, MethodChangeKind,
-    MethodDiff, Note, Rewording, Status, Summary,
+    Change, ChangeKind, Compatibility, DefinitionDiff, Diff, Directions, MethodChange,
+    MethodChangeKind, MethodDiff, Note, Rewording, Status, Summary,
 };
 #[cfg(feature = "html")]
 pub(crate) use context::is_by_sender;

@@ -4,13 +4,13 @@
 //! generator of the type crates makes it from an official schema; with `serde` it can be written down and read back.
 //!
 //! [`diff`] compares two of them. Its [`Diff`] lists methods and definitions that were added, removed, renamed or changed,
-//! and the [consequence](Meaning) of each change for a program. [`render`] turns it into text for a terminal, Markdown,
+//! and the [consequence](Compatibility) of each change for readers and writers. [`render`] turns it into text for a terminal, Markdown,
 //! JSON, or one HTML page over all revisions.
 //!
 //! This crate reads no files and knows no list of revisions. Equal input gives equal output, byte for byte.
 //!
 //! ```
-//! use mcp_exact_model::{Definition, Ir, Meaning, Shape, diff};
+//! use mcp_exact_model::{Definition, Ir, Compatibility, Shape, diff};
 //!
 //! let revision = |id: &str, levels: &[&str]| Ir {
 //!     revision: id.into(),
@@ -26,7 +26,7 @@
 //! };
 //! let diff = diff(&revision("1", &["low"]), &revision("2", &["low", "high"]));
 //! let change = &diff.definitions[0].changes[0];
-//! assert_eq!(change.meaning, Meaning::BreaksReading);
+//! assert_eq!(change.compatibility, Compatibility::BreaksReading);
 //! ```
 
 mod diff;
@@ -35,7 +35,8 @@ pub mod render;
 mod wording;
 
 pub use diff::{
-    Change, ChangeKind, DefinitionDiff, Diff, Directions, Meaning, MethodChange, MethodChangeKind,
-    MethodDiff, Note, Rewording, Status, Summary, diff, diff_with_descriptions, pairs,
+    Change, ChangeKind, Compatibility, DefinitionDiff, Diff, Directions, MethodChange,
+    MethodChangeKind, MethodDiff, Note, Rewording, Status, Summary, diff, diff_with_descriptions,
+    pairs,
 };
 pub use ir::{Bounds, Definition, Ir, Member, MemberValue, Method, Shape, Text, Type};

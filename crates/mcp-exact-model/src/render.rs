@@ -48,10 +48,10 @@ pub fn changes_of(diff: &Diff, name: &str) -> Vec<String> {
     if let Some(method) = diff.methods.iter().find(|method| method.method == name) {
         if method.status != Status::Changed {
             let status = status_word(method.status);
-            found.push(format!("{status} [{}]", method.meaning.words()));
+            found.push(format!("{status} [{}]", method.compatibility.words()));
         }
         let changes = method.changes.iter();
-        found.extend(changes.map(|c| format!("{} [{}]", method_words(c), c.meaning.words())));
+        found.extend(changes.map(|c| format!("{} [{}]", method_words(c), c.compatibility.words())));
         wanted.extend(method.through.iter().map(String::as_str));
     }
     for definition in &diff.definitions {
@@ -72,12 +72,12 @@ pub fn changes_of(diff: &Diff, name: &str) -> Vec<String> {
                 .unwrap_or_default();
             found.push(format!(
                 "{prefix}{status}{from} [{}]",
-                definition.meaning.words()
+                definition.compatibility.words()
             ));
         }
         found.extend(lines(&definition.changes).iter().map(|line| {
             let (sign, words) = (line.sign.letter(), line.words());
-            format!("{prefix}{sign} {words} [{}]", line.meaning.words())
+            format!("{prefix}{sign} {words} [{}]", line.compatibility.words())
         }));
     }
     found

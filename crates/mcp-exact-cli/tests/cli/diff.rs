@@ -1,6 +1,6 @@
 //! `mcp-exact diff`: every form of output, and errors about unknown revisions.
 //!
-//! The meaning of a difference is tested in the model crate and in `tests/diff`.
+//! The compatibility of a difference is tested in the model crate and in `tests/diff`.
 
 use std::fs;
 use std::path::Path;

@@ -52,7 +52,7 @@ pub enum Status {
 /// - A newer value that is wrong under the older revision makes it *breaking to read*: who reads with the older types,
 ///   closed ones above all, meets what these do not know.
 ///
-/// | change | meaning |
+/// | change | compatibility |
 /// |---|---|
 /// | optional member added | additive |
 /// | required member added | breaking to write: senders have to add it, and older peers do not send it |
@@ -76,7 +76,7 @@ pub enum Status {
 /// The meaning of a type or a member can change without its shape; a schema does not show that.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Meaning {
+pub enum Compatibility {
     /// The same values are right as before.
     Neutral,
     /// The newer revision allows more than the older one, and breaks no reader or writer.
@@ -89,7 +89,7 @@ pub enum Meaning {
     BreaksBoth,
 }
 
-impl Meaning {
+impl Compatibility {
     /// Returns true if it is breaking to read.
     pub fn breaks_reading(self) -> bool {
         matches!(self, Self::BreaksReading | Self::BreaksBoth)
@@ -100,7 +100,7 @@ impl Meaning {
         matches!(self, Self::BreaksWriting | Self::BreaksBoth)
     }
 
-    /// Both changes together.
+    /// Returns the compatibility of two changes together.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         let reading = self.breaks_reading() || other.breaks_reading();
@@ -113,7 +113,7 @@ impl Meaning {
         }
     }
 
-    /// The meaning in words.
+    /// Returns the compatibility in words, such as "breaking to read".
     pub fn words(self) -> &'static str {
         match self {
             Self::Neutral => "neutral",
@@ -161,7 +161,7 @@ pub struct MethodDiff {
     /// [`Status::Added`], [`Status::Removed`] or [`Status::Changed`].
     pub status: Status,
     /// Consequence of an added or removed method; of a changed one, all its changes and those of `through` together.
-    pub meaning: Meaning,
+    pub compatibility: Compatibility,
     /// Sender of the method, in the newer revision if it is defined there.
     pub directions: Directions,
     /// Changes of the method itself. Empty if only its types have changed.
@@ -177,7 +177,7 @@ pub struct MethodChange {
     #[serde(flatten)]
     pub kind: MethodChangeKind,
     /// Its consequence.
-    pub meaning: Meaning,
+    pub compatibility: Compatibility,
 }
 
 /// Change to a method.
@@ -224,7 +224,7 @@ pub struct DefinitionDiff {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outline: Option<String>,
     /// Consequence of an added or removed definition; of any other one, all its changes together.
-    pub meaning: Meaning,
+    pub compatibility: Compatibility,
     /// Changes inside the definition, anonymous types in it included, sorted by path.
     pub changes: Vec<Change>,
 }
@@ -239,7 +239,7 @@ pub struct Change {
     #[serde(flatten)]
     pub kind: ChangeKind,
     /// Its consequence.
-    pub meaning: Meaning,
+    pub compatibility: Compatibility,
     /// The other places of the same anonymous type, each the name of a definition and a path.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub also: Vec<String>,
@@ -363,8 +363,8 @@ pub struct Summary {
     pub methods: BTreeMap<Status, usize>,
     /// Definitions by what became of them.
     pub definitions: BTreeMap<Status, usize>,
-    /// All changes of methods and definitions by their meaning.
-    pub meanings: BTreeMap<Meaning, usize>,
+    /// Number of changes of methods and definitions, by compatibility.
+    pub compatibilities: BTreeMap<Compatibility, usize>,
 }
 
 impl Diff {
@@ -382,10 +382,16 @@ impl Diff {
             }
             *summary.methods.entry(method.status).or_default() += 1;
             if method.status != Status::Changed {
-                *summary.meanings.entry(method.meaning).or_default() += 1;
+                *summary
+                    .compatibilities
+                    .entry(method.compatibility)
+                    .or_default() += 1;
             }
             for change in &method.changes {
-                *summary.meanings.entry(change.meaning).or_default() += 1;
+                *summary
+                    .compatibilities
+                    .entry(change.compatibility)
+                    .or_default() += 1;
             }
         }
         for definition in &self.definitions {
@@ -393,14 +399,23 @@ impl Diff {
             match definition.status {
                 Status::Changed => {}
                 Status::Added | Status::Removed => {
-                    *summary.meanings.entry(definition.meaning).or_default() += 1;
+                    *summary
+                        .compatibilities
+                        .entry(definition.compatibility)
+                        .or_default() += 1;
                 }
                 Status::Renamed | Status::Named | Status::Unnamed => {
-                    *summary.meanings.entry(Meaning::Neutral).or_default() += 1;
+                    *summary
+                        .compatibilities
+                        .entry(Compatibility::Neutral)
+                        .or_default() += 1;
                 }
             }
             for change in &definition.changes {
-                *summary.meanings.entry(change.meaning).or_default() += 1;
+                *summary
+                    .compatibilities
+                    .entry(change.compatibility)
+                    .or_default() += 1;
             }
         }
         summary

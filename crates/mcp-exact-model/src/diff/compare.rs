@@ -3,12 +3,12 @@
 //! Takes a pair; returns the changes inside it, and the pairs of anonymous types at the same place in both, which are
 //! compared in turn.
 
-use super::change::{ChangeKind, Meaning};
+use super::change::{ChangeKind, Compatibility};
+use super::compatibility::{bounds_compatibility, format_compatibility, length_compatibility};
 use super::context::{
-    Context, Found, Pair, added_meaning, definition, is_by_sender, members, removed_meaning,
-    resolve,
+    Context, Found, Pair, added_compatibility, definition, is_by_sender, members,
+    removed_compatibility, resolve,
 };
-use super::meaning::{bounds_meaning, format_meaning, length_meaning};
 use crate::ir::{Definition, Ir, Member, MemberValue, Shape, Type};
 use crate::wording::{below, bounds_text, length_text, member_text, outline, type_text};
 
@@ -47,7 +47,11 @@ impl<'i> Context<'i> {
             };
             let (before, after) = (words(before.closed).into(), words(after.closed).into());
             // Members that neither revision knows are left aside.
-            found.change("", ChangeKind::Retyped { before, after }, Meaning::Neutral);
+            found.change(
+                "",
+                ChangeKind::Retyped { before, after },
+                Compatibility::Neutral,
+            );
         }
         if let (Some(old), Some(new)) = (members(before), members(after)) {
             return self.members(old, new, after, depth, found);
@@ -62,15 +66,15 @@ impl<'i> Context<'i> {
             (Shape::Constant(old), Shape::Constant(new)) if old != new => {
                 let (before, after) = (format!("\"{old}\""), format!("\"{new}\""));
                 let kind = ChangeKind::Constant { before, after };
-                found.change("", kind, Meaning::BreaksBoth);
+                found.change("", kind, Compatibility::BreaksBoth);
             }
             (Shape::Alias(old), Shape::Alias(new)) => self.types("", old, new, depth, found),
             (old, new) if old == new => {}
             _ => {
-                let meaning = self.retyping(&to(before), &to(after), depth);
-                if meaning != Meaning::Neutral {
+                let compatibility = self.retyping(&to(before), &to(after), depth);
+                if compatibility != Compatibility::Neutral {
                     let (before, after) = (outline(self.a, before), outline(self.b, after));
-                    found.change("", ChangeKind::Retyped { before, after }, meaning);
+                    found.change("", ChangeKind::Retyped { before, after }, compatibility);
                 }
             }
         }
@@ -112,19 +116,23 @@ impl<'i> Context<'i> {
         let value = member_text(self.b, &member.value);
         let required = member.required;
         let kind = ChangeKind::MemberAdded { value, required };
-        found.change(&below(path, &member.name), kind, added_meaning(member));
+        found.change(
+            &below(path, &member.name),
+            kind,
+            added_compatibility(member),
+        );
     }
 
     fn member_removed(&self, path: &str, member: &Member, document: bool, found: &mut Found<'i>) {
         let value = member_text(self.a, &member.value);
         let required = member.required;
         let kind = ChangeKind::MemberRemoved { value, required };
-        let meaning = if document {
-            Meaning::BreaksReading
+        let compatibility = if document {
+            Compatibility::BreaksReading
         } else {
-            removed_meaning(member)
+            removed_compatibility(member)
         };
-        found.change(&below(path, &member.name), kind, meaning);
+        found.change(&below(path, &member.name), kind, compatibility);
     }
 
     fn member(&self, old: &'i Member, new: &'i Member, depth: usize, found: &mut Found<'i>) {
@@ -132,10 +140,18 @@ impl<'i> Context<'i> {
         found.reworded(&path, old.description.as_ref(), new.description.as_ref());
         match (old.required, new.required) {
             (false, true) => {
-                found.change(&path, ChangeKind::MemberRequired, Meaning::BreaksWriting);
+                found.change(
+                    &path,
+                    ChangeKind::MemberRequired,
+                    Compatibility::BreaksWriting,
+                );
             }
             (true, false) => {
-                found.change(&path, ChangeKind::MemberOptional, Meaning::BreaksReading);
+                found.change(
+                    &path,
+                    ChangeKind::MemberOptional,
+                    Compatibility::BreaksReading,
+                );
             }
             _ => {}
         }
@@ -149,14 +165,14 @@ impl<'i> Context<'i> {
                 if before == after {
                     return;
                 }
-                let meaning = match (old, new) {
+                let compatibility = match (old, new) {
                     (MemberValue::Type(old), new) if admits(self.a, old, new) => {
-                        Meaning::BreaksWriting
+                        Compatibility::BreaksWriting
                     }
                     (old, MemberValue::Type(new)) if admits(self.b, new, old) => {
-                        Meaning::BreaksReading
+                        Compatibility::BreaksReading
                     }
-                    _ => Meaning::BreaksBoth,
+                    _ => Compatibility::BreaksBoth,
                 };
                 let type_of = |value: &MemberValue| matches!(value, MemberValue::Type(_));
                 let kind = if type_of(old) || type_of(new) {
@@ -164,7 +180,7 @@ impl<'i> Context<'i> {
                 } else {
                     ChangeKind::Constant { before, after }
                 };
-                found.change(&path, kind, meaning);
+                found.change(&path, kind, compatibility);
             }
         }
     }
@@ -196,7 +212,7 @@ impl<'i> Context<'i> {
                     let before = length_text(old.0, old.1);
                     let after = length_text(new.0, new.1);
                     let kind = ChangeKind::Bounds { before, after };
-                    found.change(path, kind, length_meaning(old, new));
+                    found.change(path, kind, length_compatibility(old, new));
                 }
                 self.types(&format!("{path}[]"), old_items, items, depth, found);
             }
@@ -209,24 +225,24 @@ impl<'i> Context<'i> {
             {
                 let (before, after) = (bounds_text(*old), bounds_text(*new));
                 let kind = ChangeKind::Bounds { before, after };
-                found.change(path, kind, bounds_meaning(*old, *new));
+                found.change(path, kind, bounds_compatibility(*old, *new));
             }
             (Type::String(before), Type::String(after)) if before.format != after.format => {
                 let (before, after) = (&before.format, &after.format);
-                let meaning = format_meaning(before.as_deref(), after.as_deref());
+                let compatibility = format_compatibility(before.as_deref(), after.as_deref());
                 let (before, after) = (before.clone(), after.clone());
-                found.change(path, ChangeKind::Format { before, after }, meaning);
+                found.change(path, ChangeKind::Format { before, after }, compatibility);
             }
             _ => self.retyped(path, old, new, depth, found),
         }
     }
 
     fn retyped(&self, path: &str, old: &Type, new: &Type, depth: usize, found: &mut Found<'i>) {
-        let meaning = self.retyping(old, new, depth);
-        if meaning != Meaning::Neutral {
+        let compatibility = self.retyping(old, new, depth);
+        if compatibility != Compatibility::Neutral {
             let before = type_text(self.a, old);
             let after = type_text(self.b, new);
-            found.change(path, ChangeKind::Retyped { before, after }, meaning);
+            found.change(path, ChangeKind::Retyped { before, after }, compatibility);
         }
     }
 
@@ -279,13 +295,13 @@ impl<'i> Context<'i> {
                 Some(at) => self.types("", value, new[at], depth, found),
                 None => {
                     let taken = |new: &&Type| !self.retyping(value, new, depth).breaks_writing();
-                    let meaning = if new.iter().any(taken) {
-                        Meaning::Neutral
+                    let compatibility = if new.iter().any(taken) {
+                        Compatibility::Neutral
                     } else {
-                        Meaning::BreaksWriting
+                        Compatibility::BreaksWriting
                     };
                     let variant = type_text(self.a, value);
-                    found.change("", ChangeKind::VariantRemoved { variant }, meaning);
+                    found.change("", ChangeKind::VariantRemoved { variant }, compatibility);
                 }
             }
         }
@@ -295,16 +311,16 @@ impl<'i> Context<'i> {
             }
             let object = definition(self.b, value).and_then(members).is_some();
             let known = |old: &&Type| {
-                let meaning = self.retyping(old, value, depth);
-                !(meaning.breaks_reading() || object && meaning.breaks_writing())
+                let compatibility = self.retyping(old, value, depth);
+                !(compatibility.breaks_reading() || object && compatibility.breaks_writing())
             };
-            let meaning = if is_by_sender(owner) || old.iter().any(known) {
-                Meaning::Additive
+            let compatibility = if is_by_sender(owner) || old.iter().any(known) {
+                Compatibility::Additive
             } else {
-                Meaning::BreaksReading
+                Compatibility::BreaksReading
             };
             let variant = type_text(self.b, value);
-            found.change("", ChangeKind::VariantAdded { variant }, meaning);
+            found.change("", ChangeKind::VariantAdded { variant }, compatibility);
         }
     }
 
@@ -372,12 +388,16 @@ fn values(old: &[String], new: &[String], found: &mut Found<'_>) {
         found.change(
             "",
             ChangeKind::ValueRemoved { value },
-            Meaning::BreaksWriting,
+            Compatibility::BreaksWriting,
         );
     }
     for value in new.iter().filter(|value| !old.contains(value)) {
         let value = value.clone();
-        found.change("", ChangeKind::ValueAdded { value }, Meaning::BreaksReading);
+        found.change(
+            "",
+            ChangeKind::ValueAdded { value },
+            Compatibility::BreaksReading,
+        );
     }
 }
 

@@ -1,6 +1,6 @@
 //! State of a comparison: both revisions, the differences so far, and queries about types.
 
-use super::change::{Change, ChangeKind, Meaning};
+use super::change::{Change, ChangeKind, Compatibility};
 use super::pairs::Pairs;
 use crate::ir::{Definition, Ir, Member, Shape, Type};
 
@@ -31,11 +31,11 @@ pub struct Found<'i> {
 
 impl<'i> Found<'i> {
     /// Adds a change.
-    pub fn change(&mut self, path: &str, kind: ChangeKind, meaning: Meaning) {
+    pub fn change(&mut self, path: &str, kind: ChangeKind, compatibility: Compatibility) {
         self.changes.push(Change {
             path: path.into(),
             kind,
-            meaning,
+            compatibility,
             also: Vec::new(),
         });
     }
@@ -50,20 +50,20 @@ impl<'i> Found<'i> {
 }
 
 /// Returns the consequence of a new member.
-pub fn added_meaning(member: &Member) -> Meaning {
+pub fn added_compatibility(member: &Member) -> Compatibility {
     if member.required {
-        Meaning::BreaksWriting
+        Compatibility::BreaksWriting
     } else {
-        Meaning::Additive
+        Compatibility::Additive
     }
 }
 
 /// Returns the consequence of a removed member.
-pub fn removed_meaning(member: &Member) -> Meaning {
+pub fn removed_compatibility(member: &Member) -> Compatibility {
     if member.required {
-        Meaning::BreaksBoth
+        Compatibility::BreaksBoth
     } else {
-        Meaning::BreaksWriting
+        Compatibility::BreaksWriting
     }
 }
 

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use super::change::{
-    DefinitionDiff, Directions, Meaning, MethodChange, MethodChangeKind, MethodDiff, Status,
+    Compatibility, DefinitionDiff, Directions, MethodChange, MethodChangeKind, MethodDiff, Status,
 };
 use super::context::is_by_sender;
 use crate::ir::{Ir, Method, Type};
@@ -104,13 +104,14 @@ pub fn differences(
             Status::Changed => through(present, definitions),
             _ => Vec::new(),
         };
-        let meaning = match status {
-            Status::Added => Meaning::Additive,
-            Status::Removed => Meaning::BreaksWriting,
+        let compatibility = match status {
+            Status::Added => Compatibility::Additive,
+            Status::Removed => Compatibility::BreaksWriting,
             _ => {
-                let own = changes.iter().map(|change| change.meaning);
-                let carried = carried.iter().map(|definition| definition.meaning);
-                own.chain(carried).fold(Meaning::Neutral, Meaning::and)
+                let own = changes.iter().map(|change| change.compatibility);
+                let carried = carried.iter().map(|definition| definition.compatibility);
+                own.chain(carried)
+                    .fold(Compatibility::Neutral, Compatibility::and)
             }
         };
         let through: Vec<String> = carried.iter().map(|d| d.name.clone()).collect();
@@ -119,7 +120,7 @@ pub fn differences(
                 method: name.into(),
                 request: present.request,
                 status,
-                meaning,
+                compatibility,
                 directions: present.directions,
                 changes,
                 through,
@@ -135,7 +136,12 @@ fn changes(
     renamed: impl Fn(&str) -> Option<String>,
 ) -> Vec<MethodChange> {
     let mut changes = Vec::new();
-    let mut add = |kind, meaning| changes.push(MethodChange { kind, meaning });
+    let mut add = |kind, compatibility| {
+        changes.push(MethodChange {
+            kind,
+            compatibility,
+        })
+    };
     if old.directions != new.directions {
         let kind = MethodChangeKind::Directions {
             before: old.directions,
@@ -143,20 +149,26 @@ fn changes(
         };
         let wider =
             new.directions == Directions::BothWays || old.directions == Directions::Embedded;
-        let meaning = if wider {
-            Meaning::Additive
+        let compatibility = if wider {
+            Compatibility::Additive
         } else {
-            Meaning::BreaksWriting
+            Compatibility::BreaksWriting
         };
-        add(kind, meaning);
+        add(kind, compatibility);
     }
     if old.request != new.request {
         let kind = MethodChangeKind::Request { now: new.request };
-        add(kind, Meaning::BreaksBoth);
+        add(kind, Compatibility::BreaksBoth);
     }
     match (old.params_required, new.params_required) {
-        (false, true) => add(MethodChangeKind::ParamsRequired, Meaning::BreaksWriting),
-        (true, false) => add(MethodChangeKind::ParamsOptional, Meaning::BreaksReading),
+        (false, true) => add(
+            MethodChangeKind::ParamsRequired,
+            Compatibility::BreaksWriting,
+        ),
+        (true, false) => add(
+            MethodChangeKind::ParamsOptional,
+            Compatibility::BreaksReading,
+        ),
         _ => {}
     }
     let before = old.results.iter();
@@ -169,7 +181,7 @@ fn changes(
             before: listed(&old.results),
             after: listed(&new.results),
         };
-        add(kind, Meaning::BreaksBoth);
+        add(kind, Compatibility::BreaksBoth);
     }
     changes
 }

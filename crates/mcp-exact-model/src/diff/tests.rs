@@ -116,7 +116,7 @@ fn shown(definition: &DefinitionDiff) -> Vec<String> {
         .map(|change| {
             let kind = serde_json::to_value(&change.kind).expect("plain data");
             let kind = kind["kind"].as_str().unwrap_or_default().to_owned();
-            format!("{} {kind} {}", change.path, change.meaning.words())
+            format!("{} {kind} {}", change.path, change.compatibility.words())
         })
         .collect()
 }

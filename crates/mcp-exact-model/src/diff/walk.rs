@@ -5,7 +5,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::change::{Change, ChangeKind, DefinitionDiff, Diff, Meaning, Note, Rewording, Status};
+use super::change::{
+    Change, ChangeKind, Compatibility, DefinitionDiff, Diff, Note, Rewording, Status,
+};
 use super::context::{Context, Found, Pair};
 use super::methods;
 use super::pairs::{Pairs, users};
@@ -133,7 +135,7 @@ impl<'i> Walk<'i> {
             status,
             before,
             outline: None,
-            meaning: Meaning::Neutral,
+            compatibility: Compatibility::Neutral,
             changes: Vec::new(),
         });
         self.inline(index, "", pair, &mut Vec::new());
@@ -202,32 +204,32 @@ impl<'i> Walk<'i> {
         };
         let now_named = named(|pair| pair.1, Status::Named);
         let now_unnamed = named(|pair| pair.0, Status::Unnamed);
-        let entry = |ir: &Ir, definition: &Definition, status, meaning| DefinitionDiff {
+        let entry = |ir: &Ir, definition: &Definition, status, compatibility| DefinitionDiff {
             name: definition.name.clone(),
             status,
             before: None,
             outline: Some(outline(ir, definition)),
-            meaning,
+            compatibility,
             changes: Vec::new(),
         };
         for definition in b.definitions.iter().filter(|d| d.official) {
             let name = definition.name.as_str();
             if !self.context.pairs.is_taken(name) && !now_named.contains(name) {
                 self.definitions
-                    .push(entry(b, definition, Status::Added, Meaning::Additive));
+                    .push(entry(b, definition, Status::Added, Compatibility::Additive));
             }
         }
         for definition in a.definitions.iter().filter(|d| d.official) {
             let name = definition.name.as_str();
             if self.context.pairs.newer(name).is_none() && !now_unnamed.contains(name) {
                 let message = a.methods.iter().any(|method| method.definition == name);
-                let meaning = if message || !users(a, name).is_empty() {
-                    Meaning::BreaksWriting
+                let compatibility = if message || !users(a, name).is_empty() {
+                    Compatibility::BreaksWriting
                 } else {
-                    Meaning::Neutral
+                    Compatibility::Neutral
                 };
                 self.definitions
-                    .push(entry(a, definition, Status::Removed, meaning));
+                    .push(entry(a, definition, Status::Removed, compatibility));
             }
         }
     }
@@ -282,8 +284,8 @@ impl<'i> Walk<'i> {
                 let told = |c: &Change| c.path == "params" && presence.contains(&c.kind);
                 definition.changes.retain(|change| !told(change));
             }
-            let changes = definition.changes.iter().map(|change| change.meaning);
-            definition.meaning = changes.fold(definition.meaning, Meaning::and);
+            let changes = definition.changes.iter().map(|change| change.compatibility);
+            definition.compatibility = changes.fold(definition.compatibility, Compatibility::and);
             definition
                 .changes
                 .sort_by(|x, y| (&x.path, &x.kind).cmp(&(&y.path, &y.kind)));

@@ -90,12 +90,18 @@ fn method_line(method: &MethodDiff) -> String {
             "removed"
         };
         let kind = kind_of_message(method);
-        let (way, meaning) = (method.directions.words(), method.meaning.words());
-        return format!("{name} {word}: {kind}, {way} *({meaning})*");
+        let (way, compatibility) = (method.directions.words(), method.compatibility.words());
+        return format!("{name} {word}: {kind}, {way} *({compatibility})*");
     }
     let changes = method.changes.iter();
     let mut words: Vec<String> = changes
-        .map(|change| format!("{} *({})*", method_words(change), change.meaning.words()))
+        .map(|change| {
+            format!(
+                "{} *({})*",
+                method_words(change),
+                change.compatibility.words()
+            )
+        })
         .collect();
     if !method.through.is_empty() {
         let names: Vec<String> = method.through.iter().map(|name| code(name)).collect();
@@ -116,8 +122,8 @@ fn definition_line(definition: &DefinitionDiff) -> String {
             format!("{name} {word} {}", code(before))
         }
         (None, Some(outline)) => {
-            let meaning = definition.meaning.words();
-            format!("{name} {} *({meaning})*", code(outline))
+            let compatibility = definition.compatibility.words();
+            format!("{name} {} *({compatibility})*", code(outline))
         }
         _ => name,
     }
@@ -127,7 +133,7 @@ fn change(line: &Line) -> String {
     let elsewhere = line.elsewhere();
     let elsewhere = elsewhere.map_or(String::new(), |places| format!(", {places}"));
     let words = code(&format!("{} {}", line.sign.letter(), line.words()));
-    format!("{words}{elsewhere} *({})*", line.meaning.words())
+    format!("{words}{elsewhere} *({})*", line.compatibility.words())
 }
 
 fn reworded(text: &mut String, rewording: &Rewording) {

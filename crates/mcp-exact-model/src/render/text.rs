@@ -1,6 +1,6 @@
 //! Differences as text for a terminal.
 
-use crate::diff::{DefinitionDiff, Diff, Meaning, MethodDiff, Status};
+use crate::diff::{Compatibility, DefinitionDiff, Diff, MethodDiff, Status};
 use crate::render::words::{
     Line, ORDER, Sign, kind_of_message, method_words, note_words, of_status, own_lines, repeated,
     status_heading, totals,
@@ -92,10 +92,10 @@ impl Page {
         format!("{} {text}", self.paint(code, &sign.letter().to_string()))
     }
 
-    fn meaning(&self, meaning: Meaning) -> String {
-        let breaking = meaning.breaks_reading() || meaning.breaks_writing();
+    fn compatibility(&self, compatibility: Compatibility) -> String {
+        let breaking = compatibility.breaks_reading() || compatibility.breaks_writing();
         let code = if breaking { "31" } else { "2" };
-        self.paint(code, &format!("[{}]", meaning.words()))
+        self.paint(code, &format!("[{}]", compatibility.words()))
     }
 
     fn methods(&mut self, methods: &[MethodDiff]) {
@@ -104,16 +104,19 @@ impl Page {
             let mut words: Vec<String> = Vec::new();
             if method.status == Status::Changed {
                 for change in &method.changes {
-                    let meaning = self.meaning(change.meaning);
-                    words.push(format!("{} {meaning}", method_words(change)));
+                    let compatibility = self.compatibility(change.compatibility);
+                    words.push(format!("{} {compatibility}", method_words(change)));
                 }
                 if !method.through.is_empty() {
                     words.push(format!("see {}", method.through.join(", ")));
                 }
             } else {
                 let kind = kind_of_message(method);
-                let meaning = self.meaning(method.meaning);
-                words.push(format!("{kind}, {} {meaning}", method.directions.words()));
+                let compatibility = self.compatibility(method.compatibility);
+                words.push(format!(
+                    "{kind}, {} {compatibility}",
+                    method.directions.words()
+                ));
             }
             let line = format!("{:<width$}  {}", method.method, words.join("; "));
             let line = self.signed(Sign::of(method.status), &line);
@@ -132,8 +135,8 @@ impl Page {
             }
             (Some(before), _) => format!("{name}  stands at {before}"),
             (None, Some(outline)) => {
-                let meaning = self.meaning(definition.meaning);
-                format!("{name}  {outline} {meaning}")
+                let compatibility = self.compatibility(definition.compatibility);
+                format!("{name}  {outline} {compatibility}")
             }
             _ => name,
         };
@@ -142,11 +145,11 @@ impl Page {
     }
 
     fn change(&mut self, indent: usize, line: &Line) {
-        let meaning = self.meaning(line.meaning);
+        let compatibility = self.compatibility(line.compatibility);
         let elsewhere = line
             .elsewhere()
             .map_or(String::new(), |at| format!(" ({at})"));
-        let text = format!("{}{elsewhere} {meaning}", line.words());
+        let text = format!("{}{elsewhere} {compatibility}", line.words());
         let text = self.signed(line.sign, &text);
         self.line(indent, &text);
     }

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::diff::{Change, ChangeKind, DefinitionDiff, Diff, Meaning, MethodDiff, Note, Status};
+use crate::diff::{
+    Change, ChangeKind, Compatibility, DefinitionDiff, Diff, MethodDiff, Note, Status,
+};
 use crate::diff::{MethodChange, MethodChangeKind};
 
 /// Number of types from which on an equal change is reported once for all of them.
@@ -42,7 +44,7 @@ pub(super) struct Line {
     pub(super) path: String,
     /// Description of the change, such as `: string`.
     pub(super) what: String,
-    pub(super) meaning: Meaning,
+    pub(super) compatibility: Compatibility,
     pub(super) also: Vec<String>,
 }
 
@@ -79,12 +81,12 @@ impl Line {
             sign,
             path: change.path.clone(),
             what,
-            meaning: change.meaning,
+            compatibility: change.compatibility,
             also: change.also.clone(),
         }
     }
 
-    /// The line without its sign and meaning.
+    /// Returns the line without its sign and compatibility.
     pub(super) fn words(&self) -> String {
         if self.path.is_empty() {
             self.what.trim_start_matches([':', ' ']).to_owned()
@@ -110,8 +112,8 @@ pub(super) fn lines<'c>(changes: impl IntoIterator<Item = &'c Change>) -> Vec<Li
         if let Some(last) = lines.last_mut()
             && let Some(more) = line.what.strip_prefix(": or ")
             && last.what.starts_with(": or ")
-            && (last.sign, &last.path, last.meaning, &last.also)
-                == (line.sign, &line.path, line.meaning, &line.also)
+            && (last.sign, &last.path, last.compatibility, &last.also)
+                == (line.sign, &line.path, line.compatibility, &line.also)
         {
             last.what.push_str(" or ");
             last.what.push_str(more);
@@ -166,17 +168,17 @@ pub(super) fn totals(diff: &Diff) -> Vec<(&'static str, String)> {
             words.join(", ")
         }
     };
-    let meanings: Vec<String> = summary
-        .meanings
+    let compatibilities: Vec<String> = summary
+        .compatibilities
         .iter()
-        .map(|(meaning, count)| format!("{count} {}", meaning.words()))
+        .map(|(compatibility, count)| format!("{count} {}", compatibility.words()))
         .collect();
     let mut totals = vec![
         ("methods", statuses(&summary.methods)),
         ("types", statuses(&summary.definitions)),
     ];
-    if !meanings.is_empty() {
-        totals.push(("changes", meanings.join(", ")));
+    if !compatibilities.is_empty() {
+        totals.push(("changes", compatibilities.join(", ")));
     }
     totals.push(("descriptions", format!("{} reworded", diff.descriptions)));
     totals

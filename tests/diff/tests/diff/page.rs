@@ -187,7 +187,7 @@ fn counts_are_those_of_the_lines() {
 }
 
 #[test]
-fn each_colour_has_one_meaning() {
+fn each_colour_has_one_compatibility() {
     let page = page();
     let legend = page.split("id=\"legend\"").nth(1).expect("a legend");
     let legend = &legend[..legend.find("</details>").expect("it ends")];

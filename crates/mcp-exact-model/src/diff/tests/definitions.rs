@@ -200,7 +200,7 @@ fn a_removed_definition_that_nobody_used_is_neutral() {
     let base = define("Base", Shape::Struct(vec![may("a", string())]));
     let diff = compare(vec![base], Vec::new());
     assert_eq!(diff.definitions[0].status, Status::Removed);
-    assert_eq!(diff.definitions[0].meaning, Meaning::Neutral);
+    assert_eq!(diff.definitions[0].compatibility, Compatibility::Neutral);
 }
 
 #[test]
@@ -234,18 +234,25 @@ fn methods_come_go_and_turn_round() {
     let methods: Vec<_> = diff
         .methods
         .iter()
-        .map(|method| (method.method.as_str(), method.status, method.meaning))
+        .map(|method| (method.method.as_str(), method.status, method.compatibility))
         .collect();
     assert_eq!(
         methods,
         [
-            ("discover", Status::Added, Meaning::Additive),
-            ("initialize", Status::Removed, Meaning::BreaksWriting),
-            ("list", Status::Changed, Meaning::BreaksWriting),
+            ("discover", Status::Added, Compatibility::Additive),
+            ("initialize", Status::Removed, Compatibility::BreaksWriting),
+            ("list", Status::Changed, Compatibility::BreaksWriting),
         ]
     );
-    let meanings: Vec<Meaning> = diff.methods[2].changes.iter().map(|c| c.meaning).collect();
-    assert_eq!(meanings, [Meaning::Additive, Meaning::BreaksWriting]);
+    let compatibilities: Vec<Compatibility> = diff.methods[2]
+        .changes
+        .iter()
+        .map(|c| c.compatibility)
+        .collect();
+    assert_eq!(
+        compatibilities,
+        [Compatibility::Additive, Compatibility::BreaksWriting]
+    );
 }
 
 #[test]

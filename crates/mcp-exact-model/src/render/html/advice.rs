@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::options::Consequence;
 use super::reach::{params, reachable, results};
-use crate::diff::{Diff, Directions, Meaning, Status, diff, merged};
+use crate::diff::{Compatibility, Diff, Directions, Status, diff, merged};
 use crate::ir::Ir;
 use crate::render::words::{lines, method_words};
 
@@ -80,18 +80,23 @@ fn role(id: &'static str, name: &'static str, is_server: bool, to: &Ir, diff: &D
         ),
         Part::new(
             "Change what you send",
-            changes(diff, &sent, |meaning| meaning.breaks_writing()),
+            changes(diff, &sent, |compatibility| compatibility.breaks_writing()),
         ),
         Part::new(
             "Be ready to receive",
-            changes(diff, &received, |meaning| meaning.breaks_reading()),
+            changes(diff, &received, |compatibility| {
+                compatibility.breaks_reading()
+            }),
         ),
         Part::new("New methods", methods(diff, is_server, Status::Added)),
         Part::new("Methods that changed as such", changed(diff)),
         Part::new(
             "You can send more",
-            changes(diff, &sent, |meaning| {
-                matches!(meaning, Meaning::Additive | Meaning::BreaksReading)
+            changes(diff, &sent, |compatibility| {
+                matches!(
+                    compatibility,
+                    Compatibility::Additive | Compatibility::BreaksReading
+                )
             }),
         ),
     ];
@@ -148,7 +153,11 @@ impl<'i> Values<'i> {
     }
 }
 
-fn changes(diff: &Diff, values: &Values<'_>, is_wanted: impl Fn(Meaning) -> bool) -> Vec<Item> {
+fn changes(
+    diff: &Diff,
+    values: &Values<'_>,
+    is_wanted: impl Fn(Compatibility) -> bool,
+) -> Vec<Item> {
     let mut items = Vec::new();
     for definition in &diff.definitions {
         if !values.contains(&definition.name) {
@@ -157,10 +166,10 @@ fn changes(diff: &Diff, values: &Values<'_>, is_wanted: impl Fn(Meaning) -> bool
         let found = definition
             .changes
             .iter()
-            .filter(|change| is_wanted(change.meaning));
+            .filter(|change| is_wanted(change.compatibility));
         let found = lines(found).into_iter().map(|line| {
             let words = format!("{} {}", line.sign.letter(), line.words());
-            (words, Consequence::of(line.meaning))
+            (words, Consequence::of(line.compatibility))
         });
         let found: Vec<_> = found.collect();
         if !found.is_empty() {
@@ -210,7 +219,8 @@ fn changed(diff: &Diff) -> Vec<Item> {
     found
         .map(|method| {
             let lines = method.changes.iter();
-            let lines = lines.map(|change| (method_words(change), Consequence::of(change.meaning)));
+            let lines =
+                lines.map(|change| (method_words(change), Consequence::of(change.compatibility)));
             Item {
                 name: method.method.clone(),
                 anchor: format!("method-{}", method.method),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::diff::Meaning;
+use crate::diff::Compatibility;
 
 /// Options of a page: its title, its tool and its links.
 #[derive(Debug, Clone, Default)]
@@ -35,36 +35,36 @@ pub struct Consequence {
 }
 
 /// All consequences, the gravest first.
-pub const CONSEQUENCES: [Meaning; 5] = [
-    Meaning::BreaksBoth,
-    Meaning::BreaksWriting,
-    Meaning::BreaksReading,
-    Meaning::Additive,
-    Meaning::Neutral,
+pub const CONSEQUENCES: [Compatibility; 5] = [
+    Compatibility::BreaksBoth,
+    Compatibility::BreaksWriting,
+    Compatibility::BreaksReading,
+    Compatibility::Additive,
+    Compatibility::Neutral,
 ];
 
 impl Consequence {
-    /// Returns the consequence of a change with this meaning.
-    pub fn of(meaning: Meaning) -> Self {
-        let (class, words) = match meaning {
-            Meaning::Neutral => ("neutral", "the same is sent as before"),
-            Meaning::Additive => (
+    /// Returns the consequence that the page shows for a compatibility.
+    pub fn of(compatibility: Compatibility) -> Self {
+        let (class, words) = match compatibility {
+            Compatibility::Neutral => ("neutral", "the same is sent as before"),
+            Compatibility::Additive => (
                 "additive",
                 "something new can be sent, and nobody has to know it",
             ),
-            Meaning::BreaksReading => (
+            Compatibility::BreaksReading => (
                 "reading",
                 "the newer side sends what the older one does not understand",
             ),
-            Meaning::BreaksWriting => (
+            Compatibility::BreaksWriting => (
                 "writing",
                 "what was right to send is wrong now, or has no effect",
             ),
-            Meaning::BreaksBoth => ("both", "both of the above"),
+            Compatibility::BreaksBoth => ("both", "both of the above"),
         };
         Self {
             class,
-            name: meaning.words(),
+            name: compatibility.words(),
             words,
         }
     }

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::options::{CONSEQUENCES, Consequence, PageOptions};
 use super::reach::{carried, reachable};
-use crate::diff::{DefinitionDiff, Diff, Directions, Meaning, Status, merged};
+use crate::diff::{Compatibility, DefinitionDiff, Diff, Directions, Status, merged};
 use crate::ir::{Ir, MemberValue, Shape};
 use crate::render::words::{kind_of_message, lines, method_words, status_word};
 use crate::wording::{member_text, outline, type_text};
@@ -119,11 +119,11 @@ impl Row {
     }
 }
 
-fn line(sign: char, words: String, meaning: Meaning) -> Line {
+fn line(sign: char, words: String, compatibility: Compatibility) -> Line {
     Line {
         sign,
         words,
-        consequence: Consequence::of(meaning),
+        consequence: Consequence::of(compatibility),
     }
 }
 
@@ -137,7 +137,7 @@ fn change_lines(definition: &DefinitionDiff) -> Vec<Line> {
         line(
             change.sign.letter(),
             format!("{}{also}", change.words()),
-            change.meaning,
+            change.compatibility,
         )
     }));
     found
@@ -145,32 +145,32 @@ fn change_lines(definition: &DefinitionDiff) -> Vec<Line> {
 
 fn status_lines(definition: &DefinitionDiff) -> Vec<Line> {
     let before = definition.before.clone().unwrap_or_default();
-    let (sign, words, meaning) = match definition.status {
-        Status::Added => ('+', "new".to_owned(), Meaning::Additive),
+    let (sign, words, compatibility) = match definition.status {
+        Status::Added => ('+', "new".to_owned(), Compatibility::Additive),
         Status::Removed => ('-', "removed".to_owned(), removal(definition)),
-        Status::Renamed => ('»', format!("was called {before}"), Meaning::Neutral),
+        Status::Renamed => ('»', format!("was called {before}"), Compatibility::Neutral),
         Status::Named => (
             '»',
             format!("was at {before}, without a name"),
-            Meaning::Neutral,
+            Compatibility::Neutral,
         ),
         Status::Unnamed => (
             '»',
             format!("is at {before}, without a name"),
-            Meaning::Neutral,
+            Compatibility::Neutral,
         ),
         Status::Changed => return Vec::new(),
     };
-    vec![line(sign, words, meaning)]
+    vec![line(sign, words, compatibility)]
 }
 
 /// Returns the consequence of a removal: that of the entry, which has no other changes.
-fn removal(definition: &DefinitionDiff) -> Meaning {
-    definition.meaning
+fn removal(definition: &DefinitionDiff) -> Compatibility {
+    definition.compatibility
 }
 
-fn meaning_of(lines: &[Line]) -> &'static str {
-    let order = CONSEQUENCES.map(|meaning| Consequence::of(meaning).class);
+fn compatibility_of(lines: &[Line]) -> &'static str {
+    let order = CONSEQUENCES.map(|compatibility| Consequence::of(compatibility).class);
     let mut found: Vec<&str> = lines.iter().map(|line| line.consequence.class).collect();
     found.sort_by_key(|class| order.iter().position(|known| known == class));
     let (reads, writes) = (found.contains(&"reading"), found.contains(&"writing"));
@@ -271,19 +271,21 @@ fn method_step(revisions: &[Ir], diffs: &[Diff], before: usize, name: &str) -> O
         let kind = kind_of_message(found);
         let way = found.directions.words();
         match found.status {
-            Status::Added => {
-                own.lines
-                    .push(line('+', format!("new: {kind}, {way}"), found.meaning))
-            }
-            Status::Removed => {
-                own.lines
-                    .push(line('-', format!("removed: {kind}, {way}"), found.meaning))
-            }
+            Status::Added => own.lines.push(line(
+                '+',
+                format!("new: {kind}, {way}"),
+                found.compatibility,
+            )),
+            Status::Removed => own.lines.push(line(
+                '-',
+                format!("removed: {kind}, {way}"),
+                found.compatibility,
+            )),
             _ => own.lines.extend(
                 found
                     .changes
                     .iter()
-                    .map(|change| line('~', method_words(change), change.meaning)),
+                    .map(|change| line('~', method_words(change), change.compatibility)),
             ),
         }
     }
@@ -320,7 +322,10 @@ fn cell(status: Option<Status>, present: bool, is_first: bool, step: Option<&Ste
     let inside = step.map_or(0, |step| step.inside.len());
     let class = step.map_or("", |step| {
         let all: Vec<&Group> = step.groups.iter().collect();
-        let classes: Vec<&'static str> = all.iter().map(|group| meaning_of(&group.lines)).collect();
+        let classes: Vec<&'static str> = all
+            .iter()
+            .map(|group| compatibility_of(&group.lines))
+            .collect();
         merged_class(&classes)
     });
     let changes = match count {
@@ -447,7 +452,7 @@ fn type_step(revisions: &[Ir], diffs: &[Diff], before: usize, name: &str) -> Opt
                 lines: vec![line(
                     '»',
                     format!("what it meant is called {} now", definition.name),
-                    Meaning::Neutral,
+                    Compatibility::Neutral,
                 )],
             });
         } else if definition.name == name {

@@ -1,44 +1,48 @@
-//! Consequences of a changed type: wider, narrower, or something else.
+//! Compatibility of a changed type: wider, narrower, or otherwise different.
 //!
-//! Takes two types; returns the meaning by the rule of [`Meaning`]. Types that are paired count as equal here: changes inside
-//! them are reported at their definitions.
+//! [`Context::retyping`] compares an older and a newer type by the rules of [`Compatibility`]. Paired definitions count as
+//! equal: changes inside of them are reported at the definitions.
 
-use super::change::Meaning;
-use super::context::{Context, added_meaning, definition, members, named, resolve};
+use super::change::Compatibility;
+use super::context::{Context, added_compatibility, definition, members, named, resolve};
 use crate::ir::{Bounds, Ir, Shape, Type};
 
 impl<'i> Context<'i> {
     /// Returns the consequence of a value of type `old` that now has type `new`.
-    pub fn retyping(&self, old: &Type, new: &Type, depth: usize) -> Meaning {
+    pub fn retyping(&self, old: &Type, new: &Type, depth: usize) -> Compatibility {
         let Some(depth) = depth.checked_sub(1) else {
-            return Meaning::Neutral;
+            return Compatibility::Neutral;
         };
         if let (Some(before), Some(after)) = (named(old), named(new))
             && self.pairs.newer(before) == Some(after)
         {
-            return Meaning::Neutral;
+            return Compatibility::Neutral;
         }
         match (resolve(self.a, old), resolve(self.b, new)) {
             (Type::Nullable(old), Type::Nullable(new)) => return self.retyping(old, new, depth),
             (Type::Nullable(old), _) if *resolve(self.b, new) != Type::Json => {
-                return self.retyping(old, new, depth).and(Meaning::BreaksWriting);
+                return self
+                    .retyping(old, new, depth)
+                    .and(Compatibility::BreaksWriting);
             }
             (_, Type::Nullable(new)) if *resolve(self.a, old) != Type::Json => {
-                return self.retyping(old, new, depth).and(Meaning::BreaksReading);
+                return self
+                    .retyping(old, new, depth)
+                    .and(Compatibility::BreaksReading);
             }
             _ => {}
         }
         match (kind(self.a, old), kind(self.b, new)) {
-            (Kind::Json, Kind::Json) => Meaning::Neutral,
-            (_, Kind::Json) => Meaning::BreaksReading,
-            (Kind::Json, _) => Meaning::BreaksWriting,
+            (Kind::Json, Kind::Json) => Compatibility::Neutral,
+            (_, Kind::Json) => Compatibility::BreaksReading,
+            (Kind::Json, _) => Compatibility::BreaksWriting,
             (Kind::Plain(before), Kind::Plain(after)) => self.plain(before, after, depth),
             (Kind::Values(before), Kind::Values(after)) => subset(&before, &after),
             (Kind::Values(_), Kind::Plain(Type::String(text))) if text.takes_all() => {
-                Meaning::BreaksReading
+                Compatibility::BreaksReading
             }
             (Kind::Plain(Type::String(text)), Kind::Values(_)) if text.takes_all() => {
-                Meaning::BreaksWriting
+                Compatibility::BreaksWriting
             }
             (Kind::Object(before), Kind::Object(after)) => self.objects(&before, &after, depth),
             (Kind::Union(before), Kind::Union(after)) => {
@@ -62,23 +66,23 @@ impl<'i> Context<'i> {
                 let fits = |old: &&Type| !self.retyping(old, new, depth).breaks_reading();
                 both(!before.iter().any(fits), true)
             }
-            _ => Meaning::BreaksBoth,
+            _ => Compatibility::BreaksBoth,
         }
     }
 
-    fn plain(&self, old: &Type, new: &Type, depth: usize) -> Meaning {
+    fn plain(&self, old: &Type, new: &Type, depth: usize) -> Compatibility {
         match (old, new) {
             (Type::Integer(old), Type::Integer(new)) | (Type::Number(old), Type::Number(new)) => {
-                bounds_meaning(*old, *new)
+                bounds_compatibility(*old, *new)
             }
             (Type::Integer(old), Type::Number(new)) => {
-                bounds_meaning(*old, *new).and(Meaning::BreaksReading)
+                bounds_compatibility(*old, *new).and(Compatibility::BreaksReading)
             }
             (Type::Number(old), Type::Integer(new)) => {
-                bounds_meaning(*old, *new).and(Meaning::BreaksWriting)
+                bounds_compatibility(*old, *new).and(Compatibility::BreaksWriting)
             }
             (Type::String(old), Type::String(new)) => {
-                format_meaning(old.format.as_deref(), new.format.as_deref())
+                format_compatibility(old.format.as_deref(), new.format.as_deref())
             }
             (
                 Type::Array {
@@ -91,42 +95,44 @@ impl<'i> Context<'i> {
                     min_items,
                     max_items,
                 },
-            ) => length_meaning((*old_min, *old_max), (*min_items, *max_items))
+            ) => length_compatibility((*old_min, *old_max), (*min_items, *max_items))
                 .and(self.retyping(old_items, items, depth)),
-            (old, new) if old == new => Meaning::Neutral,
-            _ => Meaning::BreaksBoth,
+            (old, new) if old == new => Compatibility::Neutral,
+            _ => Compatibility::BreaksBoth,
         }
     }
 
-    fn objects(&self, old: &Object<'_>, new: &Object<'_>, depth: usize) -> Meaning {
+    fn objects(&self, old: &Object<'_>, new: &Object<'_>, depth: usize) -> Compatibility {
         match (old, new) {
-            (Object::Open, Object::Open) => Meaning::Neutral,
+            (Object::Open, Object::Open) => Compatibility::Neutral,
             (Object::Map(old), Object::Map(new)) => self.retyping(old, new, depth),
-            (_, Object::Open) => Meaning::BreaksReading,
-            (Object::Open, Object::Map(_)) => Meaning::BreaksWriting,
-            (Object::Map(_), _) | (_, Object::Map(_)) => Meaning::BreaksBoth,
+            (_, Object::Open) => Compatibility::BreaksReading,
+            (Object::Open, Object::Map(_)) => Compatibility::BreaksWriting,
+            (Object::Map(_), _) | (_, Object::Map(_)) => Compatibility::BreaksBoth,
             (Object::Members(old), Object::Members(new)) => self.pair(old, new, depth),
             (Object::Open, Object::Members(new)) => {
                 let new = self.b.get(new).and_then(members).unwrap_or_default();
-                let added = new.iter().map(added_meaning);
-                added.fold(Meaning::Neutral, Meaning::and)
+                let added = new.iter().map(added_compatibility);
+                added.fold(Compatibility::Neutral, Compatibility::and)
             }
         }
     }
 
     /// All changes between two objects together.
-    fn pair(&self, old: &str, new: &str, depth: usize) -> Meaning {
+    fn pair(&self, old: &str, new: &str, depth: usize) -> Compatibility {
         let (Some(old), Some(new)) = (self.a.get(old), self.b.get(new)) else {
-            return Meaning::Neutral;
+            return Compatibility::Neutral;
         };
         let found = self.compare((&old.name, &new.name), depth);
-        let changes = found.changes.iter().map(|change| change.meaning);
+        let changes = found.changes.iter().map(|change| change.compatibility);
         let inner = found.inner.iter();
         let inner = inner.map(|(_, (old, new))| match depth.checked_sub(1) {
             Some(depth) => self.pair(old, new, depth),
-            None => Meaning::Neutral,
+            None => Compatibility::Neutral,
         });
-        changes.chain(inner).fold(Meaning::Neutral, Meaning::and)
+        changes
+            .chain(inner)
+            .fold(Compatibility::Neutral, Compatibility::and)
     }
 }
 
@@ -175,23 +181,23 @@ fn kind<'t>(ir: &'t Ir, value: &'t Type) -> Kind<'t> {
     }
 }
 
-fn both(reading: bool, writing: bool) -> Meaning {
+fn both(reading: bool, writing: bool) -> Compatibility {
     match (reading, writing) {
-        (true, true) => Meaning::BreaksBoth,
-        (true, false) => Meaning::BreaksReading,
-        (false, true) => Meaning::BreaksWriting,
-        (false, false) => Meaning::Neutral,
+        (true, true) => Compatibility::BreaksBoth,
+        (true, false) => Compatibility::BreaksReading,
+        (false, true) => Compatibility::BreaksWriting,
+        (false, false) => Compatibility::Neutral,
     }
 }
 
-fn subset(old: &[&str], new: &[&str]) -> Meaning {
+fn subset(old: &[&str], new: &[&str]) -> Compatibility {
     let more = new.iter().any(|value| !old.contains(value));
     let fewer = old.iter().any(|value| !new.contains(value));
     both(more, fewer)
 }
 
 /// Returns the consequence of changed bounds of a number.
-pub fn bounds_meaning(old: Bounds, new: Bounds) -> Meaning {
+pub fn bounds_compatibility(old: Bounds, new: Bounds) -> Compatibility {
     let floor = |bound: Option<i64>| bound.map_or(i128::MIN, i128::from);
     let ceiling = |bound: Option<i64>| bound.map_or(i128::MAX, i128::from);
     let (old_low, new_low) = (floor(old.minimum), floor(new.minimum));
@@ -202,7 +208,10 @@ pub fn bounds_meaning(old: Bounds, new: Bounds) -> Meaning {
 }
 
 /// Returns the consequence of changed bounds of the length of an array.
-pub fn length_meaning(old: (Option<u64>, Option<u64>), new: (Option<u64>, Option<u64>)) -> Meaning {
+pub fn length_compatibility(
+    old: (Option<u64>, Option<u64>),
+    new: (Option<u64>, Option<u64>),
+) -> Compatibility {
     let (old_low, new_low) = (old.0.unwrap_or(0), new.0.unwrap_or(0));
     let (old_high, new_high) = (old.1.unwrap_or(u64::MAX), new.1.unwrap_or(u64::MAX));
     let wider = new_low < old_low || new_high > old_high;
@@ -211,11 +220,11 @@ pub fn length_meaning(old: (Option<u64>, Option<u64>), new: (Option<u64>, Option
 }
 
 /// Returns the consequence of a changed format of a string.
-pub fn format_meaning(old: Option<&str>, new: Option<&str>) -> Meaning {
+pub fn format_compatibility(old: Option<&str>, new: Option<&str>) -> Compatibility {
     match (old, new) {
-        (old, new) if old == new => Meaning::Neutral,
-        (_, None) => Meaning::BreaksReading,
-        (None, _) => Meaning::BreaksWriting,
-        _ => Meaning::BreaksBoth,
+        (old, new) if old == new => Compatibility::Neutral,
+        (_, None) => Compatibility::BreaksReading,
+        (None, _) => Compatibility::BreaksWriting,
+        _ => Compatibility::BreaksBoth,
     }
 }
