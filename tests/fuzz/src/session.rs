@@ -22,7 +22,7 @@ pub fn session(bytes: &[u8]) {
 /// The same, and returns the events: a corpus with few events finds few defects.
 pub fn explore(bytes: &[u8]) -> BTreeSet<&'static str> {
     let mut choices = Choices::new(bytes);
-    let mut world = World::new(&mut choices);
+    let mut world = SimulatedNetwork::new(&mut choices);
     while !choices.is_empty() {
         world.act(&mut choices);
         world.check();
@@ -50,7 +50,8 @@ const METHODS: [&str; 14] = [
 /// A frame of the client on its way: its stream, its bytes, its headers.
 type Posted = (StreamId, Vec<u8>, Vec<(String, String)>);
 
-struct World {
+/// A client and a server joined by an unreliable network, with a clock of their own.
+struct SimulatedNetwork {
     client: ClientEndpoint,
     server: ServerEndpoint<()>,
     now: Time,
@@ -67,7 +68,7 @@ struct World {
     seen: BTreeSet<&'static str>,
 }
 
-impl World {
+impl SimulatedNetwork {
     fn new(choices: &mut Choices<'_>) -> Self {
         let binding = [
             Binding::Duplex,
