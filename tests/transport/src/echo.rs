@@ -232,7 +232,7 @@ pub async fn call_slow(
 ) -> Result<String, Outcome> {
     let then = std::sync::Mutex::new(Some(then));
     let note: mcp_exact_transport::ProgressCallback = Box::new(move |_| {
-        if let Some(then) = then.lock().expect("unlocked").take() {
+        if let Some(then) = then.lock().expect("not poisoned").take() {
             then();
         }
     });
@@ -269,7 +269,7 @@ pub async fn use_all(client: &ClientHandle, revision: &str) {
     let steps = Arc::new(std::sync::Mutex::new(Vec::new()));
     let seen = Arc::clone(&steps);
     let note: mcp_exact_transport::ProgressCallback =
-        Box::new(move |progress| seen.lock().expect("unlocked").push(progress.done));
+        Box::new(move |progress| seen.lock().expect("not poisoned").push(progress.done));
     let options = CallOptions {
         progress: true,
         ..CallOptions::default()
@@ -277,7 +277,7 @@ pub async fn use_all(client: &ClientHandle, revision: &str) {
     let counted = client.request("tools/call", call_params("count", ""), options, Some(note));
     let counted = counted.expect("sent").await;
     assert!(matches!(counted, Outcome::Result(_)), "{counted:?}");
-    assert_eq!(*steps.lock().expect("unlocked"), [1.0, 2.0, 3.0]);
+    assert_eq!(*steps.lock().expect("not poisoned"), [1.0, 2.0, 3.0]);
     assert_eq!(
         call(client, "ask", "").await,
         Ok("{\"roots\":[]}".to_owned())

@@ -215,7 +215,7 @@ impl FileEventLog {
     }
 
     fn add(&self, key: &LogStream, event: &LogEvent) -> io::Result<()> {
-        let mut all = self.last.lock().expect("unlocked");
+        let mut all = self.last.lock().expect("not poisoned");
         let last = match all.get(key) {
             Some(last) => *last,
             None => self.stream(key)?.map_or(0, |stream| stream.last),
@@ -234,7 +234,7 @@ impl FileEventLog {
     }
 
     fn cut(&self, key: &LogStream, through: u64) -> io::Result<()> {
-        let _turn = self.last.lock().expect("unlocked");
+        let _turn = self.last.lock().expect("not poisoned");
         let Some(mut stream) = self.stream(key)? else {
             return Ok(());
         };
@@ -303,7 +303,7 @@ impl EventLog for FileEventLog {
     }
 
     fn remove_session<'a>(&'a self, session: &'a str) -> StoreFuture<'a, (), EventLogError> {
-        let mut last = self.last.lock().expect("unlocked");
+        let mut last = self.last.lock().expect("not poisoned");
         last.retain(|stream, _| &*stream.session != session);
         let removed = match fs::remove_dir_all(self.session(session)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(log_failed(error)),
@@ -324,7 +324,7 @@ impl Journal {
     }
 
     pub fn note(&self, line: &str) {
-        let mut file = self.0.lock().expect("unlocked");
+        let mut file = self.0.lock().expect("not poisoned");
         file.write_all(format!("{line}\n").as_bytes())
             .expect("written");
     }

@@ -25,7 +25,7 @@ impl CuttingProxy {
             while let Ok((mut near, _)) = listener.accept().await {
                 let mut cut = cut.clone();
                 cut.mark_unchanged();
-                let target = *current.lock().expect("unlocked");
+                let target = *current.lock().expect("not poisoned");
                 tokio::spawn(async move {
                     let Ok(mut far) = TcpStream::connect(target).await else {
                         return;
@@ -50,7 +50,7 @@ impl CuttingProxy {
 
     /// Leads new connections to this server.
     pub fn lead_to(&self, target: SocketAddr) {
-        *self.target.lock().expect("unlocked") = target;
+        *self.target.lock().expect("not poisoned") = target;
     }
 
     pub fn cut(&self) {
@@ -86,7 +86,7 @@ impl ForwardProxy {
 
     /// Returns the head of the first request of each connection.
     pub fn heads(&self) -> Vec<String> {
-        self.heads.lock().expect("unlocked").clone()
+        self.heads.lock().expect("not poisoned").clone()
     }
 }
 
@@ -100,7 +100,7 @@ async fn forward(mut near: TcpStream, target: SocketAddr, seen: Arc<Mutex<Vec<St
     }
     let text = String::from_utf8_lossy(&bytes).into_owned();
     let head = text.split("\r\n\r\n").next().unwrap_or_default();
-    seen.lock().expect("unlocked").push(head.to_owned());
+    seen.lock().expect("not poisoned").push(head.to_owned());
     let mut far = TcpStream::connect(target).await.expect("the server");
     // Servers have to understand the form that is for proxies, so that it is passed on as it is.
     far.write_all(&bytes).await.expect("written");

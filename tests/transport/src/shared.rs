@@ -64,7 +64,7 @@ impl HubBus {
             let mut lines = BufReader::new(reader).lines();
             while let Ok(Some(line)) = lines.next_line().await {
                 let message: BusMessage = line.parse().expect("a bus message");
-                let receivers = all.lock().expect("unlocked").clone();
+                let receivers = all.lock().expect("not poisoned").clone();
                 receivers
                     .iter()
                     .for_each(|(_, receiver)| receiver(&message));
@@ -80,13 +80,13 @@ impl ChangeBus for HubBus {
     }
 
     fn subscribe(&self, receiver: BusReceiver) -> BusSubscription {
-        let mut receivers = self.receivers.lock().expect("unlocked");
+        let mut receivers = self.receivers.lock().expect("not poisoned");
         let number = receivers.last().map_or(0, |(last, _)| last + 1);
         receivers.push((number, receiver));
         let all = Arc::downgrade(&self.receivers);
         BusSubscription::new(move || {
             if let Some(all) = all.upgrade() {
-                let mut all = all.lock().expect("unlocked");
+                let mut all = all.lock().expect("not poisoned");
                 all.retain(|(known, _)| *known != number);
             }
         })

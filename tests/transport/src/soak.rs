@@ -38,18 +38,23 @@ pub struct Counts(Mutex<BTreeMap<&'static str, u64>>);
 
 impl Counts {
     fn note(&self, what: &'static str) {
-        *self.0.lock().expect("unlocked").entry(what).or_default() += 1;
+        *self
+            .0
+            .lock()
+            .expect("not poisoned")
+            .entry(what)
+            .or_default() += 1;
     }
 
     fn of(&self, what: &str) -> u64 {
-        let counts = self.0.lock().expect("unlocked");
+        let counts = self.0.lock().expect("not poisoned");
         counts.get(what).copied().unwrap_or_default()
     }
 }
 
 impl std::fmt::Display for Counts {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        for (what, count) in &*self.0.lock().expect("unlocked") {
+        for (what, count) in &*self.0.lock().expect("not poisoned") {
             writeln!(f, "{count:>10} {what}")?;
         }
         Ok(())
@@ -288,7 +293,7 @@ async fn one_call(site: &Site, random: &mut Random, client: &ClientHandle) {
     };
     let last = Arc::new(Mutex::new(0.0));
     let callback: mcp_exact_transport::ProgressCallback = Box::new(move |progress| {
-        let mut last = last.lock().expect("unlocked");
+        let mut last = last.lock().expect("not poisoned");
         assert!(progress.done > *last, "progress does not increase");
         *last = progress.done;
     });

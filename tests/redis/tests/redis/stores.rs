@@ -61,13 +61,13 @@ impl Seen {
         let seen = Self::default();
         let all = Arc::clone(&seen.0);
         let subscription = bus.subscribe(Arc::new(move |message: &BusMessage| {
-            all.lock().expect("unlocked").push(message.clone());
+            all.lock().expect("not poisoned").push(message.clone());
         }));
         (seen, subscription)
     }
 
     fn count(&self, wanted: &BusMessage) -> usize {
-        let all = self.0.lock().expect("unlocked");
+        let all = self.0.lock().expect("not poisoned");
         all.iter().filter(|message| *message == wanted).count()
     }
 

@@ -67,7 +67,7 @@ async fn steps(client: &ClientHandle) -> bool {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let note = Arc::clone(&seen);
     let callback: ProgressCallback =
-        Box::new(move |progress| note.lock().expect("unlocked").push(progress.done));
+        Box::new(move |progress| note.lock().expect("not poisoned").push(progress.done));
     let options = CallOptions {
         progress: true,
         ..CallOptions::default()
@@ -78,7 +78,7 @@ async fn steps(client: &ClientHandle) -> bool {
         return false;
     };
     let outcome = tokio::time::timeout(SOON, request).await.expect("in time");
-    let seen = seen.lock().expect("unlocked");
+    let seen = seen.lock().expect("not poisoned");
     let expected: Vec<f64> = (1..=STEPS).map(f64::from).collect();
     match outcome {
         Outcome::Result(_) => assert_eq!(*seen, expected),

@@ -58,7 +58,7 @@ impl ScriptedServer {
     }
 
     fn arrived(&self) -> Vec<Arrived> {
-        self.arrived.lock().expect("unlocked").clone()
+        self.arrived.lock().expect("not poisoned").clone()
     }
 
     fn endpoint(&self) -> HttpEndpoint {
@@ -95,7 +95,7 @@ async fn serve(
                 };
                 bytes.drain(..head.len() + 4 + length);
                 let response = script(&request);
-                seen.lock().expect("unlocked").push(request);
+                seen.lock().expect("not poisoned").push(request);
                 let Some(response) = response else {
                     return;
                 };

@@ -178,7 +178,9 @@ async fn changes_reach_sessions_and_subscriptions() {
         let seen = Arc::new(Mutex::new(Vec::new()));
         let note = Arc::clone(&seen);
         let handler = move |_: &ClientHandle, event: ClientEvent| {
-            note.lock().expect("unlocked").push(format!("{event:?}"));
+            note.lock()
+                .expect("not poisoned")
+                .push(format!("{event:?}"));
         };
         let endpoint = HttpEndpoint::new(&server.url("/mcp")).expect("a URL");
         let config = echo::client_settings(revision);
@@ -195,7 +197,7 @@ async fn changes_reach_sessions_and_subscriptions() {
             tokio::time::sleep(Duration::from_millis(10)).await;
             let has_changed = seen
                 .lock()
-                .expect("unlocked")
+                .expect("not poisoned")
                 .iter()
                 .any(|event| event.starts_with("Changed"));
             if has_changed {
@@ -275,7 +277,7 @@ async fn cut_streams_are_resumed() {
         let steps = Arc::new(Mutex::new(Vec::new()));
         let seen = Arc::clone(&steps);
         let note: mcp_exact_transport::ProgressCallback =
-            Box::new(move |progress| seen.lock().expect("unlocked").push(progress.done));
+            Box::new(move |progress| seen.lock().expect("not poisoned").push(progress.done));
         let options = CallOptions {
             progress: true,
             ..CallOptions::default()
@@ -290,9 +292,9 @@ async fn cut_streams_are_resumed() {
         };
         let (outcome, ()) = tokio::join!(request, cut);
         match outcome {
-            Outcome::Result(_) => assert_eq!(*steps.lock().expect("unlocked"), [1.0, 2.0, 3.0]),
+            Outcome::Result(_) => assert_eq!(*steps.lock().expect("not poisoned"), [1.0, 2.0, 3.0]),
             // The cut came before the first event: there was nothing to resume from.
-            Outcome::Lost => assert!(steps.lock().expect("unlocked").is_empty()),
+            Outcome::Lost => assert!(steps.lock().expect("not poisoned").is_empty()),
             other => panic!("{other:?}"),
         }
     }

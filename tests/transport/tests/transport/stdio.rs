@@ -43,7 +43,7 @@ async fn printed_text_goes_to_stderr() {
     let lines = Arc::new(Mutex::new(Vec::new()));
     let seen = Arc::clone(&lines);
     let command = ServerCommand::new(SERVER).stderr(move |line| {
-        seen.lock().expect("unlocked").push(line.to_owned());
+        seen.lock().expect("not poisoned").push(line.to_owned());
     });
     let config = echo::client_settings("2025-11-25");
     let (client, driver) = command
@@ -53,7 +53,7 @@ async fn printed_text_goes_to_stderr() {
     client.close();
     driver.await.expect("driver");
     assert_eq!(
-        *lines.lock().expect("unlocked"),
+        *lines.lock().expect("not poisoned"),
         ["this goes to standard error"]
     );
 }
