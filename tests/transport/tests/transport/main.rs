@@ -11,7 +11,6 @@ mod shared;
 #[cfg(unix)]
 mod stdio;
 mod stores;
-mod telemetry;
 #[cfg(unix)]
 mod unix;
 mod wire;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::future::pending;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use mcp_exact_session::{CallOptions, Outcome};
 use mcp_exact_transport::http::server::HttpServerOptions;
@@ -12,8 +12,8 @@ use opentelemetry::trace::{SpanId, SpanKind, TracerProvider as _};
 use opentelemetry_sdk::metrics::data::{AggregatedMetrics, MetricData};
 use opentelemetry_sdk::metrics::{InMemoryMetricExporter, PeriodicReader, SdkMeterProvider};
 use opentelemetry_sdk::trace::{InMemorySpanExporter, SdkTracerProvider, SpanData};
+use tokio::sync::{Mutex, MutexGuard};
 use tracing::Instrument as _;
-use tracing::subscriber::DefaultGuard;
 use tracing_subscriber::layer::SubscriberExt as _;
 
 use mcp_exact_tests_transport::echo;
@@ -47,6 +47,7 @@ fn collected(
 
 #[tokio::test]
 async fn instruments_report_the_service() {
+    let _guard = export_spans().await;
     let exporter = InMemoryMetricExporter::default();
     let reader = PeriodicReader::builder(exporter.clone()).build();
     let provider = SdkMeterProvider::builder().with_reader(reader).build();
@@ -73,16 +74,25 @@ async fn instruments_report_the_service() {
     assert_eq!(collected(&provider, &exporter)["mcp.server.sessions"], 0);
 }
 
-/// Exports the spans of this thread until the guard is dropped.
-fn export_spans() -> (InMemorySpanExporter, SdkTracerProvider, DefaultGuard) {
+/// Spans of all threads. A subscriber of one thread alone would miss spans: `tracing` notes once whether anybody wants those of a place
+/// in the code, and may ask the thread that comes there first.
+static SPANS: LazyLock<(InMemorySpanExporter, Mutex<()>)> = LazyLock::new(|| {
     let exporter = InMemorySpanExporter::default();
     let provider = SdkTracerProvider::builder()
         .with_simple_exporter(exporter.clone())
         .build();
     let layer = tracing_opentelemetry::layer().with_tracer(provider.tracer("test"));
     let subscriber = tracing_subscriber::registry().with(layer);
-    let guard = tracing::subscriber::set_default(subscriber);
-    (exporter, provider, guard)
+    tracing::subscriber::set_global_default(subscriber).expect("no other subscriber");
+    (exporter, Mutex::default())
+});
+
+/// Exports the spans of one test at a time, until the guard is dropped.
+async fn export_spans() -> (&'static InMemorySpanExporter, MutexGuard<'static, ()>) {
+    let (exporter, turn) = &*SPANS;
+    let guard = turn.lock().await;
+    exporter.reset();
+    (exporter, guard)
 }
 
 fn attribute(span: &SpanData, key: &str) -> String {
@@ -104,7 +114,7 @@ fn find<'a>(spans: &'a [SpanData], name: &str, method: &str) -> &'a SpanData {
 /// `basic`, "_meta").
 #[tokio::test]
 async fn trace_crosses_from_client_to_server() {
-    let (exporter, _provider, _guard) = export_spans();
+    let (exporter, _guard) = export_spans().await;
     let (near, far) = memory_pair(1 << 16, 4 << 20);
     let options = ConnectionOptions::default();
     let server = serve(
@@ -154,7 +164,7 @@ async fn trace_crosses_from_client_to_server() {
 #[tokio::test]
 async fn message_continues_its_trace_over_http() {
     const PARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01";
-    let (exporter, _provider, _guard) = export_spans();
+    let (exporter, _guard) = export_spans().await;
     let server = TestServer::start(HttpServerOptions::default()).await;
     let (headers, body) = stateless_call(1, "echo", "");
     let members = format!(r#""traceparent":"{PARENT}","tracestate":"vendor=1","progressToken""#);
@@ -186,7 +196,7 @@ async fn message_continues_its_trace_over_http() {
 
 #[tokio::test]
 async fn session_has_a_span_of_its_own() {
-    let (exporter, _provider, _guard) = export_spans();
+    let (exporter, _guard) = export_spans().await;
     let server = TestServer::start(HttpServerOptions::default()).await;
     let id = server.begin().await;
     let ended = server.send("DELETE", &[("Mcp-Session-Id", &id)], "").await;
