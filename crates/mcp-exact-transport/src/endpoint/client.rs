@@ -2,9 +2,7 @@
 //!
 //! A handle is cheap to clone and can be used from any thread. Calls the session API and adds the current time.
 
-use std::future::poll_fn;
 use std::sync::Arc;
-use std::task::{Poll, Waker};
 use std::time::Duration;
 
 use mcp_exact_session::frame::Oversized;
@@ -14,6 +12,7 @@ use mcp_exact_session::{
     ServerRequestKey, SessionInfo, StreamId, Time, Transmit, Usage,
 };
 
+use super::waiters::{Wait, Waiters};
 use super::{
     Dispatch, Endpoint, PendingRequest, ProgressCallback, Repeatable, Shared, Sorted, within,
 };
@@ -58,7 +57,7 @@ pub enum ConnectError {
 pub(crate) struct ClientConnection {
     negotiated: Option<(SessionInfo, CachedNegotiation)>,
     pub(crate) failed: Option<ConnectError>,
-    wakers: Vec<Waker>,
+    pub(super) waiters: Waiters,
     falls_back: bool,
     /// True if another session follows one that the server has ended.
     pub(crate) begins_again: bool,
@@ -81,7 +80,7 @@ impl ClientConnection {
         if self.failed.is_none() {
             self.failed = Some(error);
         }
-        self.wake();
+        self.waiters.wake_all();
     }
 
     /// Forgets the negotiated session: a new one begins.
@@ -95,12 +94,6 @@ impl ClientConnection {
     /// Returns the result of the negotiation.
     pub(crate) fn verdict(&self) -> Option<CachedNegotiation> {
         self.negotiated.as_ref().map(|(_, verdict)| *verdict)
-    }
-
-    fn wake(&mut self) {
-        for waker in self.wakers.drain(..) {
-            waker.wake();
-        }
     }
 }
 
@@ -185,7 +178,7 @@ impl Endpoint for ClientEndpoint {
         match event {
             ClientEvent::Negotiated(agreed, verdict) => {
                 role.negotiated = Some((agreed.clone(), *verdict));
-                role.wake();
+                role.waiters.wake_all();
             }
             // The driver knows better why the connection was lost, and says so at its end.
             ClientEvent::Failed(NegotiationError::Lost) => {}
@@ -258,39 +251,21 @@ impl ClientHandle {
     /// # Errors
     /// [`ConnectError`] if the client cannot talk to the server, or the connection has ended.
     pub async fn ready(&self) -> Result<(SessionInfo, CachedNegotiation), ConnectError> {
-        poll_fn(|cx| {
-            let mut state = self.shared.lock();
-            let connection = &mut state.role;
+        Wait::new(&self.shared, |connection: &ClientConnection| {
             if let Some(error) = &connection.failed {
-                return Poll::Ready(Err(error.clone()));
+                return Some(Err(error.clone()));
             }
-            if let Some(negotiated) = &connection.negotiated
-                && !connection.has_lost_session
-            {
-                return Poll::Ready(Ok(negotiated.clone()));
-            }
-            connection
-                .wakers
-                .retain(|waker| !waker.will_wake(cx.waker()));
-            connection.wakers.push(cx.waker().clone());
-            Poll::Pending
+            let negotiated = connection.negotiated.as_ref();
+            let negotiated = negotiated.filter(|_| !connection.has_lost_session);
+            negotiated.cloned().map(Ok)
         })
         .await
     }
 
     /// Waits until the connection has ended, and returns why.
     pub async fn closed(&self) -> ConnectError {
-        poll_fn(|cx| {
-            let mut state = self.shared.lock();
-            let connection = &mut state.role;
-            if let Some(error) = &connection.failed {
-                return Poll::Ready(error.clone());
-            }
-            connection
-                .wakers
-                .retain(|waker| !waker.will_wake(cx.waker()));
-            connection.wakers.push(cx.waker().clone());
-            Poll::Pending
+        Wait::new(&self.shared, |connection: &ClientConnection| {
+            connection.failed.clone()
         })
         .await
     }

@@ -14,6 +14,7 @@ mod message;
 mod readers;
 mod request;
 mod server;
+mod waiters;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -1,0 +1,105 @@
+//! Futures that wait for a change of a client's connection.
+//!
+//! A future that is dropped leaves nothing behind.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker};
+
+use mcp_exact_session::ClientEndpoint;
+
+use super::{ClientConnection, Shared};
+
+/// Wakers of the futures that wait, each under the number of its future.
+#[derive(Debug, Default)]
+pub(super) struct Waiters {
+    last: u64,
+    wakers: Vec<(u64, Waker)>,
+}
+
+impl Waiters {
+    /// Registers the waker of a future in place of its older one. A future without a number is given one.
+    fn register(&mut self, number: &mut Option<u64>, waker: &Waker) {
+        let number = *number.get_or_insert_with(|| {
+            self.last += 1;
+            self.last
+        });
+        match self.wakers.iter_mut().find(|(known, _)| *known == number) {
+            Some((_, known)) => known.clone_from(waker),
+            None => self.wakers.push((number, waker.clone())),
+        }
+    }
+
+    fn remove(&mut self, number: u64) {
+        self.wakers.retain(|(known, _)| *known != number);
+    }
+
+    /// Wakes all futures.
+    pub(super) fn wake_all(&mut self) {
+        for (_, waker) in self.wakers.drain(..) {
+            waker.wake();
+        }
+    }
+}
+
+/// Waits until `found` has a value for the state of the connection.
+pub(super) struct Wait<'a, F> {
+    shared: &'a Shared<ClientEndpoint>,
+    found: F,
+    number: Option<u64>,
+}
+
+impl<'a, F> Wait<'a, F> {
+    pub(super) fn new(shared: &'a Shared<ClientEndpoint>, found: F) -> Self {
+        Self {
+            shared,
+            found,
+            number: None,
+        }
+    }
+}
+
+impl<T, F> Future for Wait<'_, F>
+where
+    F: Fn(&ClientConnection) -> Option<T> + Unpin,
+{
+    type Output = T;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<T> {
+        let mut state = self.shared.lock();
+        match (self.found)(&state.role) {
+            Some(value) => Poll::Ready(value),
+            None => {
+                state.role.waiters.register(&mut self.number, cx.waker());
+                Poll::Pending
+            }
+        }
+    }
+}
+
+impl<F> Drop for Wait<'_, F> {
+    fn drop(&mut self) {
+        if let Some(number) = self.number {
+            self.shared.lock().role.waiters.remove(number);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn removed_future_is_not_woken() {
+        let mut waiters = Waiters::default();
+        let (mut first, mut second) = (None, None);
+        waiters.register(&mut first, Waker::noop());
+        waiters.register(&mut second, Waker::noop());
+        waiters.register(&mut first, Waker::noop());
+        assert_eq!(waiters.wakers.len(), 2);
+        waiters.remove(first.expect("registered"));
+        assert_eq!(waiters.wakers.len(), 1);
+        waiters.wake_all();
+        assert_eq!(waiters.wakers.len(), 0);
+    }
+}
