@@ -7,7 +7,7 @@ use std::future::{Future, poll_fn};
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use mcp_exact_session::{
@@ -15,7 +15,7 @@ use mcp_exact_session::{
     ServerSettings, StreamId, Time, Transmit,
 };
 use tokio::sync::{Notify, futures::OwnedNotified};
-use tokio::task::JoinHandle;
+use tokio::task::{JoinHandle, coop};
 use tokio::time::{Instant, Sleep};
 
 use crate::clock;
@@ -25,10 +25,12 @@ use crate::endpoint::{
     Shared, Signal, State,
 };
 use crate::observe;
-use crate::transport::Transport;
+use crate::transport::{KeptMessage, Received, Transport};
 
 /// Bytes that wait in a transport before no more output is taken from the endpoint.
 const OUTPUT_BYTES: usize = 256 << 10;
+/// Messages that are received before output is written and other tasks have their turn.
+const BURST: u32 = 128;
 
 /// Times of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -155,6 +157,8 @@ pub(crate) struct Driver<E: Endpoint, T> {
     shared: Arc<Shared<E>>,
     transport: T,
     context: E::Context,
+    /// Message that the endpoint was too full to take. It is given again before others are received.
+    kept: Option<KeptMessage>,
     notify: Arc<Notify>,
     notified: Pin<Box<OwnedNotified>>,
     timer: Pin<Box<Sleep>>,
@@ -182,6 +186,7 @@ impl<E: Endpoint, T: Transport> Driver<E, T> {
             shared,
             transport,
             context,
+            kept: None,
             notified: Box::pin(Arc::clone(&notify).notified_owned()),
             notify,
             timer: Box::pin(tokio::time::sleep(Duration::ZERO)),
@@ -231,7 +236,7 @@ impl<E: Endpoint, T: Transport> Driver<E, T> {
             let has_more = self.take_output();
             let flushed = self.transport.poll_flush(cx)?;
             let is_flushed = flushed.is_ready() && self.transport.queued() == 0;
-            if self.is_closing && is_flushed {
+            if self.is_closing && is_flushed && !has_more {
                 let closed = self.transport.poll_close(cx);
                 // A peer that does not let the transport close has no longer than one that does not read.
                 if closed.is_pending() {
@@ -242,6 +247,8 @@ impl<E: Endpoint, T: Transport> Driver<E, T> {
             if self.is_closed_by_endpoint() {
                 continue;
             }
+            // A peer that always has another message leaves the thread to other tasks too.
+            ready!(coop::poll_proceed(cx)).made_progress();
             let has_received = self.poll_receive(cx)?.is_ready();
             let is_notified = self.poll_notified(cx);
             let is_due = self.poll_timer(cx)?;
@@ -276,24 +283,35 @@ impl<E: Endpoint, T: Transport> Driver<E, T> {
             return Ok(Poll::Pending);
         }
         let (shared, context) = (&self.shared, &self.context);
-        let mut has_closed = false;
-        let polled = self.transport.poll_receive(cx, &mut |received| {
+        let (mut kept, mut has_closed, mut count) = (None, false, 0);
+        let mut take = |received: Received<'_>| {
             let (result, wants_more) = shared.receive(StreamId::DUPLEX, received, context.clone());
-            has_closed |= result == Err(ReceiveError::Closed);
-            wants_more
-        })?;
-        match polled {
-            Poll::Pending => Ok(Poll::Pending),
-            Poll::Ready(has_more) => {
-                if self.options.ping.is_some() {
-                    self.hear();
-                }
-                if !has_more || has_closed {
-                    self.drain();
-                }
-                Ok(Poll::Ready(()))
+            if result == Err(ReceiveError::Full) {
+                kept = Some(KeptMessage::from(received));
+                return false;
             }
+            has_closed |= result == Err(ReceiveError::Closed);
+            count += 1;
+            wants_more && count < BURST
+        };
+        let before = self.kept.take();
+        let polled = if before.is_none_or(|message| take(message.received())) {
+            self.transport.poll_receive(cx, &mut take)?
+        } else {
+            Poll::Pending
+        };
+        self.kept = kept;
+        if polled.is_pending() && count == 0 {
+            return Ok(Poll::Pending);
         }
+        if self.options.ping.is_some() {
+            self.hear();
+        }
+        if polled == Poll::Ready(false) || has_closed {
+            self.drain();
+        }
+        charge(count, cx);
+        Ok(Poll::Ready(()))
     }
 
     fn poll_notified(&mut self, cx: &mut Context<'_>) -> bool {
@@ -386,6 +404,17 @@ impl<E: Endpoint, T: Transport> Driver<E, T> {
     }
 }
 
+/// Takes the messages that were received from what the task may do before others have their turn, but for the first: that was taken
+/// before.
+fn charge(count: u32, cx: &mut Context<'_>) {
+    for _ in 1..count {
+        match coop::poll_proceed(cx) {
+            Poll::Ready(unit) => unit.made_progress(),
+            Poll::Pending => return,
+        }
+    }
+}
+
 impl<E: Endpoint, T> Drop for Driver<E, T> {
     /// A dropped driver completes all waiting futures.
     fn drop(&mut self) {
@@ -394,5 +423,33 @@ impl<E: Endpoint, T> Drop for Driver<E, T> {
             self.shared
                 .call(|state, now| state.endpoint.closed(stream, how, now));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::task::Waker;
+
+    use super::*;
+    use crate::endpoint::fake::FullEndpoint;
+    use crate::memory::memory_pair;
+
+    /// "Too many events wait for the program; the frame was not taken": it is given again, and in its order.
+    #[tokio::test]
+    async fn refused_message_is_given_again() {
+        let (mut near, far) = memory_pair(1024, 1024);
+        for message in ["one", "two", "three"] {
+            near.output().extend_from_slice(message.as_bytes());
+            near.end_frame();
+        }
+        let mut cx = Context::from_waker(Waker::noop());
+        assert!(near.poll_flush(&mut cx).is_ready());
+        let shared = FullEndpoint::shared(2);
+        let (notify, options) = (Arc::default(), ConnectionOptions::default());
+        let mut driver = Driver::new(Arc::clone(&shared), far, (), notify, options);
+        for _ in 0..4 {
+            assert!(driver.poll(&mut cx).is_pending());
+        }
+        assert_eq!(shared.lock().endpoint.taken, ["one", "two", "three"]);
     }
 }

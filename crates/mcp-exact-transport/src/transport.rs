@@ -17,6 +17,38 @@ pub enum Received<'a> {
     Oversized(Oversized<'a>),
 }
 
+/// Copy of received data, kept until an endpoint can take it.
+#[cfg(feature = "tokio")]
+#[derive(Debug)]
+pub(crate) enum KeptMessage {
+    Frame(Vec<u8>),
+    Oversized { head: Vec<u8>, tail: Vec<u8> },
+}
+
+#[cfg(feature = "tokio")]
+impl From<Received<'_>> for KeptMessage {
+    fn from(received: Received<'_>) -> Self {
+        match received {
+            Received::Frame(frame) => Self::Frame(frame.to_vec()),
+            Received::Oversized(Oversized { head, tail }) => Self::Oversized {
+                head: head.to_vec(),
+                tail: tail.to_vec(),
+            },
+        }
+    }
+}
+
+#[cfg(feature = "tokio")]
+impl KeptMessage {
+    /// Returns the data as it was received.
+    pub(crate) fn received(&self) -> Received<'_> {
+        match self {
+            Self::Frame(frame) => Received::Frame(frame),
+            Self::Oversized { head, tail } => Received::Oversized(Oversized { head, tail }),
+        }
+    }
+}
+
 /// Carries the messages of one connection in both directions, in order.
 pub trait Transport: Send + 'static {
     /// Receives the messages that have arrived and hands each to `sink`, until none is left or `sink` returns false.

@@ -48,7 +48,7 @@ pub fn server_settings() -> Arc<ServerSettings> {
 pub fn client_settings(revision: &str) -> Arc<ClientSettings> {
     let mut config = ClientConfig::new(Identity::new("tester", "1"));
     config.offer = Offer::of([revision]).expect("compiled in");
-    config.capabilities = object(json!({ "roots": {} }));
+    config.capabilities = object(json!({ "roots": { "listChanged": true } }));
     config.handshake_timeout = Duration::from_secs(10);
     config.build().expect("a configuration")
 }

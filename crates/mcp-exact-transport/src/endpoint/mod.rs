@@ -10,6 +10,8 @@
 )]
 
 mod client;
+#[cfg(all(test, any(feature = "tokio", feature = "blocking")))]
+pub(crate) mod fake;
 mod message;
 mod readers;
 mod request;

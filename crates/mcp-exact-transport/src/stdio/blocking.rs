@@ -9,18 +9,24 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use mcp_exact_session::{Binding, Closed, FrameContext, ServerSettings, StreamId, Time, Transmit};
+use mcp_exact_session::{
+    Binding, Closed, FrameContext, ReceiveError, ServerSettings, StreamId, Time, Transmit,
+};
 
 use super::claim::claim;
 use crate::clock;
 use crate::endpoint::{
-    Readers, RequestContext, ServerDispatch, ServerEndpoint, ServerHandler, Shared, Signal,
+    Endpoint, Readers, RequestContext, ServerDispatch, ServerEndpoint, ServerHandler, Shared,
+    Signal,
 };
 use crate::line::Lines;
+use crate::transport::Received;
 
 /// Maximum time for which replies of a burst wait for each other.
 const BURST: Duration = Duration::from_micros(500);
 const READ: usize = 64 << 10;
+/// Interval at which an endpoint is asked that another thread works for.
+const PAUSE: Duration = Duration::from_millis(1);
 
 /// Serves the client on the standard streams until the end of input, and then waits up to two seconds for the replies of other
 /// threads. Needs no runtime: the handler runs on the calling thread and may block it.
@@ -51,7 +57,7 @@ pub fn serve_blocking(
     shared.call(|state, now| state.endpoint.closed(StreamId::DUPLEX, how, now));
     let until = Instant::now() + Duration::from_secs(2);
     while !shared.lock().endpoint.is_closed() && Instant::now() < until {
-        std::thread::sleep(Duration::from_millis(1));
+        std::thread::sleep(PAUSE);
     }
     shared.call(|state, now| state.endpoint.shutdown(now));
     writer.stop_timer();
@@ -77,8 +83,7 @@ fn read_all(
         let burst = writer.begin();
         let mut since = Instant::now();
         while let Some(received) = if is_over { lines.rest() } else { lines.next() } {
-            // The output is written before the endpoint is full, so that it takes every frame.
-            let (_, wants_more) = shared.receive(StreamId::DUPLEX, received, context.clone());
+            let wants_more = receive(shared, received, &context, || writer.write(shared));
             if !wants_more || since.elapsed() > BURST {
                 writer.write(shared);
                 since = Instant::now();
@@ -89,6 +94,25 @@ fn read_all(
         writer.take_error()?;
         if is_over {
             return Ok(());
+        }
+    }
+}
+
+/// Passes a message to the endpoint, and returns whether it wants another one. While another thread works on its events and it is
+/// full, waits for it and calls `write`.
+fn receive<E: Endpoint>(
+    shared: &Arc<Shared<E>>,
+    received: Received<'_>,
+    context: &E::Context,
+    write: impl Fn(),
+) -> bool {
+    loop {
+        match shared.receive(StreamId::DUPLEX, received, context.clone()) {
+            (Err(ReceiveError::Full), _) => {
+                write();
+                std::thread::sleep(PAUSE);
+            }
+            (_, wants_more) => return wants_more,
         }
     }
 }
@@ -232,5 +256,24 @@ impl Signal<ServerEndpoint> for Writer {
         if !self.is_in_burst.load(Ordering::SeqCst) {
             self.write(shared);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+    use crate::endpoint::fake::FullEndpoint;
+
+    /// "Too many events wait for the program; the frame was not taken": it is given again, and what waits is written meanwhile.
+    #[test]
+    fn refused_message_is_given_again() {
+        let shared = FullEndpoint::shared(2);
+        let writes = Cell::new(0);
+        let write = || writes.set(writes.get() + 1);
+        assert!(receive(&shared, Received::Frame(b"one"), &(), write));
+        assert_eq!(shared.lock().endpoint.taken, ["one"]);
+        assert_eq!(writes.get(), 2);
     }
 }

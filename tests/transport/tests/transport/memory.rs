@@ -1,13 +1,17 @@
 //! Pairs in memory: every revision, shutdown, back-pressure.
 
-use std::future::pending;
+use std::future::{Future, pending};
+use std::io;
+use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
-use mcp_exact_session::{CallOptions, Outcome, ServerEvent, TraceContext};
+use mcp_exact_session::{CallOptions, Outcome, Sent, ServerEvent, TraceContext};
 use mcp_exact_transport::{
-    ClientHandle, ConnectionOptions, RequestContext, ServeError, ServerHandle, connect,
-    memory_pair, serve,
+    ClientHandle, ConnectionOptions, Received, RequestContext, ServeError, ServerHandle, Transport,
+    connect, memory_pair, serve,
 };
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -164,4 +168,112 @@ async fn trace_context_reaches_the_handler() {
         driver.await.expect("driver");
         server.await.expect("task").expect("clean end");
     }
+}
+
+/// A peer that always has another message.
+struct Endless(Vec<u8>);
+
+impl Transport for Endless {
+    fn poll_receive(
+        &mut self,
+        _: &mut Context<'_>,
+        sink: &mut dyn FnMut(Received<'_>) -> bool,
+    ) -> Poll<io::Result<bool>> {
+        let ping = br#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
+        while sink(Received::Frame(ping)) {}
+        Poll::Ready(Ok(true))
+    }
+
+    fn output(&mut self) -> &mut Vec<u8> {
+        &mut self.0
+    }
+
+    fn end_frame(&mut self) {}
+
+    fn queued(&self) -> usize {
+        self.0.len()
+    }
+
+    fn poll_flush(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.0.clear();
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_close(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+}
+
+/// A connection that is never idle shares its thread with other tasks.
+#[tokio::test]
+async fn busy_connection_lets_others_run() {
+    let (stop, stopped) = oneshot::channel::<()>();
+    let options = ConnectionOptions::default();
+    let (settings, handler) = (echo::server_settings(), Arc::new(echo::handle));
+    let transport = Endless(Vec::new());
+    let serving = serve(settings, handler, transport, options, async move {
+        stopped.await.expect("the test goes on");
+    });
+    let server = tokio::spawn(serving);
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+    stop.send(()).expect("serving");
+    server.await.expect("task").expect("clean end");
+}
+
+/// A future that waits for the connection and is dropped leaves nothing with the client.
+#[tokio::test]
+async fn dropped_waits_leave_no_waker() {
+    struct Ignore;
+
+    impl Wake for Ignore {
+        fn wake(self: Arc<Self>) {}
+    }
+
+    let (near, _far) = memory_pair(1 << 16, 4 << 20);
+    let settings = echo::client_settings("2025-11-25");
+    let options = ConnectionOptions::default();
+    let (client, _driver) = connect(settings, None, Arc::new(echo::answer), near, options);
+    let waker = Arc::new(Ignore);
+    {
+        let mut ready = pin!(client.ready());
+        let mut closed = pin!(client.closed());
+        let handle = Waker::from(Arc::clone(&waker));
+        let mut cx = Context::from_waker(&handle);
+        assert!(ready.as_mut().poll(&mut cx).is_pending());
+        assert!(closed.as_mut().poll(&mut cx).is_pending());
+    }
+    assert_eq!(Arc::strong_count(&waker), 1);
+}
+
+/// Messages that were sent before the client is closed leave, also if they are more than the transport takes at once.
+#[tokio::test]
+async fn messages_before_the_close_leave() {
+    const NOTES: usize = 40;
+    let (near, far) = memory_pair(1 << 16, 4 << 20);
+    let count = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&count);
+    let handler = move |server: &ServerHandle, event: ServerEvent<RequestContext>| {
+        if matches!(event, ServerEvent::Notification(_)) {
+            counted.fetch_add(1, Ordering::SeqCst);
+        }
+        echo::handle(server, event);
+    };
+    let options = ConnectionOptions::default();
+    let (settings, handler) = (echo::server_settings(), Arc::new(handler));
+    let server = tokio::spawn(serve(settings, handler, far, options, pending()));
+    let settings = echo::client_settings("2025-11-25");
+    let (client, driver) = connect(settings, None, Arc::new(echo::answer), near, options);
+    client.ready().await.expect("connected");
+    let params = serde_json::json!({ "_meta": { "com.example/x": "x".repeat(20_000) } });
+    for _ in 0..NOTES {
+        let params = Some(echo::object(params.clone()));
+        let sent = client.notify("notifications/roots/list_changed", params);
+        assert_eq!(sent, Ok(Sent::Queued));
+    }
+    client.close();
+    driver.await.expect("driver");
+    server.await.expect("task").expect("clean end");
+    assert_eq!(count.load(Ordering::SeqCst), NOTES);
 }

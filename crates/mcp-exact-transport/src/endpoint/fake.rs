@@ -1,0 +1,100 @@
+//! An endpoint for unit tests that is too full for its first messages.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use mcp_exact_session::frame::Oversized;
+use mcp_exact_session::{Closed, ReceiveError, StreamId, Time, Transmit};
+
+use super::{Dispatch, Endpoint, Shared, Signal, Sorted};
+
+/// Notes what it takes.
+#[derive(Debug, Default)]
+pub(crate) struct FullEndpoint {
+    /// Messages that it does not take yet.
+    pub(crate) refusals: usize,
+    pub(crate) taken: Vec<String>,
+}
+
+impl FullEndpoint {
+    /// Creates an endpoint that is too full for so many messages.
+    pub(crate) fn shared(refusals: usize) -> Arc<Shared<Self>> {
+        let endpoint = Self {
+            refusals,
+            ..Self::default()
+        };
+        let (dispatch, signal) = (Arc::new(Nobody), Arc::new(Nobody));
+        Shared::new(endpoint, (), dispatch, signal, None)
+    }
+}
+
+impl Endpoint for FullEndpoint {
+    type Event = ();
+    type Context = ();
+    type Role = ();
+
+    fn receive(&mut self, _: StreamId, frame: &[u8], (): (), _: Time) -> Result<(), ReceiveError> {
+        if self.refusals > 0 {
+            self.refusals -= 1;
+            return Err(ReceiveError::Full);
+        }
+        self.taken.push(String::from_utf8_lossy(frame).into_owned());
+        Ok(())
+    }
+
+    fn receive_oversized(
+        &mut self,
+        on: StreamId,
+        message: &Oversized<'_>,
+        (): (),
+        now: Time,
+    ) -> Result<(), ReceiveError> {
+        self.receive(on, message.head, (), now)
+    }
+
+    fn is_closed(&self) -> bool {
+        false
+    }
+
+    fn closed(&mut self, _: StreamId, _: Closed, _: Time) {}
+
+    fn wants_input(&self) -> bool {
+        true
+    }
+
+    fn poll_event(&mut self) -> Option<()> {
+        None
+    }
+
+    fn poll_transmit(&mut self, _: &mut Vec<u8>) -> Option<Transmit> {
+        None
+    }
+
+    fn poll_timeout(&self) -> Option<Time> {
+        None
+    }
+
+    fn handle_timeout(&mut self, _: Time) {}
+
+    fn shutdown(&mut self, _: Time) {}
+
+    fn ping(&mut self, _: Duration, _: Time) -> bool {
+        false
+    }
+
+    fn sort((): ()) -> Sorted<()> {
+        Sorted::Other(())
+    }
+
+    fn note((): &mut (), (): &()) {}
+}
+
+struct Nobody;
+
+impl Signal<FullEndpoint> for Nobody {
+    fn changed(&self, _: &Arc<Shared<FullEndpoint>>, _: Option<Time>) {}
+}
+
+impl Dispatch<FullEndpoint> for Nobody {
+    fn dispatch(&self, _: &Arc<Shared<FullEndpoint>>, _: u64, (): ()) {}
+}
