@@ -6,9 +6,12 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use http::{HeaderName, HeaderValue};
-use mcp_exact_session::{CallOptions, Outcome};
+use mcp_exact_session::{CallOptions, Outcome, Sent, ServerEvent};
 use mcp_exact_tests_transport::echo::{self, call};
+use mcp_exact_tests_transport::http::TestServer;
 use mcp_exact_transport::http::client::{HttpEndpoint, HttpTransport};
+use mcp_exact_transport::http::server::HttpServerOptions;
+use mcp_exact_transport::{RequestContext, ServerHandle};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -384,4 +387,42 @@ async fn until(what: &str, holds: impl Fn() -> bool) {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     panic!("still not: {what}");
+}
+
+/// A notification that was sent before the client is closed is posted, by both transports.
+#[tokio::test]
+async fn notification_before_the_close_leaves() {
+    for (transport, revision) in [
+        (HttpTransport::Streamable, "2025-11-25"),
+        (HttpTransport::Sse, "2024-11-05"),
+    ] {
+        let count = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&count);
+        let handler = move |server: &ServerHandle, event: ServerEvent<RequestContext>| {
+            if matches!(event, ServerEvent::Notification(_)) {
+                counted.fetch_add(1, Ordering::SeqCst);
+            }
+            echo::handle(server, event);
+        };
+        let options = HttpServerOptions::default();
+        let server = TestServer::start_handler(Arc::new(handler), options).await;
+        let path = match transport {
+            HttpTransport::Sse => "/sse",
+            _ => "/",
+        };
+        let endpoint = HttpEndpoint::new(&server.url(path)).expect("a URL");
+        let settings = echo::client_settings(revision);
+        let handler = Arc::new(echo::answer);
+        let (client, driver) = endpoint
+            .transport(transport)
+            .connect(settings, None, handler);
+        client.ready().await.expect("connected");
+        for _ in 0..3 {
+            let sent = client.notify("notifications/roots/list_changed", None);
+            assert_eq!(sent, Ok(Sent::Queued), "{revision}");
+        }
+        client.close();
+        driver.await.expect("driver");
+        assert_eq!(count.load(Ordering::SeqCst), 3, "{revision}");
+    }
 }

@@ -21,7 +21,7 @@ use tokio::time::timeout;
 
 use super::exchange::Connection;
 use super::send::{HttpBody, HttpClientError};
-use super::streamable::deadline;
+use super::streamable::{LEAVING, deadline};
 use super::target::{resolve, shown};
 use super::{Driver, Seen};
 use crate::http::{EVENT_STREAM, has_media_type};
@@ -123,7 +123,7 @@ async fn serve(driver: &Driver, events: &mut Events, stream: StreamId, messages:
     let connection = &driver.connection;
     let mut tasks = JoinSet::new();
     let mut previous: Option<oneshot::Receiver<()>> = None;
-    while !driver.seen.has_closed.load(Ordering::Acquire) {
+    loop {
         while let Some((transmit, message)) = driver.take_output() {
             if let Transmit::Frame { stream, http, .. } = transmit {
                 // One after the other, because messages keep their order: a server refuses what arrives before
@@ -145,6 +145,12 @@ async fn serve(driver: &Driver, events: &mut Events, stream: StreamId, messages:
                     drop(done);
                 });
             }
+        }
+        if driver.seen.has_closed.load(Ordering::Acquire) {
+            // Whatever the program has sent before it closed the client leaves.
+            let left = async { while tasks.join_next().await.is_some() {} };
+            let _ = timeout(LEAVING, left).await;
+            break;
         }
         tokio::select! {
             Some(_) = tasks.join_next() => {}

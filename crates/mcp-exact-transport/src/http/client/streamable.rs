@@ -20,13 +20,13 @@ use tokio::time::{Instant, sleep, timeout};
 use super::exchange::{Brought, Connection, Kind, LINGER, Position, Whole, kind_of};
 use super::{Driver, Ended, LONGEST_PAUSE, Seen};
 use crate::clock;
-use crate::endpoint::repeat_lost;
+use crate::endpoint::{is_request, repeat_lost};
 use crate::transport::Received;
 
 /// Timeout for the acceptance of `notifications/initialized`, before other messages are sent.
 const BARRIER: Duration = Duration::from_secs(5);
 /// Time for the messages that are being posted when a client is closed.
-const LEAVING: Duration = Duration::from_secs(2);
+pub(super) const LEAVING: Duration = Duration::from_secs(2);
 /// Attempts to resume a stream that carries the answer to a request.
 const ATTEMPTS: u32 = 8;
 /// Resumptions in a row that may bring an empty stream. A server that has forgotten a request may answer so (rmcp 3.11), and one
@@ -36,7 +36,7 @@ const EMPTY_RESUMPTIONS: u32 = 3;
 /// A message that is being posted.
 struct Posted {
     task: AbortHandle,
-    /// Completes when the server has taken the message. Kept for one that has no answer.
+    /// Completes when the server has taken the message. Kept for one that has no answer: it leaves even if the client is closed.
     is_done: Option<oneshot::Receiver<()>>,
 }
 
@@ -79,6 +79,7 @@ async fn send_all(driver: &Driver, tasks: &mut JoinSet<()>, posts: &mut Posts) {
     while let Some((transmit, message)) = driver.take_output() {
         match transmit {
             Transmit::Frame { stream, http, .. } => {
+                let has_answer = is_request(&message);
                 let (task, is_done) = post(driver, stream, message, http.clone(), tasks);
                 let mut post = Posted {
                     task,
@@ -87,13 +88,16 @@ async fn send_all(driver: &Driver, tasks: &mut JoinSet<()>, posts: &mut Posts) {
                 if http.barrier {
                     // The server learns that the session is open before it sees what uses it, unless it is slow to say so.
                     let _ = timeout(BARRIER, is_done).await;
-                } else if !driver.connection.is_waiting_on(stream) {
+                } else if !has_answer {
                     post.is_done = Some(is_done);
                 }
                 posts.insert(stream, post);
             }
             Transmit::Close { stream } => {
-                if let Some(Posted { task, .. }) = posts.remove(&stream) {
+                let has_answer = |post: &Posted| post.is_done.is_none();
+                if posts.get(&stream).is_some_and(has_answer)
+                    && let Some(Posted { task, .. }) = posts.remove(&stream)
+                {
                     if driver.connection.lingers() {
                         drop(tasks.spawn(end_late(task)))
                     } else {
