@@ -14,6 +14,14 @@ pub(crate) fn is_request(message: &[u8]) -> bool {
     matches!(kind, Some(HeadKind::Request | HeadKind::Batch))
 }
 
+/// Returns the text of the id of a request; `None` if the message is no request, or its id is neither a string nor a number.
+#[cfg(feature = "http-server")]
+pub(crate) fn request_id(message: &[u8]) -> Option<&str> {
+    let head = head(message).filter(|head| head.kind == HeadKind::Request)?;
+    let is_id = |id: &&str| id.starts_with(|first: char| matches!(first, '"' | '-' | '0'..='9'));
+    head.id.filter(is_id)
+}
+
 /// Returns true if the message is about a request in flight: a response, a cancellation or progress.
 #[cfg(feature = "http-server")]
 pub(crate) fn is_for_request_in_flight(message: &[u8]) -> bool {

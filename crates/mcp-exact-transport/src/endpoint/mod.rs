@@ -29,9 +29,9 @@ use mcp_exact_session::{
 
 pub(crate) use client::{ClientConnection, ClientDispatch, EndOfConnection, Internal, repeat_lost};
 pub use client::{ClientHandle, ClientHandler, ConnectError};
-#[cfg(feature = "http-server")]
-pub(crate) use message::is_for_request_in_flight;
 pub(crate) use message::is_request;
+#[cfg(feature = "http-server")]
+pub(crate) use message::{is_for_request_in_flight, request_id};
 pub(crate) use readers::Readers;
 pub use request::{PendingRequest, ProgressCallback};
 pub(crate) use server::{EPOCH_IDS, ServerDispatch, ServerEndpoint, resume_server};

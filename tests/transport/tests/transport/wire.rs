@@ -8,6 +8,7 @@ use mcp_exact_transport::ServerHandle;
 use mcp_exact_transport::http::server::{
     Allowed, AuthError, AuthFuture, Authenticate, HttpServerOptions, ListenOptions,
 };
+use serde_json::{Value, json};
 use std::sync::Arc;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -95,6 +96,45 @@ async fn media_types_and_methods_are_checked() {
     for body in ["", "{", "\u{0}", "[]", "1"] {
         let reply = server.send("POST", &[], body).await;
         assert_eq!(reply.status, 400, "{body:?} {reply:?}");
+    }
+}
+
+/// "The HTTP response body MAY comprise a JSON-RPC error response that has no `id`" (`basic/transports`, "Sending Messages to the
+/// Server"), and "the ID MUST NOT be `null`" (`basic`, "Requests"). A refusal names the request that it answers, once it was read.
+#[tokio::test]
+async fn refusals_name_the_request_they_answer() {
+    let server = start().await;
+    let unknown = [("Mcp-Session-Id", "unknown")];
+    let (call, note) = (
+        call(7, "echo", "a"),
+        r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#,
+    );
+    for (headers, body, status, id) in [
+        (&unknown[..], call.as_str(), 404, Some(json!(7))),
+        (
+            &unknown,
+            &call.replace(":7,\"m", ":\"a\\u0062\",\"m"),
+            404,
+            Some(json!("ab")),
+        ),
+        (&[], &call, 400, Some(json!(7))),
+        (
+            &[("MCP-Protocol-Version", "1.0")],
+            &call,
+            400,
+            Some(json!(7)),
+        ),
+        (&[("Host", "evil.example")], &call, 403, None),
+        (&[("Accept", "text/html")], &call, 406, None),
+        (&unknown, note, 404, None),
+        (&[], "{", 400, None),
+        (&[], "[]", 400, None),
+    ] {
+        let reply = server.send("POST", headers, body).await;
+        assert_eq!(reply.status, status, "{headers:?} {body} {reply:?}");
+        let error: Value = reply.body.parse().expect("JSON");
+        assert!(error["error"]["code"].is_i64(), "{reply:?}");
+        assert_eq!(error.get("id"), id.as_ref(), "{headers:?} {body} {reply:?}");
     }
 }
 

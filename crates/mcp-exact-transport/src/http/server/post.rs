@@ -21,7 +21,9 @@ use tokio::time::timeout;
 
 use super::body::{Attachment, EventStream, Next, Output};
 use super::listen::RemoteAddress;
-use super::response::{Refusal, ResponseBody, empty, error, events, json, refuse, unavailable};
+use super::response::{
+    Refusal, ResponseBody, empty, error, events, json, name_request, refuse, unavailable,
+};
 use super::service::{Checked, Inner, expired};
 use super::session::{Session, new_id};
 use super::{bus, checks, resume};
@@ -46,14 +48,27 @@ where
 {
     checks::check_post_types(&request.parts.headers)?;
     let body = read_body(inner, &request, body).await?;
-    inner.authorize(&request.parts, &body)?;
-    let context = context_of(&request);
-    let read = PostBody::read(&body, &inner.settings().limits);
+    let mut taken = take(inner, &request, &body).await;
+    if let Err(refusal) = &mut taken {
+        name_request(refusal, &body);
+    }
+    taken
+}
+
+/// Gives a message to the endpoint that it is for, and responds as the endpoint does.
+async fn take(
+    inner: &Arc<Inner>,
+    request: &Checked,
+    body: &Bytes,
+) -> Result<Response<ResponseBody>, Refusal> {
+    inner.authorize(&request.parts, body)?;
+    let context = context_of(request);
+    let read = PostBody::read(body, &inner.settings().limits);
     let posted = match &context.http {
         Some(http) => read.classify(http, &inner.settings().offer),
         None => Posted::Unnamed,
     };
-    if inner.is_draining() && is_request(&body) {
+    if inner.is_draining() && is_request(body) {
         return Err(unavailable("the server shuts down; try again later"));
     }
     match posted {
@@ -61,7 +76,7 @@ where
         Posted::Initialize => initialize(inner, read, context).await,
         Posted::Session(id) => {
             if let Some(bus) = &inner.options().change_bus
-                && bus::forward(inner, &**bus, &id, request.principal.as_ref(), &body).await?
+                && bus::forward(inner, &**bus, &id, request.principal.as_ref(), body).await?
             {
                 return Ok(empty(StatusCode::ACCEPTED));
             }

@@ -15,6 +15,7 @@ use mcp_exact_session::PeerError;
 
 use super::body::EventStream;
 use super::metrics::Counters;
+use crate::endpoint::request_id;
 use crate::http::{EVENT_STREAM, JSON};
 
 /// Response that refuses a request.
@@ -151,9 +152,28 @@ pub(super) fn unavailable(words: &str) -> Refusal {
     response
 }
 
-/// Creates a response with an error without an id.
+/// Error of a response, kept so that the response can name its request.
+#[derive(Clone)]
+struct Refused(PeerError);
+
+/// Creates a response with an error that names no request: "a JSON-RPC error response that has no `id`" (`basic/transports`, "Sending
+/// Messages to the Server").
 pub(super) fn error(status: StatusCode, error: &PeerError) -> Response<ResponseBody> {
-    let text = mcp_exact_session::Json::from_encode(error.object());
-    let message = format!(r#"{{"jsonrpc":"2.0","id":null,"error":{text}}}"#);
-    json(status, message.into())
+    let mut response = json(status, error_message(None, error));
+    response.extensions_mut().insert(Refused(error.clone()));
+    response
+}
+
+/// Lets a refusal name the request that it answers, if the message is one and the refusal has an error.
+pub(super) fn name_request(refusal: &mut Response<ResponseBody>, message: &[u8]) {
+    let id = request_id(message);
+    if let (Some(id), Some(Refused(error))) = (id, refusal.extensions_mut().remove()) {
+        *refusal.body_mut() = ResponseBody::whole(error_message(Some(id), &error));
+    }
+}
+
+fn error_message(id: Option<&str>, error: &PeerError) -> Bytes {
+    let error = mcp_exact_session::Json::from_encode(error.object());
+    let id = id.map_or(String::new(), |id| format!(r#""id":{id},"#));
+    format!(r#"{{"jsonrpc":"2.0",{id}"error":{error}}}"#).into()
 }
