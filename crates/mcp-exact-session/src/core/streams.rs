@@ -81,6 +81,8 @@ struct Stream {
     bytes: usize,
     /// Frames that were handed to the transport.
     sequence: u64,
+    /// Outputs at the front that the transport is recording under their numbers: they are not withdrawn any more.
+    committed: usize,
 }
 
 /// Reason why a frame was not queued.
@@ -125,6 +127,7 @@ impl Streams {
             queue: VecDeque::new(),
             bytes: 0,
             sequence: 0,
+            committed: 0,
         };
         self.table.insert(id, stream);
     }
@@ -378,14 +381,16 @@ impl Streams {
             return Vec::new();
         };
         let leaves = |output: &Output| matches!(output, Output::Frame(frame) if gone(frame));
-        if !stream.queue.iter().any(|(_, output)| leaves(output)) {
+        let committed = stream.committed;
+        let mut rest = stream.queue.iter().skip(committed);
+        if !rest.any(|(_, output)| leaves(output)) {
             return Vec::new();
         }
         let front = stream.queue.front().map(|(place, _)| *place);
-        let (left, kept): (Vec<_>, Vec<_>) = std::mem::take(&mut stream.queue)
-            .into_iter()
-            .partition(|(_, output)| leaves(output));
-        stream.queue = kept.into();
+        let rest = stream.queue.split_off(committed);
+        let (left, kept): (Vec<_>, Vec<_>) =
+            rest.into_iter().partition(|(_, output)| leaves(output));
+        stream.queue.extend(kept);
         let next = stream.queue.front().map(|(place, _)| *place);
         let attached = !stream.detached;
         if let Some(place) = front {
@@ -433,6 +438,7 @@ impl Streams {
     pub(crate) fn pop_on(&mut self, id: StreamId) -> Option<(Transmit, Vec<u8>)> {
         let stream = self.table.get_mut(id)?;
         let (place, output) = stream.queue.pop_front()?;
+        stream.committed = stream.committed.saturating_sub(1);
         if !stream.detached {
             self.ready.remove((place, id));
             if let Some((next, _)) = stream.queue.front() {
@@ -498,6 +504,15 @@ impl Streams {
             Output::Frame(frame) => Some((number, &*frame.bytes, frame.last)),
             Output::Status(_) | Output::Close => None,
         })
+    }
+
+    /// Commits the frames at the front of a stream up to this number: they keep their places, and are not withdrawn any more.
+    pub(crate) fn commit_through(&mut self, id: StreamId, number: u64) {
+        if let Some(stream) = self.table.get_mut(id) {
+            let count = (number + 1).saturating_sub(stream.sequence);
+            let count = usize::try_from(count).unwrap_or(usize::MAX);
+            stream.committed = stream.committed.max(count.min(stream.queue.len()));
+        }
     }
 
     /// Attached streams with output, the one with the oldest output first.
@@ -578,6 +593,7 @@ impl Streams {
         if let Some((place, _)) = stream.queue.front() {
             self.ready.remove((*place, id));
         }
+        stream.committed = 0;
         for (_, output) in std::mem::take(&mut stream.queue) {
             self.uncount(id, &output);
         }

@@ -381,6 +381,12 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         self.core.streams.frames_on(stream)
     }
 
+    /// Commits the frames at the front of a stream up to this sequence number: an event log that records them under their numbers
+    /// calls this first. They are still taken as usual, but leave even if what they belong to is cancelled meanwhile.
+    pub fn commit_frames_on(&mut self, stream: StreamId, through: u64) {
+        self.core.streams.commit_through(stream, through);
+    }
+
     /// Iterates over the attached streams that have something to send, the longest waiting first.
     pub fn writable_streams(&self) -> impl Iterator<Item = StreamId> {
         self.core.streams.writable()

@@ -96,6 +96,36 @@ fn queued_messages_on_a_cancelled_post_never_leave() {
     assert_eq!(posts.machine.usage().queued_bytes, 0);
 }
 
+/// "The server MAY attach an `id` field to their SSE events"; "the ID MUST be globally unique across all streams within that session"
+/// (`basic/transports`, "Resumability and Redelivery"): a message that is recorded under a number keeps it, and leaves.
+#[test]
+fn committed_messages_of_a_cancelled_request_leave() {
+    for revision in SESSIONS {
+        let mut posts = posts(revision);
+        let (post, key) = posts.serve(&call(revision, 1, wanted()));
+        let progress = |server: &mut ServerEndpoint<()>, step| {
+            let sent = server.progress(key, &Progress::new(step));
+            assert_eq!(sent, Ok(Sent::Queued));
+        };
+        progress(&mut posts.machine, 1.0);
+        progress(&mut posts.machine, 2.0);
+        let (first, ..) = posts.machine.peek_frames_on(post).next().expect("queued");
+        posts.machine.commit_frames_on(post, first);
+        posts.post(&[], &cancel(1));
+        let taken = posts.machine.poll_transmit_on(post);
+        let (Some(Transmit::Frame { sequence, .. }), text) = taken.unzip() else {
+            panic!("{revision}: the committed message is gone");
+        };
+        assert_eq!(sequence, first, "{revision}");
+        let text = text.map(|bytes| String::from_utf8(bytes).expect("UTF-8"));
+        assert!(text.is_some_and(|text| text.contains("\"progress\":1")));
+        let next = posts.machine.poll_transmit_on(post);
+        let next = next.map(|(transmit, _)| transmit);
+        assert_eq!(next, Some(Transmit::Close { stream: post }), "{revision}");
+        assert_eq!(posts.machine.usage().queued_bytes, 0);
+    }
+}
+
 /// A request that waits for `notifications/initialized` belongs on its stream: if that has closed in the meantime, it ends and
 /// never leaves.
 #[test]
