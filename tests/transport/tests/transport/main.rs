@@ -11,6 +11,7 @@ mod shared;
 #[cfg(unix)]
 mod stdio;
 mod stores;
+mod streams;
 #[cfg(unix)]
 mod unix;
 mod wire;

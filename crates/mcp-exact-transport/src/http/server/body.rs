@@ -172,7 +172,10 @@ impl Attachment {
                     sequence: sequence + 1,
                     last,
                 });
-                Some(messages.collect()).filter(|messages: &Vec<Message>| !messages.is_empty())
+                let messages: Vec<Message> = messages.collect();
+                // A number that is recorded belongs to its message for ever.
+                endpoint.commit_frames_on(self.stream, messages.last()?.sequence - 1);
+                Some(messages)
             } else {
                 match endpoint.poll_transmit_on(self.stream)? {
                     (Transmit::Frame { sequence, last, .. }, bytes) => Some(vec![Message {
@@ -229,8 +232,19 @@ impl Attachment {
 
     /// Returns the id of the last event that was taken from the stream.
     pub(super) fn last_event_id(&self) -> Option<EventId> {
-        let taken = self.shared.lock().endpoint.taken_on(self.stream);
-        self.event_id(taken)
+        self.event_id(self.taken())
+    }
+
+    /// Returns how many messages were taken from the stream.
+    fn taken(&self) -> u64 {
+        self.shared.lock().endpoint.taken_on(self.stream)
+    }
+
+    /// Returns how many messages will have been taken from the stream after those that wait.
+    fn queued_through(&self) -> u64 {
+        let endpoint = &self.shared.lock().endpoint;
+        let last = endpoint.peek_frames_on(self.stream).last();
+        last.map_or(endpoint.taken_on(self.stream), |(number, ..)| number + 1)
     }
 
     /// Starts to save the session if that has to be done before anything is sent; `None` if not.
@@ -392,6 +406,8 @@ pub(super) struct EventStream {
     timer: Pin<Box<Sleep>>,
     /// Whether the stream ends when its service shuts down, which wakes the readers of sessions then.
     ends_with_service: bool,
+    /// Number of the last message that leaves before that, once the shutdown has begun.
+    ends_after: Option<u64>,
     /// Ends the stream when it completes.
     shutdown: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
     guard: Option<Box<dyn Send>>,
@@ -410,6 +426,7 @@ impl EventStream {
             keep_alive,
             timer: Box::pin(tokio::time::sleep(keep_alive)),
             ends_with_service: false,
+            ends_after: None,
             shutdown: None,
             guard: None,
         }
@@ -540,32 +557,49 @@ impl EventStream {
     /// Returns the next bytes; `None` at the end.
     pub(super) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
         let is_over = self.gather_followed(cx);
-        if !self.out.is_empty() {
-            self.timer.as_mut().reset(Instant::now() + self.keep_alive);
-            let _ = self.timer.as_mut().poll(cx);
-            if is_over {
-                self.attachment = None;
+        // A stream that always has output ends with its service and its credentials too.
+        if is_over || self.is_ended_from_outside(cx) {
+            self.end();
+        } else if self.out.is_empty() {
+            if self.timer.as_mut().poll(cx).is_pending() {
+                return Poll::Pending;
             }
-            return Poll::Ready(Some(std::mem::take(&mut self.out).into()));
+            sse::encode_comment(&mut self.out, "keep-alive");
         }
-        let is_shut_down = self
-            .shutdown
-            .as_mut()
-            .is_some_and(|end| end.as_mut().poll(cx).is_ready());
-        let attachment = self.attachment.as_ref();
-        let is_drained =
-            self.ends_with_service && attachment.is_some_and(Attachment::is_service_draining);
-        if is_over || is_shut_down || is_drained {
-            self.attachment = None;
+        if self.out.is_empty() {
             return Poll::Ready(None);
         }
-        if self.timer.as_mut().poll(cx).is_ready() {
-            self.timer.as_mut().reset(Instant::now() + self.keep_alive);
-            let _ = self.timer.as_mut().poll(cx);
-            sse::encode_comment(&mut self.out, "keep-alive");
-            return Poll::Ready(Some(std::mem::take(&mut self.out).into()));
+        self.timer.as_mut().reset(Instant::now() + self.keep_alive);
+        let _ = self.timer.as_mut().poll(cx);
+        Poll::Ready(Some(std::mem::take(&mut self.out).into()))
+    }
+
+    /// Returns true once the service shuts down or the credentials end that the stream depends on.
+    fn is_ended_from_outside(&mut self, cx: &mut Context<'_>) -> bool {
+        let shutdown = self.shutdown.as_mut();
+        if shutdown.is_some_and(|end| end.as_mut().poll(cx).is_ready()) {
+            self.shutdown = None;
+            return true;
         }
-        Poll::Pending
+        let Some(attachment) = &self.attachment else {
+            return false;
+        };
+        if !self.ends_with_service || !attachment.is_service_draining() {
+            return false;
+        }
+        // A client resumes what is recorded. Everything else that was queued until now leaves first.
+        let through = *self
+            .ends_after
+            .get_or_insert_with(|| attachment.queued_through());
+        attachment.log().is_some() || attachment.taken() >= through
+    }
+
+    /// Ends the stream behind the bytes that were gathered. What was not, its client resumes.
+    fn end(&mut self) {
+        self.attachment = None;
+        self.followed = None;
+        self.replay = None;
+        self.step = None;
     }
 
     /// Gathers events that are ready; returns true at the end of the stream.
@@ -607,8 +641,11 @@ impl EventStream {
                 self.step = Some(Step::Saving(save));
                 continue;
             }
-            let Poll::Ready(Some(messages)) = attachment.poll_messages(cx) else {
-                return true;
+            let messages = match attachment.poll_messages(cx) {
+                // What was about to leave was withdrawn meanwhile.
+                Poll::Pending => return false,
+                Poll::Ready(None) => return true,
+                Poll::Ready(Some(messages)) => messages,
             };
             match attachment.append(&messages) {
                 Some(append) => self.step = Some(Step::Recording(append, messages)),

@@ -4,9 +4,14 @@
 //! than the one that waits for it, and is passed on. The end of a session ends it everywhere.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
 
-use mcp_exact_session::{Binding, Change, Closed, FrameContext, Principal, StreamKind};
+use mcp_exact_session::{
+    Binding, Change, Closed, FrameContext, Principal, ReceiveError, StreamKind,
+};
 use tokio::sync::mpsc;
+use tokio::time::{sleep, timeout};
 
 use super::response::Refusal;
 use super::resume;
@@ -42,23 +47,83 @@ impl std::fmt::Debug for Announcer {
 
 /// Messages of the bus that wait at most.
 const QUEUE: usize = 10_000;
+/// Bytes of messages of the bus that wait at most, unless one message is larger.
+const QUEUE_BYTES: usize = 16 << 20;
+/// Time that a session may take until it is not too full for a message any more.
+const PATIENCE: Duration = Duration::from_millis(200);
+/// Interval at which it is asked.
+const PAUSE: Duration = Duration::from_millis(2);
+
+/// How much of the bus waits for this process.
+#[derive(Default)]
+struct Backlog {
+    bytes: AtomicUsize,
+    /// True if messages were lost since the last [`BusMessage::Resync`].
+    has_lost: AtomicBool,
+}
+
+impl Backlog {
+    /// Adds a message; returns false if too much waits already.
+    fn add(&self, message: &BusMessage) -> bool {
+        let size = weight(message);
+        let before = self.bytes.fetch_add(size, Ordering::AcqRel);
+        let fits = before == 0 || before + size <= QUEUE_BYTES;
+        if !fits {
+            self.remove(message);
+        }
+        fits
+    }
+
+    fn remove(&self, message: &BusMessage) {
+        self.bytes.fetch_sub(weight(message), Ordering::AcqRel);
+    }
+}
+
+/// Bytes that a message holds.
+fn weight(message: &BusMessage) -> usize {
+    let held = match message {
+        BusMessage::Frame { session, frame } => session.len() + frame.len(),
+        BusMessage::SessionEnded { session } | BusMessage::SessionSaved { session, .. } => {
+            session.len()
+        }
+        BusMessage::Changed {
+            change: Change::Resource(uri),
+            ..
+        } => uri.len(),
+        BusMessage::Changed { .. } | BusMessage::Resync => 0,
+    };
+    size_of::<BusMessage>() + held
+}
 
 /// Listens to the bus, as long as the service exists. Must be called within a tokio runtime.
 pub(super) fn listen(inner: &Arc<Inner>, bus: &dyn ChangeBus) -> BusSubscription {
     let (sender, mut messages) = mpsc::channel(QUEUE);
     let service = Arc::downgrade(inner);
+    let backlog = Arc::new(Backlog::default());
+    let left = Arc::clone(&backlog);
     tokio::spawn(async move {
         while let Some(message) = messages.recv().await {
             let Some(inner) = service.upgrade() else {
                 return;
             };
+            left.remove(&message);
             take(&inner, message).await;
+            // Nothing waits any more: whatever was lost, the state of every session is loaded anew.
+            if messages.is_empty() && left.has_lost.swap(false, Ordering::AcqRel) {
+                take(&inner, BusMessage::Resync).await;
+            }
         }
     });
     bus.subscribe(Arc::new(move |message: &BusMessage| {
-        if sender.try_send(message.clone()).is_err() {
-            observe::bus_overflowed();
+        let fits = backlog.add(message);
+        if fits && sender.try_send(message.clone()).is_ok() {
+            return;
         }
+        if fits {
+            backlog.remove(message);
+        }
+        backlog.has_lost.store(true, Ordering::Release);
+        observe::bus_overflowed();
     }))
 }
 
@@ -79,7 +144,7 @@ async fn take(inner: &Arc<Inner>, message: BusMessage) {
         }
         BusMessage::Frame { session, frame } => {
             if let Some(session) = inner.sessions.get(&session) {
-                deliver(&session, &frame);
+                deliver(&session, &frame).await;
             }
         }
         BusMessage::SessionEnded { session } => {
@@ -114,8 +179,9 @@ async fn resync(inner: &Arc<Inner>) {
     }
 }
 
-/// Gives a session a message that another process has received, if it waits for it. That process has checked who sends it.
-fn deliver(session: &Session, frame: &[u8]) {
+/// Gives a session a message that another process has received, if it waits for it. That process has checked who sends it. A session
+/// that is too full for it is waited for, for a short time: the messages behind it are for others.
+async fn deliver(session: &Session, frame: &[u8]) {
     let shared = session.shared();
     let opened = {
         let endpoint = &mut shared.lock().endpoint;
@@ -131,7 +197,15 @@ fn deliver(session: &Session, frame: &[u8]) {
     };
     let mut context = FrameContext::new(RequestContext::default());
     context.principal = session.principal().cloned();
-    let _ = shared.receive(stream, Received::Frame(frame), context);
+    let received = async {
+        let receive = || shared.receive(stream, Received::Frame(frame), context.clone());
+        while receive().0 == Err(ReceiveError::Full) {
+            sleep(PAUSE).await;
+        }
+    };
+    if timeout(PATIENCE, received).await.is_err() {
+        observe::bus_overflowed();
+    }
     shared.call(|state, now| state.endpoint.closed(stream, Closed::Clean, now));
 }
 

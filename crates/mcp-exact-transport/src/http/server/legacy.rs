@@ -70,6 +70,7 @@ pub(super) async fn open(
         let answered = async {
             drained.await;
             answering.answered().await;
+            answering.flushed(stream).await;
         };
         tokio::select! {
             () = answered => {}

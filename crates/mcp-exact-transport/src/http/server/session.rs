@@ -234,6 +234,13 @@ impl Session {
         }
     }
 
+    /// Completes when nothing waits on a stream.
+    pub(super) async fn flushed(&self, stream: StreamId) {
+        while self.shared.lock().endpoint.queued_bytes_on(stream) > 0 {
+            sleep(SETTLE).await;
+        }
+    }
+
     /// Completes when every request of the client is answered, and its stream was sent or recorded to its end.
     pub(super) async fn settled(&self) {
         self.answered().await;

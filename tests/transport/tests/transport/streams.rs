@@ -1,0 +1,222 @@
+//! Event streams of a session, without sockets: what they record, when they end, and how much of the change bus waits for them.
+
+use std::future::Future as _;
+use std::pin::pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Waker};
+
+use bytes::Bytes;
+use http_body_util::BodyExt as _;
+use mcp_exact_session::{CallOptions, Change, Scope, ServerEvent};
+use mcp_exact_tests_transport::echo;
+use mcp_exact_tests_transport::http::{INITIALIZE, respond};
+use mcp_exact_transport::event_log::{
+    EventLog, EventLogError, LogEvent, LogStream, MemoryEventLog, StoreFuture,
+};
+use mcp_exact_transport::http::server::{HttpServerOptions, HttpService, ResponseBody};
+use mcp_exact_transport::store::{BusMessage, ChangeBus, MemoryChangeBus};
+use mcp_exact_transport::{RequestContext, ServerHandle};
+use tokio::sync::Semaphore;
+
+/// Messages that a body of a session is given before the test gives up.
+const TURNS: usize = 1000;
+
+/// A service with a session whose standalone stream is open.
+struct Streaming {
+    service: HttpService,
+    server: ServerHandle,
+    body: ResponseBody,
+}
+
+impl Streaming {
+    async fn start(options: HttpServerOptions) -> Self {
+        let seen: Arc<Mutex<Option<ServerHandle>>> = Arc::default();
+        let note = Arc::clone(&seen);
+        let handler = move |server: &ServerHandle, event: ServerEvent<RequestContext>| {
+            *note.lock().expect("unlocked") = Some(server.clone());
+            echo::handle(server, event);
+        };
+        let service = HttpService::new(echo::server_settings(), Arc::new(handler), options);
+        let begun = respond(&service, "POST", &[], INITIALIZE).await;
+        let id = begun.headers()["mcp-session-id"].to_str().expect("ASCII");
+        let headers = [("mcp-session-id", id)];
+        let note = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
+        assert_eq!(
+            respond(&service, "POST", &headers, note).await.status(),
+            202
+        );
+        let stream = respond(&service, "GET", &headers, "").await;
+        assert_eq!(stream.status(), 200);
+        let server = seen.lock().expect("unlocked").take().expect("an event");
+        let mut streaming = Self {
+            service,
+            server,
+            body: stream.into_body(),
+        };
+        assert!(streaming.poll().is_ready(), "the stream begins at once");
+        streaming
+    }
+
+    /// Returns what the stream sends now; `None` at its end.
+    fn poll(&mut self) -> Poll<Option<String>> {
+        let mut cx = Context::from_waker(Waker::noop());
+        pin!(self.body.frame()).poll(&mut cx).map(|frame| {
+            let data = frame?.expect("no error").into_data().expect("data");
+            Some(String::from_utf8(data.into()).expect("UTF-8"))
+        })
+    }
+
+    /// Returns what the stream sends until it has sent `text` or has ended.
+    async fn read_until(&mut self, text: &str) -> String {
+        let mut all = String::new();
+        for _ in 0..TURNS {
+            match self.poll() {
+                Poll::Ready(Some(data)) => all.push_str(&data),
+                Poll::Ready(None) => break,
+                Poll::Pending => tokio::task::yield_now().await,
+            }
+            if all.contains(text) {
+                break;
+            }
+        }
+        all
+    }
+}
+
+/// An event log whose events wait until it may record them.
+struct GatedLog {
+    log: MemoryEventLog,
+    gate: Semaphore,
+}
+
+impl EventLog for GatedLog {
+    fn append<'a>(
+        &'a self,
+        stream: &'a LogStream,
+        events: Vec<LogEvent>,
+    ) -> StoreFuture<'a, (), EventLogError> {
+        Box::pin(async move {
+            let _turn = self.gate.acquire().await;
+            self.log.append(stream, events).await
+        })
+    }
+
+    fn read_after<'a>(
+        &'a self,
+        stream: &'a LogStream,
+        after: u64,
+        max_bytes: usize,
+    ) -> StoreFuture<'a, Vec<LogEvent>, EventLogError> {
+        self.log.read_after(stream, after, max_bytes)
+    }
+
+    fn trim<'a>(
+        &'a self,
+        stream: &'a LogStream,
+        through: u64,
+    ) -> StoreFuture<'a, (), EventLogError> {
+        self.log.trim(stream, through)
+    }
+
+    fn remove_session<'a>(&'a self, session: &'a str) -> StoreFuture<'a, (), EventLogError> {
+        self.log.remove_session(session)
+    }
+}
+
+/// Each event has one id (2025-11-25, `basic/transports`, "Resumability and Redelivery"). A request that is cancelled while it is
+/// recorded has its id already, and takes no later message away.
+#[tokio::test]
+async fn cancelled_request_loses_no_message() {
+    let log = Arc::new(GatedLog {
+        log: MemoryEventLog::default(),
+        gate: Semaphore::new(1),
+    });
+    let mut streaming = Streaming::start(HttpServerOptions {
+        event_log: Some(Arc::clone(&log) as _),
+        ..HttpServerOptions::default()
+    })
+    .await;
+    log.gate.forget_permits(1);
+    let server = streaming.server.clone();
+    let request = server.request(
+        Scope::Peer,
+        "roots/list",
+        None,
+        CallOptions::default(),
+        None,
+    );
+    assert_eq!(server.publish(&Change::Tools), 1);
+    assert!(streaming.poll().is_pending(), "it is recorded first");
+    drop(request.expect("sent"));
+    assert_eq!(server.publish(&Change::Prompts), 1);
+    log.gate.add_permits(1);
+    let sent = streaming.read_until("prompts/list_changed").await;
+    for message in [
+        "roots/list",
+        "tools/list_changed",
+        "notifications/cancelled",
+        "prompts/list_changed",
+    ] {
+        assert_eq!(sent.matches(message).count(), 1, "{message}: {sent}");
+    }
+    let mut ids: Vec<&str> = sent
+        .lines()
+        .filter_map(|line| line.strip_prefix("id: "))
+        .collect();
+    ids.dedup();
+    assert_eq!(ids.len(), 4, "{sent}");
+}
+
+/// A stream ends with its service, even if it always has something to send. Whatever was queued before the shutdown leaves first.
+#[tokio::test]
+async fn busy_stream_ends_with_its_service() {
+    let mut streaming = Streaming::start(HttpServerOptions::default()).await;
+    let server = streaming.server.clone();
+    assert_eq!(server.publish(&Change::Prompts), 1);
+    streaming.service.drain();
+    let mut sent = String::new();
+    for _ in 0..TURNS {
+        server.publish(&Change::Tools);
+        match streaming.poll() {
+            Poll::Ready(Some(data)) => sent.push_str(&data),
+            Poll::Ready(None) => {
+                assert!(sent.contains("prompts/list_changed"), "{sent}");
+                return;
+            }
+            Poll::Pending => tokio::task::yield_now().await,
+        }
+    }
+    panic!("the stream goes on: {sent}");
+}
+
+/// Messages that were sent before the program closes a session leave.
+#[tokio::test]
+async fn messages_before_the_close_leave() {
+    let mut streaming = Streaming::start(HttpServerOptions::default()).await;
+    let server = streaming.server.clone();
+    assert_eq!(server.publish(&Change::Tools), 1);
+    server.close();
+    let sent = streaming.read_until("never sent").await;
+    assert!(sent.contains("tools/list_changed"), "{sent}");
+}
+
+/// The messages of the bus that wait are bounded by their bytes. When some were lost, every client is told that everything may have
+/// changed.
+#[tokio::test]
+async fn flood_of_the_bus_is_bounded() {
+    let bus = Arc::new(MemoryChangeBus::default());
+    let mut streaming = Streaming::start(HttpServerOptions {
+        change_bus: Some(Arc::clone(&bus) as _),
+        ..HttpServerOptions::default()
+    })
+    .await;
+    let frame = Bytes::from(vec![b' '; 1 << 20]);
+    for _ in 0..40 {
+        bus.publish(BusMessage::Frame {
+            session: "another".to_owned(),
+            frame: frame.to_vec(),
+        });
+    }
+    let sent = streaming.read_until("resources/list_changed").await;
+    assert!(sent.contains("tools/list_changed"), "{sent}");
+}
