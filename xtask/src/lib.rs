@@ -10,6 +10,7 @@ pub mod codegen;
 pub mod conformance;
 pub mod diff;
 pub mod examples;
+mod fuzz;
 pub mod interop;
 pub mod miri;
 pub mod nightly;

@@ -1,10 +1,10 @@
 //! `cargo xtask nightly`: what takes too long for every change: the property tests with many seeds, mutation testing of the
 //! session's rules and refusals, Miri, the getting started of the README, an invented revision, the conversions next to those of
-//! an earlier implementation, random traffic with faults over all transports, and servers on Redis that are killed at random
-//! points.
+//! an earlier implementation, random traffic with faults over all transports, servers on Redis that are killed at random
+//! points, and the fuzz targets under libFuzzer.
 //!
-//! Takes the parts to run and a shard; installs cargo-mutants into `target/` if it is missing. Writes the count of mutants
-//! to `docs/mutants.md` when all of them were tested.
+//! Takes the parts to run and a shard; installs cargo-mutants and cargo-fuzz into `target/` if they are missing. Writes the count of
+//! mutants to `docs/mutants.md` when all of them were tested.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -12,10 +12,10 @@ use std::process::Command;
 
 use anyhow::{Context, bail};
 
-use crate::{miri, oracle, quickstart, redis, rehearsal};
+use crate::{fuzz, miri, oracle, quickstart, redis, rehearsal};
 
 /// Release of cargo-mutants that is installed.
-const VERSION: &str = "27.1.0";
+const MUTANTS: &str = "27.1.0";
 /// Files whose mutants are tested: the rule table, and why messages are refused.
 const FILES: &[&str] = &[
     "crates/mcp-exact-session/src/rules/*.rs",
@@ -42,6 +42,10 @@ const TESTS: &[&str] = &[
 const SEEDS: &str = "4000";
 /// Exchanges of `chaos`; a usual test run has 400.
 const EXCHANGES: usize = 10_000;
+/// Duration of the traffic of `soak`, in seconds.
+const SOAK_SECONDS: u64 = 1800;
+/// Duration of a fuzz target, in seconds.
+const FUZZ_SECONDS: u64 = 240;
 /// Percent of mutants that tests must notice.
 const NOTICED: f64 = 95.0;
 const PAGE: &str = "docs/mutants.md";
@@ -55,9 +59,12 @@ pub struct Arguments {
     /// Tests one share of the mutants only, such as `0/4`; then nothing is written.
     #[arg(long, value_name = "N/COUNT")]
     shard: Option<String>,
-    /// Duration of the traffic of `soak`, in seconds.
-    #[arg(long, value_name = "SECONDS", default_value_t = 1800)]
-    seconds: u64,
+    /// Duration of the traffic of `soak` (half an hour if it is not given), and of each target of `fuzz` (four minutes), in seconds.
+    #[arg(long, value_name = "SECONDS")]
+    seconds: Option<u64>,
+    /// Fuzz targets that `fuzz` runs; all of them if none is named.
+    #[arg(long = "target", value_name = "NAME")]
+    targets: Vec<String>,
     /// Seed of the traffic of `soak` and `chaos`, as a run has printed it; without it, each run has one of its own.
     #[arg(long, value_name = "NUMBER")]
     seed: Option<u64>,
@@ -82,6 +89,8 @@ pub enum Part {
     Soak,
     /// Ten thousand exchanges with servers that share their sessions on Redis, while servers and Redis are killed.
     Chaos,
+    /// Fuzz targets under libFuzzer, which needs the nightly toolchain.
+    Fuzz,
 }
 
 /// Runs the parts in `root`.
@@ -110,6 +119,10 @@ pub fn run(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
     }
     if wants(Part::Chaos) {
         chaos(root, arguments)?;
+    }
+    if wants(Part::Fuzz) {
+        let seconds = arguments.seconds.unwrap_or(FUZZ_SECONDS);
+        fuzz::run(root, &arguments.targets, seconds)?;
     }
     Ok(())
 }
@@ -158,7 +171,8 @@ fn soak(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or(root.join("target"), PathBuf::from);
     let name = format!("soak{}", std::env::consts::EXE_SUFFIX);
     let mut command = Command::new(target.join("debug").join(name));
-    command.arg(arguments.seconds.to_string());
+    let seconds = arguments.seconds.unwrap_or(SOAK_SECONDS);
+    command.arg(seconds.to_string());
     command.args(arguments.seed.map(|seed| seed.to_string()));
     let status = command.status().context("cannot start the traffic")?;
     if !status.success() {
@@ -168,7 +182,7 @@ fn soak(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
 }
 
 fn mutants(root: &Path, shard: Option<&str>) -> anyhow::Result<()> {
-    let program = installed(root)?;
+    let program = installed(root, "cargo-mutants", MUTANTS)?;
     let output = root.join("target").join("mutants");
     let mut count = Count::default();
     for pass in passes(shard) {
@@ -205,22 +219,22 @@ fn mutants(root: &Path, shard: Option<&str>) -> anyhow::Result<()> {
     }
 }
 
-/// Path of cargo-mutants in `target/`, where it is installed if it is missing.
-fn installed(root: &Path) -> anyhow::Result<PathBuf> {
+/// Path of a program in `target/`, where this version of it is installed if it is missing.
+pub(crate) fn installed(root: &Path, package: &str, version: &str) -> anyhow::Result<PathBuf> {
     let place = root.join("target").join("tools");
-    let name = format!("cargo-mutants{}", std::env::consts::EXE_SUFFIX);
+    let name = format!("{package}{}", std::env::consts::EXE_SUFFIX);
     let program = place.join("bin").join(name);
     if program.exists() {
         return Ok(program);
     }
     let mut command = cargo();
-    command.args(["install", "--locked", "cargo-mutants", "--version", VERSION]);
+    command.args(["install", "--locked", package, "--version", version]);
     command.arg("--root").arg(&place);
     let status = command.status().context("cannot start cargo")?;
     if status.success() {
         Ok(program)
     } else {
-        bail!("cannot install cargo-mutants {VERSION} ({status}); check the network")
+        bail!("cannot install {package} {version} ({status}); check the network")
     }
 }
 

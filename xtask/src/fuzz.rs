@@ -1,0 +1,105 @@
+//! `cargo xtask nightly fuzz`: the targets of `fuzz/` under libFuzzer, each for some minutes.
+//!
+//! Takes the nightly toolchain, and installs cargo-fuzz into `target/` if it is missing. An input that breaks a property is left in
+//! `fuzz/artifacts/`; with its cause repaired, it belongs into `fuzz/corpus/`, which every test run reads.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, bail};
+
+use crate::nightly::installed;
+
+/// Release of cargo-fuzz that is installed.
+const VERSION: &str = "0.13.2";
+/// Memory that a target may take, in MiB: more is a finding.
+const MEMORY: u32 = 4096;
+
+/// Runs the named targets, or all of them, `seconds` each.
+pub fn run(root: &Path, named: &[String], seconds: u64) -> anyhow::Result<()> {
+    let known = targets(root)?;
+    if let Some(name) = named.iter().find(|name| !known.contains(name)) {
+        bail!("no fuzz target `{name}`; there are {}", known.join(", "));
+    }
+    let program = installed(root, "cargo-fuzz", VERSION)?;
+    let chosen = if named.is_empty() { &known[..] } else { named };
+    let mut failed = Vec::new();
+    for target in chosen {
+        println!("fuzzing {target} for {seconds} s");
+        let (found, corpus) = (
+            place(root, "target/corpus", target),
+            place(root, "corpus", target),
+        );
+        std::fs::create_dir_all(&found)
+            .with_context(|| format!("cannot create {}", found.display()))?;
+        let mut command = Command::new("rustup");
+        command.args(["run", "nightly"]).arg(&program);
+        // New inputs go into the first folder; those of the corpus are chosen by hand.
+        command.args(["run", target]).arg(&found).arg(&corpus);
+        command.args(limits(seconds)).current_dir(root);
+        let status = command
+            .status()
+            .context("cannot start rustup; install it from https://rustup.rs")?;
+        if !status.success() {
+            failed.push(target.as_str());
+        }
+    }
+    if failed.is_empty() {
+        return Ok(());
+    }
+    bail!(
+        "{}: a property does not hold, or nothing was built; the output above says why. Inputs that show it are in \
+         `fuzz/artifacts/`; without a nightly toolchain, run `rustup toolchain install nightly`",
+        failed.join(", ")
+    )
+}
+
+fn place(root: &Path, folder: &str, target: &str) -> PathBuf {
+    root.join("fuzz").join(folder).join(target)
+}
+
+/// Arguments of libFuzzer.
+fn limits(seconds: u64) -> [String; 3] {
+    let time = format!("-max_total_time={seconds}");
+    ["--".to_owned(), time, format!("-rss_limit_mb={MEMORY}")]
+}
+
+/// Names of the targets, sorted: those of `fuzz/fuzz_targets`.
+fn targets(root: &Path) -> anyhow::Result<Vec<String>> {
+    let place = root.join("fuzz").join("fuzz_targets");
+    let files = std::fs::read_dir(&place);
+    let files = files.with_context(|| format!("cannot read {}", place.display()))?;
+    let mut names = Vec::new();
+    for file in files {
+        let path = file?.path();
+        let stem = path.file_stem().and_then(|stem| stem.to_str());
+        names.extend(stem.map(str::to_owned));
+    }
+    names.sort();
+    Ok(names)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A target without a corpus starts from nothing, and no test run repeats what was found.
+    #[test]
+    fn every_target_has_a_corpus() {
+        let root = crate::workspace_root();
+        let targets = targets(&root).expect("a folder");
+        assert!(targets.len() >= 5, "{targets:?}");
+        for target in targets {
+            let corpus = place(&root, "corpus", &target);
+            assert!(corpus.is_dir(), "{}", corpus.display());
+        }
+    }
+
+    #[test]
+    fn unknown_targets_are_refused() {
+        let root = crate::workspace_root();
+        let refused = run(&root, &["nonsense".to_owned()], 1);
+        let words = refused.expect_err("refused").to_string();
+        assert!(words.starts_with("no fuzz target `nonsense`; there are conversion, "));
+    }
+}
