@@ -1,8 +1,8 @@
 //! Servers and clients of the Model Context Protocol, for every revision.
 //!
-//! Write a handler once: clients of every revision are served by it, from 2024-11-05 to 2026-07-28, whichever way they
-//! negotiate, questions to the user included. [`Server::builder`] begins a server of closures, the attribute
-//! [`macro@server`] makes one of an impl block, and [`Client`] calls servers.
+//! A handler that is written once serves clients of every revision from 2024-11-05 to 2026-07-28, in both lifecycles,
+//! including input requests to the user. [`Server::builder`] builds a server from closures, the attribute
+//! [`macro@server`] builds one from an impl block, and [`Client`] calls servers.
 //!
 //! ```
 //! use mcp_exact::{Client, IntoServer, server};
@@ -31,39 +31,41 @@
 //!
 //! # Where to go next
 //!
-//! - [`Cx`]: progress, log messages, cancellation, and questions to the user in the middle of a call.
-//! - [`ServerBuilder`]: a server of closures, and everything that can be set.
-//! - [`Connect`]: the settings of a client before it connects, and its answers to requests of the server.
-//! - [`Tasks`]: tools that take long. [`testing`]: tests with a client of every revision, and recordings.
+//! - [`Cx`]: progress, log messages, cancellation, and input requests to the user during a call.
+//! - [`ServerBuilder`]: servers made of closures, and all settings of a server.
+//! - [`Connect`]: the settings of a client, and its handlers for requests of the server.
+//! - [`Tasks`]: long-running tools. [`testing`]: tests with a client of every revision, and recordings of messages.
 //! - [An example of each feature](https://github.com/mcp-exact/mcp-exact/blob/main/docs/book/src/features.md) of the protocol, for
 //!   servers and clients.
 //!
 //! # What handlers take and return
 //!
-//! A handler is an async function. Its arguments are extractors ([`FromCall`]): [`Input`] for the arguments of the call,
-//! [`State`] for states of the server, [`Cx`] for progress, logs, cancellation and questions, and [`Principal`],
-//! [`Headers`], [`Meta`] for the request. It returns a `String`, [`Json`], [`ToolResult`], [`PromptResult`], [`Contents`],
-//! or a `Result` of one of these with any error ([`Error`] documents the error that the client receives, and [`Error::msg`]
-//! makes one of a text). A tool may return a number as well.
+//! A handler is an async function. Its arguments are extractors ([`FromCall`]): [`Input`] for the arguments of the
+//! call, [`State`] for shared state of the server, [`Cx`] for progress, logs, cancellation and input requests, and
+//! [`Principal`], [`Headers`], [`Meta`] for metadata of the request. It returns a `String`, [`Json`], [`ToolResult`],
+//! [`PromptResult`], [`Contents`], or a `Result` of one of these with any error ([`Error`] documents the error that the
+//! client receives, and [`Error::msg`] creates one from a message). A tool may return a number as well.
 //!
 //! # Revisions
 //!
-//! Results, definitions and questions are built in the newest revision and converted to the one of the client; what an older
-//! one does not have is left out or rewritten, such as structured content, of which clients before 2025-06-18 receive the
-//! text. Clients receive results in the same form, whatever the server speaks.
+//! Results, definitions and input requests are built in the newest revision and converted to the revision of the
+//! client. Content that an older revision cannot express is dropped or rewritten: clients before 2025-06-18 receive
+//! structured content as text. Clients return results in the newest revision's form, whichever revision the server
+//! speaks.
 //!
 //! # Logs
 //!
-//! `RUST_LOG=mcp_exact=debug` (with a subscriber of `tracing`) shows the conversation: each request and how it ended.
-//! Arguments and results are shown at `trace` alone: they may hold secrets.
+//! `RUST_LOG=mcp_exact=debug` (with a `tracing` subscriber) logs each request and its outcome. Arguments and results
+//! are logged at the level `trace` only, because they may contain secrets.
 //!
 //! # Features
 //!
 //! `macros`, `stdio`, `process`, `http-server` and `http-client` are on by default; `unix` adds Unix sockets, and
-//! `local` handlers whose futures are not `Send`, `logs` a layer of `tracing-subscriber` that sends events to clients, and
-//! `validation` the check of arguments and results against their JSON Schemas (without it, arguments are checked by
-//! decoding). `tls` adds HTTPS, `oauth-client` authorization of clients (`Connect::oauth`), and HTTPS with it, `oauth-server`
-//! authorization of servers (`auth::server::ResourceServer`, and `Access` as an argument of handlers).
+//! `local` handlers whose futures are not `Send`, `logs` a layer of `tracing-subscriber` that sends events to clients,
+//! and `validation` checks arguments and results against their JSON Schemas (without this feature, arguments are
+//! checked by decoding only). `tls` adds HTTPS, `oauth-client` authorization of clients (`Connect::oauth`) including
+//! HTTPS, and `oauth-server` authorization of servers (`auth::server::ResourceServer`, and `Access` as an argument of
+//! handlers).
 
 #[cfg(all(doctest, feature = "macros", feature = "stdio"))]
 #[doc = include_str!("../README.md")]

@@ -1,6 +1,6 @@
-//! Answers of a client to the questions of its server: forms, messages of a model, roots.
+//! Answers of a client to the input requests of its server: elicitation, sampling and roots.
 //!
-//! Questions come and answers leave in the shape of the home revision; conversions are made here.
+//! Handlers receive requests and return answers in the form of the home revision; this module converts both.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,13 +18,13 @@ use crate::outgoing;
 
 type Answering<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
-/// Handlers of the program.
+/// Handlers that the application has registered for input requests.
 #[derive(Clone, Default)]
 pub(super) struct Handlers {
     pub(super) elicit: Option<Arc<dyn Fn(Form) -> Answering<FormAnswer> + Send + Sync>>,
     pub(super) sample: Option<Arc<dyn Fn(SampleRequest) -> Answering<SampleReply> + Send + Sync>>,
     pub(super) roots: Option<Roots>,
-    /// Capabilities that do not follow from the handlers, and those that take the place of one that does.
+    /// Capabilities that the application declares itself; they replace those derived from the handlers.
     pub(super) declared: JsonObject,
     pub(super) log: Option<Arc<dyn Fn(LogMessage) + Send + Sync>>,
     pub(super) change: Option<Arc<dyn Fn(ClientChange) + Send + Sync>>,
@@ -32,7 +32,7 @@ pub(super) struct Handlers {
     pub(super) validate_output: bool,
 }
 
-/// Roots of a client, which its program can replace while it is connected.
+/// Roots of a client, which the application can replace while the client is connected.
 #[derive(Clone)]
 pub(super) struct Roots(Arc<Mutex<Vec<Root>>>);
 
@@ -53,7 +53,8 @@ impl Roots {
     }
 }
 
-/// Form that the server asks the user to fill in, or page that it asks the user to visit (`client/elicitation`).
+/// Elicitation of the server: a form that the user is to fill in, or a page that the user is to visit
+/// (`client/elicitation`).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Form {
     params: JsonObject,
@@ -71,7 +72,8 @@ impl Form {
         self.text("message").unwrap_or_default()
     }
 
-    /// Returns the page to visit; `None` for a form. Show the whole URL and the host, and ask the user before it is opened.
+    /// Returns the page to visit; `None` for a form. Show the complete URL and the host, and open the page only with
+    /// the user's consent.
     pub fn visit(&self) -> Option<Visit> {
         Visit::new(self.url()?).ok()
     }
@@ -88,12 +90,12 @@ impl Form {
         JsonObject::try_from(schema).ok()
     }
 
-    /// Answers with the values that the user has submitted. Values that leave the schema are refused when the answer is sent:
-    /// the server receives an error instead.
+    /// Creates the answer `accept` with the values that the user has submitted. If the values violate the schema, the
+    /// server receives an error instead of the answer.
     pub fn accept<T: Serialize + ?Sized>(&self, values: &T) -> FormAnswer {
         let mut result = JsonObject::from_iter([("action", Json::string("accept"))]);
         if self.url().is_none() {
-            // What is no JSON is refused with the rest that leaves the schema.
+            // A value that is not JSON is rejected later, with other violations of the schema.
             result.insert(
                 "content",
                 Json::from_serialize(values).unwrap_or(Json::null()),
@@ -102,14 +104,14 @@ impl Form {
         FormAnswer { result }
     }
 
-    /// Answers that the user has declined.
+    /// Creates the answer `decline`: the user has declined.
     pub fn decline(&self) -> FormAnswer {
         FormAnswer {
             result: JsonObject::from_iter([("action", Json::string("decline"))]),
         }
     }
 
-    /// Answers that the user has closed the dialogue.
+    /// Creates the answer `cancel`: the user has closed the dialogue.
     pub fn cancel(&self) -> FormAnswer {
         FormAnswer {
             result: JsonObject::from_iter([("action", Json::string("cancel"))]),
@@ -165,7 +167,7 @@ pub struct SampleReply {
 }
 
 impl SampleReply {
-    /// Answers with a message of a model.
+    /// Creates an answer with a message of a model.
     pub fn message(model: &str, content: impl Into<Content>) -> Self {
         Self {
             answer: Ok(JsonObject::from_iter([
@@ -177,13 +179,13 @@ impl SampleReply {
         }
     }
 
-    /// Answers with a whole result in the shape of revision 2026-07-28, such as one with several blocks or with a `stopReason` of
-    /// its own: `role`, `content`, `model` and so on.
+    /// Creates an answer from a complete result in the form of revision 2026-07-28 (`role`, `content`, `model` and so
+    /// on), such as one with several content blocks or a `stopReason`.
     pub fn exact(result: JsonObject) -> Self {
         Self { answer: Ok(result) }
     }
 
-    /// Answers with an error, such as that the user does not allow it.
+    /// Creates an error answer, such as when the user does not allow the request.
     pub fn refuse(message: impl Into<String>) -> Self {
         // "User rejected sampling request" has this code in the examples of `client/sampling`.
         Self {
@@ -223,7 +225,7 @@ impl Handlers {
         }
     }
 
-    /// Answers a question of the server; a handler that panics answers with an internal error.
+    /// Answers an input request of the server. If the handler panics, the answer is an internal error.
     pub(super) fn answer(
         &self,
         method: &str,
@@ -256,7 +258,7 @@ impl Handlers {
                     .as_ref()
                     .ok_or_else(|| PeerError::method_not_found(method))?;
                 let form = Form { params };
-                // What could show one host and open another one is not put to the user.
+                // A URL that could display one host and open another is not shown to the user.
                 if let Some(url) = form.url() {
                     Visit::new(url)
                         .map_err(|error| PeerError::invalid_params(error.to_string()))?;
@@ -293,7 +295,8 @@ fn root_json(root: &Root) -> JsonObject {
     object
 }
 
-/// Checks the values of a form ("Clients SHOULD validate user responses against the provided schema", `client/elicitation`).
+/// Validates the values of a form ("Clients SHOULD validate user responses against the provided schema",
+/// `client/elicitation`).
 fn check_form(schema: Option<&JsonObject>, answer: &JsonObject) -> Result<(), PeerError> {
     let (Some(schema), Some(content)) = (schema, answer.get("content")) else {
         return Ok(());

@@ -1,6 +1,7 @@
-//! Pages of lists that are used again, as long as the server allows it (2026-07-28, `server/utilities/caching`).
+//! Cache of list pages, kept as long as the server allows (2026-07-28, `server/utilities/caching`).
 //!
-//! Keeps a page until its `ttlMs` is over or the server announces a change of its list. Results of other requests are not kept.
+//! A page is kept until its `ttlMs` has elapsed or the server announces a change of its list. Results of other requests
+//! are not cached.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -9,10 +10,10 @@ use std::time::{Duration, Instant};
 use super::connect::ClientChange;
 use crate::link::JsonObject;
 
-/// Pages that are kept at most, and the bytes of each.
+/// Maximum number of cached pages, and maximum size of each in bytes.
 const PAGES: usize = 256;
 const PAGE_BYTES: usize = 1 << 20;
-/// Longest time that a page is kept, whatever the server says.
+/// Maximum time that a page is kept, even if its `ttlMs` is longer.
 const LONGEST: Duration = Duration::from_secs(24 * 3600);
 
 #[derive(Debug, Default)]
@@ -24,10 +25,11 @@ struct State {
     now: Asked,
 }
 
-/// Point in time of a request: a page that was asked for before a change, or with another access token, is not kept.
+/// Cache generation in which a request was sent. A page is not kept if the list or the access token has changed since
+/// then.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Asked {
-    /// Number of changes that were announced.
+    /// Number of changes that the server has announced.
     changes: u64,
     /// Version of the access token.
     token: u64,
@@ -38,8 +40,8 @@ impl Cache {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the point in time of a request with the access token of this version. Forgets all pages when the token is
-    /// another one ("a different access token requires a different cache").
+    /// Returns the cache generation for a request that is sent with the access token of version `token`. Clears the
+    /// cache if that version has changed ("a different access token requires a different cache").
     pub(super) fn ask(&self, token: u64) -> Asked {
         let mut state = self.state();
         if state.now.token != token {
@@ -49,7 +51,7 @@ impl Cache {
         state.now
     }
 
-    /// Returns the page that was kept for a request.
+    /// Returns the cached page of a list for these params.
     pub(super) fn get(&self, list: &'static str, params: &str) -> Option<JsonObject> {
         let state = self.state();
         let page = state.pages.get(&(list, params.to_owned()));
@@ -57,7 +59,8 @@ impl Cache {
         Some(page.clone())
     }
 
-    /// Keeps a page in place of the one before, if the server allows it. `token` is the version of the access token now.
+    /// Stores a page and replaces the previous one, if the server allows caching. `token` is the current version of the
+    /// access token.
     pub(super) fn keep(
         &self,
         list: &'static str,
@@ -86,12 +89,12 @@ impl Cache {
         }
     }
 
-    /// Forgets the pages of one list.
+    /// Removes the cached pages of one list.
     pub(super) fn forget(&self, list: &'static str) {
         self.state().pages.retain(|(kept, _), _| *kept != list);
     }
 
-    /// Forgets the pages of the lists that have changed.
+    /// Removes the cached pages of the lists that a change concerns.
     pub(super) fn changed(&self, change: &ClientChange) {
         let lists: &[&str] = match change {
             ClientChange::Tools => &["tools/list"],
@@ -125,7 +128,7 @@ mod tests {
         assert_eq!(cache.get(LIST, ""), Some(kept.clone()));
         let asked = cache.ask(2);
         assert_eq!(cache.get(LIST, ""), None);
-        // The token was replaced while the request was under way.
+        // The token was replaced while the request was in flight.
         cache.keep(LIST, "", asked, 3, &kept);
         assert_eq!(cache.get(LIST, ""), None);
     }

@@ -1,6 +1,7 @@
 //! Requests of a client that wait for their results.
 //!
-//! A request is sent when it is first polled and cancelled when it is dropped before its result came.
+//! A request is sent when its future is first polled. Dropping the future before the result arrives cancels the
+//! request.
 
 use std::future::IntoFuture;
 use std::marker::PhantomData;
@@ -29,14 +30,14 @@ enum State {
     Done,
 }
 
-/// Request to a server: awaits to its result in the shape of the home revision, 2026-07-28.
+/// Future of a request to a server; its output is the result in the form of the home revision, 2026-07-28.
 #[must_use = "futures do nothing unless they are awaited"]
 pub struct Request {
     link: Arc<ClientLink>,
     method: String,
     options: Options,
     state: State,
-    /// How the log names the request, while somebody reads the log.
+    /// Name of the request in the log; empty if the log is not enabled.
     label: String,
 }
 
@@ -54,31 +55,32 @@ impl Request {
         }
     }
 
-    /// Sets how long the request waits without a sign of life; progress counts as one.
+    /// Sets the idle timeout of the request: the time without a message about the request; progress restarts it.
     pub fn idle_timeout(mut self, limit: Duration) -> Self {
         self.options.idle = Some(limit);
         self
     }
 
-    /// Sets how long the request waits at most, whatever progress there is.
+    /// Sets the total time limit of the request, which progress notifications do not extend.
     pub fn timeout(mut self, limit: Duration) -> Self {
         self.options.total = Some(limit);
         self
     }
 
-    /// Asks for logs about the request from this level on (from 2026-07-28 on; before, the level is one of the session).
+    /// Requests log messages about the request, from this level up (from 2026-07-28 on; earlier revisions have one
+    /// level per session).
     pub fn log_level(mut self, level: Level) -> Self {
         self.options.log_level = Some(level);
         self
     }
 
-    /// Tells the server which trace the request belongs to (from 2026-07-28 on).
+    /// Sends the trace context of the request to the server (from 2026-07-28 on).
     pub fn trace_context(mut self, trace: TraceContext) -> Self {
         self.options.trace = Some(trace);
         self
     }
 
-    /// Asks for progress, and hands it to `handler`.
+    /// Requests progress notifications and calls `handler` with each of them.
     pub fn on_progress(mut self, handler: impl Fn(Progress) + Send + Sync + 'static) -> Self {
         if let State::New { progress, .. } = &mut self.state {
             *progress = Some(Box::new(move |progress| {
@@ -139,7 +141,7 @@ pub(super) fn tool_params(tool: &str, arguments: JsonObject) -> JsonObject {
     ])
 }
 
-/// Call of a tool: awaits to its result as an `R`. Made by [`Client::call`].
+/// Future of a tool call, created by [`Client::call`]; its output is the result decoded as `R`.
 #[must_use = "`.await` calls the tool"]
 pub struct CallTool<R> {
     tool: String,
@@ -161,7 +163,7 @@ impl<R> CallTool<R> {
         }
     }
 
-    /// Sets how long the call waits without a sign of life; progress counts as one.
+    /// Sets the idle timeout of the call: the time without a message about the call; progress restarts it.
     pub fn idle_timeout(self, limit: Duration) -> Self {
         self.with(|request| request.idle_timeout(limit))
     }
@@ -171,17 +173,17 @@ impl<R> CallTool<R> {
         self.with(|request| request.timeout(limit))
     }
 
-    /// Asks for logs about the call from this level on (from 2026-07-28 on).
+    /// Requests log messages about the call, from this level up (from 2026-07-28 on).
     pub fn log_level(self, level: Level) -> Self {
         self.with(|request| request.log_level(level))
     }
 
-    /// Tells the server which trace the call belongs to (from 2026-07-28 on).
+    /// Sends the trace context of the call to the server (from 2026-07-28 on).
     pub fn trace_context(self, trace: TraceContext) -> Self {
         self.with(|request| request.trace_context(trace))
     }
 
-    /// Asks for progress, and hands it to `handler`.
+    /// Requests progress notifications and calls `handler` with each of them.
     pub fn on_progress(self, handler: impl Fn(Progress) + Send + Sync + 'static) -> Self {
         self.with(|request| request.on_progress(handler))
     }
@@ -210,7 +212,7 @@ impl<R: DeserializeOwned + 'static> IntoFuture for CallTool<R> {
                 client.check_output(&self.tool, &output).await?;
                 output.decode()
             };
-            // The limit of the request ends with its answer, which may be a task.
+            // The time limit of a request covers its first answer only, and that answer may be a task.
             match limit {
                 None => call.await,
                 Some(limit) => tokio::time::timeout(limit, call)

@@ -1,7 +1,8 @@
-//! Structured results against the output schemas of their tools ("Clients SHOULD validate structured results against this
-//! schema", `server/tools`, "Output Schema").
+//! Validation of structured results against the output schemas of their tools ("Clients SHOULD validate structured
+//! results against this schema", `server/tools`, "Output Schema").
 //!
-//! Takes the schemas from the list of tools, once until the list changes or a result leaves its schema.
+//! The schemas are taken from the list of tools; the list is fetched again when it changes or when a result violates
+//! its schema.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,7 +13,7 @@ use serde_json::Value;
 use super::output::ToolOutput;
 use super::{Client, ClientError};
 
-/// Validators by the name of the tool.
+/// Validators by tool name.
 type Validators = Arc<HashMap<String, Validator>>;
 
 #[derive(Debug, Default)]
@@ -21,7 +22,7 @@ pub(super) struct OutputChecks(Mutex<State>);
 #[derive(Debug, Default)]
 struct State {
     known: Option<Validators>,
-    /// Number of changes of the list of tools.
+    /// Number of changes of the tool list that the server has announced.
     changes: u64,
 }
 
@@ -30,14 +31,14 @@ impl OutputChecks {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Forgets the schemas: the list of tools has changed.
+    /// Discards the schemas, because the list of tools has changed.
     pub(super) fn forget(&self) {
         let mut state = self.state();
         state.changes += 1;
         state.known = None;
     }
 
-    /// Lists the tools, and keeps their schemas unless the list changes meanwhile.
+    /// Lists the tools and compiles their output schemas, which are kept unless the list changes meanwhile.
     async fn fetch(&self, client: &Client) -> Result<Validators, ClientError> {
         let changes = self.state().changes;
         let validators = Arc::new(validators(client).await?);
@@ -48,11 +49,11 @@ impl OutputChecks {
         Ok(validators)
     }
 
-    /// Checks the result of a tool. Results without structured content are not checked, nor are those of servers that do not
-    /// list their tools: the call is done.
+    /// Validates the structured content of a tool's result. A result without structured content is not validated, and
+    /// neither is one of a server that fails to list its tools, because the call has already been executed.
     ///
-    /// A result that leaves a schema that was kept is checked again with the schema that the server has now: not every server
-    /// announces changes.
+    /// If a result violates a cached schema, the schema is fetched again and the result is validated against it,
+    /// because not every server announces changes.
     pub(super) async fn check(
         &self,
         client: &Client,
@@ -81,7 +82,7 @@ impl OutputChecks {
     }
 }
 
-/// Returns where a result leaves the output schema of its tool.
+/// Returns the violation of a tool's output schema by a value, if there is one.
 fn problem(validators: &Validators, tool: &str, value: &Value) -> Option<ClientError> {
     let error = validators.get(tool)?.validate(value).err()?;
     let place = error.instance_path().to_string();
@@ -90,7 +91,8 @@ fn problem(validators: &Validators, tool: &str, value: &Value) -> Option<ClientE
     )))
 }
 
-/// Returns the validators of all tools; one whose schema cannot be used checks nothing, and is reported to `tracing`.
+/// Returns the validators of all tools. A schema that cannot be compiled is logged with `tracing` and its tool is not
+/// validated.
 async fn validators(client: &Client) -> Result<HashMap<String, Validator>, ClientError> {
     let mut validators = HashMap::new();
     for tool in client.tools().fresh().all().await? {

@@ -1,6 +1,6 @@
-//! The builder of clients: its identity, its revisions, and its answers to requests of the server.
+//! Builder of clients: identity, revisions, and handlers for requests of the server.
 //!
-//! Capabilities are derived from the handlers that are given.
+//! The client's capabilities are derived from the registered handlers.
 
 use std::future::IntoFuture;
 use std::pin::Pin;
@@ -18,17 +18,17 @@ use crate::cx::Root;
 use crate::link::{CachedNegotiation, Identity, Json, Level, Limits, Revision};
 use crate::server::Server;
 
-/// Bytes that wait in each direction of a connection in memory.
+/// Size of the buffer for each direction of an in-memory connection, in bytes.
 const MEMORY_BYTES: usize = 256 << 10;
 
 /// Log message of a server (`server/utilities/logging`).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogMessage {
-    /// Its level.
+    /// Level of the message.
     pub level: Level,
     /// Name of the logger.
     pub logger: Option<String>,
-    /// Its data, any JSON value.
+    /// Data of the message, any JSON value.
     pub data: Json,
 }
 
@@ -36,13 +36,13 @@ pub struct LogMessage {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ClientChange {
-    /// The list of tools.
+    /// The list of tools has changed.
     Tools,
-    /// The list of prompts.
+    /// The list of prompts has changed.
     Prompts,
-    /// The list of resources or of resource templates.
+    /// The list of resources or of resource templates has changed.
     Resources,
-    /// The resource with this URI.
+    /// The resource with this URI was updated.
     Resource(String),
 }
 
@@ -59,7 +59,7 @@ pub struct Connect {
     oauth: Option<mcp_exact_auth::client::OAuth>,
 }
 
-/// Makes the connection once the settings are known.
+/// Function that opens the connection once the settings are known.
 type DialWith = Box<dyn FnOnce(&Settings) -> Dial + Send>;
 
 impl Connect {
@@ -135,8 +135,8 @@ impl Connect {
         connect
     }
 
-    /// Obtains tokens for the server, when it demands them. Only for connections over HTTP: servers in other processes take
-    /// credentials from their environment.
+    /// Obtains access tokens when the server requires authorization. This applies to HTTP connections only; servers on
+    /// stdio take credentials from their environment.
     ///
     /// ```no_run
     /// # async fn example() -> mcp_exact::Result {
@@ -155,50 +155,52 @@ impl Connect {
         self
     }
 
-    /// Uses what an earlier connection to the same server has found out ([`Client::negotiation`]), which saves a probe.
+    /// Reuses the negotiation result of an earlier connection to the same server ([`Client::negotiation`]), which saves
+    /// a probe request.
     pub fn cached(mut self, negotiation: CachedNegotiation) -> Self {
         self.cached = Some(negotiation);
         self
     }
 
-    /// Sets the client's identity: a name for programs and a version.
+    /// Sets the client's identity: a programmatic name and a version.
     pub fn identity(mut self, name: impl Into<String>, version: impl Into<String>) -> Self {
         self.settings.set_identity(Identity::new(name, version));
         self
     }
 
-    /// Offers one revision only.
+    /// Offers a single revision.
     pub fn revision(self, revision: Revision) -> Self {
         self.revisions([revision])
     }
 
-    /// Sets the revisions that are offered, the most preferred one first. Without it, all that are compiled in, the newest
+    /// Sets the offered revisions, the most preferred one first. The default is every compiled-in revision, the newest
     /// first.
     pub fn revisions(mut self, revisions: impl IntoIterator<Item = Revision>) -> Self {
         self.settings.set_revisions(revisions.into_iter().collect());
         self
     }
 
-    /// Sets the oldest revision that is accepted: the client cannot be talked down below it.
+    /// Sets the oldest revision that the client accepts in a negotiation.
     pub fn minimum_revision(mut self, revision: Revision) -> Self {
         self.settings.set_floor(revision);
         self
     }
 
-    /// Sets how long a request waits without a sign of life; a minute without it. Progress counts as one.
+    /// Sets the idle timeout of requests: the time without a message about the request; progress restarts it. The
+    /// default is one minute.
     pub fn idle_timeout(mut self, limit: Duration) -> Self {
         self.settings.set_idle(limit);
         self
     }
 
-    /// Adds methods of vendors or extensions that the client may send by [`Client::request`].
+    /// Adds vendor or extension methods that the client may send with [`Client::request`].
     pub fn methods(mut self, methods: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.settings
             .add_methods(methods.into_iter().map(Into::into));
         self
     }
 
-    /// Checks structured results against the output schemas of their tools: a result that leaves its schema is
+    /// Validates structured results against the output schemas of their tools. A result that violates its schema is
     /// [`ClientError::Result`].
     #[cfg(feature = "validation")]
     pub fn validate_output(mut self) -> Self {
@@ -220,7 +222,7 @@ impl Connect {
         self
     }
 
-    /// Answers forms that the server wants the user to fill in (capability `elicitation`).
+    /// Sets the handler for elicitations of the server and declares the capability `elicitation`.
     pub fn on_elicit<F, Fut>(mut self, handler: F) -> Self
     where
         F: Fn(Form) -> Fut + Send + Sync + 'static,
@@ -230,7 +232,7 @@ impl Connect {
         self
     }
 
-    /// Answers requests of the server for a message of the client's model (capability `sampling`).
+    /// Sets the handler for sampling requests of the server and declares the capability `sampling`.
     pub fn on_sample<F, Fut>(mut self, handler: F) -> Self
     where
         F: Fn(SampleRequest) -> Fut + Send + Sync + 'static,
@@ -240,28 +242,29 @@ impl Connect {
         self
     }
 
-    /// Sets the roots that the server may ask for (capability `roots`). [`Client::set_roots`] replaces them later.
+    /// Sets the roots that the server may request and declares the capability `roots`. [`Client::set_roots`] replaces
+    /// them later.
     pub fn roots(mut self, roots: impl IntoIterator<Item = Root>) -> Self {
         self.handlers.roots = Some(Roots::new(roots.into_iter().collect()));
         self
     }
 
-    /// Declares a capability, as the newest revision spells it, in place of the one that follows from the handlers: such as
-    /// `sampling` with `tools`, where the handler of [`on_sample`](Self::on_sample) gives them to its model.
+    /// Declares a capability in the form of the newest revision and replaces the one derived from the handlers. An
+    /// example is `sampling` with `tools`, if the handler of [`on_sample`](Self::on_sample) passes tools to its model.
     pub fn capability(mut self, name: &str, value: impl Into<Json>) -> Self {
         self.handlers.declared.insert(name, value);
         self
     }
 
-    /// Takes the server's log messages.
+    /// Sets the handler for log messages of the server.
     pub fn on_log(mut self, handler: impl Fn(LogMessage) + Send + Sync + 'static) -> Self {
         self.handlers.log = Some(Arc::new(handler));
         self
     }
 
-    /// Takes the changes that the server announces: of its lists, and of the resources that
-    /// [`Client::subscribe`] subscribes to. From 2026-07-28 on this subscribes to the lists when the client connects. A subscription
-    /// that the server ends is begun again, and what may have changed meanwhile is announced.
+    /// Sets the handler for changes of the server's lists, and of the resources that [`Client::subscribe`] subscribes
+    /// to. From 2026-07-28 on, the client subscribes to the lists when it connects. If the server ends a subscription,
+    /// the client subscribes again and reports every change that it may have missed.
     pub fn on_change(mut self, handler: impl Fn(ClientChange) + Send + Sync + 'static) -> Self {
         self.handlers.change = Some(Arc::new(handler));
         self
@@ -284,7 +287,7 @@ impl Connect {
         };
         let words = "authorization is for connections over HTTP; remove `.oauth(…)`";
         let no_http = || ClientError::Config(words.to_owned());
-        // An endpoint that cannot be used has its error in the dial.
+        // The error of an unusable endpoint is stored in `dial`.
         let _ = self.dial?;
         let endpoint = self.endpoint.ok_or_else(no_http)?;
         let (endpoint, client) = oauth_endpoint(endpoint, oauth)?;
@@ -302,7 +305,7 @@ impl Connect {
             );
             match opened.await {
                 Ok(link) => return Ok(link),
-                // The user may take longer to sign in than servers take to answer.
+                // Signing in may take longer than the request timeout.
                 Err(_) if authorization.settled().await => {}
                 Err(error) => return Err(authorization.explain(error)),
             }

@@ -1,6 +1,6 @@
-//! The client's side of a connection: the only module of the client that calls session and transport.
+//! Connection of a client: the only module of the client that calls the session and transport crates.
 //!
-//! Takes events of the endpoint; hands questions, logs and changes to the handlers of the program.
+//! Passes the endpoint's events (input requests, log messages and changes) to the handlers of the application.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -30,7 +30,7 @@ use crate::link::{
 
 pub(super) use session::SessionInfo;
 
-/// Settings of a client, as the builder gathers them.
+/// Settings of a client, collected by the builder.
 #[derive(Debug, Clone)]
 pub(super) struct Settings(ClientConfig);
 
@@ -89,7 +89,7 @@ pub(super) struct Options {
     pub(super) trace: Option<TraceContext>,
 }
 
-/// Connects over some transport.
+/// Function that connects over a transport.
 pub(super) type Dial = Box<
     dyn FnOnce(
             Arc<ClientSettings>,
@@ -127,7 +127,7 @@ impl Drop for ClientLink {
 }
 
 impl ClientLink {
-    /// Opens a connection, and waits until a revision is negotiated.
+    /// Opens a connection and negotiates a revision.
     pub(super) async fn open(
         settings: Settings,
         handlers: Handlers,
@@ -183,7 +183,7 @@ impl ClientLink {
             .unwrap_or_else(|| self.info.clone())
     }
 
-    /// Returns the revision that is negotiated now.
+    /// Returns the negotiated revision of the current session.
     pub(super) fn revision(&self) -> Revision {
         self.handle.revision().unwrap_or(self.info.revision)
     }
@@ -215,8 +215,8 @@ impl ClientLink {
         self.handle.request(method, params, options, progress)
     }
 
-    /// Sends `subscriptions/listen`, which has no limit of time, and waits until the server has acknowledged it. The
-    /// subscription lasts until the request is dropped.
+    /// Sends `subscriptions/listen` without a time limit and waits for the server's acknowledgement. The subscription
+    /// ends when the returned request is dropped.
     pub(super) async fn listen(&self, params: JsonObject) -> Result<PendingRequest, ClientError> {
         const FOREVER: Duration = Duration::from_secs(365 * 24 * 3600);
         let options = Options {
@@ -255,7 +255,7 @@ impl ClientLink {
         &self.events.cache
     }
 
-    /// Answers a question that a task of the server asks.
+    /// Answers an input request of a task of the server.
     pub(super) async fn answer(
         &self,
         method: &str,
@@ -274,7 +274,8 @@ impl ClientLink {
         self.events.is_closed.load(Ordering::Acquire)
     }
 
-    /// Announces what may have changed while a subscription was interrupted: everything that its filter names.
+    /// Reports a change for each entry of the filter, because it may have changed while the subscription was
+    /// interrupted.
     pub(super) fn announce_missed(&self, params: &JsonObject) {
         let filter = params.get("notifications").map(JsonObject::try_from);
         let Some(Ok(filter)) = filter else {
@@ -306,7 +307,7 @@ impl ClientLink {
     }
 }
 
-/// Capability of each list, its member in the filter of a subscription, and its change.
+/// For each list: the capability, the member of the subscription filter, and the reported change.
 pub(super) const LISTS: [(&str, &str, ClientChange); 3] = [
     ("tools", "toolsListChanged", ClientChange::Tools),
     ("prompts", "promptsListChanged", ClientChange::Prompts),
@@ -321,7 +322,7 @@ pub(super) fn announces(capabilities: &JsonObject, list: &str) -> bool {
     flag.is_some_and(|flag| flag.text() == "true")
 }
 
-/// Closes a connection that is given up while it is negotiated.
+/// Closes the connection if its negotiation is abandoned.
 struct CloseOnDrop(Option<ClientHandle>);
 
 impl CloseOnDrop {
@@ -348,11 +349,11 @@ impl ClientError {
     }
 }
 
-/// State that the events of a connection change.
+/// State that is changed by the events of a connection.
 struct Events {
     handlers: Handlers,
     answering: Mutex<HashMap<ServerRequestKey, AbortHandle>>,
-    /// Subscriptions that the server has acknowledged, before the program has seen it.
+    /// Subscriptions that the server has acknowledged but the application has not observed yet.
     subscribed: Mutex<HashSet<RequestKey>>,
     changed: Notify,
     is_closed: AtomicBool,
@@ -424,7 +425,7 @@ impl Events {
         self.handlers.change(change);
     }
 
-    /// Subscribes in a session that follows a lost one, and announces what may have changed meanwhile.
+    /// Renews the subscriptions after a lost session was replaced, and reports the changes that may have been missed.
     fn begin_again(self: &Arc<Self>, client: &ClientHandle, info: &SessionInfo) {
         if crate::link::lifecycle_of(info.revision) == Lifecycle::Discover {
             return;
@@ -466,7 +467,7 @@ impl Events {
             .handlers
             .answer(request.method(), request.params(), request.revision());
         let (events, client) = (Arc::clone(self), client.clone());
-        // Held until the task is known, which may end at once.
+        // The lock is held until the task handle is stored, because the task may finish immediately.
         let mut answering = locked(&self.answering);
         let task = tokio::spawn(async move {
             let answer = answer.await;

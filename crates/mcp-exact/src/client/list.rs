@@ -1,6 +1,6 @@
-//! Lists of a server, page by page (`server/utilities/pagination`).
+//! Iteration over the lists of a server, page by page (`server/utilities/pagination`).
 //!
-//! Takes a page when the one before is used up; ends when there is no cursor.
+//! The next page is fetched when the previous one is exhausted; the iteration ends at a page without a cursor.
 
 use std::collections::hash_map::RandomState;
 use std::collections::{HashSet, VecDeque};
@@ -9,11 +9,12 @@ use std::hash::BuildHasher as _;
 use super::{Client, ClientError};
 use crate::link::{INVALID_PARAMS, Json, JsonObject};
 
-/// Most pages of one list, and most bytes of the pages that [`List::all`] gathers: a server can give a next page without end.
+/// Maximum number of pages of one list, and maximum total size of the pages that [`List::all`] collects, in bytes,
+/// because a server can return cursors endlessly.
 const PAGES: usize = 10_000;
 const BYTES: usize = 256 << 20;
 
-/// Definition of a tool, resource, resource template or prompt, in the shape of revision 2026-07-28.
+/// Definition of a tool, resource, resource template or prompt, in the form of revision 2026-07-28.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Definition(JsonObject);
 
@@ -23,7 +24,7 @@ impl Definition {
         self.text("name").unwrap_or_default()
     }
 
-    /// Returns the name for people.
+    /// Returns the display name.
     pub fn title(&self) -> Option<String> {
         self.text("title")
     }
@@ -48,7 +49,7 @@ impl Definition {
         self.object_at("outputSchema")
     }
 
-    /// Returns the whole definition.
+    /// Returns the complete definition as JSON.
     pub fn object(&self) -> &JsonObject {
         &self.0
     }
@@ -64,7 +65,8 @@ impl Definition {
     }
 }
 
-/// List of a server's definitions. [`try_next`](Self::try_next) gives them one by one and fetches pages as they are needed.
+/// List of a server's definitions. [`try_next`](Self::try_next) returns one definition at a time and fetches pages when
+/// needed.
 #[derive(Debug)]
 #[must_use = "`try_next` or `all` fetch the entries"]
 pub struct List {
@@ -74,15 +76,15 @@ pub struct List {
     page: VecDeque<Definition>,
     cursor: Cursor,
     fresh: bool,
-    /// Pages that had a next one.
+    /// Number of received pages that had a cursor.
     pages: usize,
-    /// Hashes of the names or URIs that were given.
+    /// Hashes of the names or URIs that were returned already.
     given: HashSet<u64>,
     hasher: RandomState,
     has_begun_again: bool,
 }
 
-/// Page of a list.
+/// One page of a list.
 struct Page {
     entries: VecDeque<Definition>,
     bytes: usize,
@@ -114,11 +116,12 @@ impl List {
 
     /// Returns the next entry; `None` after the last one.
     ///
-    /// A list whose cursor the server no longer knows begins again, once; entries that were given are left out then.
+    /// If the server rejects a cursor, the list is fetched again from the first page, once. Entries that were already
+    /// returned are skipped.
     ///
     /// # Errors
-    /// [`ClientError`]; the list continues with the same page when it is called again. A list that has more than 10,000
-    /// pages is [`ClientError::Result`].
+    /// [`ClientError`] if a page cannot be fetched; the next call requests the same page again. A list of more than
+    /// 10,000 pages ends with [`ClientError::Result`].
     pub async fn try_next(&mut self) -> Result<Option<Definition>, ClientError> {
         loop {
             if let Some(next) = self.page.pop_front() {
@@ -134,7 +137,7 @@ impl List {
         }
     }
 
-    /// Asks the server for every page, also for those that are kept.
+    /// Fetches every page from the server and ignores cached pages.
     pub fn fresh(mut self) -> Self {
         self.fresh = true;
         self
@@ -147,7 +150,7 @@ impl List {
 
     /// Returns the next page; `None` after the last one.
     async fn next_page(&mut self) -> Result<Option<Page>, ClientError> {
-        // Pages that are kept come without a wait: the program has to have its turn, and time limits their effect.
+        // Cached pages are returned without waiting, so this loop yields to let other tasks and timeouts run.
         tokio::task::consume_budget().await;
         let params = match &self.cursor {
             Cursor::First => None,
@@ -179,7 +182,7 @@ impl List {
                 self.member
             )));
         };
-        // An empty string is a cursor too.
+        // An empty string is a valid cursor.
         let next = page
             .get("nextCursor")
             .filter(|cursor| cursor.text() != "null");
@@ -197,11 +200,11 @@ impl List {
         }))
     }
 
-    /// Counts a page. Whether cursors repeat says nothing: "Don't make any determination based on cursor value other than whether a
-    /// non-null value was provided" (`server/utilities/pagination`).
+    /// Counts a page. Repeated cursors are not an error: "Don't make any determination based on cursor value other than
+    /// whether a non-null value was provided" (`server/utilities/pagination`).
     ///
     /// # Errors
-    /// There are too many pages.
+    /// [`ClientError::Result`] if the list has too many pages.
     fn count_page(&mut self) -> Result<(), ClientError> {
         self.pages += 1;
         if self.pages < PAGES {
@@ -212,7 +215,7 @@ impl List {
         Err(ClientError::Result(wrong))
     }
 
-    /// Returns a page that was kept, or the one that the server gives.
+    /// Returns the cached page, or fetches the page from the server.
     async fn fetch(&self, params: Option<JsonObject>) -> Result<JsonObject, ClientError> {
         let key = params.as_ref().map_or("", JsonObject::text).to_owned();
         let link = self.client.link();
@@ -231,7 +234,8 @@ impl List {
     /// Returns all entries of all pages.
     ///
     /// # Errors
-    /// [`ClientError`], as [`try_next`](Self::try_next); and when the pages have more than 256 MiB.
+    /// [`ClientError`] for the reasons of [`try_next`](Self::try_next), and if all pages together are larger than 256
+    /// MiB.
     pub async fn all(mut self) -> Result<Vec<Definition>, ClientError> {
         let mut all = Vec::from(std::mem::take(&mut self.page));
         let mut bytes = 0;

@@ -1,6 +1,6 @@
-//! Clients: calls of a server's tools, resources and prompts, in whichever revision both sides speak.
+//! Clients, which call the tools, resources and prompts of a server in the negotiated revision.
 //!
-//! Results are given in the shape of the home revision; the negotiated one is known by [`Client::revision`].
+//! Results have the form of the home revision; [`Client::revision`] returns the negotiated revision.
 
 mod answer;
 mod cache;
@@ -47,7 +47,7 @@ use crate::link::{
 use crate::server::Server;
 use link::ClientLink;
 
-/// Client of one server. Cheap to clone; the connection closes when the last clone is dropped.
+/// Client of one server. A client is cheap to clone; the connection closes when the last clone is dropped.
 ///
 /// ```
 /// # use mcp_exact::{Client, Input, Server, schemars, serde};
@@ -79,13 +79,13 @@ impl fmt::Debug for Client {
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClientError {
-    /// The two sides have no revision in common, or the server does not answer.
+    /// Client and server have no revision in common, or the server does not answer.
     #[error(transparent)]
     Negotiation(NegotiationError),
     /// The server cannot be reached or started.
     #[error("{0}")]
     Connect(String),
-    /// The settings of the client are refused.
+    /// The settings of the client are invalid.
     #[error("{0}")]
     Config(String),
     /// The server answered with an error.
@@ -94,50 +94,50 @@ pub enum ClientError {
     /// The tool failed (`isError`).
     #[error("the tool failed: {}", .0.text())]
     Tool(Box<ToolOutput>),
-    /// The task that the server made of the call was cancelled.
+    /// The task that the server created for the call was cancelled.
     #[error("the server cancelled the task of the call; call the tool again")]
     TaskCancelled,
-    /// The request cannot be sent to this server.
+    /// The request cannot be sent in the negotiated session.
     #[error(transparent)]
     Send(#[from] SendError),
-    /// The server demands authorization, and no token could be had.
+    /// The server requires authorization, and no access token could be obtained.
     #[cfg(feature = "oauth-client")]
     #[error(transparent)]
     Authorization(Box<mcp_exact_auth::client::OAuthError>),
-    /// The arguments are no JSON object.
+    /// The arguments are not a JSON object.
     #[error("the arguments cannot be sent: {0}")]
     Arguments(String),
     /// The result does not have the expected form.
     #[error("the result cannot be read: {0}")]
     Result(String),
-    /// The server did not answer in time, and was asked to stop.
+    /// The server did not answer in time; the request was cancelled.
     #[error("the server did not answer in time; allow more by `idle_timeout` or `timeout`")]
     TimedOut,
-    /// The connection ended before the answer came. The server may have done the work.
+    /// The connection ended before the answer was received. The server may have executed the request.
     #[error("the connection ended before the answer came; the server may have done the work")]
     Lost,
 }
 
 impl Client {
-    /// Begins a connection to a server in the same process: awaits to a [`Client`].
+    /// Connects to a server in the same process; awaiting the builder returns a [`Client`].
     pub fn in_memory(server: &Server) -> Connect {
         Connect::in_memory(server)
     }
 
-    /// Begins a connection over a transport that is made when the connection is awaited.
+    /// Connects over a transport that is created when the builder is awaited.
     pub(crate) fn over_lazily<T: Transport>(
         transport: impl FnOnce() -> T + Send + 'static,
     ) -> Connect {
         Connect::over_lazily(transport)
     }
 
-    /// Begins a connection over a transport, such as a Unix socket: awaits to a [`Client`].
+    /// Connects over a transport, such as a Unix socket; awaiting the builder returns a [`Client`].
     pub fn over(transport: impl Transport) -> Connect {
         Connect::over(transport)
     }
 
-    /// Begins a connection to a server that is started as a child process: awaits to a [`Client`]. The process and its
-    /// children end with the connection.
+    /// Starts a server as a child process and connects to it; awaiting the builder returns a [`Client`]. The process
+    /// and its child processes are terminated when the connection ends.
     ///
     /// ```no_run
     /// # async fn example() -> mcp_exact::Result {
@@ -154,27 +154,28 @@ impl Client {
         Connect::command(ServerCommand::new(program).args(arguments))
     }
 
-    /// Begins a connection to a server that is started as a child process, with environment, directory and so on.
+    /// Starts a server as a child process, with a configured environment, working directory and so on, and connects to
+    /// it.
     #[cfg(feature = "process")]
     pub fn spawn(command: ServerCommand) -> Connect {
         Connect::command(command)
     }
 
-    /// Begins a connection to the endpoint of a server over HTTP: awaits to a [`Client`]. A server that speaks HTTP+SSE of
-    /// 2024-11-05 alone is found out.
+    /// Connects to the HTTP endpoint of a server; awaiting the builder returns a [`Client`]. A server that supports
+    /// only the HTTP+SSE transport of 2024-11-05 is detected.
     #[cfg(feature = "http-client")]
     pub fn connect(url: &str) -> Connect {
         let endpoint = HttpEndpoint::new(url);
         Connect::http(endpoint.map_err(|error| ClientError::Connect(error.to_string())))
     }
 
-    /// Begins a connection over HTTP, with headers, an HTTP client and so on.
+    /// Connects to an HTTP endpoint with configured headers, HTTP client and so on.
     #[cfg(feature = "http-client")]
     pub fn http(endpoint: HttpEndpoint) -> Connect {
         Connect::http(Ok(endpoint))
     }
 
-    /// Returns the result of the negotiation, for [`Connect::cached`] the next time.
+    /// Returns the result of the negotiation, which [`Connect::cached`] accepts for a later connection.
     pub fn negotiation(&self) -> CachedNegotiation {
         self.0.negotiation()
     }
@@ -194,15 +195,15 @@ impl Client {
         self.0.session().info
     }
 
-    /// Returns how a model should use the server.
+    /// Returns the server's instructions for the model.
     pub fn instructions(&self) -> Option<String> {
         self.0.session().instructions
     }
 
-    /// Calls a tool with arguments of the type `A`, and decodes its result as `R`: from the structured content, or from the
-    /// text where there is none.
+    /// Calls a tool with arguments of the type `A` and decodes its result as `R`, from the structured content or,
+    /// without it, from the text.
     ///
-    /// Awaits to `R`, or to a [`ClientError`]; a result with `isError` is [`ClientError::Tool`].
+    /// Awaiting the call returns an `R` or a [`ClientError`]; a result with `isError` is [`ClientError::Tool`].
     pub fn call<A: Serialize + ?Sized, R: DeserializeOwned>(
         &self,
         tool: &str,
@@ -211,7 +212,7 @@ impl Client {
         CallTool::new(self, tool, object_of(arguments))
     }
 
-    /// Calls a tool and returns its whole result, also when it has `isError`.
+    /// Calls a tool and returns its complete result, even if `isError` is set.
     ///
     /// # Errors
     /// [`ClientError`].
@@ -227,8 +228,8 @@ impl Client {
         Ok(output)
     }
 
-    /// Lists the tools, page by page. Pages that the server allows to keep (from 2026-07-28 on) are not asked for again until
-    /// their time is over or a change is announced; so it is for the other lists.
+    /// Lists the tools, page by page. As with all lists, a page that the server allows to cache (from 2026-07-28 on) is
+    /// fetched again only after its lifetime has elapsed or a change was announced.
     pub fn tools(&self) -> List {
         List::new(self, "tools/list", "tools")
     }
@@ -278,7 +279,7 @@ impl Client {
         PromptOutput::new(&result)
     }
 
-    /// Asks for values of an argument of a prompt.
+    /// Requests completions of an argument of a prompt.
     ///
     /// # Errors
     /// [`ClientError`].
@@ -296,7 +297,7 @@ impl Client {
             .await
     }
 
-    /// Asks for values of a variable of a resource template.
+    /// Requests completions of a variable of a resource template.
     ///
     /// # Errors
     /// [`ClientError`].
@@ -329,18 +330,19 @@ impl Client {
         Completed::new(&result)
     }
 
-    /// Sends a request and returns its result in the shape of the home revision. Params are those of the negotiated revision.
+    /// Sends a request and returns its result in the form of the home revision. `params` must have the form of the
+    /// negotiated revision.
     ///
     /// Dropping the future cancels the request.
     pub fn request(&self, method: &str, params: Option<JsonObject>) -> Request {
         Request::new(self, method, params)
     }
 
-    /// Subscribes to changes of resources, by the method of the negotiated revision: the handler of [`Connect::on_change`]
-    /// is called for them until the subscription is dropped.
+    /// Subscribes to updates of resources. The handler of [`Connect::on_change`] is called for each update until the
+    /// subscription is dropped.
     ///
     /// # Errors
-    /// [`ClientError`] when the server refuses; nothing is subscribed to then.
+    /// [`ClientError`] if the server rejects the subscription to one of the URIs; then none of them is subscribed to.
     pub async fn subscribe<'u>(
         &self,
         uris: impl IntoIterator<Item = &'u str>,
@@ -349,11 +351,11 @@ impl Client {
         Subscription::begin(self, uris).await
     }
 
-    /// Replaces the roots that the server may ask for, and tells the server so (`notifications/roots/list_changed`, up to
-    /// 2025-11-25; later servers ask for the roots in each request that needs them).
+    /// Replaces the roots that the server may request, and notifies the server (`notifications/roots/list_changed`, up
+    /// to 2025-11-25; in later revisions a server requests the roots whenever it needs them).
     ///
     /// # Errors
-    /// [`ClientError::Config`] for a client that was connected without [`Connect::roots`], [`ClientError::Send`] when the
+    /// [`ClientError::Config`] if the client was connected without [`Connect::roots`], [`ClientError::Send`] if the
     /// connection has ended.
     pub fn set_roots(&self, roots: impl IntoIterator<Item = Root>) -> Result<(), ClientError> {
         let words =
@@ -370,17 +372,18 @@ impl Client {
     /// Sends a notification, such as one of an extension.
     ///
     /// # Errors
-    /// [`SendError`] when the negotiated revision has no such notification of a client, or a capability is missing.
+    /// [`SendError`] if the negotiated revision does not define the notification for clients, or a required capability
+    /// is missing.
     pub fn notify(&self, method: &str, params: Option<JsonObject>) -> Result<(), SendError> {
         self.0.notify(method, params)
     }
 
-    /// Closes the connection; requests that wait end with [`ClientError::Lost`].
+    /// Closes the connection; pending requests end with [`ClientError::Lost`].
     pub fn close(&self) {
         self.0.shut_down();
     }
 
-    /// Checks the structured result of a tool, if the client is configured to.
+    /// Validates the structured result of a tool, if the client is configured to do so.
     #[cfg_attr(
         not(feature = "validation"),
         allow(
@@ -409,7 +412,7 @@ pub(crate) fn object_of<A: Serialize + ?Sized>(arguments: &A) -> Result<JsonObje
     let json = json.map_err(|error| ClientError::Arguments(error.to_string()))?;
     match JsonObject::try_from(json) {
         Ok(object) => Ok(object),
-        // A unit is what calls without arguments give.
+        // Calls without arguments pass the unit value, which serialises to `null`.
         Err(json) if json.text() == "null" => Ok(JsonObject::new()),
         Err(_) => Err(ClientError::Arguments(
             "they have to be an object; use a struct".to_owned(),
@@ -417,7 +420,7 @@ pub(crate) fn object_of<A: Serialize + ?Sized>(arguments: &A) -> Result<JsonObje
     }
 }
 
-/// Returns the result of a request, or why there is none.
+/// Returns the result of a request, or the reason why it failed.
 fn result_of(outcome: Outcome) -> Result<JsonObject, ClientError> {
     match outcome {
         Outcome::Result(result) => Ok(result.into_object()),

@@ -1,10 +1,10 @@
 //! Authorization of connections over HTTP.
 //!
-//! Gives the reason for requests that failed because no token could be had.
+//! Explains requests that failed because no access token could be obtained.
 
 use super::ClientError;
 
-/// The authorization of a connection, if it has one.
+/// Authorization of a connection; empty if the connection has none.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Authorization {
     #[cfg(feature = "oauth-client")]
@@ -12,7 +12,7 @@ pub(super) struct Authorization {
 }
 
 impl Authorization {
-    /// Returns the error of the authorization in place of the loss of the connection that it has caused.
+    /// Returns the authorization error if it caused the loss of the connection, otherwise `error`.
     pub(super) fn explain(&self, error: ClientError) -> ClientError {
         #[cfg(feature = "oauth-client")]
         if matches!(
@@ -26,7 +26,7 @@ impl Authorization {
         error
     }
 
-    /// Returns the version of the access token, which changes with the token.
+    /// Returns the version number of the access token, which changes whenever the token is replaced.
     #[cfg_attr(
         not(feature = "oauth-client"),
         allow(clippy::unused_self, reason = "the signature of the feature")
@@ -39,7 +39,7 @@ impl Authorization {
         0
     }
 
-    /// Waits while the user signs in; returns false if no sign-in is running.
+    /// Waits until the user has signed in; returns false if no sign-in is in progress.
     #[cfg(feature = "oauth-client")]
     pub(super) async fn settled(&self) -> bool {
         match &self.client {

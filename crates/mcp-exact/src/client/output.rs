@@ -1,6 +1,6 @@
-//! Results that a client receives, in the shape of the home revision.
+//! Results that a client receives, in the form of the home revision.
 //!
-//! Views of the result's JSON: nothing that the server has sent is lost.
+//! The types wrap the JSON of the result, so that no member that the server has sent is lost.
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -18,7 +18,7 @@ impl ToolOutput {
         Self(result)
     }
 
-    /// Returns whether the tool reports a failure.
+    /// Returns true if the tool reports a failure (`isError`).
     pub fn is_error(&self) -> bool {
         self.0
             .view()
@@ -44,15 +44,17 @@ impl ToolOutput {
         self.0.get("structuredContent")
     }
 
-    /// Returns the whole result.
+    /// Returns the complete result as JSON.
     pub fn object(&self) -> &JsonObject {
         &self.0
     }
 
-    /// Decodes the structured content, or the text where there is none: as JSON, and when it is none, as a string.
+    /// Decodes the structured content. Without structured content, decodes the text as JSON or, if the text is not
+    /// JSON, as a string.
     ///
     /// # Errors
-    /// [`ClientError::Tool`] if the tool reports a failure, [`ClientError::Result`] if the result is no `R`.
+    /// [`ClientError::Tool`] if the tool reports a failure, [`ClientError::Result`] if the result cannot be decoded as
+    /// `R`.
     pub fn decode<R: DeserializeOwned>(self) -> Result<R, ClientError> {
         if self.is_error() {
             return Err(ClientError::Tool(Box::new(self)));
@@ -69,7 +71,7 @@ impl ToolOutput {
     }
 }
 
-/// Contents of a resource.
+/// Contents of a resource, the result of [`Client::read`](super::Client::read).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResourceOutput {
     items: Vec<JsonObject>,
@@ -82,7 +84,7 @@ impl ResourceOutput {
         })
     }
 
-    /// Returns the items: each has a `uri` and a `text` or a `blob`.
+    /// Returns the content items; each of them has a `uri` and either a `text` or a `blob`.
     pub fn items(&self) -> &[JsonObject] {
         &self.items
     }
@@ -92,14 +94,14 @@ impl ResourceOutput {
         joined_text(&self.items)
     }
 
-    /// Returns the bytes of the first binary item; `None` when there is none, or it is no base64.
+    /// Returns the bytes of the first binary item; `None` if there is no such item or it is not valid base64.
     pub fn blob(&self) -> Option<Vec<u8>> {
         let blob = self.items.iter().find_map(|item| text_of(item, "blob"))?;
         decoded(&blob)
     }
 }
 
-/// Prompt of a server.
+/// Prompt of a server, filled in with arguments.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PromptOutput {
     messages: Vec<JsonObject>,
@@ -114,7 +116,7 @@ impl PromptOutput {
         })
     }
 
-    /// Returns the messages: each has a `role` and a `content`.
+    /// Returns the messages; each of them has a `role` and a `content`.
     pub fn messages(&self) -> &[JsonObject] {
         &self.messages
     }
@@ -134,15 +136,15 @@ impl PromptOutput {
     }
 }
 
-/// Suggested values of an argument.
+/// Suggested values of an argument (`server/utilities/completion`).
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Completed {
-    /// The values, the best one first.
+    /// Suggested values, the most relevant one first.
     pub values: Vec<String>,
-    /// Number of values.
+    /// Total number of matching values, if the server states it.
     pub total: Option<u64>,
-    /// True if there are more values than these.
+    /// True if the server has more matching values than `values`.
     #[serde(default)]
     pub has_more: bool,
 }

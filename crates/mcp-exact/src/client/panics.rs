@@ -1,10 +1,11 @@
-//! Panics of the program's handlers: a connection outlives them, and every question of the server gets an answer.
+//! Containment of panics in the application's handlers: the connection stays open, and every input request of the
+//! server is answered.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::task::Poll;
 
-/// Calls a handler that returns nothing. A panic is logged.
+/// Calls a handler without a result. If the handler panics, the panic is logged and contained.
 pub(super) fn contain(handler: &str, call: impl FnOnce()) {
     if let Err(panic) = catch_unwind(AssertUnwindSafe(call)) {
         let message = crate::server::message_of(&*panic);
@@ -15,11 +16,11 @@ pub(super) fn contain(handler: &str, call: impl FnOnce()) {
 /// Awaits the future of a handler.
 ///
 /// # Errors
-/// The message of its panic.
+/// The panic message, if the future panics.
 pub(super) async fn caught<T>(future: impl Future<Output = T>) -> Result<T, String> {
     let mut future = pin!(future);
     std::future::poll_fn(|cx| {
-        // A future that has panicked is not polled again.
+        // A future that has panicked must not be polled again.
         match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx))) {
             Ok(polled) => polled.map(Ok),
             Err(panic) => Poll::Ready(Err(crate::server::message_of(&*panic))),

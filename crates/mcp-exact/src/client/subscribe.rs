@@ -1,7 +1,7 @@
 //! Subscriptions to changes (`server/resources`, "Subscriptions"; 2026-07-28, `basic/patterns/subscriptions`).
 //!
-//! Up to 2025-11-25 one request subscribes and a second one ends it; from 2026-07-28 on one request lasts as long as the
-//! subscription.
+//! Up to 2025-11-25, one request subscribes and a second one unsubscribes. From 2026-07-28 on, a single request stays
+//! open as long as the subscription.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,8 +16,9 @@ use super::link::{ClientLink, LISTS, Options, announces};
 use super::{Client, ClientError};
 use crate::link::{Json, JsonObject, Lifecycle, PendingRequest, lifecycle_of};
 
-/// Subscription to updates of resources, from [`Client::subscribe`]. Dropping it ends the subscription (`server/resources`,
-/// "Subscriptions"; from 2026-07-28 on `basic/patterns/subscriptions`), except to URIs that another one subscribes to.
+/// Subscription to updates of resources, from [`Client::subscribe`]. Dropping it ends the subscription
+/// (`server/resources`, "Subscriptions"; from 2026-07-28 on `basic/patterns/subscriptions`), except for URIs that
+/// another subscription still uses.
 #[must_use = "the subscription ends when it is dropped"]
 pub struct Subscription {
     client: Client,
@@ -35,9 +36,9 @@ impl fmt::Debug for Subscription {
     }
 }
 
-/// Subscriptions of a session (up to 2025-11-25): how many there are of each URI. A session knows a URI once.
+/// Number of subscriptions per URI in a session (up to 2025-11-25). The session itself subscribes to each URI once.
 ///
-/// Locked while a request is under way: over HTTP, requests that are sent at the same time may arrive in any order.
+/// The lock is held while a request is in flight, because concurrent HTTP requests may arrive in any order.
 #[derive(Default)]
 pub(super) struct Subscribed(Arc<Mutex<Counts>>);
 
@@ -71,7 +72,7 @@ impl Subscription {
                         .request("resources/subscribe", Some(params(&uri)))
                         .await?;
                     *counts.entry(uri.clone()).or_default() += 1;
-                    // What was subscribed to before an error is ended with `subscription`.
+                    // After an error, dropping `subscription` ends what was already subscribed to.
                     if let Kind::Session { uris, .. } = &mut subscription.kind {
                         uris.push(uri);
                     }
@@ -91,7 +92,8 @@ impl Drop for Subscription {
         let link = Arc::clone(self.client.link());
         let counts = Arc::clone(&link.resources().0);
         match Arc::clone(&counts).try_lock_owned() {
-            // Sent at once: a request that the program sends next finds the subscription ended.
+            // The request is sent immediately, so that the subscription has ended before the application's next
+            // request.
             Ok(mut locked) => {
                 let requests = unsubscribe(&link, &mut locked, &uris);
                 runtime.spawn(finish(requests, locked));
@@ -105,7 +107,7 @@ impl Drop for Subscription {
     }
 }
 
-/// Ends the subscription to each URI that nobody else subscribes to.
+/// Ends the subscription to each URI that no other subscription uses.
 fn unsubscribe(link: &ClientLink, counts: &mut Counts, uris: &[String]) -> Vec<PendingRequest> {
     let mut requests = Vec::new();
     for uri in uris {
@@ -118,13 +120,13 @@ fn unsubscribe(link: &ClientLink, counts: &mut Counts, uris: &[String]) -> Vec<P
         }
         counts.remove(uri);
         let method = "resources/unsubscribe";
-        // A connection that is closed has ended the subscription.
+        // A closed connection has already ended the subscription.
         requests.extend(link.request(method, Some(params(uri)), Options::default(), None));
     }
     requests
 }
 
-/// Waits for the answers: a request whose future is dropped is cancelled.
+/// Waits for the answers, because dropping the future of a request cancels it.
 async fn finish(requests: Vec<PendingRequest>, locked: OwnedMutexGuard<Counts>) {
     for request in requests {
         request.await;
@@ -133,7 +135,7 @@ async fn finish(requests: Vec<PendingRequest>, locked: OwnedMutexGuard<Counts>) 
 }
 
 impl Client {
-    /// Listens to changes of the server's lists, where a client has to ask for them.
+    /// Subscribes to changes of the server's lists, in revisions that require a subscription for them.
     pub(super) async fn listen_to_lists(&self) -> Result<(), ClientError> {
         if lifecycle_of(self.revision()) == Lifecycle::Initialize {
             return Ok(());
@@ -152,16 +154,17 @@ impl Client {
     }
 }
 
-/// Pauses before a subscription is begun again.
+/// Minimum and maximum pause before the client subscribes again.
 const SHORTEST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
-/// Subscription by `subscriptions/listen` (from 2026-07-28 on), which ends when this is dropped. A server may end it earlier, such
-/// as when the access token of the request expires (`basic/patterns/subscriptions`, "Cancellation"); a new request follows then.
+/// Subscription by `subscriptions/listen` (from 2026-07-28 on), which ends when this value is dropped. If the server
+/// ends the subscription earlier, such as when the access token of the request expires (`basic/patterns/subscriptions`,
+/// "Cancellation"), the client sends a new request.
 pub(super) struct Listening(AbortHandle);
 
 impl Listening {
-    /// Begins a subscription; returns once the server has acknowledged it.
+    /// Starts a subscription; returns after the server has acknowledged it.
     async fn begin(client: &Client, filter: JsonObject) -> Result<Self, ClientError> {
         let params = JsonObject::from_iter([("notifications", filter)]);
         let request = client.link().listen(params.clone()).await?;
@@ -177,7 +180,7 @@ impl Drop for Listening {
     }
 }
 
-/// Begins a subscription again each time that it has ended, as long as the connection lasts.
+/// Renews a subscription each time it has ended, until the connection closes.
 async fn listen_again(link: Weak<ClientLink>, params: JsonObject, first: PendingRequest) {
     let (mut request, mut pause) = (Some(first), SHORTEST_PAUSE);
     loop {
@@ -185,7 +188,7 @@ async fn listen_again(link: Weak<ClientLink>, params: JsonObject, first: Pending
         if let Some(request) = request.take() {
             request.await;
         }
-        // One that ends at once is not begun again at once.
+        // A subscription that ends early is renewed only after a growing pause.
         pause = if begun.elapsed() > LONGEST_PAUSE {
             SHORTEST_PAUSE
         } else {

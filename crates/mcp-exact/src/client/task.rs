@@ -1,7 +1,7 @@
 //! Calls that the server answers with a task (extension `io.modelcontextprotocol/tasks`, from 2026-07-28 on).
 //!
-//! Asks for the status as often as the server suggests, answers the input requests of the task, and returns the result that
-//! the call would have had. A task whose call is dropped is cancelled.
+//! The client polls the status at the interval that the server suggests, answers the input requests of the task, and
+//! returns the result of the call. Dropping the call cancels its task.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -11,10 +11,10 @@ use super::link::ClientLink;
 use super::{Client, ClientError};
 use crate::link::{ErrorObject, Json, JsonObject, PeerError};
 
-/// Shortest and longest time between two requests for the status, whatever the server suggests.
+/// Minimum and maximum time between two status requests, which bound the interval that the server suggests.
 const INTERVALS: (Duration, Duration) = (Duration::from_millis(10), Duration::from_secs(60));
 
-/// Cancels a task whose caller no longer waits.
+/// Guard that cancels the task when its caller no longer waits.
 struct CancelOnDrop {
     client: Client,
     id: Option<String>,
@@ -43,7 +43,7 @@ impl Client {
         Self(Arc::clone(link))
     }
 
-    /// Returns the result of a call: the one that came, or the one of the task that came instead.
+    /// Returns the result of a call: the received result itself, or the result of the task that was received instead.
     pub(super) async fn end_of_call(&self, result: JsonObject) -> Result<JsonObject, ClientError> {
         if text(&result, "resultType").as_deref() != Some("task") {
             return Ok(result);
@@ -55,8 +55,8 @@ impl Client {
             id: Some(id.clone()),
         };
         let ended = self.wait_for_task(&id, result).await;
-        // A task that has failed on the way, such as one whose question was not answered or whose status did not come in
-        // time, is cancelled by the guard.
+        // The guard cancels a task that the client gives up, such as one whose input request was not answered or whose
+        // status did not arrive in time.
         let is_abandoned = matches!(
             ended,
             Err(ClientError::Server(_) | ClientError::Result(_) | ClientError::TimedOut)

@@ -1,59 +1,60 @@
 //! Pages that a server wants the user to visit (`client/elicitation`, "Safe URL Handling").
 //!
-//! Takes a URL apart so that a program can show what matters of it. Nothing here opens or fetches a page.
+//! Parses a URL so that an application can display its security-relevant parts. This module never opens or fetches a
+//! page.
 
 use std::net::{IpAddr, Ipv6Addr};
 use std::ops::Range;
 
 /// Page that a server wants the user to visit, from [`Form::visit`](super::Form::visit).
 ///
-/// A client has to show the whole URL and to ask the user before it opens the page, in a browser that it cannot look into; it must
-/// not fetch anything of the page itself.
+/// A client must show the complete URL and obtain the user's consent before it opens the page in a browser whose
+/// content the client cannot read. The client must not fetch the page itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Visit {
     url: String,
     host: Range<usize>,
 }
 
-/// Warning about a URL, for the user before the visit.
+/// Warning about a URL, to be shown to the user before the visit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
 #[non_exhaustive]
 pub enum UrlWarning {
-    /// The page is on another machine than the user's, and others can read and change the traffic.
+    /// The page is on a remote host and its traffic is not encrypted.
     #[error("the page is not encrypted")]
     NotEncrypted,
-    /// The host has letters beyond ASCII, which may look like others.
+    /// The host has non-ASCII letters, which may look like other letters.
     #[error("the name of the host holds letters that may look like others (Punycode)")]
     Punycode,
-    /// The host is a number, not a name.
+    /// The host is an IP address instead of a name.
     #[error("the host is an address, not a name")]
     Address,
 }
 
-/// A URL is no page that a user can be sent to.
+/// Reason why a URL is not a page that a user can be sent to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BadUrl {
     /// The scheme is neither https nor http.
     #[error("the URL is neither https nor http")]
     Scheme,
-    /// It holds characters that readers of URLs do not agree on (RFC 3986, section 2).
+    /// The URL has characters that URL parsers interpret differently (RFC 3986, section 2).
     #[error("the URL holds characters that have to be encoded")]
     Characters,
-    /// The text before the `@` hides the host.
+    /// The URL has a user name before an `@`, which obscures the host.
     #[error("the URL names a user, which hides its host")]
     UserName,
-    /// There is no host, or none that can be resolved.
+    /// The URL has no host, or an invalid one.
     #[error("the URL has no valid host")]
     Host,
 }
 
 impl Visit {
-    /// Takes a URL apart: https or http with a host, in the characters of RFC 3986, without a user name. Such a URL means the same
-    /// page to every reader, so the host that is shown is the one that is opened.
+    /// Parses a URL of the scheme https or http that has a host, no user name, and only characters of RFC 3986. Every
+    /// URL parser interprets such a URL in the same way, so the displayed host is the one that is opened.
     ///
     /// # Errors
-    /// The URL breaks one of these rules.
+    /// [`BadUrl`] if the URL violates one of these rules.
     pub fn new(url: impl Into<String>) -> Result<Self, BadUrl> {
         let url = url.into();
         let scheme = url.find("://").ok_or(BadUrl::Scheme)?;
@@ -97,12 +98,12 @@ impl Visit {
         Ok(Self { url, host })
     }
 
-    /// Returns the whole URL, which the user has to see.
+    /// Returns the complete URL, which must be shown to the user.
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// Returns the host, which a program highlights.
+    /// Returns the host, which an application should highlight.
     pub fn host(&self) -> &str {
         &self.url[self.host.clone()]
     }
@@ -111,7 +112,7 @@ impl Visit {
     pub fn warnings(&self) -> Vec<UrlWarning> {
         let host = self.host().to_ascii_lowercase();
         let last = host.trim_end_matches('.').rsplit('.').next().unwrap_or("");
-        // Browsers take a host for an address when its last part is a number, decimal or hexadecimal.
+        // Browsers treat a host as an IP address if its last label is a decimal or hexadecimal number.
         let is_number = last.starts_with("0x") || last.bytes().all(|byte| byte.is_ascii_digit());
         let is_address = host.starts_with('[') || is_number;
         let address = host.trim_matches(['[', ']']).parse::<IpAddr>();
@@ -181,7 +182,7 @@ mod tests {
         }
     }
 
-    /// Refuses URLs that browsers and programs may read in two ways, and URLs of no page.
+    /// URLs are rejected if parsers may interpret them differently or if they do not name a page.
     #[test]
     fn ambiguous_urls_are_refused() {
         for (url, error) in [
