@@ -1,7 +1,7 @@
 //! Long inputs of many kinds: a conversion takes time in proportion to its input, whatever the input is.
 
 use std::hint::black_box;
-
+use std::io;
 use std::time::Duration;
 
 use bench_record::{Row, repeated};
@@ -194,6 +194,29 @@ const KINDS: &[Kind] = &[
         ],
     },
 ];
+
+/// Variables of glibc that keep memory in the process when it is freed.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+const KEEP_FREED_MEMORY: [(&str, &str); 3] = [
+    ("MALLOC_TRIM_THRESHOLD_", "8000000000"),
+    ("MALLOC_MMAP_THRESHOLD_", "4000000000"),
+    ("MALLOC_TOP_PAD_", "400000000"),
+];
+
+/// Starts the program again with an allocator that keeps freed memory, unless it was started so.
+///
+/// By default, glibc returns the memory of a long text to the kernel after each run, and the next run waits for it page by
+/// page, which a run with a short text does not: the ratio would measure the kernel, not the conversion.
+pub fn keep_freed_memory() -> io::Result<()> {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    if std::env::var_os(KEEP_FREED_MEMORY[0].0).is_none() {
+        use std::os::unix::process::CommandExt;
+        let mut again = std::process::Command::new(std::env::current_exe()?);
+        again.args(std::env::args_os().skip(1));
+        return Err(again.envs(KEEP_FREED_MEMORY).exec());
+    }
+    Ok(())
+}
 
 /// Two rows for each kind: one conversion of 10 MB next to ten of 1 MB, and one of 4 MB next to what one may take. Before
 /// them, a plain copy of as many bytes: what memory alone makes of longer texts.

@@ -32,6 +32,7 @@ fn main() -> std::io::Result<()> {
         text(&tools(200), KnownRevision::V2025_03_26, "one step", 0.6),
     ];
     if let Some(at) = arguments.iter().position(|argument| argument == "--linear") {
+        linear::keep_freed_memory()?;
         arguments.remove(at);
         rows = linear::rows(arguments.first().map(String::as_str));
     }

@@ -3,7 +3,7 @@
 //! One walk through the text finds the pointers of all of them, so that many losses cost no more than the text and their
 //! own length.
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 
 use mcp_exact_wire::spans::value_end;
 use mcp_exact_wire::{MAX_POINTER, from_str};
@@ -24,7 +24,7 @@ pub struct Pointers {
     /// The pointer at each offset.
     found: Vec<String>,
     /// The names of items, by the pointers of the items.
-    names: BTreeMap<String, String>,
+    names: HashMap<String, String>,
 }
 
 /// Maximum length of a name that a report repeats, in bytes.
@@ -47,7 +47,7 @@ impl Pointers {
         let mut pointers = Self {
             found: vec![String::new(); offsets.len()],
             offsets,
-            names: BTreeMap::new(),
+            names: HashMap::new(),
         };
         if pointers.offsets.last().is_some_and(|last| *last > 0) {
             pointers.walk(text, lists);
