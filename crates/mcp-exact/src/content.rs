@@ -1,6 +1,6 @@
 //! Content blocks of tool results and prompt messages, in the shape of the newest revision.
 //!
-//! Blocks that an older revision does not have are converted when the result leaves; see [`crate::outgoing`].
+//! Blocks that an older revision does not define are converted when the result is sent; see [`crate::outgoing`].
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -45,7 +45,7 @@ pub struct Content {
     plain: bool,
 }
 
-/// Text block, written at once: most results are one.
+/// Text block, serialised without intermediate values because most results consist of one.
 struct TextBlock<'t>(&'t str);
 
 impl Encode for TextBlock<'_> {
@@ -120,14 +120,14 @@ impl Content {
 
     /// Creates a block from a value of the revision 2026-07-28, such as `mcp_2026_07_28::ContentBlock`.
     ///
-    /// Returns `None` when the value is no JSON object.
+    /// Returns `None` if the value is not a JSON object.
     pub fn exact(block: &impl Encode) -> Option<Self> {
         JsonObject::try_from(Json::from_encode(block))
             .ok()
             .map(Self::rich)
     }
 
-    /// Sets for whom the block is meant.
+    /// Sets the audience of the block.
     #[must_use]
     pub fn audience(self, audience: impl IntoIterator<Item = Role>) -> Self {
         let names: Vec<String> = audience

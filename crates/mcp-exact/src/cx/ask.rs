@@ -1,7 +1,7 @@
-//! A question to the client in the middle of a request, whichever way the revision has for it.
+//! Input requests to the client during a request, by the mechanism of the negotiated revision.
 //!
-//! Up to 2025-11-25 a request of the server, from 2026-07-28 on an entry of `inputRequests`. Takes params of the home
-//! revision; gives results of the home revision.
+//! Up to 2025-11-25 an input request is a request of the server; from 2026-07-28 on it is an entry of `inputRequests`.
+//! Params and results have the form of the home revision.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -29,7 +29,7 @@ impl AskError {
         Self { method, kind }
     }
 
-    /// Returns the method of the question: `elicitation/create`, `sampling/createMessage` or `roots/list`.
+    /// Returns the method of the input request: `elicitation/create`, `sampling/createMessage` or `roots/list`.
     pub fn method(&self) -> &'static str {
         self.method
     }
@@ -39,7 +39,7 @@ impl AskError {
         &self.kind
     }
 
-    /// Returns the capability that the client does not declare, if that is the reason.
+    /// Returns the capability that the client has not declared, if that is the cause.
     pub(crate) fn missing_capability(&self) -> Option<&'static str> {
         match &self.kind {
             AskErrorKind::Unsupported { capability, .. } => Some(capability),
@@ -52,7 +52,7 @@ impl AskError {
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AskErrorKind {
-    /// The client has not declared the capability, or its revision does not have it.
+    /// The client has not declared the capability, or the negotiated revision does not define it.
     #[error(
         "the client speaks {revision} and has not declared the capability `{capability}`; do without the answer or ask the user to update the client"
     )]
@@ -62,30 +62,30 @@ pub enum AskErrorKind {
         /// The revision of the request.
         revision: Revision,
     },
-    /// Only `tools/call`, `prompts/get` and `resources/read` can ask.
+    /// Only handlers of `tools/call`, `prompts/get` and `resources/read` can send input requests.
     #[error("only handlers of tools, prompts and resources can ask; move the question there")]
     NotHere,
-    /// An effect of [`Cx::once`] does not ask.
+    /// An effect of [`Cx::once`] must not send input requests.
     #[error(
         "an effect of `Cx::once` cannot ask; ask before it, and move the answer into the effect"
     )]
     InOnce,
-    /// The revision of the client cannot express the question.
+    /// The negotiated revision cannot express the input request.
     #[error("the question cannot be sent: {0}")]
     Inexpressible(String),
-    /// The form is not one that clients can show.
+    /// Clients cannot display the form.
     #[error(transparent)]
     Form(super::FormError),
-    /// The URL is no page that a user can be sent to.
+    /// The URL is not a page that a user can be sent to.
     #[error("{0}; give an absolute URL without a user name")]
     Url(crate::client::BadUrl),
     /// The client answered with an error.
     #[error("the client answered with an error: {0}")]
     Refused(PeerError),
-    /// No answer came before the limit of the question.
+    /// No answer was received within the time limit of the input request.
     #[error("no answer came in time")]
     TimedOut,
-    /// The answer is not of the form that was asked for.
+    /// The answer does not have the requested form.
     #[error("the answer does not fit: {0}")]
     Answer(String),
     /// The request has ended, or the connection was lost.
@@ -94,7 +94,7 @@ pub enum AskErrorKind {
 }
 
 enum State {
-    /// Not asked yet.
+    /// The input request was not sent yet.
     New {
         ask: InputRequest,
         timeout: Option<Duration>,
@@ -107,20 +107,20 @@ enum State {
     Done,
 }
 
-/// Future of the raw result of a question.
+/// Future of the raw result of an input request.
 ///
-/// A question is noted when it is created, so that the order of questions does not depend on the order in which futures are
-/// polled; it is sent when it is first polled, and withdrawn when it is dropped.
+/// An input request is numbered when the future is created, so that the order does not depend on the order in which
+/// futures are polled. The request is sent when the future is first polled and cancelled when the future is dropped.
 pub(super) struct Question {
     cx: Cx,
     method: &'static str,
     state: State,
-    /// Ends the wait in a task.
+    /// Timer of the time limit, used in tasks.
     timer: Option<Pin<Box<Sleep>>>,
 }
 
 impl Question {
-    /// `capability` is the one that the client must have declared.
+    /// Creates an input request that requires `capability` of the client.
     pub(super) fn new(
         cx: &Cx,
         method: &'static str,
@@ -182,8 +182,8 @@ impl Question {
         }
     }
 
-    /// Returns whether the limit of a question is over; wakes its task at that time. A question that ends its request needs no
-    /// timer: nothing waits for the answer.
+    /// Returns true if the time limit of an input request has elapsed, and otherwise registers a wake-up. An input
+    /// request that ends its request needs no timer, because no future waits for the answer.
     fn is_late(&mut self, deadline: Option<u64>, now: u64, cx: &mut Context<'_>) -> bool {
         let Some(deadline) = deadline else {
             return false;
@@ -265,7 +265,7 @@ impl Future for Question {
 impl Drop for Question {
     fn drop(&mut self) {
         match &self.state {
-            // Dropping the request withdraws the question.
+            // Dropping the pending request cancels the input request.
             State::Waiting(_) => self.cx.wait_no_more(),
             State::Recorded(id) => self.cx.run().release(*id),
             _ => {}
@@ -273,7 +273,7 @@ impl Drop for Question {
     }
 }
 
-/// Checks that the client can be asked, and returns the question in the shape of its revision.
+/// Checks that the client supports the input request, and returns the request in the form of the negotiated revision.
 fn prepared(
     cx: &Cx,
     method: &'static str,
@@ -284,7 +284,7 @@ fn prepared(
     if !cx.may_ask() {
         return Err(AskErrorKind::NotHere);
     }
-    // It is not even noted: an effect that is not repeated would change the order of questions.
+    // The input request is not numbered, because an effect that is not repeated would change the order.
     if cx.is_in_effect() {
         return Err(AskErrorKind::InOnce);
     }
@@ -300,7 +300,7 @@ fn prepared(
     Ok(InputRequest::new(method, params))
 }
 
-/// Returns whether a client has declared a capability such as `elicitation.url`. An `elicitation` without modes means
+/// Returns true if a client has declared a capability such as `elicitation.url`. An `elicitation` without modes means
 /// `elicitation.form` (2025-11-25, `client/elicitation`, "Capabilities").
 pub(super) fn is_declared(capabilities: &JsonObject, capability: &str) -> bool {
     let mut parts = capability.split('.');

@@ -1,6 +1,6 @@
-//! Elicitation: asking the user for data in a form, or to visit a page (`client/elicitation`).
+//! Elicitation: requests data from the user in a form, or asks the user to visit a page (`client/elicitation`).
 //!
-//! The form is derived from a type; the answer is decoded into it.
+//! The schema of the form is derived from a Rust type, and the answer is decoded into this type.
 
 use std::marker::PhantomData;
 use std::pin::Pin;
@@ -19,7 +19,7 @@ use crate::link::{Json, JsonObject};
 
 const METHOD: &str = "elicitation/create";
 
-/// Answer of the user.
+/// Answer of the user to an elicitation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Elicited<T> {
     /// The user has submitted the form, or agreed to visit the page.
@@ -31,7 +31,7 @@ pub enum Elicited<T> {
 }
 
 impl<T> Elicited<T> {
-    /// Returns the data that the user has submitted; `None` when there is none.
+    /// Returns the data that the user has submitted; `None` if the user has declined or closed the dialogue.
     pub fn accepted(self) -> Option<T> {
         match self {
             Self::Accepted(data) => Some(data),
@@ -39,7 +39,7 @@ impl<T> Elicited<T> {
         }
     }
 
-    /// Returns whether the user has submitted data for which `predicate` is true.
+    /// Returns true if the user has submitted data that satisfies `predicate`.
     pub fn accepted_with(self, predicate: impl FnOnce(T) -> bool) -> bool {
         self.accepted().is_some_and(predicate)
     }
@@ -48,10 +48,10 @@ impl<T> Elicited<T> {
 impl Cx {
     /// Asks the user to fill in a form (revisions from 2025-06-18 on).
     ///
-    /// `T` is a struct whose fields are strings, numbers, booleans, enums without data, lists of such enums (from 2025-11-25
-    /// on), or options of these; doc comments become descriptions. An answer that leaves the form, such as a string that is longer
-    /// than `#[schemars(length(max = 3))]` allows, is [`AskErrorKind::Answer`]. Do not ask for secrets: use
-    /// [`elicit_url`](Self::elicit_url).
+    /// `T` is a struct whose fields are strings, numbers, booleans, enums without data, lists of such enums (from
+    /// 2025-11-25 on), or options of these; doc comments become descriptions. An answer that violates the schema of the
+    /// form, such as a string longer than `#[schemars(length(max = 3))]` allows, is [`AskErrorKind::Answer`]. Do not
+    /// ask for secrets: use [`elicit_url`](Self::elicit_url).
     pub fn elicit<T: DeserializeOwned + JsonSchema>(&self, message: impl AsRef<str>) -> Elicit<T> {
         let schema = form::schema_of::<T>();
         let params = schema.clone().map_err(AskErrorKind::Form).map(|schema| {
@@ -68,11 +68,12 @@ impl Cx {
         }
     }
 
-    /// Asks the user to visit a page, such as for a payment or a login (revisions from 2025-11-25 on).
+    /// Asks the user to visit a web page, such as for a payment or a login (revisions from 2025-11-25 on).
     ///
-    /// The answer states whether the user has agreed, not that the user has finished on the page. The URL may reach other
-    /// people: it must hold nothing about the user and open nothing by itself, and the page has to find out who visits it
-    /// ("Safe URL Handling", "Phishing"). The example `third_party` obtains a credential in this way.
+    /// The answer states whether the user has agreed to the visit, not whether the user has completed the page. Other
+    /// people may obtain the URL, so the URL must contain no information about the user and grant no access, and the
+    /// page must authenticate its visitor ("Safe URL Handling", "Phishing"). The example `third_party` obtains a
+    /// credential in this way.
     pub fn elicit_url(&self, message: impl AsRef<str>, url: impl AsRef<str>) -> ElicitUrl {
         let url = url.as_ref();
         let params = Visit::new(url).map_err(AskErrorKind::Url).map(|_| {
@@ -88,7 +89,7 @@ impl Cx {
     }
 }
 
-/// Future of a form; see [`Cx::elicit`].
+/// Future of the answer to a form; see [`Cx::elicit`].
 #[must_use = "futures do nothing unless they are awaited"]
 pub struct Elicit<T> {
     question: Question,
@@ -97,15 +98,16 @@ pub struct Elicit<T> {
 }
 
 impl<T> Elicit<T> {
-    /// Sets the key of the question in `inputRequests` (from 2026-07-28 on). Without it, the key is a number after the kind of
-    /// the question. A client that knows the key can send the answer with its first request; the question is not asked then.
-    /// Give each question of a handler a key of its own: a key that is in use already is not set.
+    /// Sets the key of the input request in `inputRequests` (from 2026-07-28 on). The default key is the kind of the
+    /// input request and a number. A client that knows the key can send the answer with its first request; then no
+    /// input request is sent. Every input request of a handler needs a unique key; a key that is already in use is
+    /// ignored.
     pub fn key(mut self, key: &str) -> Self {
         self.question.set_key(key);
         self
     }
 
-    /// Sets how long the user may take. Without it the question waits as long as the client does.
+    /// Sets the time limit for the user's answer. By default there is no limit other than that of the client's request.
     pub fn timeout(mut self, limit: Duration) -> Self {
         self.question.set_timeout(limit);
         self
@@ -136,22 +138,23 @@ impl<T: DeserializeOwned> Future for Elicit<T> {
     }
 }
 
-/// Future of a visit; see [`Cx::elicit_url`].
+/// Future of the user's consent to a visit; see [`Cx::elicit_url`].
 #[must_use = "futures do nothing unless they are awaited"]
 pub struct ElicitUrl {
     question: Question,
 }
 
 impl ElicitUrl {
-    /// Sets the key of the question in `inputRequests` (from 2026-07-28 on). Without it, the key is a number after the kind of
-    /// the question. A client that knows the key can send the answer with its first request; the question is not asked then.
-    /// Give each question of a handler a key of its own: a key that is in use already is not set.
+    /// Sets the key of the input request in `inputRequests` (from 2026-07-28 on). The default key is the kind of the
+    /// input request and a number. A client that knows the key can send the answer with its first request; then no
+    /// input request is sent. Every input request of a handler needs a unique key; a key that is already in use is
+    /// ignored.
     pub fn key(mut self, key: &str) -> Self {
         self.question.set_key(key);
         self
     }
 
-    /// Sets how long the user may take to agree.
+    /// Sets the time limit for the user's consent.
     pub fn timeout(mut self, limit: Duration) -> Self {
         self.question.set_timeout(limit);
         self

@@ -1,33 +1,33 @@
-//! Forms: the subset of JSON Schema that clients can show (`client/elicitation`, "Requested Schema").
+//! Forms, which use the subset of JSON Schema that clients can display (`client/elicitation`, "Requested Schema").
 //!
-//! Takes the schema that schemars derives from a type; returns a flat form of primitive fields, or the field that is no
-//! primitive.
+//! Converts the schema that schemars derives from a type to a flat form of primitive fields; a field that is not
+//! primitive is an error.
 
 use schemars::JsonSchema;
 use serde_json::{Map, Value, json};
 
 use crate::schema;
 
-/// A type is no form that clients can show.
+/// Reason why clients cannot display a type as a form.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FormError {
-    /// The type is no struct with named fields.
+    /// The type is not a struct with named fields.
     #[error("the type is no form; use a struct with named fields")]
     Struct,
-    /// A field is no primitive.
+    /// A field is not a primitive value.
     #[error(
         "field {field:?} cannot be in a form: it is {found}; use strings, numbers, booleans, enums without data, lists of such enums, or options of these"
     )]
     Field {
-        /// The field.
+        /// Name of the field.
         field: String,
         /// Kind of value that was found.
         found: String,
     },
 }
 
-/// Returns the form of a type.
+/// Returns the form schema of a type.
 pub(super) fn schema_of<T: JsonSchema>() -> Result<Map<String, Value>, FormError> {
     form(&schema::input_of::<T>())
 }
@@ -55,7 +55,7 @@ fn form(schema: &Value) -> Result<Map<String, Value>, FormError> {
     Ok(form)
 }
 
-/// Returns one field; if it is no primitive, its actual kind.
+/// Returns the form schema of one field. The error names the actual kind of a field that is not primitive.
 fn field(property: &Value) -> Result<Map<String, Value>, String> {
     let Some(property) = property.as_object() else {
         return Err("of any type".to_owned());
@@ -125,7 +125,7 @@ fn field(property: &Value) -> Result<Map<String, Value>, String> {
     }
 }
 
-/// Returns a choice of several values.
+/// Returns the form schema of a multiple-choice list.
 fn list(property: &Map<String, Value>) -> Result<Map<String, Value>, String> {
     let items = property.get("items").and_then(Value::as_object);
     let items = items.ok_or("a list of anything")?;
@@ -141,12 +141,12 @@ fn list(property: &Map<String, Value>) -> Result<Map<String, Value>, String> {
     ))
 }
 
-/// Returns the values of an enum whose variants have documentation, with titles.
+/// Returns the values and titles of an enum whose variants have documentation.
 fn titled(schema: &Map<String, Value>, name: &str) -> Option<Vec<Value>> {
     let variants = schema.get(name)?.as_array()?;
     let mut titled = Vec::new();
     for variant in variants {
-        // Variants without documentation are gathered in one `enum`.
+        // schemars collects variants without documentation in one `enum`.
         let values: Vec<&str> = match variant.get("const").and_then(Value::as_str) {
             Some(value) => vec![value],
             None => schema::strings(variant.get("enum")).collect(),
@@ -163,7 +163,7 @@ fn titled(schema: &Map<String, Value>, name: &str) -> Option<Vec<Value>> {
     Some(titled)
 }
 
-/// Returns what an option is an option of.
+/// Returns the schema of the value inside an `Option`.
 fn without_null(schema: &Map<String, Value>) -> Option<Value> {
     let is_null = |schema: &Value| schema.get("type").and_then(Value::as_str) == Some("null");
     if let Some(variants) = schema.get("anyOf").and_then(Value::as_array) {

@@ -1,7 +1,8 @@
-//! `Cx`: the functions of a handler besides returning a result.
+//! `Cx`: the functions that a handler can call while it runs.
 //!
-//! Progress, logs, cancellation, questions to the client, and effects that are not repeated. One source serves both
-//! lifecycles; the rules for handlers that ask are in the documentation of [`Cx`].
+//! Handlers report progress, send logs, observe cancellation, send input requests to the client, and record effects.
+//! The same handler serves both lifecycles; the documentation of [`Cx`] has the rules for handlers that send input
+//! requests.
 
 mod ask;
 mod elicit;
@@ -35,9 +36,9 @@ use crate::outgoing;
 use crate::replay::Run;
 use crate::task::{LiveTask, TaskError};
 
-/// Number that progress is measured by: every primitive number.
+/// Number type that progress is measured in; implemented for every primitive number.
 pub trait Amount {
-    /// Returns the number, rounded where it is too large to be exact.
+    /// Returns the number as `f64`, rounded if it cannot be represented exactly.
     fn to_f64(self) -> f64;
 }
 
@@ -56,52 +57,54 @@ macro_rules! amounts {
 
 amounts!(u8 u16 u32 u64 usize i8 i16 i32 i64 isize f32 f64);
 
-/// Context of a request: cheap to clone, `Send` and `'static`, so that it can be moved into tasks.
+/// Context of a request. A context is cheap to clone, `Send` and `'static`, so that it can be moved into spawned tasks.
 ///
-/// After the request has ended, or its client has cancelled it, calls return [`RequestEnded`] or an [`AskError`].
+/// After the request has ended, or after its client has cancelled it, the methods return [`RequestEnded`] or an
+/// [`AskError`].
 ///
 /// # Questions
 ///
-/// [`elicit`](Self::elicit), [`elicit_url`](Self::elicit_url), [`sample`](Self::sample) and [`roots`](Self::roots) ask the
-/// client in the middle of a request. The same source works for every revision:
+/// [`elicit`](Self::elicit), [`elicit_url`](Self::elicit_url), [`sample`](Self::sample) and [`roots`](Self::roots) send
+/// an input request to the client while a request is handled. The same source works for every revision:
 ///
-/// - Up to 2025-11-25 the handler waits at the question until the answer comes.
-/// - From 2026-07-28 on a question ends the request with a result of type `input_required`. The client sends the request
-///   again with the answers, and **the handler runs again from its beginning**; questions that were answered return their
-///   answer at once (2026-07-28, `basic/patterns/mrtr`).
+/// - Up to 2025-11-25 the handler waits until the answer to its input request is received.
+/// - From 2026-07-28 on an input request ends the client's request with a result of type `input_required`. The client
+///   sends the request again with the answers, and **the handler runs again from its beginning**; input requests that
+///   were answered return their answer immediately (2026-07-28, `basic/patterns/mrtr`).
 ///
-/// Handlers that ask therefore follow these rules:
+/// Handlers that send input requests therefore follow these rules:
 ///
-/// 1. *Ask the same questions in the same words.* A question is recognised by its method and parameters; equal questions are
-///    distinguished by their order. A handler that asks a new question and has not repeated its earlier ones ends with an
-///    error that names both questions. Take values that change, such as the time, random numbers or rows of a database,
-///    through [`once`](Self::once).
-/// 2. *Put effects into [`once`](Self::once)* when they come before or between questions. Everything after the last question
-///    runs once anyway.
-/// 3. *Questions may be concurrent.* Those that wait at the same time (`tokio::join!`) are asked together. A question counts
-///    as asked when its method is called, so the order in which futures are polled is of no importance. Call the methods in
-///    the handler's own task: the order of spawned tasks differs between runs.
-/// 4. *A question waits for a running `once`*: the request is not ended in the middle of an effect. A question inside the
-///    effect fails: ask before it. Other futures that run beside a question are dropped and run again; what they have
-///    started elsewhere is [cancelled](Self::cancelled).
-/// 5. *A timer around a question* measures the time that the handler waits. From 2026-07-28 on the handler does not wait, so
-///    the timer does not fire. The limit of the question itself, such as [`Elicit::timeout`], works everywhere.
+/// 1. *Repeat the same input requests with the same parameters.* An input request is recognised by its method and
+///    parameters; equal ones are distinguished by their order. If a handler sends a new input request without repeating
+///    its earlier ones, the request ends with an error that names both. Obtain values that change, such as the time,
+///    random numbers or rows of a database, through [`once`](Self::once).
+/// 2. *Put effects into [`once`](Self::once)* when they happen before or between input requests. Code after the last
+///    input request runs only once anyway.
+/// 3. *Input requests may be concurrent.* Those that wait at the same time (`tokio::join!`) are sent together. An input
+///    request is numbered when its method is called, so the order in which futures are polled does not matter. Call the
+///    methods in the handler's own task: the order of spawned tasks differs between runs.
+/// 4. *An input request waits for a running `once`*, so that the request does not end during an effect. An input
+///    request inside an effect fails and has to be sent before the effect. Other futures that run concurrently with an
+///    input request are dropped and run again; work that they have started elsewhere is [cancelled](Self::cancelled).
+/// 5. *A timer around an input request* measures the time that the handler waits. From 2026-07-28 on the handler does
+///    not wait, so the timer does not fire. The time limit of the input request itself, such as [`Elicit::timeout`],
+///    works in every revision.
 /// 6. *Progress and logs are not repeated.* Until the handler has taken every recorded answer, [`progress`](Self::progress)
 ///    and [`log`](Self::log) send nothing.
-/// 7. *A later run may decide differently.* The handler may return early in a later run, without repeating its questions,
-///    for example because a file was deleted.
-/// 8. *A handler that panics* ends its request with an internal error, in whichever run; the server lives on. An effect of
-///    [`once`](Self::once) that panics is tried again by the next request.
+/// 7. *A later run may decide differently.* The handler may return early in a later run, without repeating its input
+///    requests, for example because a file was deleted.
+/// 8. *A handler that panics* ends its request with an internal error, in every run; the server continues to run. An
+///    effect of [`once`](Self::once) that panics is tried again by the next request.
 ///
 /// The answers and the results of `once` travel through the client in `requestState`, encrypted and authenticated
 /// ([`KeyRing`](crate::KeyRing)), bound to the principal, the request and the version of the handler, and expire
-/// ([`ServerBuilder::state_lifetime`](crate::ServerBuilder::state_lifetime)). Anonymous callers cannot be distinguished:
-/// anyone who has the state of one of them can continue its request. A state is at most 64 KiB
-/// ([`Limits::state_bytes`](crate::Limits)); larger answers end the request with an error. A client can send the same state
-/// twice: what must happen exactly once, whatever the client does, needs a store of the program.
+/// ([`ServerBuilder::state_lifetime`](crate::ServerBuilder::state_lifetime)). Anonymous callers cannot be
+/// distinguished: anyone who has the state of one of them can continue its request. A state is at most 64 KiB
+/// ([`Limits::state_bytes`](crate::Limits)); larger answers end the request with an error. A client can send the same
+/// state twice: effects that must happen exactly once, whatever the client does, need a store of the application.
 ///
-/// Only tools, prompts and resources can ask. If the client has not declared the capability of a question, or speaks a
-/// revision without it, the question fails with [`AskErrorKind::Unsupported`].
+/// Only tools, prompts and resources can send input requests. If the client has not declared the required capability,
+/// or the negotiated revision does not define it, the input request fails with [`AskErrorKind::Unsupported`].
 #[derive(Clone)]
 pub struct Cx(Arc<Inner>);
 
@@ -111,7 +114,7 @@ struct Inner {
     run: Mutex<Run>,
     token: Token,
     ended: AtomicBool,
-    /// Questions whose answers are waited for (up to 2025-11-25).
+    /// Number of input requests that wait for their answers (up to 2025-11-25).
     waiting: AtomicUsize,
     /// True if the handler may send requests to the client.
     may_ask: bool,
@@ -121,14 +124,14 @@ struct Inner {
 /// Task state of a call: no task, possible task, or task.
 #[derive(Default)]
 enum TaskState {
-    /// Neither the request nor its client can have one.
+    /// The request cannot become a task, or its client does not support tasks.
     #[default]
     Impossible,
     Possible,
     /// The handler waits until the call is a task.
     Wanted(Waker),
     Refused(TaskError),
-    /// It is a task; the reference is empty once the task has ended.
+    /// The call is a task; the reference is empty after the task has ended.
     Task(Weak<LiveTask>),
 }
 
@@ -170,12 +173,12 @@ impl Cx {
         *self.task_state() = TaskState::Possible;
     }
 
-    /// Returns whether the request can become a task and is none yet.
+    /// Returns true if the request can become a task and is not a task yet.
     pub(crate) fn may_become_task(&self) -> bool {
         matches!(*self.task_state(), TaskState::Possible)
     }
 
-    /// Returns whether the handler waits until the call is a task.
+    /// Returns true if the handler waits for the call to become a task.
     pub(crate) fn wants_task(&self) -> bool {
         matches!(*self.task_state(), TaskState::Wanted(_))
     }
@@ -187,12 +190,12 @@ impl Cx {
         }
     }
 
-    /// Says that the call is a task from now on.
+    /// Records that the call has become a task.
     pub(crate) fn set_task(&self, task: &Arc<LiveTask>) {
         self.settle_task(TaskState::Task(Arc::downgrade(task)));
     }
 
-    /// Says that the call cannot become a task.
+    /// Records that the call cannot become a task.
     pub(crate) fn refuse_task(&self, error: TaskError) {
         self.settle_task(TaskState::Refused(error));
     }
@@ -225,7 +228,7 @@ impl Cx {
         self.0.may_ask
     }
 
-    /// Returns whether a question waits for its answer.
+    /// Returns true if an input request waits for its answer.
     pub(crate) fn is_waiting(&self) -> bool {
         self.0.waiting.load(Ordering::Relaxed) > 0
     }
@@ -238,7 +241,7 @@ impl Cx {
         self.0.waiting.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Tells the handler that its client does not want the result any more.
+    /// Notifies the handler that the client has cancelled the request.
     pub(crate) fn cancel(&self) {
         self.0.token.cancel();
     }
@@ -251,7 +254,7 @@ impl Cx {
         self.0.ended.load(Ordering::Acquire) || self.0.token.is_cancelled()
     }
 
-    /// Returns the revision of the request. Handlers rarely need it: results are given in its shape.
+    /// Returns the revision of the request. Handlers rarely need the revision, because results are converted to it.
     pub fn revision(&self) -> Revision {
         self.0.request.revision()
     }
@@ -276,13 +279,13 @@ impl Cx {
         self.0.request.trace_context()
     }
 
-    /// Returns who was authenticated; `None` for anonymous clients.
+    /// Returns the authenticated principal; `None` for anonymous clients.
     pub fn principal(&self) -> Option<&Principal> {
         self.0.request.principal()
     }
 
-    /// Returns the claims of the request's access token; `None` without a resource server. The token itself is for no
-    /// handler to see.
+    /// Returns the claims of the request's access token; `None` without a resource server. The token itself is not
+    /// available to handlers.
     #[cfg(feature = "oauth-server")]
     pub fn access(&self) -> Option<&mcp_exact_auth::server::Access> {
         self.0.request.access()
@@ -293,7 +296,8 @@ impl Cx {
         self.0.request.header(name)
     }
 
-    /// Returns the information of the transport about the request: the address of the client, the parts of the HTTP request.
+    /// Returns the transport's information about the request: the address of the client and the parts of the HTTP
+    /// request.
     pub fn transport(&self) -> &mcp_exact_transport::RequestContext {
         self.0.request.context()
     }
@@ -304,20 +308,22 @@ impl Cx {
         JsonObject::try_from(meta).ok()
     }
 
-    /// Returns the request in the exact types of a revision that the program chooses, such as
-    /// `mcp_2026_07_28::V2026_07_28`, converted from the one that the client speaks.
+    /// Returns the request in the exact types of a chosen revision, such as `mcp_2026_07_28::V2026_07_28`, converted
+    /// from the negotiated revision.
     ///
     /// # Errors
-    /// [`PeerError`](crate::PeerError) when the params do not fit the method, or the revision cannot express them.
+    /// [`PeerError`](crate::PeerError) if the params do not match the method, or the chosen revision cannot express
+    /// them.
     pub fn request_as<H: Home>(&self) -> Result<TypedRequest<H>, PeerError> {
         self.0.request.typed_as::<H>()
     }
 
-    /// Returns a result in the exact types of a revision, such as `mcp_2026_07_28::CallToolResult`, as the client receives it:
-    /// converted to the revision that it speaks. For handlers of [`ServerBuilder::raw`](crate::ServerBuilder::raw).
+    /// Returns a result in the exact types of a revision, such as `mcp_2026_07_28::CallToolResult`, converted to the
+    /// negotiated revision. Handlers of [`ServerBuilder::raw`](crate::ServerBuilder::raw) use this method.
     ///
     /// # Errors
-    /// [`PeerError`](crate::PeerError) when the result is none of the method, or the revision of the client cannot express it.
+    /// [`PeerError`](crate::PeerError) if the type is not a result of the method, or the negotiated revision cannot
+    /// express the result.
     pub fn result_as<H: Home>(&self, result: &impl Encode) -> Result<JsonObject, PeerError> {
         let result = JsonObject::try_from(Json::from_encode(result));
         let result = result.map_err(|_| PeerError::internal("the result is no object"))?;
@@ -328,15 +334,15 @@ impl Cx {
         outgoing::exact_result(request.method(), result, way, uri.as_deref())
     }
 
-    /// Returns whether the handler repeats an earlier run (see the rules of [`Cx`]).
+    /// Returns true if the handler repeats an earlier run (see the rules of [`Cx`]).
     pub fn is_replaying(&self) -> bool {
         self.run().is_replaying()
     }
 
-    /// Sends how far the request has come, `done` of `total` (`basic/utilities/progress`).
+    /// Sends a progress notification: `done` of `total` (`basic/utilities/progress`).
     ///
-    /// Nothing is sent when the client did not ask for progress, when the value does not increase, or in a replay. When the
-    /// client reads slowly, only the latest value is sent. In a task it becomes the status message.
+    /// No notification is sent if the client did not request progress, if the value does not increase, or in a replay.
+    /// If the client reads slowly, only the latest value is sent. In a task, the progress becomes the status message.
     ///
     /// # Errors
     /// [`RequestEnded`].
@@ -344,7 +350,7 @@ impl Cx {
         self.send_progress(Progress::new(done.to_f64()).of(total.to_f64()))
     }
 
-    /// Sends how far the request has come, with or without a total and a message (message: from 2025-03-26 on).
+    /// Sends a progress notification with an optional total and an optional message (from 2025-03-26 on).
     ///
     /// # Errors
     /// [`RequestEnded`].
@@ -371,7 +377,8 @@ impl Cx {
 
     /// Sends a log message about the request (`server/utilities/logging`). `data` is any JSON value.
     ///
-    /// Nothing is sent below the level that the client has chosen, in a replay, or when the call has become a task.
+    /// No message is sent if its level is below the one that the client has chosen, in a replay, or after the call has
+    /// become a task.
     ///
     /// # Errors
     /// [`RequestEnded`].
@@ -406,7 +413,7 @@ impl Cx {
     /// Sends a notification of an extension or vendor about the request.
     ///
     /// # Errors
-    /// [`SendError`] when the revision has no such notification or the request has ended.
+    /// [`SendError`] if the revision does not define the notification or the request has ended.
     pub fn notify(&self, method: &str, params: Option<JsonObject>) -> Result<(), SendError> {
         if self.has_ended() {
             return Err(SendError::UnknownRequest);
@@ -414,16 +421,18 @@ impl Cx {
         self.0.link.notify(method, params)
     }
 
-    /// Waits until the client cancels the request, or this run of the handler ends early: its time is over
-    /// ([`ServerBuilder::timeout`](crate::ServerBuilder::timeout)), or a question ends it and a later run repeats it.
+    /// Waits until the client cancels the request or this run of the handler ends early. A run ends early if its time
+    /// limit elapses ([`ServerBuilder::timeout`](crate::ServerBuilder::timeout)), or if an input request ends the
+    /// request and a later run repeats the handler.
     ///
-    /// A handler's future is dropped then, unless its tool is [cooperative](crate::Tool::cooperative) and the client has
-    /// cancelled; this is for what the handler has started elsewhere, and for cooperative handlers.
+    /// The handler's future is then dropped, unless the client has cancelled and the tool is
+    /// [cooperative](crate::Tool::cooperative). Cooperative handlers and work that a handler has started elsewhere
+    /// await this method.
     pub async fn cancelled(&self) {
         self.0.token.cancelled().await;
     }
 
-    /// Returns whether the request is [cancelled](Self::cancelled), for blocking code.
+    /// Returns true if the request is [cancelled](Self::cancelled); blocking code can poll this method.
     pub fn is_cancelled(&self) -> bool {
         self.0.token.is_cancelled()
     }
@@ -440,18 +449,18 @@ impl Cx {
         }
     }
 
-    /// Answers the call with a task (extension `io.modelcontextprotocol/tasks`), and continues as this task: the client
-    /// fetches the result later. Returns whether the call is a task now.
+    /// Answers the call with a task (extension `io.modelcontextprotocol/tasks`) and continues the handler as this task;
+    /// the client fetches the result later. Returns true if the call is a task now.
     ///
-    /// Returns `false` at once, and the call continues as an ordinary one, if the client has not declared the extension,
-    /// speaks a revision without it, or did not call a tool. Requests to the client before this method end the request as
-    /// usual; later ones are sent by the task. With [`Tool::task`](crate::Tool::task) calls are tasks from their beginning
-    /// on.
+    /// Returns `false` immediately, and the call continues as an ordinary one, if the client has not declared the
+    /// extension, if the negotiated revision does not define it, or if the request is not a tool call. Input requests
+    /// before this method end the request as usual; later input requests belong to the task. With
+    /// [`Tool::task`](crate::Tool::task) calls are tasks from the start.
     ///
-    /// A server that is started again with the same store runs the handlers of unfinished tasks again, by the rules for
-    /// questions above: recorded answers and results of [`once`](Self::once) are taken, everything else is repeated. Such a
-    /// run has the arguments, the principal and the capabilities of the call, and nothing of its HTTP request: no headers, no
-    /// claims of an access token. An extractor that needs them ends the task as failed.
+    /// After a restart with the same store, a server runs the handlers of unfinished tasks again, by the rules for
+    /// input requests of [`Cx`]. Recorded answers and results of [`once`](Self::once) are reused; all other code is
+    /// repeated. Such a run has the arguments, the principal and the capabilities of the call, but no headers and no
+    /// access token claims of its HTTP request. An extractor that needs them ends the task as failed.
     ///
     /// # Errors
     /// [`TaskError`]; the call continues as an ordinary one.
@@ -485,7 +494,7 @@ impl Cx {
     }
 }
 
-/// Returns progress as a status message for people.
+/// Returns progress as a human-readable status message.
 fn in_words(progress: &Progress) -> String {
     match (&progress.message, progress.total) {
         (Some(message), _) => message.clone(),

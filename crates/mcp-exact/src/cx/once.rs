@@ -1,6 +1,7 @@
 //! Effects that a handler does not repeat when it runs again.
 //!
-//! Results are recorded in the state of the request. Not a store: [`Cx::once`] describes the guarantee.
+//! The result of each effect is recorded in the `requestState`. This is not a durable store; [`Cx::once`] describes the
+//! guarantee.
 
 use std::cell::Cell;
 use std::future::poll_fn;
@@ -14,16 +15,16 @@ use super::Cx;
 use crate::error::Error;
 use crate::link::Json;
 
-/// A result of [`Cx::once`] cannot be recorded or read.
+/// Error of [`Cx::once`]: its result cannot be recorded or read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum OnceError {
-    /// The result is no JSON.
+    /// The result cannot be serialised to JSON.
     #[error(
         "the result of once({key:?}) cannot be recorded: {reason}; return a value that serialises to JSON"
     )]
     Record {
-        /// The key.
+        /// Key of the effect.
         key: String,
         /// Description of the problem.
         reason: String,
@@ -33,14 +34,14 @@ pub enum OnceError {
         "the result of once({key:?}) has another type than before: {reason}; use one key for each effect"
     )]
     Read {
-        /// The key.
+        /// Key of the effect.
         key: String,
         /// Description of the problem.
         reason: String,
     },
 }
 
-/// Counts a `once` as running until it is dropped, finished or not.
+/// Guard that counts a `once` as running until the guard is dropped.
 struct Running<'c>(&'c Cx);
 
 impl Drop for Running<'_> {
@@ -50,11 +51,11 @@ impl Drop for Running<'_> {
 }
 
 thread_local! {
-    /// Context whose effect this thread polls; null while it polls none.
+    /// Context whose effect this thread polls; null if this thread polls no effect.
     static EFFECT: Cell<*const super::Inner> = const { Cell::new(std::ptr::null()) };
 }
 
-/// Says that this thread polls an effect of a context, until it is dropped.
+/// Guard that marks this thread as polling an effect of a context until the guard is dropped.
 struct Polling(*const super::Inner);
 
 impl Polling {
@@ -70,23 +71,26 @@ impl Drop for Polling {
 }
 
 impl Cx {
-    /// Returns whether an effect of [`once`](Self::once) is being polled, in this thread.
+    /// Returns true if this thread polls an effect of [`once`](Self::once).
     pub(super) fn is_in_effect(&self) -> bool {
         EFFECT.get() == Arc::as_ptr(&self.0)
     }
 
-    /// Runs an effect, unless an earlier run of the handler for the same request has done so: then returns its result.
+    /// Runs an effect, or returns the recorded result if an earlier run of the handler for the same request has run the
+    /// effect.
     ///
-    /// Guarantee: an effect that has returned `Ok` is not repeated in later runs along the same chain of states, and the
-    /// request is not ended by a question while the effect runs. An error is not recorded: the next run tries again. Not
-    /// promised: that the effect happens exactly once when the process ends in the middle of it, or when a client sends an
-    /// older state again; that needs a store of the program with a key of its own.
+    /// An effect that has returned `Ok` is not repeated by later retries of the request, and no input request ends the
+    /// request while the effect runs. An error is not recorded, so the next run executes the effect again. If the
+    /// process ends during the effect, or if a client sends an older `requestState` again, the effect may happen twice;
+    /// an application that must prevent this needs a store with an idempotency key.
     ///
-    /// The key has to be unique in the handler; a second call with the same key returns the first result. Up to 2025-11-25
-    /// handlers run once, and so does the effect. In a task the result is in the store when this method returns.
+    /// The key has to be unique in the handler; a second call with the same key returns the first result. Up to
+    /// 2025-11-25, handlers and their effects run once. In a task, the result has been written to the store when this
+    /// method returns.
     ///
-    /// An effect cannot ask: the request would have to end in the middle of it. A question in it fails with
-    /// [`AskErrorKind::InOnce`](crate::AskErrorKind::InOnce) in every revision; ask before, and move the answer into the effect.
+    /// An effect cannot send input requests, because the request would end during the effect. An input request in an
+    /// effect fails with [`AskErrorKind::InOnce`](crate::AskErrorKind::InOnce) in every revision; send it before the
+    /// effect and move the answer into the effect.
     ///
     /// # Errors
     /// The error of the effect, or [`OnceError`].

@@ -14,14 +14,14 @@ const METHOD: &str = "roots/list";
 /// Directory or file that the client lets the server work in.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Root {
-    /// Its URI; `file:` in every revision so far.
+    /// URI of the root; all revisions require the scheme `file:`.
     pub uri: String,
-    /// Its name for people.
+    /// Display name of the root.
     pub name: Option<String>,
 }
 
 impl Cx {
-    /// Asks the client for its roots. Clients of every revision can have them.
+    /// Requests the client's roots. Clients of every revision can support roots.
     pub fn roots(&self) -> Roots {
         Roots {
             question: Question::new(self, METHOD, "roots", Ok(JsonObject::new())),
@@ -36,9 +36,10 @@ pub struct Roots {
 }
 
 impl Roots {
-    /// Sets the key of the question in `inputRequests` (from 2026-07-28 on). Without it, the key is a number after the kind of
-    /// the question. A client that knows the key can send the answer with its first request; the question is not asked then.
-    /// Give each question of a handler a key of its own: a key that is in use already is not set.
+    /// Sets the key of the input request in `inputRequests` (from 2026-07-28 on). The default key is the kind of the
+    /// input request and a number. A client that knows the key can send the answer with its first request; then no
+    /// input request is sent. Every input request of a handler needs a unique key; a key that is already in use is
+    /// ignored.
     pub fn key(mut self, key: &str) -> Self {
         self.question.set_key(key);
         self

@@ -1,6 +1,6 @@
-//! Sampling: asking the client's model for a message (`client/sampling`).
+//! Sampling: requests a message from the client's model (`client/sampling`).
 //!
-//! Takes a request for a message; returns the message, whichever form of content the revision has.
+//! The returned message has the same form in every revision.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -26,7 +26,7 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// Creates a request with one message of the user and the largest number of tokens.
+    /// Creates a request with one user message and the maximum number of tokens.
     pub fn new(message: impl Into<Content>, max_tokens: u32) -> Self {
         let sample = Self {
             messages: Vec::new(),
@@ -57,7 +57,7 @@ impl Sample {
         self.set("temperature", number(temperature))
     }
 
-    /// Sets the sequences that end the message.
+    /// Sets the stop sequences, at which the model ends the message.
     #[must_use]
     pub fn stop_sequences(self, sequences: impl IntoIterator<Item = impl Into<String>>) -> Self {
         let sequences: Vec<String> = sequences.into_iter().map(Into::into).collect();
@@ -113,7 +113,7 @@ impl Sampled {
         self.member("stopReason")
     }
 
-    /// Returns the whole result, in the shape of revision 2026-07-28.
+    /// Returns the complete result, in the form of revision 2026-07-28.
     pub fn object(&self) -> &JsonObject {
         &self.result
     }
@@ -125,7 +125,7 @@ impl Sampled {
 }
 
 impl Cx {
-    /// Asks the client's model for a message. Clients of every revision can have a model.
+    /// Requests a message from the client's model. Clients of every revision can support sampling.
     pub fn sample(&self, sample: &Sample) -> Sampling {
         let params = sample.params();
         let with_tools = params.get("tools").or_else(|| params.get("toolChoice"));
@@ -146,15 +146,16 @@ pub struct Sampling {
 }
 
 impl Sampling {
-    /// Sets the key of the question in `inputRequests` (from 2026-07-28 on). Without it, the key is a number after the kind of
-    /// the question. A client that knows the key can send the answer with its first request; the question is not asked then.
-    /// Give each question of a handler a key of its own: a key that is in use already is not set.
+    /// Sets the key of the input request in `inputRequests` (from 2026-07-28 on). The default key is the kind of the
+    /// input request and a number. A client that knows the key can send the answer with its first request; then no
+    /// input request is sent. Every input request of a handler needs a unique key; a key that is already in use is
+    /// ignored.
     pub fn key(mut self, key: &str) -> Self {
         self.question.set_key(key);
         self
     }
 
-    /// Sets how long the client may take.
+    /// Sets the time limit for the client's answer.
     pub fn timeout(mut self, limit: Duration) -> Self {
         self.question.set_timeout(limit);
         self

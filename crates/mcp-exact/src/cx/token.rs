@@ -1,6 +1,6 @@
-//! Cancellation of a request, seen by everything that works for it.
+//! Cancellation signal of a request, shared by all tasks that work on the request.
 //!
-//! Set once by the connection; never reset.
+//! The connection sets the signal once; it is never reset.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -34,7 +34,7 @@ impl Token {
     pub(crate) async fn cancelled(&self) {
         let notified = self.0.notify.notified();
         tokio::pin!(notified);
-        // Registered before the flag is read: a cancellation in between is not missed.
+        // The waiter is registered before the flag is read, so that a cancellation in between is not missed.
         notified.as_mut().enable();
         if !self.is_cancelled() {
             notified.await;
