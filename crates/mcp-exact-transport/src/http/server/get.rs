@@ -10,7 +10,8 @@ use http::{Method, Response, StatusCode};
 use mcp_exact_session::http::{Posted, classify_delete, classify_get};
 use mcp_exact_session::{Refusal as Refused, StreamId};
 
-use super::body::{Attachment, EventStream};
+use super::attachment::Attachment;
+use super::body::EventStream;
 use super::post::{has_priming, not_opened, prime, refused};
 use super::replay::{Replay, read_page};
 use super::response::{Refusal, ResponseBody, empty, events, refuse, unavailable};

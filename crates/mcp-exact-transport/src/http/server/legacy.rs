@@ -12,7 +12,8 @@ use http_body::Body;
 use mcp_exact_session::http::PostBody;
 use mcp_exact_session::{Binding, StreamKind};
 
-use super::body::{Attachment, EventStream, Output};
+use super::attachment::{Attachment, Output};
+use super::body::EventStream;
 use super::post::{context_of, open_post, read_body, receive};
 use super::response::{Refusal, ResponseBody, empty, events, refuse, unavailable};
 use super::service::{Checked, Inner, expired};

@@ -2,6 +2,7 @@
 //!
 //! [`HttpService`] is the service, [`HttpListener`] serves it on a port of its own.
 
+mod attachment;
 mod body;
 mod bus;
 mod checks;

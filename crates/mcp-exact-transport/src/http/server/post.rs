@@ -19,7 +19,8 @@ use mcp_exact_session::{
 };
 use tokio::time::timeout;
 
-use super::body::{Attachment, EventStream, Next, Output};
+use super::attachment::{Attachment, Next, Output};
+use super::body::EventStream;
 use super::listen::RemoteAddress;
 use super::response::{
     Refusal, ResponseBody, empty, error, events, json, name_request, refuse, unavailable,
