@@ -33,7 +33,7 @@ impl Streaming {
         let seen: Arc<Mutex<Option<ServerHandle>>> = Arc::default();
         let note = Arc::clone(&seen);
         let handler = move |server: &ServerHandle, event: ServerEvent<RequestContext>| {
-            *note.lock().expect("unlocked") = Some(server.clone());
+            *note.lock().expect("not poisoned") = Some(server.clone());
             echo::handle(server, event);
         };
         let service = HttpService::new(echo::server_settings(), Arc::new(handler), options);
@@ -47,7 +47,7 @@ impl Streaming {
         );
         let stream = respond(&service, "GET", &headers, "").await;
         assert_eq!(stream.status(), 200);
-        let server = seen.lock().expect("unlocked").take().expect("an event");
+        let server = seen.lock().expect("not poisoned").take().expect("an event");
         let mut streaming = Self {
             service,
             server,
