@@ -1,6 +1,7 @@
 //! Definitions: the descriptions of tools, resources, resource templates and prompts that a server advertises.
 //!
-//! Each definition is built in the shape of the home revision; [`Advertised`] keeps its form for every other revision.
+//! Each definition is built in the form of the home revision; [`Advertised`] caches its conversion to every other
+//! revision.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -102,7 +103,7 @@ macro_rules! common_setters {
     ($($kind:ident;)*) => {
         $(
             impl $kind {
-                /// Sets the name for people (a member of its own from 2025-06-18 on).
+                /// Sets the display name (from 2025-06-18 on).
                 #[must_use]
                 pub fn title(mut self, title: impl Into<String>) -> Self {
                     self.common.title = Some(title.into());
@@ -130,9 +131,9 @@ macro_rules! common_setters {
                     self
                 }
 
-                /// Sets the OAuth scopes that callers need, with spaces between. They are checked over HTTP with authentication
-                /// ([`Server::http`](crate::Server::http)); [`visible`](crate::ServerBuilder::visible) can decide by them
-                /// too. They are not advertised.
+                /// Sets the OAuth scopes that callers need, separated by spaces. Scopes are checked over HTTP with
+                /// authentication ([`Server::http`](crate::Server::http)); the predicate of
+                /// [`visible`](crate::ServerBuilder::visible) can also use them. Scopes are not advertised.
                 #[must_use]
                 pub fn scope(mut self, scope: impl Into<String>) -> Self {
                     self.common.scope = Some(scope.into());
@@ -214,19 +215,19 @@ impl Tool {
         self
     }
 
-    /// Says that the tool changes nothing (annotation `readOnlyHint`, from 2025-03-26 on).
+    /// Declares that the tool does not modify its environment (annotation `readOnlyHint`, from 2025-03-26 on).
     #[must_use]
     pub fn read_only(self, hint: bool) -> Self {
         self.hint("readOnlyHint", hint)
     }
 
-    /// Says that the tool may destroy something (annotation `destructiveHint`).
+    /// Declares whether the tool may perform destructive updates (annotation `destructiveHint`).
     #[must_use]
     pub fn destructive(self, hint: bool) -> Self {
         self.hint("destructiveHint", hint)
     }
 
-    /// Says that a second call with the same arguments changes nothing more (annotation `idempotentHint`).
+    /// Declares that repeated calls with the same arguments have no additional effect (annotation `idempotentHint`).
     #[must_use]
     pub fn idempotent(self, hint: bool) -> Self {
         self.hint("idempotentHint", hint)
@@ -238,34 +239,36 @@ impl Tool {
         self.hint("openWorldHint", hint)
     }
 
-    /// Lets the handler run on after its request is cancelled, so that it can clean up:
-    /// [`Cx::cancelled`](crate::Cx::cancelled) completes then. Without this, its future is dropped.
+    /// Lets the handler continue after its request is cancelled, so that the handler can clean up;
+    /// [`Cx::cancelled`](crate::Cx::cancelled) then completes. By default, the handler's future is dropped on
+    /// cancellation.
     #[must_use]
     pub fn cooperative(mut self) -> Self {
         self.cooperative = true;
         self
     }
 
-    /// Makes a task of each call whose client has declared the extension `io.modelcontextprotocol/tasks`: the call is answered
-    /// at once, and its result fetched later. Other clients, of all revisions, wait for the result. A handler that decides
-    /// itself calls [`Cx::become_task`](crate::Cx::become_task).
+    /// Creates a task for each call whose client has declared the extension `io.modelcontextprotocol/tasks`. Such a
+    /// call is answered immediately and its result is fetched later; other clients, of all revisions, wait for the
+    /// result. To decide per call instead, call [`Cx::become_task`](crate::Cx::become_task) in the handler.
     #[must_use]
     pub fn task(mut self) -> Self {
         self.task = true;
         self
     }
 
-    /// Refuses calls of clients without support for tasks, for tools that run too long for a call: with error -32021 from
-    /// 2026-07-28 on, with -32601 before. The handler is the one that makes the task, unless [`task`](Self::task) is set
-    /// too.
+    /// Rejects calls of clients that do not support tasks, for tools that run too long for an ordinary call. The error
+    /// code is -32021 from 2026-07-28 on and -32601 before. The handler must call
+    /// [`Cx::become_task`](crate::Cx::become_task) itself, unless [`task`](Self::task) is set too.
     #[must_use]
     pub fn task_required(mut self) -> Self {
         self.task_required = true;
         self
     }
 
-    /// Sets the version of the handler, which is part of the sealed state of multi round-trip requests. Change it when the
-    /// handler asks other questions than before: requests that an older version has begun are then refused.
+    /// Sets the version of the handler, which is part of the sealed state of multi round-trip requests. Change the
+    /// version when the input requests of the handler change; retries of requests that an older version has started are
+    /// then rejected.
     #[must_use]
     pub fn version(mut self, version: impl Into<String>) -> Self {
         self.version = version.into();
@@ -316,8 +319,8 @@ pub struct Resource {
 }
 
 impl Resource {
-    /// Creates the definition of a resource from its URI. Its name is the last segment of the URI until
-    /// [`named`](Self::named) changes it.
+    /// Creates the definition of a resource from its URI. The default name is the last segment of the URI;
+    /// [`named`](Self::named) changes the name.
     pub fn new(uri: impl Into<String>) -> Self {
         let uri = uri.into();
         Self {
@@ -348,7 +351,7 @@ impl Resource {
         self
     }
 
-    /// Sets for whom the resource is meant.
+    /// Sets the audience of the resource.
     #[must_use]
     pub fn audience(mut self, audience: impl IntoIterator<Item = Role>) -> Self {
         let names: Vec<String> = audience
@@ -395,7 +398,7 @@ impl Resource {
 
 /// Definition of a family of resources (section `server/resources`, "Resource Templates").
 ///
-/// The template is one of RFC 6570; [`UriTemplate`](crate::UriTemplate) lists the ones that can be matched.
+/// The template has the syntax of RFC 6570; [`UriTemplate`](crate::UriTemplate) lists the supported expressions.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ResourceTemplate {
     common: Common,
@@ -404,7 +407,8 @@ pub struct ResourceTemplate {
 }
 
 impl ResourceTemplate {
-    /// Creates the definition of a family of resources. Its name is the template until [`named`](Self::named) changes it.
+    /// Creates the definition of a family of resources. The default name is the template; [`named`](Self::named)
+    /// changes the name.
     pub fn new(template: impl Into<String>) -> Self {
         let template = template.into();
         Self {
@@ -452,7 +456,7 @@ impl ResourceTemplate {
 pub struct PromptArgument {
     /// Its name.
     pub name: String,
-    /// Its name for people (from 2025-06-18 on).
+    /// Display name of the argument (from 2025-06-18 on).
     pub title: Option<String>,
     /// Description for users and models.
     pub description: Option<String>,
@@ -476,7 +480,7 @@ impl Prompt {
         }
     }
 
-    /// Adds an argument. With one or more of them, the arguments of the handler's [`Input`](crate::Input) are not advertised.
+    /// Adds an argument. The arguments of the handler's [`Input`](crate::Input) are then not advertised.
     #[must_use]
     pub fn argument(mut self, argument: PromptArgument) -> Self {
         self.arguments.get_or_insert_default().push(argument);
@@ -512,7 +516,7 @@ impl Prompt {
     }
 }
 
-/// A definition with its form in every revision that was asked for.
+/// A definition with its cached conversions to the revisions requested so far.
 #[derive(Debug)]
 pub(crate) struct Advertised {
     kind: &'static str,
@@ -521,7 +525,7 @@ pub(crate) struct Advertised {
 }
 
 impl Advertised {
-    /// Checks that the definition fits the schema of `kind` (`Tool`, `Resource`, …) in the home revision.
+    /// Creates the definition if it conforms to the schema of `kind` (`Tool`, `Resource`, …) in the home revision.
     pub(crate) fn new(kind: &'static str, home: JsonObject) -> Result<Self, String> {
         outgoing::check_definition(kind, &home)?;
         Ok(Self {
@@ -531,7 +535,7 @@ impl Advertised {
         })
     }
 
-    /// Returns the JSON text of the definition in a revision; `None` when the revision cannot express it.
+    /// Returns the JSON text of the definition in a revision; `None` if the revision cannot express the definition.
     pub(crate) fn form(&self, revision: Revision) -> Option<Arc<str>> {
         let mut forms = self.forms.lock().unwrap_or_else(PoisonError::into_inner);
         let form = forms.entry(revision.as_str()).or_insert_with(|| {
@@ -547,7 +551,7 @@ impl Advertised {
     }
 }
 
-/// Returns what follows the last slash of a URI, or the whole URI when nothing does.
+/// Returns the part of a URI after its last slash; if that part is empty, the complete URI.
 fn last_segment(uri: &str) -> &str {
     let trimmed = uri.trim_end_matches('/');
     match trimmed.rsplit('/').next() {

@@ -1,22 +1,22 @@
 //! Errors of handlers and of the builder.
 //!
-//! A handler returns any error; the dispatcher decides by its type which answer the client gets. The builder collects every
-//! problem of a server, so that one run shows all of them.
+//! A handler can return any error; the dispatcher selects the answer to the client by the type of the error. The
+//! builder collects all problems of a server and reports them together.
 
 use std::error::Error as StdError;
 use std::fmt;
 
 use crate::link::PeerError;
 
-/// Result of a handler. The error is [`Error`], which every error of the standard kind converts into with `?`.
+/// Result of a handler. The error is [`Error`]; `?` converts every type that implements [`std::error::Error`] into it.
 pub type Result<T = (), E = Error> = std::result::Result<T, E>;
 
-/// Boxed error, the form in which handlers hand errors to the dispatcher.
+/// Boxed error that handlers return to the dispatcher.
 pub(crate) type BoxError = Box<dyn StdError + Send + Sync + 'static>;
 
 /// Any error of a handler.
 ///
-/// The type inside decides which error the client receives:
+/// The type of the contained error determines the answer that the client receives:
 ///
 /// | error | tool | prompt or resource |
 /// |---|---|---|
@@ -26,11 +26,12 @@ pub(crate) type BoxError = Box<dyn StdError + Send + Sync + 'static>;
 /// | [`Unsupported`](crate::AskErrorKind::Unsupported) question, 2026-07-28 | error -32021 | error -32021 |
 /// | any other one | result with `isError` and the text of the error | error -32603 with the text of the error |
 ///
-/// The type is looked for in the error and along its [sources](std::error::Error::source), so that an error of the program may
-/// wrap it: `#[error("no answer")] Ask(#[from] AskError)`. A variant that is `#[error(transparent)]` hides what it wraps. An
-/// `anyhow::Error` is no error of the standard kind: take the type out of it by its `downcast` before it becomes this one.
+/// The type is searched in the error and its [sources](std::error::Error::source), so that an error of the application
+/// may wrap it: `#[error("no answer")] Ask(#[from] AskError)`. A variant that is `#[error(transparent)]` hides what it
+/// wraps. An `anyhow::Error` does not implement [`std::error::Error`]; extract the type with its `downcast` before the
+/// conversion.
 ///
-/// The type does not implement [`std::error::Error`] itself: this makes the conversion from all errors possible.
+/// `Error` does not implement [`std::error::Error`] itself, which makes the conversion from all errors possible.
 pub struct Error(BoxError);
 
 impl Error {
@@ -39,7 +40,8 @@ impl Error {
         Self(message.into().into())
     }
 
-    /// Creates the error for arguments that do not fit. `pointer` is the JSON pointer of the argument, empty for all of them.
+    /// Creates the error for invalid arguments. `pointer` is the JSON pointer of the argument, or empty if the error
+    /// concerns all arguments.
     pub fn arguments(pointer: impl Into<String>, reason: impl Into<String>) -> Self {
         Self::from(BadArguments {
             pointer: pointer.into(),
@@ -52,7 +54,7 @@ impl Error {
         Self::from(ResourceNotFound { uri: uri.into() })
     }
 
-    /// Returns the error inside when it has the type `T`.
+    /// Returns the contained error if it has the type `T`.
     pub fn downcast_ref<T: StdError + 'static>(&self) -> Option<&T> {
         self.0.downcast_ref()
     }
@@ -63,7 +65,7 @@ impl Error {
         let mut source = self.0.source();
         while let Some(error) = source {
             let message = error.to_string();
-            // Many errors repeat their source in their own message.
+            // Many errors repeat the message of their source.
             if !text.ends_with(&message) {
                 text.push_str(": ");
                 text.push_str(&message);
@@ -73,7 +75,7 @@ impl Error {
         text
     }
 
-    /// Returns the first error of the type `T`: the one inside, or one of its sources.
+    /// Returns the first error of the type `T` among the contained error and its sources.
     pub(crate) fn find<T: StdError + 'static>(&self) -> Option<&T> {
         let mut error: &(dyn StdError + 'static) = &*self.0;
         loop {
@@ -123,7 +125,7 @@ impl From<Error> for Box<dyn StdError> {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("invalid arguments{}: {reason}", place(pointer))]
 pub struct BadArguments {
-    /// JSON pointer of the argument; empty when it is about all of them.
+    /// JSON pointer of the argument; empty if the error concerns all arguments.
     pub pointer: String,
     /// Mismatch between the arguments and the expected type.
     pub reason: String,
@@ -140,16 +142,16 @@ fn place(pointer: &str) -> String {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("resource not found: {uri}")]
 pub struct ResourceNotFound {
-    /// The URI that was asked for.
+    /// URI that the client has requested.
     pub uri: String,
 }
 
-/// Error of a request that has ended, or that its client has cancelled: nothing can be sent about it any more.
+/// Error of a request that has ended or was cancelled by its client; no further messages about the request can be sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the request has ended; nothing can be sent for it any more")]
 pub struct RequestEnded;
 
-/// Returns the protocol error for an error that is about no tool result.
+/// Returns the JSON-RPC error for an error that is not reported as a tool result.
 pub(crate) fn protocol_error(error: &Error) -> PeerError {
     if let Some(error) = error.find::<PeerError>() {
         return error.clone();
@@ -170,7 +172,7 @@ pub struct BuildError {
 }
 
 impl BuildError {
-    /// Returns `Ok` when there is no problem.
+    /// Returns `Ok` if `problems` is empty.
     pub(crate) fn check(problems: Vec<Problem>) -> Result<(), Self> {
         if problems.is_empty() {
             Ok(())
@@ -204,7 +206,7 @@ impl fmt::Display for BuildError {
 
 impl StdError for BuildError {}
 
-/// One problem of a server.
+/// One problem that prevents a server from being built or changed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Problem {
@@ -213,30 +215,30 @@ pub enum Problem {
     Duplicate {
         /// Kind of the definition: `tool`, `resource`, `resource template` or `prompt`.
         kind: &'static str,
-        /// Its name or URI.
+        /// Name or URI of the definition.
         name: String,
     },
-    /// The name of a tool leaves the form that all clients accept (section `server/tools`, "Tool Names").
+    /// The name of a tool violates the rules for names (section `server/tools`, "Tool Names").
     #[error(
         "tool name {0:?} is not accepted by all clients; use 1 to 128 of the characters A-Z a-z 0-9 _ - ."
     )]
     ToolName(String),
-    /// An input schema is no schema of an object.
+    /// An input schema does not describe an object.
     #[error("the input schema of {kind} {name:?} cannot be used: {reason}")]
     InputSchema {
         /// Kind of definition: `tool`, `resource template` or `prompt`.
         kind: &'static str,
         /// Its name.
         name: String,
-        /// Description of the problem, and the remedy.
+        /// Description of the problem, with a hint how to fix it.
         reason: String,
     },
-    /// An output schema cannot be used.
+    /// An output schema is invalid.
     #[error("the output schema of tool {name:?} cannot be used: {reason}")]
     OutputSchema {
         /// The tool.
         name: String,
-        /// Description of the problem, and the remedy.
+        /// Description of the problem, with a hint how to fix it.
         reason: String,
     },
     /// A definition does not fit the protocol.
@@ -276,22 +278,22 @@ pub enum Problem {
     Template {
         /// The template.
         template: String,
-        /// Description of the problem, and the remedy.
+        /// Description of the problem, with a hint how to fix it.
         reason: String,
     },
-    /// A completion belongs to nothing that is registered.
+    /// A completion refers to a prompt, template or argument that is not registered.
     #[error(
         "the completion of {argument:?} belongs to {kind} {name:?}, which has no such argument; register it or correct the name"
     )]
     Completion {
         /// Kind of reference: `prompt` or `resource template`.
         kind: &'static str,
-        /// Its name or URI template.
+        /// Name of the prompt, or URI template.
         name: String,
         /// The argument.
         argument: String,
     },
-    /// A definition was added at run time whose capability the server has not declared at the start.
+    /// A definition was added at run time, but the server did not declare the required capability when it was built.
     #[error(
         "the server has not declared the capability `{capability}`; register one {capability} entry at the start or call `.declare_{capability}()`"
     )]
@@ -299,7 +301,7 @@ pub enum Problem {
         /// The capability.
         capability: &'static str,
     },
-    /// Two builders that are merged have a state of the same type.
+    /// Both of the merged builders have a state of the same type.
     #[error(
         "both builders have a state `{state}`; give it once, or wrap the one of the merged builder into a type of its own"
     )]
@@ -307,15 +309,15 @@ pub enum Problem {
         /// The type of the state.
         state: &'static str,
     },
-    /// A builder that is merged has a setting that means nothing in the other one.
+    /// A merged builder has a setting that cannot be transferred to the other builder.
     #[error(
         "`{setting}` of the merged builder cannot be taken over; call it on the builder that merges"
     )]
     Merge {
-        /// The method that has set it.
+        /// Builder method that has changed the setting.
         setting: &'static str,
     },
-    /// A tool that runs as a task only was inserted into a server without tasks.
+    /// A tool that requires tasks was inserted into a server without tasks.
     #[error(
         "tool {name:?} runs as a task only, and the server keeps no tasks; call `ServerBuilder::tasks` when it is built"
     )]
@@ -323,7 +325,7 @@ pub enum Problem {
         /// The tool.
         name: String,
     },
-    /// The configuration of the session is refused.
+    /// The configuration of the session is invalid.
     #[error("{0}")]
     Config(String),
 }

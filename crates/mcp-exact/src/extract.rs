@@ -1,6 +1,6 @@
 //! Extractors: the possible arguments of handlers.
 //!
-//! Each extractor takes itself from a call, and states its needs when the server is built.
+//! Each extractor obtains its value from a call and declares its requirements when the handler is registered.
 
 use std::any::{Any, TypeId, type_name};
 use std::collections::HashMap;
@@ -38,7 +38,8 @@ impl Call {
         }))
     }
 
-    /// Returns the arguments: of a tool as they came, of a prompt the strings, of a resource template its variables.
+    /// Returns the arguments of a tool as received, the string arguments of a prompt, or the variables of a resource
+    /// template.
     pub fn arguments(&self) -> &JsonObject {
         &self.0.arguments
     }
@@ -53,7 +54,7 @@ impl Call {
         &self.0.cx
     }
 
-    /// Returns the state of the type `S`, when the server has one.
+    /// Returns the state of the type `S`, if the server has one.
     pub fn state<S: Clone + Send + Sync + 'static>(&self) -> Option<S> {
         self.0.states.get()
     }
@@ -63,7 +64,7 @@ impl Call {
 #[derive(Clone, Default)]
 pub(crate) struct States(Arc<HashMap<TypeId, Kept>>);
 
-/// A state with the name of its type.
+/// A state and the name of its type.
 #[derive(Clone)]
 struct Kept {
     name: &'static str,
@@ -88,7 +89,7 @@ impl States {
         self.0.contains_key(&state)
     }
 
-    /// Takes over the states of another builder; returns the types that both have.
+    /// Adds the states of another builder; returns the names of the types that both builders have.
     pub(crate) fn merge(&mut self, other: &Self) -> Vec<&'static str> {
         let states = Arc::make_mut(&mut self.0);
         let mut twice = Vec::new();
@@ -102,7 +103,7 @@ impl States {
     }
 }
 
-/// Requirements of the arguments of a handler, gathered when the handler is registered.
+/// Requirements of a handler's arguments, collected when the handler is registered.
 #[derive(Debug, Clone, Default)]
 pub struct Signature {
     pub(crate) inputs: Vec<Value>,
@@ -113,18 +114,18 @@ pub struct Signature {
 }
 
 impl Signature {
-    /// Says that the handler takes its arguments as a value of the type `T`.
+    /// Declares that the handler's arguments are decoded as a value of the type `T`.
     pub fn takes_input<T: JsonSchema>(&mut self) {
         self.inputs.push(schema::input_of::<T>());
     }
 
-    /// Says that the handler reads the arguments as they come: without a schema of its own, the tool is advertised as taking
-    /// any.
+    /// Declares that the handler reads the arguments without decoding them. Unless the tool sets a schema, it is
+    /// advertised with a schema that accepts any arguments.
     pub fn takes_any_arguments(&mut self) {
         self.takes_any = true;
     }
 
-    /// Says that the handler takes a state of the type `S`.
+    /// Declares that the handler needs a state of the type `S`.
     pub fn takes_state<S: 'static>(&mut self) {
         self.states.push((TypeId::of::<S>(), type_name::<S>()));
     }
@@ -132,7 +133,7 @@ impl Signature {
 
 /// Argument of a handler.
 ///
-/// Implement it for types that are taken from a request, such as a session that a header names:
+/// Implement this trait for types that are extracted from a request, such as a tenant that a header names:
 ///
 /// ```
 /// use mcp_exact::{Call, Error, FromCall, Server};
@@ -155,19 +156,19 @@ impl Signature {
     note = "take tool arguments as `Input<T>`, states as `State<S>`, the context as `Cx` (by value), or implement `FromCall`"
 )]
 pub trait FromCall: Sized {
-    /// Takes the argument from a call.
+    /// Extracts the argument from a call.
     ///
     /// # Errors
-    /// The error that ends the call; the handler does not run.
+    /// The error that ends the call without running the handler.
     fn from_call(call: &Call) -> Result<Self, Error>;
 
-    /// States the needs of the argument.
+    /// Declares the requirements of the argument.
     fn describe(signature: &mut Signature) {
         let _ = signature;
     }
 }
 
-/// Arguments of the call, decoded: the input schema of a tool, the arguments of a prompt, the variables of a template.
+/// Decoded arguments of the call: the arguments of a tool or prompt, or the variables of a resource template.
 ///
 /// `T` derives `serde::Deserialize` and `schemars::JsonSchema`; doc comments become descriptions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -186,7 +187,8 @@ impl<T: DeserializeOwned + JsonSchema> FromCall for Input<T> {
     }
 }
 
-/// Returns the error for arguments that do not decode: decodes them once more, to learn which member it is about.
+/// Returns the error for arguments that cannot be decoded. The arguments are decoded again to find the member that is
+/// invalid.
 fn refused<T: DeserializeOwned>(arguments: &JsonObject, error: &serde_json::Error) -> Error {
     let text = arguments.to_string();
     let mut source = serde_json::Deserializer::from_str(&text);
@@ -213,7 +215,7 @@ fn pointer(path: &Path) -> String {
     pointer
 }
 
-/// Returns what serde says, without the position in text that the client did not write in this form.
+/// Returns serde's error message without its line and column, which do not refer to text that the client has sent.
 fn reason(error: &serde_json::Error) -> String {
     let text = error.to_string();
     match text.rfind(" at line ") {
@@ -222,8 +224,8 @@ fn reason(error: &serde_json::Error) -> String {
     }
 }
 
-/// A state of the server, which [`state`](crate::ServerBuilder::state) has given it. States are cloned for each call: use
-/// `Arc` for values that are expensive to clone.
+/// State of the server that was registered with [`state`](crate::ServerBuilder::state). States are cloned for each
+/// call: use `Arc` for values that are expensive to clone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct State<S>(pub S);
 
@@ -237,7 +239,7 @@ impl<S> Deref for State<S> {
 
 impl<S: Clone + Send + Sync + 'static> FromCall for State<S> {
     fn from_call(call: &Call) -> Result<Self, Error> {
-        // The builder has checked that the state is there.
+        // The builder has checked that the state is registered.
         let missing = || Error::msg(format!("the server has no state `{}`", type_name::<S>()));
         call.state().map(Self).ok_or_else(missing)
     }
@@ -263,7 +265,7 @@ impl FromCall for Call {
     }
 }
 
-/// The arguments as they came.
+/// Arguments of the call, as received.
 impl FromCall for JsonObject {
     fn from_call(call: &Call) -> Result<Self, Error> {
         Ok(call.arguments().clone())
@@ -311,7 +313,7 @@ impl FromCall for Revision {
     }
 }
 
-/// Headers of the HTTP request, names and values; none on other transports.
+/// Names and values of the HTTP request's headers; empty on other transports.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Headers(pub Vec<(String, String)>);
 
@@ -332,7 +334,7 @@ impl FromCall for Headers {
     }
 }
 
-/// `_meta` of the request's parameters; empty when there is none.
+/// `_meta` of the request's parameters; empty if the request has none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Meta(pub JsonObject);
 
@@ -342,13 +344,13 @@ impl FromCall for Meta {
     }
 }
 
-/// A request as it came: the whole of it, for handlers of [`ServerBuilder::raw`](crate::ServerBuilder::raw) and
+/// A complete request as received, for handlers of [`ServerBuilder::raw`](crate::ServerBuilder::raw) and
 /// [`ServerBuilder::method`](crate::ServerBuilder::method).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RawRequest {
     /// Method.
     pub method: String,
-    /// Parameters, in the revision that the client speaks.
+    /// Parameters, in the form of the negotiated revision.
     pub params: Option<JsonObject>,
 }
 
@@ -362,7 +364,7 @@ impl FromCall for RawRequest {
     }
 }
 
-/// URI that is read.
+/// URI of the resource that is read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Uri(pub String);
 

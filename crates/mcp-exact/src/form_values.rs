@@ -1,12 +1,13 @@
-//! Values of a form against its schema ("Clients SHOULD validate all responses", "Servers SHOULD validate received data matches
-//! the requested schema", `client/elicitation`, "Security Considerations").
+//! Validation of form values against the schema of the form ("Clients SHOULD validate all responses", "Servers SHOULD
+//! validate received data matches the requested schema", `client/elicitation`, "Security Considerations").
 //!
-//! Knows the keywords that schemas of forms have in any revision, and `uniqueItems`. Other keywords are not checked.
+//! The module supports the keywords of form schemas in all revisions, and `uniqueItems`. Other keywords are not
+//! checked.
 
 use regex::Regex;
 use serde_json::Value;
 
-/// Returns what is wrong with the values that a user has submitted.
+/// Returns the first violation of the schema by the submitted values, if there is one.
 pub(crate) fn problem(schema: &Value, content: &Value) -> Option<String> {
     let Some(values) = content.as_object() else {
         return Some("the values are no object".to_owned());
@@ -24,7 +25,7 @@ pub(crate) fn problem(schema: &Value, content: &Value) -> Option<String> {
     })
 }
 
-/// Returns whether a value fits one field of a form.
+/// Returns true if a value conforms to the schema of one field.
 fn fits(field: &Value, value: &Value) -> bool {
     let is_kind = match field.get("type").and_then(Value::as_str) {
         Some("string") => value.as_str().is_some_and(|text| fits_string(field, text)),
@@ -57,7 +58,7 @@ fn is_within(field: &Value, size: f64, least: &str, most: &str) -> bool {
     bound(least).is_none_or(|least| size >= least) && bound(most).is_none_or(|most| size <= most)
 }
 
-/// Returns whether a number of characters or items is within its bounds.
+/// Returns true if a number of characters or items is within its bounds.
 fn is_count_within(field: &Value, count: usize, least: &str, most: &str) -> bool {
     let count = u32::try_from(count).unwrap_or(u32::MAX);
     is_within(field, f64::from(count), least, most)
@@ -85,8 +86,8 @@ fn fits_string(field: &Value, text: &str) -> bool {
         && pattern.is_none_or(|pattern| has_pattern(text, pattern))
 }
 
-/// Returns whether a text has a match of a pattern. The time for that grows with the text alone, whoever wrote the pattern:
-/// one with look-around or back references is not checked.
+/// Returns true if a string matches a pattern. Matching takes linear time for every pattern; patterns with look-around
+/// or back references are not checked.
 fn has_pattern(text: &str, pattern: &str) -> bool {
     match Regex::new(pattern) {
         Ok(regex) => regex.is_match(text),
@@ -97,7 +98,7 @@ fn has_pattern(text: &str, pattern: &str) -> bool {
     }
 }
 
-/// Returns whether a text has the form of a mailbox: a local part, `@` and the labels of a domain.
+/// Returns true if a string has the form of a mailbox: a local part, `@` and the labels of a domain.
 fn is_email(text: &str) -> bool {
     let is_plain = |c: char| !c.is_whitespace() && !c.is_control();
     text.chars().all(is_plain)
@@ -106,7 +107,7 @@ fn is_email(text: &str) -> bool {
         })
 }
 
-/// Returns whether a text has the form of a URI (RFC 3986): a scheme, and characters of URIs.
+/// Returns true if a string has a URI scheme and consists of URI characters (RFC 3986).
 fn is_uri(text: &str) -> bool {
     let Some((scheme, rest)) = text.split_once(':') else {
         return false;
@@ -123,13 +124,13 @@ fn is_uri(text: &str) -> bool {
         })
 }
 
-/// Returns the number that the digits of a text are; `None` if it has another length, or anything but digits.
+/// Parses a string of exactly `length` digits; returns `None` for any other string.
 fn digits(text: &str, length: usize) -> Option<u32> {
     let is_number = text.len() == length && text.bytes().all(|byte| byte.is_ascii_digit());
     text.parse().ok().filter(|_| is_number)
 }
 
-/// Returns whether a text is a `full-date` (RFC 3339).
+/// Returns true if a string is a `full-date` (RFC 3339).
 fn is_date(text: &str) -> bool {
     let mut parts = text.splitn(3, '-');
     let mut part = |length| digits(parts.next()?, length);
@@ -146,7 +147,7 @@ fn is_date(text: &str) -> bool {
     (1..=12).contains(&month) && (1..=last).contains(&day)
 }
 
-/// Returns whether a text is a `date-time` (RFC 3339).
+/// Returns true if a string is a `date-time` (RFC 3339).
 fn is_date_time(text: &str) -> bool {
     let Some((date, time)) = text.split_once(['T', 't']) else {
         return false;
@@ -165,11 +166,11 @@ fn is_date_time(text: &str) -> bool {
         || zone
             .get(1..)
             .is_some_and(|offset| is_time(offset, &[24, 60]));
-    // A leap second is the 61st.
+    // A leap second has the number 60.
     is_date(date) && is_time(seconds, &[24, 60, 61]) && has_fraction && has_zone
 }
 
-/// Returns whether a text is numbers of two digits below these ends, with colons between them.
+/// Returns true if a string consists of two-digit numbers, separated by colons, each below the corresponding limit.
 fn is_time(text: &str, ends: &[u32]) -> bool {
     let parts: Vec<&str> = text.split(':').collect();
     let is_below = |(part, end): (&&str, &u32)| digits(part, 2).is_some_and(|part| part < *end);

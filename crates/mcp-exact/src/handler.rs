@@ -1,6 +1,6 @@
 //! Handlers: async functions and closures whose arguments are extractors and whose result becomes a reply.
 //!
-//! Takes any function of up to eight extractors; returns an erased one that the registry keeps.
+//! A function of up to eight extractors is converted to a type-erased handler, which the registry stores.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -13,10 +13,10 @@ pub(crate) type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 /// Async function that answers a call.
 ///
-/// Implemented for functions and closures of up to eight arguments which implement [`FromCall`] and whose output implements
-/// [`IntoReply<O>`]: `O` is [`ToolResult`](crate::ToolResult) for tools, [`PromptResult`](crate::PromptResult) for prompts,
-/// [`Contents`](crate::Contents) for resources and [`Completions`](crate::Completions) for completions. `A` tells the
-/// implementations apart and is inferred.
+/// Implemented for functions and closures of up to eight arguments which implement [`FromCall`] and whose output
+/// implements [`IntoReply<O>`]: `O` is [`ToolResult`](crate::ToolResult) for tools,
+/// [`PromptResult`](crate::PromptResult) for prompts, [`Contents`](crate::Contents) for resources and
+/// [`Completions`](crate::Completions) for completions. `A` distinguishes the implementations and is inferred.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no handler that gives `{O}`",
     label = "no handler",
@@ -27,7 +27,7 @@ pub trait Handler<A, O>: Clone + Send + Sync + 'static {
     /// Calls the handler.
     fn call(&self, call: Call) -> Pin<Box<dyn Future<Output = Result<O, Error>> + Send>>;
 
-    /// Returns the needs and the result type of the handler.
+    /// Returns the requirements and the result type of the handler.
     fn signature() -> Signature;
 }
 
@@ -74,7 +74,7 @@ handlers!(A1, A2, A3, A4, A5, A6);
 handlers!(A1, A2, A3, A4, A5, A6, A7);
 handlers!(A1, A2, A3, A4, A5, A6, A7, A8);
 
-/// A handler whose type is erased.
+/// Type-erased handler.
 pub(crate) struct Erased<O> {
     call: Arc<dyn Fn(Call) -> BoxFuture<Result<O, Error>> + Send + Sync>,
 }

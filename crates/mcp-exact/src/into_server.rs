@@ -1,10 +1,10 @@
-//! Types that are servers: what `#[server]` implements, and how methods that block are run.
+//! The trait that `#[server]` implements, and functions that run blocking methods.
 
 use crate::error::{BuildError, Error};
 use crate::reply::IntoReply;
 use crate::server::{Server, ServerBuilder};
 
-/// Type that is a server; the attribute `#[server]` on its impl block implements it.
+/// Trait of types that are servers; the attribute `#[server]` on an impl block implements this trait.
 ///
 /// ```
 /// # #[cfg(feature = "macros")] {
@@ -28,7 +28,7 @@ use crate::server::{Server, ServerBuilder};
 /// # Ok::<(), mcp_exact::BuildError>(())
 /// ```
 ///
-/// The attribute expands to the code that a person would write with the builder:
+/// The attribute expands to calls of the builder:
 ///
 /// ```
 /// # struct Greeter;
@@ -45,7 +45,7 @@ use crate::server::{Server, ServerBuilder};
 /// );
 /// ```
 pub trait IntoServer: Sized + Send + Sync + 'static {
-    /// Begins a server with everything that the type has registered. Settings can be added.
+    /// Creates a builder with the tools, resources and prompts of the type; further settings can be added.
     fn into_builder(self) -> ServerBuilder;
 
     /// Builds the server.
@@ -56,7 +56,7 @@ pub trait IntoServer: Sized + Send + Sync + 'static {
         self.into_builder().build()
     }
 
-    /// Builds the server, and serves the client on standard input and output ([`Server::serve_stdio`]).
+    /// Builds the server and serves the client on standard input and output ([`Server::serve_stdio`]).
     ///
     /// # Errors
     /// [`BuildError`] or the error of the transport.
@@ -82,7 +82,7 @@ pub trait IntoServer: Sized + Send + Sync + 'static {
 #[doc(hidden)]
 pub const fn check_reply<T: IntoReply<O>, O>() {}
 
-/// Type of an argument of a method with `#[tool]` or `#[prompt]`: every type that is decoded and has a JSON Schema.
+/// Type of an argument of a `#[tool]` or `#[prompt]` method: every type that can be deserialised and has a JSON Schema.
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be the type of an argument",
@@ -94,11 +94,12 @@ pub trait Argument {}
 #[diagnostic::do_not_recommend]
 impl<T: serde::de::DeserializeOwned + schemars::JsonSchema> Argument for T {}
 
-/// Checks the type of an argument: `#[server]` calls it, so that the error points at the type and names the remedy.
+/// Checks the type of an argument: `#[server]` calls it, so that the compiler error points at the type and has a hint
+/// how to fix it.
 #[doc(hidden)]
 pub const fn check_argument<T: Argument>() {}
 
-/// Runs work that blocks on tokio's threads for it, and returns its result.
+/// Runs blocking work on tokio's blocking thread pool and returns its result.
 ///
 /// The work runs on after its request is cancelled: [`Cx::is_cancelled`](crate::Cx::is_cancelled) returns true then.
 ///
