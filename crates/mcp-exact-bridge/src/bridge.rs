@@ -414,7 +414,7 @@ impl Shared {
     ) {
         let place = (handle.number(), key);
         let shared = Arc::clone(self);
-        // The task waits until it is known, so that it cannot end before.
+        // The task waits until it is registered, so that it cannot end before.
         let (known, is_known) = tokio::sync::oneshot::channel::<()>();
         let task = tokio::spawn(async move {
             let _ = is_known.await;

@@ -138,7 +138,7 @@ where
             let mut work = std::pin::pin!(work());
             tokio::select! {
                 output = &mut work => {
-                    // The request may be gone.
+                    // The caller may have dropped the request.
                     let _ = done.send(output);
                 }
                 () = done.closed() => {}
@@ -156,7 +156,7 @@ where
 #[cfg(feature = "local")]
 type Job = Box<dyn FnOnce() + Send>;
 
-/// Returns the way to the thread of local handlers, which is started with the first one.
+/// Returns the channel to the thread that runs local handlers; the first call starts this thread.
 #[cfg(feature = "local")]
 fn jobs() -> &'static Result<tokio::sync::mpsc::UnboundedSender<Job>, String> {
     type Jobs = Result<tokio::sync::mpsc::UnboundedSender<Job>, String>;

@@ -1,6 +1,6 @@
-//! Layers of `tower` around the handlers of tools: limits of time, of rate and of concurrency, and the program's own.
+//! `tower` layers around the handlers of tools, such as limits of time, rate and concurrency.
 //!
-//! Takes a layer; wraps a handler with it. Erases the type of the layered service.
+//! A layer wraps a handler, and the type of the layered service is erased.
 
 use std::future::poll_fn;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -35,7 +35,7 @@ impl Service<Call> for ToolService {
     }
 }
 
-/// A layer whose type is erased.
+/// Type-erased layer.
 pub(crate) type Wrap = Arc<dyn Fn(Erased<ToolResult>) -> Erased<ToolResult> + Send + Sync>;
 
 /// Erases the type of a layer.
@@ -47,7 +47,7 @@ where
     S::Future: Send,
 {
     Arc::new(move |handler| {
-        // Services need not be `Sync`: each call has a clone of its own.
+        // Services need not be `Sync`, so each call uses its own clone.
         let service = Mutex::new(layer.layer(ToolService { handler }));
         Erased::from_fn(move |call| {
             let mut service = service

@@ -1,7 +1,7 @@
-//! The server's side of connections: the only module of the server that calls session and transport.
+//! Connections of a server: the only module of the server that calls the session and transport crates.
 //!
-//! Takes the events of every connection; starts a task for each request and cancels it. The items of the session that the
-//! rest of the crate uses are re-exported here.
+//! The module receives the events of every connection and starts and cancels a task for each request. The module also
+//! re-exports the session items that the rest of the crate uses.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -40,7 +40,7 @@ pub type TypedRequest<H> = <<H as RevisionTypes>::FromClient as Direction>::Requ
 use crate::cx::Token;
 use crate::server::{Server, caught};
 
-/// Returns how a revision is negotiated.
+/// Returns the lifecycle of a revision.
 pub(crate) fn lifecycle_of(revision: Revision) -> Lifecycle {
     session::lifecycle(revision.as_str()).unwrap_or(Lifecycle::Initialize)
 }
@@ -55,7 +55,7 @@ pub(crate) fn missing_capability(capability: &str) -> PeerError {
     PeerError::missing_capability(capability)
 }
 
-/// Returns the error of a call that needs a task, from a client that cannot have one.
+/// Returns the error for a call of a tool that requires tasks, if the client does not support tasks.
 pub(crate) fn missing_tasks(tool: &str, lifecycle: Lifecycle) -> PeerError {
     match lifecycle {
         Lifecycle::Discover => PeerError::missing_extension(crate::task::EXTENSION),
@@ -82,8 +82,8 @@ pub(crate) fn tasks_extension() -> session::Extension {
     }
 }
 
-/// Returns the milliseconds since the Unix epoch, by a clock that never goes back: a deadline that one process has recorded
-/// is read by a later one.
+/// Returns the milliseconds since the Unix epoch from a clock that never goes backwards. Deadlines that one process has
+/// recorded are compared with this time by later processes.
 pub(crate) fn now_millis() -> u64 {
     static ORIGIN: OnceLock<(Instant, Duration)> = OnceLock::new();
     let (start, epoch) = ORIGIN.get_or_init(|| {
@@ -93,13 +93,14 @@ pub(crate) fn now_millis() -> u64 {
     u64::try_from((*epoch + start.elapsed()).as_millis()).unwrap_or(u64::MAX)
 }
 
-/// A received request, with its sender.
+/// A received request and the connection data of its sender.
 pub struct Request {
     incoming: session::IncomingRequest<RequestContext>,
 }
 
 impl Request {
-    /// Makes the request of a resumed task: its reply is not awaited. Returns `None` if the revision is unknown.
+    /// Creates the request of a resumed task, for whose reply no client waits. Returns `None` if the revision is
+    /// unknown.
     pub(crate) fn detached(
         method: &str,
         params: JsonObject,
@@ -114,7 +115,7 @@ impl Request {
         Some(Self { incoming })
     }
 
-    /// Returns whether the client has declared an extension (from 2026-07-28 on).
+    /// Returns true if the client has declared an extension (from 2026-07-28 on).
     pub(crate) fn has_extension(&self, id: &str) -> bool {
         let extensions = self.client_capabilities().view().find("extensions");
         let extension = extensions
@@ -164,19 +165,19 @@ impl Request {
         self.context().headers()
     }
 
-    /// Returns the claims of the request's token, once it was verified.
+    /// Returns the claims of the request's access token; `None` if no token was verified.
     #[cfg(feature = "oauth-server")]
     pub(crate) fn access(&self) -> Option<&mcp_exact_auth::server::Access> {
         let http = self.incoming.context().cx.http.as_ref()?;
         http.extensions.get()
     }
 
-    /// Returns the information of the transport about the request.
+    /// Returns the transport's information about the request.
     pub(crate) fn context(&self) -> &RequestContext {
         &self.incoming.context().cx
     }
 
-    /// Returns the request in the types of the revision `H`, converted from the one that it speaks.
+    /// Returns the request in the types of the revision `H`, converted from the negotiated revision.
     pub(crate) fn typed_as<H: session::Home>(&self) -> Result<TypedRequest<H>, PeerError> {
         let converted = self.incoming.typed_as::<H>(session::LossPolicy::Report)?;
         for loss in converted.losses.iter().filter(|loss| loss.kind.is_lossy()) {
@@ -200,7 +201,7 @@ impl Request {
         }
     }
 
-    /// Returns the state that the retry of a request carries, opened.
+    /// Returns the decrypted `requestState` of a retry.
     pub(crate) fn state(&self) -> Option<&str> {
         self.incoming.state.as_deref()
     }
@@ -253,19 +254,19 @@ impl Settings {
         &self.0.capabilities
     }
 
-    /// Returns the form that transports take.
+    /// Returns the shared settings, as transports require them.
     pub(crate) fn shared(&self) -> Arc<ServerSettings> {
         Arc::clone(&self.0)
     }
 }
 
-/// Sending half of a request's connection to its client.
+/// Sending half of the connection that a request was received on.
 #[derive(Debug, Clone)]
 pub(crate) struct Link {
-    /// `None` for a request whose connection is closed: nothing can be sent.
+    /// Handle of the connection; `None` if the connection is closed, so that nothing can be sent.
     handle: Option<ServerHandle>,
     key: RequestKey,
-    /// The latest progress, once the client has read too slowly to be sent each one.
+    /// Latest unsent progress, set once the client reads too slowly to receive every notification.
     delayed: OnceLock<Arc<Mutex<Option<Progress>>>>,
 }
 
@@ -278,7 +279,7 @@ impl Link {
         }
     }
 
-    /// Makes the link of a request whose connection is closed.
+    /// Creates the link of a request whose connection is closed.
     pub(crate) fn detached(request: &Request) -> Self {
         Self {
             handle: None,
@@ -291,13 +292,13 @@ impl Link {
         self.handle.as_ref().ok_or(SendError::UnknownRequest)
     }
 
-    /// Sends progress. When the client reads slowly the latest one is sent later.
+    /// Sends a progress notification. If the client reads slowly, only the latest progress is sent, later.
     pub(crate) fn progress(&self, progress: Progress) -> Result<(), SendError> {
         let sent = self.handle()?.progress(self.key, &progress)?;
         if sent != session::Sent::Dropped {
             return Ok(());
         }
-        // A thread of the program has no runtime that could wait: its value is superseded by the next one.
+        // A thread outside of a runtime cannot wait, so its value is dropped and the next one supersedes it.
         let Ok(runtime) = tokio::runtime::Handle::try_current() else {
             return Ok(());
         };
@@ -320,7 +321,8 @@ impl Link {
             {
                 continue;
             }
-            // It was sent, or is superseded, or the request has ended. A later value may have come meanwhile.
+            // The value was sent or superseded, or the request has ended. A later value may have been recorded
+            // meanwhile.
             let mut waiting = locked(&delayed);
             if waiting.as_ref() == Some(&latest) {
                 waiting.take();
@@ -339,7 +341,7 @@ impl Link {
         self.handle()?.log(scope, level, logger, data).map(drop)
     }
 
-    /// Sends the state of a task to a subscription.
+    /// Sends a task status notification to a subscription.
     pub(crate) fn tell_of_task(&self, task: &JsonObject) {
         if let Err(error) = self.notify("notifications/tasks", Some(task.clone())) {
             tracing::debug!(%error, "the status of a task was not sent");
@@ -351,13 +353,14 @@ impl Link {
         self.handle()?.notify(scope, method, params).map(drop)
     }
 
-    /// Sends a question of the request as a request of the server (up to 2025-11-25). Dropping it withdraws the question.
+    /// Sends an input request as a request of the server (up to 2025-11-25). Dropping the returned value cancels the
+    /// request.
     pub(crate) fn ask(
         &self,
         ask: InputRequest,
         limit: Option<Duration>,
     ) -> Result<PendingRequest, SendError> {
-        // A question waits for a person: without a limit of its own it waits a day.
+        // An input request waits for a person, so the default time limit is one day.
         let limit = limit.unwrap_or(Duration::from_secs(24 * 3600));
         let timeout = session::RequestTimeout {
             idle: limit,
@@ -373,7 +376,7 @@ impl Link {
             .request(scope, &ask.method, ask.params, options, None)
     }
 
-    /// Answers the request. When the answer is refused, the request is answered with the reason instead.
+    /// Answers the request. If the endpoint rejects the answer, the reason is sent as the error of the request.
     fn reply(&self, reply: Reply) {
         let Some(handle) = &self.handle else {
             return;
@@ -389,7 +392,7 @@ impl Link {
     }
 }
 
-/// A request that is being served.
+/// A request in flight.
 struct Running {
     handle: ServerHandle,
     abort: AbortHandle,
@@ -406,7 +409,7 @@ impl Running {
     }
 }
 
-/// Requests that are being served, by key; keys are unique in one endpoint only.
+/// Requests in flight, by key. Keys are unique within one endpoint only.
 #[derive(Clone, Default)]
 struct RunningRequests(Arc<Mutex<HashMap<RequestKey, Vec<Running>>>>);
 
@@ -439,7 +442,7 @@ impl RunningRequests {
     }
 }
 
-/// Endpoints whose clients want to know of changes.
+/// Endpoints whose clients are notified of changes.
 #[derive(Default)]
 pub(crate) struct Listeners {
     all: Mutex<Vec<Listener>>,
@@ -453,7 +456,7 @@ struct Listener {
     handle: ServerHandle,
     /// True if the client has a session.
     is_session: bool,
-    /// Latest request of the session that subscribed to a resource (up to 2025-11-25): whom rules of visibility see.
+    /// Latest `resources/subscribe` request of the session (up to 2025-11-25), which visibility rules are applied to.
     subscriber: Option<Arc<Request>>,
     subscriptions: Vec<Subscription>,
 }
@@ -468,8 +471,8 @@ impl Listener {
         }
     }
 
-    /// Returns whether some subscription of the client may know of a resource. A session whose subscriptions the program has
-    /// answered itself has no request to ask about.
+    /// Returns true if one of the client's subscriptions may be notified of a resource. A session whose subscriptions
+    /// were answered by the application has no request that visibility rules could be applied to.
     fn may_know(&self, sees: impl Fn(&Request) -> bool) -> bool {
         let subscriptions = self.subscriptions.iter().map(|one| &one.request);
         let mut subscribers = self.subscriber.iter().chain(subscriptions).peekable();
@@ -482,12 +485,12 @@ impl Listener {
 struct Subscription {
     key: RequestKey,
     request: Arc<Request>,
-    /// Ids of the tasks that it is told about.
+    /// Ids of the tasks that the subscription is notified of.
     tasks: Vec<String>,
 }
 
 impl Listeners {
-    /// Notes who subscribes to a resource in a session (up to 2025-11-25).
+    /// Records the request that subscribes to a resource in a session (up to 2025-11-25).
     pub(crate) fn subscribed(&self, link: &Link, request: &Arc<Request>) {
         let Some(handle) = &link.handle else {
             return;
@@ -499,7 +502,7 @@ impl Listeners {
         }
     }
 
-    /// Adds a task to those that a subscription is told about.
+    /// Adds a task to the tasks that a subscription is notified of.
     pub(crate) fn watch_task(&self, link: &Link, id: &str) {
         let Some(handle) = &link.handle else {
             return;
@@ -532,7 +535,7 @@ impl Listeners {
         locked(&self.all).len()
     }
 
-    /// Notifies the subscriptions that are told about a task, as far as their senders still may.
+    /// Notifies the subscriptions of a task whose senders still have access to the task.
     pub(crate) fn publish_task(
         &self,
         id: &str,
@@ -548,13 +551,13 @@ impl Listeners {
                 (link, Arc::clone(&one.request))
             }));
         }
-        // Rules of the program run without the lock.
+        // Rules of the application run without the lock.
         for (link, _) in subscribed.iter().filter(|(_, request)| may_know(request)) {
             link.tell_of_task(task);
         }
     }
 
-    /// Announces changes on the change bus of a service from now on, once on each bus.
+    /// Adds the change bus of a service, on which changes are published from now on; a bus is added only once.
     #[cfg(feature = "http-server")]
     pub(crate) fn announce_by(&self, service: &transport::http::server::HttpService) {
         let mut announcers = locked(&self.announcers);
@@ -564,19 +567,19 @@ impl Listeners {
         announcers.extend(service.announcer());
     }
 
-    /// Announces a change to every client that wants to know, those of other processes included where there is a change bus.
-    /// `sees` is asked whether a subscriber may know of a resource.
+    /// Notifies every subscribed client of a change, including the clients of other processes if there is a change bus.
+    /// `sees` returns true if a subscriber may be notified of a resource.
     pub(crate) fn publish(&self, change: &Change, sees: impl Fn(&Request, &str) -> bool) {
         #[cfg(feature = "http-server")]
         for announcer in locked(&self.announcers).iter() {
             announcer.announce(change);
         }
-        // Rules of the program run without the lock.
+        // Rules of the application run without the lock.
         let all: Vec<Listener> = locked(&self.all).clone();
         for listener in all {
             let is_told = match change {
                 Change::Resource(uri) => listener.may_know(|request| sees(request, uri)),
-                // Lists are the same news for everybody.
+                // Visibility rules do not apply to list changes.
                 _ => true,
             };
             if is_told {
@@ -589,8 +592,8 @@ impl Listeners {
 /// Future that answers a request.
 type Answering = Pin<Box<dyn Future<Output = Reply> + Send>>;
 
-/// Polls what answers a request, and catches a panic of everything beside its handler: extractors, rules, layers, the part of a
-/// closure before its async block.
+/// Polls the future that answers a request and catches panics outside of the handler: in extractors, rules, layers, and
+/// the part of a closure before its async block.
 fn poll_caught(serving: &mut Answering, cx: &mut Context<'_>) -> Poll<Reply> {
     let polled = std::panic::catch_unwind(AssertUnwindSafe(|| serving.as_mut().poll(cx)));
     polled.unwrap_or_else(|panic| {
@@ -601,7 +604,7 @@ fn poll_caught(serving: &mut Answering, cx: &mut Context<'_>) -> Poll<Reply> {
     })
 }
 
-/// Takes the events of all connections of a server.
+/// Handler of the events of all connections of a server.
 pub(crate) struct Dispatcher {
     server: Server,
     running: RunningRequests,
@@ -615,8 +618,8 @@ impl Dispatcher {
         })
     }
 
-    /// Runs the first step of a handler at once, and the rest of one that waits as a task: a handler that waits for nothing
-    /// costs no task.
+    /// Polls a handler once, and spawns a task only if the handler is still pending, because handlers that never wait
+    /// need no task.
     fn start(&self, handle: &ServerHandle, incoming: session::IncomingRequest<RequestContext>) {
         let key = incoming.key;
         let request = Arc::new(Request { incoming });
@@ -624,14 +627,14 @@ impl Dispatcher {
         let server = self.server.clone();
         let serving = server.answer_request(Arc::clone(&request), link.clone(), token.clone());
         let mut serving: Answering = Box::pin(serving);
-        // A future that is pending registers the waker of its task when that polls it.
+        // A pending future registers the waker of its task when the task polls it.
         let mut first = Context::from_waker(Waker::noop());
         if let Poll::Ready(reply) = poll_caught(&mut serving, &mut first) {
             return link.reply(reply);
         }
         let cooperative = self.server.is_cooperative(&request);
         let (running, done) = (self.running.clone(), handle.clone());
-        // The task waits until it is known, so that it cannot end before.
+        // The task waits until it is registered, so that it cannot end before.
         let (known, is_known) = tokio::sync::oneshot::channel::<()>();
         let task = tokio::spawn(async move {
             let _ = is_known.await;
@@ -653,7 +656,7 @@ impl Dispatcher {
 }
 
 impl Dispatcher {
-    /// Begins a subscription to what its sender may know of.
+    /// Starts a subscription, limited to the resources and tasks that are visible to its sender.
     fn subscribe(
         &self,
         handle: &ServerHandle,

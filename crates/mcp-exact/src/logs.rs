@@ -1,7 +1,7 @@
-//! Events of `tracing` as log messages for the client (`server/utilities/logging`).
+//! `tracing` events as log messages for the client (`server/utilities/logging`).
 //!
-//! Takes the events of a handler's own task; gives messages about its request. The level of the client decides which events
-//! are sent.
+//! Events of a handler's task are sent as log messages about its request, if the level that the client has set includes
+//! them.
 
 use std::cell::Cell;
 use std::fmt;
@@ -16,15 +16,16 @@ use crate::cx::Cx;
 use crate::link::{Json, Level};
 
 tokio::task_local! {
-    /// The request whose handler is polled.
+    /// Context of the request whose handler is being polled.
     pub(crate) static CURRENT: Cx;
 }
 
 /// Layer that sends the events of handlers to the clients of their requests, as [`Cx::log`](crate::Cx::log) would: with their
 /// level, their target as the logger, their message and fields.
 ///
-/// Events outside of handlers, in tasks that handlers spawn, and of this library itself are not sent, nor are events that
-/// occur while a message is made of an event: the layer does not feed itself. Add it where the program sets up `tracing`:
+/// Events outside of handlers, in tasks that handlers spawn, and of this library itself are not sent. Events that occur
+/// while a message is created are not sent either, which prevents recursion. Add the layer where the application sets
+/// up `tracing`:
 ///
 /// ```
 /// use mcp_exact::ClientLogs;
@@ -46,20 +47,21 @@ impl ClientLogs {
 impl<S: Subscriber> Layer<S> for ClientLogs {
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
         let metadata = event.metadata();
-        // What the library says of itself would be a message about each message.
+        // Events of this library would cause a message about each message.
         if metadata.target().starts_with("mcp_exact") {
             return;
         }
         let Ok(cx) = CURRENT.try_with(Cx::clone) else {
             return;
         };
-        // What is said while a message is made, such as by the `Debug` of a field, would be the next message, without end.
+        // An event that occurs while a message is created, such as in the `Debug` of a field, would cause endless
+        // recursion.
         let Some(_making) = Making::begin() else {
             return;
         };
         let mut fields = Fields(Map::new());
         event.record(&mut fields);
-        // An event may come after the request has ended.
+        // An event may occur after the request has ended.
         let _ = cx.log(
             level_of(*metadata.level()),
             Some(metadata.target()),
@@ -69,11 +71,11 @@ impl<S: Subscriber> Layer<S> for ClientLogs {
 }
 
 thread_local! {
-    /// True while this thread makes a message of an event.
+    /// True while this thread creates a message from an event.
     static IS_MAKING: Cell<bool> = const { Cell::new(false) };
 }
 
-/// The making of a message, which happens once at a time on a thread.
+/// Guard of the creation of a message, which prevents recursion on a thread.
 struct Making;
 
 impl Making {

@@ -1,9 +1,10 @@
-//! `Ok` with the error type of handlers, in a module of its own: here alone it hides the one of the standard library.
+//! `Ok` with the error type of handlers. The function has its own module because it shadows the `Ok` of the standard
+//! library.
 
 use crate::error::Result;
 
-/// Returns `Ok` of a handler that is a closure or an async block: fixes the error type to [`Error`](crate::Error), so that
-/// `?` takes any error.
+/// Returns `Ok` with the error type [`Error`](crate::Error). In a closure or async block, this fixes the error type, so
+/// that `?` converts any error.
 ///
 /// ```
 /// use mcp_exact::{Cx, Server};

@@ -1,7 +1,7 @@
 //! Conversion between the home revision, in which this crate builds every result, and the negotiated revision.
 //!
-//! The only module that calls `mcp-exact-convert`. Members that an older revision cannot express are dropped or rewritten as
-//! `docs/conversions.md` says; each loss is a `tracing` event of level debug.
+//! The only module that calls `mcp-exact-convert`. Members that an older revision cannot express are dropped or
+//! rewritten as `docs/conversions.md` describes; each loss is a `tracing` event of level debug.
 
 use std::borrow::Cow;
 
@@ -11,16 +11,16 @@ use mcp_exact_wire::{JsonRef, Kind};
 
 use crate::link::{Json, JsonObject, PeerError, Revision};
 
-/// The revision in which results, definitions and questions are built.
+/// Home revision, in which results, definitions and input requests are built.
 const HOME: KnownRevision = KnownRevision::V2026_07_28;
 
 /// Kind of the converted object, and its sender.
 enum Payload {
     /// Result of a client's request, from the server.
     Result,
-    /// Params of a request from the server to the client.
+    /// Params of a server request.
     Question,
-    /// Result of a request from the server to the client.
+    /// Result of a server request, from the client.
     Answer,
 }
 
@@ -47,7 +47,7 @@ pub(crate) fn home() -> Revision {
 /// Converts a result of the home revision to the revision of the client.
 ///
 /// # Errors
-/// The protocol error to reply with: the result does not fit the schema, or the revision cannot express it.
+/// The JSON-RPC error to reply with, if the result does not conform to the schema or the revision cannot express it.
 pub(crate) fn result(
     method: &str,
     mut result: JsonObject,
@@ -69,11 +69,11 @@ pub(crate) fn result(
     })
 }
 
-/// Converts a result that a program has built in the exact types of one revision to the revision of the client. Results of methods
-/// that are not of the specification stay as they are.
+/// Converts a result that the application has built in the exact types of one revision to the negotiated revision.
+/// Results of methods outside of the specification are not changed.
 ///
 /// # Errors
-/// The protocol error to reply with: the result does not fit the schema, or the revision cannot express it.
+/// The JSON-RPC error to reply with, if the result does not conform to the schema or the revision cannot express it.
 pub(crate) fn exact_result(
     method: &str,
     result: JsonObject,
@@ -96,7 +96,8 @@ pub(crate) fn exact_result(
     })
 }
 
-/// Adds what every result of the home revision must have (2026-07-28, `basic`, "Result Types"; `server/utilities/caching`).
+/// Adds the members that every result of the home revision must have (2026-07-28, `basic`, "Result Types";
+/// `server/utilities/caching`).
 fn complete(method: &str, result: &mut JsonObject) {
     let cached = matches!(
         method,
@@ -137,10 +138,10 @@ pub(crate) fn check_definition(name: &str, value: &JsonObject) -> Result<(), Str
     mcp_exact_convert::check_type(name, value.text(), HOME).map_err(|refused| refused.to_string())
 }
 
-/// Converts the params of a question from the home revision to the revision of the client.
+/// Converts the params of an input request from the home revision to the negotiated revision, for servers.
 ///
 /// # Errors
-/// The reason for which the revision cannot express the question.
+/// The reason why the revision cannot express the input request.
 pub(crate) fn question(
     method: &str,
     params: &JsonObject,
@@ -149,10 +150,10 @@ pub(crate) fn question(
     between(Payload::Question.of(method), params, home(), to)
 }
 
-/// Converts the answer to a question from the revision of the client to the home revision.
+/// Converts the answer to an input request from the negotiated revision to the home revision, for servers.
 ///
 /// # Errors
-/// The reason for which the answer cannot be read.
+/// The reason why the answer cannot be decoded.
 pub(crate) fn answer(
     method: &str,
     result: &JsonObject,
@@ -161,10 +162,10 @@ pub(crate) fn answer(
     between(Payload::Answer.of(method), result, from, home())
 }
 
-/// Converts the params of a server's question from the negotiated revision to the home revision, for clients.
+/// Converts the params of an input request from the negotiated revision to the home revision, for clients.
 ///
 /// # Errors
-/// The reason for which the question cannot be read.
+/// The reason why the input request cannot be decoded.
 pub(crate) fn asked(
     method: &str,
     params: &JsonObject,
@@ -173,10 +174,10 @@ pub(crate) fn asked(
     between(Payload::Question.of(method), params, from, home())
 }
 
-/// Converts a client's answer to a question from the home revision to the negotiated revision.
+/// Converts the answer to an input request from the home revision to the negotiated revision, for clients.
 ///
 /// # Errors
-/// The reason for which the revision cannot express the answer.
+/// The reason why the revision cannot express the answer.
 pub(crate) fn answered(
     method: &str,
     result: &JsonObject,
@@ -185,11 +186,11 @@ pub(crate) fn answered(
     between(Payload::Answer.of(method), result, home(), to)
 }
 
-/// Converts the result of a client's request from the negotiated revision to the home revision. The result of a method that
-/// the home revision does not have stays as it is.
+/// Converts the result of a client's request from the negotiated revision to the home revision. The result of a method
+/// that the home revision does not define is not changed.
 ///
 /// # Errors
-/// The reason for which the result cannot be read.
+/// The reason why the result cannot be decoded.
 pub(crate) fn received(
     method: &str,
     mut result: JsonObject,
@@ -208,7 +209,7 @@ pub(crate) fn received(
     }
 }
 
-/// Returns whether the result of a tool is text and nothing else, which is the same in every revision: most results are.
+/// Returns true if the result of a tool consists of plain text only, which needs no conversion in any revision.
 fn is_plain(result: &JsonObject) -> bool {
     let mut seen = (false, false);
     let is_known = result.view().iter().all(|(name, value)| match &*name {
@@ -223,7 +224,7 @@ fn is_plain(result: &JsonObject) -> bool {
     is_known && seen.0
 }
 
-/// Returns whether a content block is text without annotations or other members.
+/// Returns true if a content block is text without annotations or other members.
 fn is_text(block: &JsonObject) -> bool {
     let mut members = block.view().iter();
     let (Some(first), Some(second), None) = (members.next(), members.next(), members.next()) else {
@@ -263,7 +264,7 @@ fn converted(
     cx: &mut Context,
 ) -> Result<JsonObject, String> {
     let text = convert(root, Some(object.text()), from, to, cx);
-    // Params that the target does not have are absent.
+    // If the target revision defines no params for the method, the result is absent.
     match text.map_err(|refused| refused.to_string())? {
         Some(text) => text
             .parse::<JsonObject>()
@@ -291,7 +292,7 @@ mod tests {
         text.parse().expect(text)
     }
 
-    /// Results that are known to be the same in every revision are not converted; all others are, and both ways agree.
+    /// Conversion leaves a plain result unchanged, so skipping the conversion gives the same JSON.
     #[test]
     fn plain_results_are_what_conversion_gives() {
         let plain = [

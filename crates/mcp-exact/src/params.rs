@@ -1,4 +1,4 @@
-//! What the params of a request say by name: the tool, prompt or resource that the request is about.
+//! The tool, prompt or resource that the params of a request name.
 
 use crate::link::JsonObject;
 
@@ -11,7 +11,7 @@ pub(crate) fn subject(method: &str, params: &JsonObject) -> Option<String> {
     }
 }
 
-/// Returns a member that is a string.
+/// Returns the value of a string member.
 pub(crate) fn text(params: &JsonObject, name: &str) -> Option<String> {
     params
         .view()
@@ -20,7 +20,7 @@ pub(crate) fn text(params: &JsonObject, name: &str) -> Option<String> {
         .map(std::borrow::Cow::into_owned)
 }
 
-/// Returns how the log names a request: its method, and what it is about.
+/// Returns the name of a request in the log: its method and the tool, prompt or resource that it names.
 pub(crate) fn label(method: &str, params: Option<&JsonObject>) -> String {
     match params.and_then(|params| subject(method, params)) {
         Some(name) => format!("{method} {name}"),

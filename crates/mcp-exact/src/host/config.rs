@@ -1,6 +1,6 @@
-//! Configuration of hosts: the form that `mcp.json` files share.
+//! Configuration of hosts, in the common format of `mcp.json` files.
 //!
-//! Takes text; gives entries by name, and connections with variables of the environment put in.
+//! The module parses the entries of a configuration and substitutes environment variables in their addresses.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -19,7 +19,7 @@ pub enum ConfigFileError {
     /// The file cannot be read.
     #[error("the configuration {0:?} cannot be read: {1}")]
     Read(String, String),
-    /// The text has another form.
+    /// The file contents do not have the format of a configuration.
     #[error(
         "the configuration has another form: {0}; it needs an object `mcpServers` of servers by name"
     )]
@@ -32,32 +32,34 @@ struct File {
     servers: BTreeMap<String, serde_json::Value>,
 }
 
-/// Server of a configuration.
+/// Entry of a configuration that describes one server.
 #[derive(Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[non_exhaustive]
 pub struct ServerEntry {
-    /// The transport: `stdio`, `http`, `streamable-http` or `sse`. Without it, it follows from the other members.
+    /// Transport: `stdio`, `http`, `streamable-http` or `sse`. By default, the transport follows from the other
+    /// members.
     #[serde(rename = "type", alias = "transport")]
     pub kind: Option<String>,
-    /// The program to start.
+    /// Executable to start.
     pub command: Option<String>,
-    /// Its arguments.
+    /// Command-line arguments of the executable.
     pub args: Vec<String>,
-    /// Variables of its environment, beside those of the host.
+    /// Environment variables of the process, in addition to those of the host.
     pub env: BTreeMap<String, String>,
-    /// Its working directory.
+    /// Working directory of the process.
     pub cwd: Option<String>,
-    /// The URL of a server over HTTP.
+    /// URL of an HTTP server.
     pub url: Option<String>,
-    /// Headers of every request.
+    /// Headers of every HTTP request.
     pub headers: BTreeMap<String, String>,
-    /// True if the server is left out.
+    /// True if the server is not to be connected.
     pub disabled: bool,
 }
 
 impl fmt::Debug for ServerEntry {
-    /// Shows neither arguments nor values of the environment and headers, which may hold secrets, nor the URL.
+    /// The output omits the arguments, the values of environment variables and headers, and the URL, which may contain
+    /// secrets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ServerEntry")
             .field("kind", &self.kind)
@@ -69,20 +71,20 @@ impl fmt::Debug for ServerEntry {
     }
 }
 
-/// How a server of a configuration is reached.
+/// Address of a server of a configuration.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum ServerAddress {
-    /// As a process that is started.
+    /// The server is a child process on stdio.
     Command(ServerCommand),
-    /// Over HTTP.
+    /// The server is reached over HTTP.
     Http(HttpEndpoint),
 }
 
 impl ServerEntry {
-    /// Reads a configuration in the form that [`HostBuilder::config_file`](super::HostBuilder::config_file) describes: servers
-    /// by name, those that are disabled included. An entry that cannot be read is a [`ClientError::Config`] that names the
-    /// member; it keeps no other entry from being read.
+    /// Reads a configuration in the form that [`HostBuilder::config_file`](super::HostBuilder::config_file) describes:
+    /// servers by name, including disabled ones. An invalid entry is a [`ClientError::Config`] that names the member;
+    /// the other entries are still parsed.
     ///
     /// # Errors
     /// [`ConfigFileError::Form`] when the text has no such form.
@@ -99,7 +101,7 @@ impl ServerEntry {
         Ok(servers.map(|(name, entry)| (name, read(entry))).collect())
     }
 
-    /// Returns how the server is reached, with variables of the environment put in.
+    /// Returns the address of the server, with environment variables substituted.
     ///
     /// # Errors
     /// [`ClientError::Config`] if a variable is missing, or the entry names neither a command nor a URL, or both.
@@ -114,7 +116,7 @@ impl ServerEntry {
         })
     }
 
-    /// `variable` gives variables of the environment.
+    /// Returns the address of the server; `variable` looks up environment variables.
     fn address_with(
         &self,
         variable: impl Fn(&str) -> Option<String>,
@@ -169,7 +171,7 @@ impl ServerEntry {
     }
 }
 
-/// Puts variables in place of `${NAME}` and `${NAME:-default}`.
+/// Substitutes variables for `${NAME}` and `${NAME:-default}`.
 fn expanded(text: &str, variable: impl Fn(&str) -> Option<String>) -> Result<String, String> {
     let mut out = String::new();
     let mut rest = text;

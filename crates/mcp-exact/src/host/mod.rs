@@ -1,7 +1,7 @@
-//! Hosts: programs that use several servers at once, such as those of an `mcp.json` file.
+//! Hosts: applications that use several servers at once, such as the servers of an `mcp.json` file.
 //!
-//! Each server has a connection of its own: one that fails, hangs or crashes disturbs no other. Tools are known by the name of
-//! their server and their own.
+//! Each server has a separate connection, so a server that fails, hangs or crashes does not affect the others. A tool
+//! is identified by the names of its server and of the tool.
 
 mod config;
 
@@ -18,10 +18,10 @@ pub use config::{ConfigFileError, ServerAddress, ServerEntry};
 use crate::client::{Client, ClientError, Connect, Definition, ToolOutput};
 use crate::link::JsonObject;
 
-/// Separator between the name of a server and the name of its tool.
+/// Separator between the name of a server and the name of a tool.
 const SEPARATOR: &str = "__";
 
-/// Several servers under one roof.
+/// Client of several servers, with a common list of tools.
 ///
 /// ```no_run
 /// # async fn example() -> mcp_exact::Result {
@@ -44,14 +44,14 @@ const SEPARATOR: &str = "__";
 pub struct Host {
     clients: BTreeMap<String, Client>,
     failures: BTreeMap<String, ClientError>,
-    /// The prefix of the tools of each server, connected or not.
+    /// Prefix of the tool names of each server, connected or not.
     prefixes: BTreeMap<String, String>,
     timeout: Duration,
     policies: Policies,
     audit: Option<Arc<Audit>>,
 }
 
-/// Policies that a tool call has to pass: one for all servers of the host, and one for each server.
+/// Policies that a tool call must satisfy: one for all servers of the host, and one per server.
 #[derive(Clone, Default)]
 struct Policies {
     host: Option<Arc<Policy>>,
@@ -76,20 +76,20 @@ type Configure = dyn Fn(&str, Connect) -> Connect + Send + Sync;
 pub struct HostCall<'c> {
     /// The name of the server.
     pub server: &'c str,
-    /// The name of the tool, as the server has it.
+    /// Name of the tool, as the server defines it.
     pub tool: &'c str,
     /// The arguments.
     pub arguments: &'c JsonObject,
 }
 
-/// Reason why a host has no result of a call.
+/// Reason why a call of a host has no result.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum HostError {
     /// No server of this name is connected.
     #[error("no server is connected for {0:?}; names are those of `Host::tools`")]
     Unknown(String),
-    /// The policy of the host refuses the call.
+    /// The policy of the host rejects the call.
     #[error("the policy of the host does not allow {tool:?} of server {server:?}")]
     Refused {
         /// The server.
@@ -97,7 +97,8 @@ pub enum HostError {
         /// The tool.
         tool: String,
     },
-    /// The caller no longer waits: the future of the call was dropped. Only an [audit](HostBuilder::audit) sees this.
+    /// The future of the call was dropped before the result was received. Only an [audit](HostBuilder::audit) receives
+    /// this error.
     #[error(
         "nobody waits for {tool:?} of server {server:?} any more; the server may have done the work"
     )]
@@ -107,7 +108,7 @@ pub enum HostError {
         /// The tool.
         tool: String,
     },
-    /// The server did not give a result.
+    /// The request to the server failed.
     #[error("server {server:?}: {error}")]
     Client {
         /// The server.
@@ -123,28 +124,29 @@ pub enum HostError {
 pub struct HostTool {
     /// The name of the server.
     pub server: String,
-    /// The definition, as the server gives it.
+    /// Definition of the tool, as received from the server.
     pub definition: Definition,
     name: String,
 }
 
 impl HostTool {
-    /// Returns the name by which [`Host::call`] finds the tool: those of server and tool, joined by two underscores.
+    /// Returns the name of the tool for [`Host::call`]: the names of server and tool, joined by two underscores.
     ///
-    /// In the name of the server, `_` replaces every other character than ASCII letters, digits and hyphens; several
-    /// underscores become one, none is at the end, and a number distinguishes servers whose names would be equal. No two
-    /// tools of different servers have the same name, and names stay the same whichever servers are connected.
+    /// In the name of the server, `_` replaces every character other than ASCII letters, digits and hyphens. Repeated
+    /// underscores become one, trailing underscores are removed, and a number distinguishes servers whose names would
+    /// be equal. Tools of different servers never have the same name, and names do not depend on which servers are
+    /// connected.
     pub fn name(&self) -> &str {
         &self.name
     }
 }
 
-/// Tools of all servers, and what kept servers from giving theirs.
+/// Tools of all servers, and the errors of servers whose tools could not be listed.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct HostTools {
-    /// The tools, by server in alphabetical order.
+    /// Tools, ordered by the name of their server.
     pub tools: Vec<HostTool>,
-    /// The servers that did not answer, and why.
+    /// Errors of the servers whose tools could not be listed, by the name of the server.
     pub failures: BTreeMap<String, ClientError>,
 }
 
@@ -158,7 +160,7 @@ impl fmt::Debug for Host {
 }
 
 impl Host {
-    /// Begins a host.
+    /// Creates a builder without servers.
     pub fn builder() -> HostBuilder {
         HostBuilder {
             servers: BTreeMap::new(),
@@ -179,14 +181,14 @@ impl Host {
         self.clients.get(server)
     }
 
-    /// Returns the servers that could not be connected, and why.
+    /// Returns the names of the servers that could not be connected, with their errors.
     pub fn failures(&self) -> impl Iterator<Item = (&str, &ClientError)> {
         self.failures
             .iter()
             .map(|(name, error)| (name.as_str(), error))
     }
 
-    /// Lists the tools of all servers, side by side. A server that does not answer in time is left out.
+    /// Lists the tools of all servers concurrently. A server that does not answer in time is a failure.
     pub async fn tools(&self) -> HostTools {
         let mut lists = JoinSet::new();
         for (server, client) in &self.clients {
@@ -215,7 +217,7 @@ impl Host {
                 Err(error) => tracing::error!(%error, "a list of tools was not finished"),
             }
         }
-        // Stable: the tools of a server keep their order.
+        // The sort is stable, so the tools of a server keep their order.
         all.tools.sort_by(|a, b| a.server.cmp(&b.server));
         all
     }
@@ -223,7 +225,7 @@ impl Host {
     /// Calls a tool by its [name](HostTool::name), if the policy allows it.
     ///
     /// # Errors
-    /// [`HostError`]. A result with `isError` is none.
+    /// [`HostError`]; a result with `isError` is not an error.
     pub async fn call<A: Serialize + ?Sized>(
         &self,
         name: &str,
@@ -257,13 +259,14 @@ impl Host {
         result
     }
 
-    /// Returns the name of a tool among those of all servers.
+    /// Returns the name of a tool, with the prefix of its server.
     fn name(&self, server: &str, tool: &str) -> String {
         let prefix = self.prefixes.get(server).map_or(server, String::as_str);
         format!("{prefix}{SEPARATOR}{tool}")
     }
 
-    /// Returns the server and the tool of a name. A prefix neither holds the separator nor ends in a part of it.
+    /// Splits a name into server and tool. The split is unique because a prefix neither contains the separator nor ends
+    /// with an underscore.
     fn find<'h, 'n>(&'h self, name: &'n str) -> Option<(&'h str, &'h Client, &'n str)> {
         let (prefix, tool) = name.split_once(SEPARATOR)?;
         let mut prefixes = self.prefixes.iter();
@@ -278,7 +281,8 @@ impl Host {
     }
 }
 
-/// Call that is reported to the audit: with its result, or when its future is dropped before there is one.
+/// Guard that reports a call to the audit, with its result or because the future was dropped before the result was
+/// received.
 struct Audited<'c> {
     call: HostCall<'c>,
     audit: Option<&'c Audit>,
@@ -304,10 +308,10 @@ impl Drop for Audited<'_> {
     }
 }
 
-/// Returns the prefix of the tools of each server; see [`HostTool::name`].
+/// Returns the prefix of the tool names of each server; see [`HostTool::name`].
 fn prefixes<'n>(servers: impl Iterator<Item = &'n str>) -> BTreeMap<String, String> {
     let named = servers.map(|server| (server, prefix(server)));
-    // Names that need no change come first: no other server takes theirs.
+    // Names that need no change are assigned first, so that no other server can use them.
     let (plain, changed): (Vec<_>, Vec<_>) = named.partition(|(server, prefix)| server == prefix);
     let mut taken = BTreeSet::new();
     let mut prefixes = BTreeMap::new();
@@ -320,7 +324,7 @@ fn prefixes<'n>(servers: impl Iterator<Item = &'n str>) -> BTreeMap<String, Stri
     prefixes
 }
 
-/// Returns the name of a server with characters that every program takes in the name of a tool.
+/// Returns the name of a server, restricted to characters that are valid in tool names.
 fn prefix(server: &str) -> String {
     let mut prefix = String::new();
     for character in server.chars() {
@@ -358,17 +362,17 @@ impl fmt::Debug for HostBuilder {
 }
 
 impl HostBuilder {
-    /// Adds a server; it takes the place of one with the same name.
+    /// Adds a server and replaces a server of the same name.
     pub fn server(mut self, name: impl Into<String>, connect: Connect) -> Self {
         self.servers.insert(name.into(), Ok(connect));
         self
     }
 
-    /// Adds the servers of a configuration file in the usual form: an object `mcpServers` (or `servers`) whose entries have
-    /// a `command` with `args`, `env` and `cwd`, or a `url` with `headers`. `${NAME}` and `${NAME:-default}` are replaced by
-    /// variables of the environment. Entries with `disabled` are left out.
+    /// Adds the servers of a configuration file in the common format: an object `mcpServers` (or `servers`) whose
+    /// entries have a `command` with `args`, `env` and `cwd`, or a `url` with `headers`. `${NAME}` and
+    /// `${NAME:-default}` are replaced by environment variables. Entries with `disabled` are skipped.
     ///
-    /// An entry that cannot be used is a [failure](Host::failures) of its server alone.
+    /// An invalid entry is a [failure](Host::failures) of its own server only.
     ///
     /// # Errors
     /// [`ConfigFileError`] when the file cannot be read or has no such form.
@@ -393,13 +397,13 @@ impl HostBuilder {
         Ok(self)
     }
 
-    /// Sets how long a server may take to connect, and to list its tools; 30 seconds without it.
+    /// Sets the time limit for connecting a server and for listing its tools; the default is 30 seconds.
     pub fn timeout(mut self, limit: Duration) -> Self {
         self.timeout = limit;
         self
     }
 
-    /// Sets which calls are allowed, whatever their server.
+    /// Sets the policy that decides which calls are allowed, for all servers.
     pub fn policy(
         mut self,
         policy: impl Fn(&HostCall<'_>) -> bool + Send + Sync + 'static,
@@ -408,7 +412,7 @@ impl HostBuilder {
         self
     }
 
-    /// Sets which calls of one server are allowed, beside the [policy](Self::policy) for all of them.
+    /// Sets the policy for the calls of one server, in addition to the [policy](Self::policy) for all servers.
     pub fn server_policy(
         mut self,
         server: impl Into<String>,
@@ -419,8 +423,8 @@ impl HostBuilder {
         self
     }
 
-    /// Takes every call that was made or refused, with its result; a call whose future is dropped has
-    /// [`HostError::Dropped`].
+    /// Sets a function that receives every executed or rejected call with its result. A call whose future was dropped
+    /// has [`HostError::Dropped`].
     pub fn audit(
         mut self,
         audit: impl Fn(&HostCall<'_>, &Result<ToolOutput, HostError>) + Send + Sync + 'static,
@@ -429,7 +433,8 @@ impl HostBuilder {
         self
     }
 
-    /// Sets what every connection is given, such as handlers of questions. The first argument is the name of the server.
+    /// Sets a function that configures every connection, such as with handlers for input requests. Its first argument
+    /// is the name of the server.
     pub fn configure(
         mut self,
         configure: impl Fn(&str, Connect) -> Connect + Send + Sync + 'static,
@@ -438,7 +443,7 @@ impl HostBuilder {
         self
     }
 
-    /// Connects all servers, side by side. Those that fail are [failures](Host::failures) of the host.
+    /// Connects all servers concurrently. Servers that cannot be connected are [failures](Host::failures) of the host.
     pub async fn start(self) -> Host {
         let mut host = Host {
             clients: BTreeMap::new(),
@@ -479,7 +484,7 @@ impl HostBuilder {
 mod tests {
     use super::*;
 
-    /// A prefix is one part of a name, whatever the server is called.
+    /// Prefixes never contain the separator, whatever the names of the servers.
     #[test]
     fn prefixes_are_told_apart() {
         let servers = ["a", "a__b", "a b", "a_b", "_", "größe", "x-1_"];
