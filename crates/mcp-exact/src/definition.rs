@@ -551,7 +551,7 @@ impl Advertised {
     }
 }
 
-/// Returns the part of a URI after its last slash; if that part is empty, the complete URI.
+/// Returns the last path segment of a URI, or the complete URI if there is no such segment.
 fn last_segment(uri: &str) -> &str {
     let trimmed = uri.trim_end_matches('/');
     match trimmed.rsplit('/').next() {

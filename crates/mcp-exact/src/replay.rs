@@ -1,7 +1,8 @@
-//! The record of one request across its rounds: questions with their answers, and results of `once`.
+//! Record of one request across its retries: input requests with their answers, and results of `once`.
 //!
-//! Pure state without IO. From 2026-07-28 on a question ends the request and the handler runs again with the answers; the
-//! record lists the earlier questions, detects a handler that asks different ones, and is sealed into `requestState`.
+//! The module is pure state without IO. From 2026-07-28 on, an input request ends the client's request, and the handler
+//! runs again with the answers. The record lists the earlier input requests, detects a handler that sends different
+//! ones, and is sealed into `requestState`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::task::Waker;
@@ -10,10 +11,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::link::{InputRequest, Json, JsonObject};
 
-/// Part of the record that travels through the client, sealed.
+/// Sealed part of the record, which the client returns with its retry.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Record {
-    /// Version of the handler that made the record.
+    /// Version of the handler that created the record.
     #[serde(rename = "v")]
     version: String,
     #[serde(rename = "q")]
@@ -22,48 +23,48 @@ pub(crate) struct Record {
     once: BTreeMap<String, Json>,
 }
 
-/// A question that was asked in an earlier round.
+/// Input request of an earlier round trip.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Recorded {
-    /// Its key in `inputRequests`.
+    /// Key of the input request in `inputRequests`.
     #[serde(rename = "n")]
     name: String,
     #[serde(rename = "f")]
     fingerprint: u64,
-    /// When the answer comes too late, in milliseconds of the server's clock.
+    /// Deadline of the answer, in milliseconds of the server's clock.
     #[serde(rename = "d", default, skip_serializing_if = "Option::is_none")]
     deadline: Option<u64>,
-    /// The result; `false` when the answer came too late.
+    /// Result of the input request; `false` if the answer was received after the deadline.
     #[serde(rename = "a", default, skip_serializing_if = "Option::is_none")]
     answer: Option<Json>,
 }
 
-/// Position of a question in a [`Run`].
+/// Index of an input request in a [`Run`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct QuestionId(usize);
 
-/// Outcome of a question.
+/// Outcome of an input request.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Answer {
     Result(JsonObject),
     TimedOut,
 }
 
-/// A question of this run of the handler.
+/// Input request of this run of the handler.
 #[derive(Debug)]
 struct Question {
     recorded: Recorded,
-    /// True if an earlier retry asked it.
+    /// True if an earlier run has sent the input request.
     old: bool,
-    /// True if this run has asked it.
+    /// True if this run has requested the input.
     asked: bool,
-    /// True if this run has taken the answer, or no longer wants it.
+    /// True if this run has consumed the answer or no longer waits for it.
     settled: bool,
-    /// Input request of the question; known once this run has asked it.
+    /// Method and params of the input request; set once this run has requested the input.
     ask: Option<InputRequest>,
     /// True if a caller waits for the answer.
     wanted: bool,
-    /// Whom to wake when the answer comes while the handler runs: in a task.
+    /// Waker of the caller, for answers that are received while the handler runs as a task.
     waker: Option<Waker>,
 }
 
@@ -72,14 +73,14 @@ struct Question {
 pub(crate) struct Run {
     version: String,
     questions: Vec<Question>,
-    /// Answers in the request, by key, that no question of the record has asked for.
+    /// Answers in the client's request, by key, that match no input request of the record.
     unclaimed: BTreeMap<String, JsonObject>,
     once: BTreeMap<String, Json>,
     once_running: usize,
     runner: Option<Waker>,
 }
 
-/// Questions that end the request, and the record for the next round.
+/// Input requests that end the client's request, and the record for its retry.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Suspension {
     pub(crate) asks: Vec<(String, InputRequest)>,
@@ -118,10 +119,10 @@ impl Run {
         }
     }
 
-    /// Starts another run with the record of the earlier rounds and the answers that came with the retry.
+    /// Starts another run with the record of the earlier runs and the answers of the retry.
     ///
     /// # Errors
-    /// [`ReplayError::Version`] when another version of the handler made the record.
+    /// [`ReplayError::Version`] if another version of the handler created the record.
     pub(crate) fn resume(
         version: &str,
         record: Record,
@@ -153,14 +154,14 @@ impl Run {
         })
     }
 
-    /// Sets the answers that came with the request. A question whose key the handler has set takes the one with this key
-    /// without being asked; answers that no question takes are ignored.
+    /// Sets the answers that the client's request contains. An input request whose key the handler has set uses the
+    /// answer with this key without being sent; unused answers are ignored.
     pub(crate) fn offer(&mut self, answers: impl IntoIterator<Item = (String, JsonObject)>) {
         self.unclaimed.extend(answers);
     }
 
-    /// Sets the key of a question in `inputRequests`. A question of an earlier round keeps its key; so does one whose key
-    /// another question of the request has already.
+    /// Sets the key of an input request in `inputRequests`. The key is not changed if an earlier run has sent the input
+    /// request, or if another input request already uses the new key.
     pub(crate) fn set_key(&mut self, id: QuestionId, key: &str) {
         let mut others = self.questions.iter();
         if self.questions[id.0].old || others.any(|question| question.recorded.name == key) {
@@ -172,7 +173,7 @@ impl Run {
         recorded.answer = answer;
     }
 
-    /// Notes that the handler asks something; the same as before when it has asked it in an earlier round.
+    /// Records an input request of the handler; returns the existing entry if an earlier run has recorded it.
     pub(crate) fn ask(&mut self, ask: InputRequest) -> QuestionId {
         let fingerprint = fingerprint(&ask);
         let same =
@@ -205,7 +206,7 @@ impl Run {
         QuestionId(at)
     }
 
-    /// Returns a number that no question of the request has in its name: names are unique in a request.
+    /// Returns a number that no key of the request contains, because keys are unique within a request.
     fn next_number(&self) -> usize {
         let number = |question: &Question| {
             let (_, number) = question.recorded.name.rsplit_once('-')?;
@@ -213,11 +214,11 @@ impl Run {
         };
         let used: BTreeSet<usize> = self.questions.iter().filter_map(number).collect();
         let next = used.last().map_or(Some(1), |last| last.checked_add(1));
-        // Keys that a handler sets may have any number.
+        // Keys that a handler sets may contain any number.
         next.unwrap_or_else(|| (1..).find(|one| !used.contains(one)).unwrap_or_default())
     }
 
-    /// Sets when the answer to a question comes too late. A question of an earlier round keeps its deadline.
+    /// Sets the deadline of an input request. An input request of an earlier run keeps its deadline.
     pub(crate) fn set_deadline(&mut self, id: QuestionId, deadline: u64) {
         let question = &mut self.questions[id.0];
         if !question.old {
@@ -225,14 +226,14 @@ impl Run {
         }
     }
 
-    /// Takes the answer to a question, or notes that it is waited for. An answer that came after the deadline is none, in
-    /// this run and in every later one.
+    /// Returns the answer to an input request, or records that a caller waits for it. An answer that was received after
+    /// the deadline counts as missing, in this run and in every later one.
     pub(crate) fn take(&mut self, id: QuestionId, now: u64) -> Option<Answer> {
         let question = &mut self.questions[id.0];
         let recorded = &mut question.recorded;
         let deadline = recorded.deadline.filter(|_| question.old);
         let late = deadline.is_some_and(|deadline| deadline < now);
-        // The deadline is over once there is an answer in time: a later run must not find it late.
+        // The deadline is cleared after an answer in time, so that a later run does not treat the answer as late.
         let given = recorded.answer.clone().map(JsonObject::try_from);
         let answer = match given {
             Some(Ok(answer)) if !late => {
@@ -253,23 +254,25 @@ impl Run {
         answer
     }
 
-    /// Notes that the answer is no longer awaited.
+    /// Records that no caller waits for the answer any more.
     pub(crate) fn release(&mut self, id: QuestionId) {
         let question = &mut self.questions[id.0];
         question.wanted = false;
         question.settled = true;
     }
 
-    /// Returns whether the handler repeats the steps of an earlier run: some recorded answer was not taken yet.
+    /// Returns true while the handler repeats the steps of an earlier run, that is, until it has consumed every
+    /// recorded answer.
     pub(crate) fn is_replaying(&self) -> bool {
         let mut answered = self.questions.iter().filter(|question| question.old);
         answered.any(|question| !question.settled)
     }
 
-    /// Returns the questions that end the request now; `None` while no answer is awaited, or some `once` runs.
+    /// Returns the input requests that end the client's request now; `None` while no caller waits for an answer or a
+    /// `once` is running.
     ///
     /// # Errors
-    /// [`ReplayError::Diverged`] when the handler asks something new and has not repeated all it had asked before.
+    /// [`ReplayError::Diverged`] if the handler sends a new input request without repeating all earlier ones.
     pub(crate) fn suspend(&self) -> Result<Option<Suspension>, ReplayError> {
         if self.once_running > 0 {
             return Ok(None);
@@ -311,17 +314,17 @@ impl Run {
         }
     }
 
-    /// Sets whom to wake when the answer to a question comes while the handler runs.
+    /// Sets the waker that is called when the answer to an input request is received while the handler runs.
     pub(crate) fn set_waker(&mut self, id: QuestionId, waker: &Waker) {
         self.questions[id.0].waker = Some(waker.clone());
     }
 
-    /// Returns when the answer to a question comes too late, in milliseconds of the server's clock.
+    /// Returns the deadline of an input request, in milliseconds of the server's clock.
     pub(crate) fn deadline(&self, id: QuestionId) -> Option<u64> {
         self.questions[id.0].recorded.deadline
     }
 
-    /// Notes that the answer to a question did not come in time.
+    /// Records that the answer to an input request was not received in time.
     pub(crate) fn expire(&mut self, id: QuestionId) {
         let question = &mut self.questions[id.0];
         question.recorded.answer = Some(Json::from(false));
@@ -329,14 +332,16 @@ impl Run {
         question.settled = true;
     }
 
-    /// Hands the answer to a question that is waited for to the running handler; returns whether there is one.
+    /// Delivers the answer to an input request of the running handler; returns true if an input request with this key
+    /// was waiting.
     pub(crate) fn deliver(&mut self, key: &str, answer: JsonObject) -> bool {
         let waits = |question: &&mut Question| question.wanted && question.recorded.name == key;
         let Some(question) = self.questions.iter_mut().find(waits) else {
             return false;
         };
         question.recorded.answer = Some(answer.into());
-        // It came in time: a later run must not find it late.
+        // The deadline is cleared because the answer was received in time, so that a later run does not treat it as
+        // late.
         question.recorded.deadline = None;
         question.wanted = false;
         let wakers = question.waker.take().into_iter().chain(self.runner.clone());
@@ -353,7 +358,7 @@ impl Run {
         self.once_running += 1;
     }
 
-    /// Notes the end of a `once`, with its result when it has one to record.
+    /// Records the end of a `once`, with its result if there is one to record.
     pub(crate) fn once_ended(&mut self, record: Option<(&str, Json)>) {
         self.once_running -= 1;
         if let Some((key, value)) = record {
@@ -362,14 +367,14 @@ impl Run {
         self.wake_runner();
     }
 
-    /// Wakes the handler's own task: something was asked outside of it.
+    /// Wakes the handler's task, because another task has sent an input request.
     pub(crate) fn wake_runner(&self) {
         if let Some(runner) = &self.runner {
             runner.wake_by_ref();
         }
     }
 
-    /// Sets whom to wake when a question is asked outside of the handler's own task.
+    /// Sets the waker that is called when another task than the handler's sends an input request.
     pub(crate) fn set_runner(&mut self, waker: &Waker) {
         match &mut self.runner {
             Some(runner) => runner.clone_from(waker),
@@ -378,7 +383,7 @@ impl Run {
     }
 }
 
-/// Returns the FNV-1a hash of a question: equal for equal questions in every build and process.
+/// Returns the FNV-1a hash of an input request, which is the same in every build and process.
 fn fingerprint(ask: &InputRequest) -> u64 {
     let params = ask.params.as_ref().map_or("", JsonObject::text);
     let bytes = ask.method.bytes().chain([0]).chain(params.bytes());
@@ -400,14 +405,14 @@ mod tests {
         JsonObject::from_iter([("action", Json::string("accept"))])
     }
 
-    /// Runs until the questions are waited for, and starts the next round with all of them answered.
+    /// Suspends the run and starts the next one with an answer to each input request.
     fn next(run: &Run) -> Run {
         let suspension = run.suspend().expect("no divergence").expect("questions");
         let record = Record::parse(&suspension.record.text()).expect("a record");
         Run::resume("1", record, |_| Some(answer())).expect("the same version")
     }
 
-    /// Keys that a handler sets may end in any number.
+    /// Keys that a handler sets may end with any number.
     #[test]
     fn numbers_of_questions_do_not_overflow() {
         let mut run = Run::new("1");
@@ -493,8 +498,8 @@ mod tests {
         assert_eq!(asks[0].0, "elicitation-1");
     }
 
-    /// "`inputRequests` […] keys are server-assigned identifiers" (2026-07-28, `basic/patterns/mrtr`): one that never changes
-    /// can be answered at once.
+    /// "`inputRequests` […] keys are server-assigned identifiers" (2026-07-28, `basic/patterns/mrtr`): a fixed key lets
+    /// the client send the answer with its first request.
     #[test]
     fn keyed_answers_need_no_round() {
         let mut run = Run::new("1");
@@ -600,7 +605,8 @@ mod tests {
         assert_eq!(error, ReplayError::Version);
     }
 
-    /// Replicas that run other builds open the same states. The number was computed by another implementation of FNV-1a.
+    /// Replicas that run different builds must be able to open the same states. The number was computed by another
+    /// implementation of FNV-1a.
     #[test]
     fn fingerprints_are_stable() {
         assert_eq!(fingerprint(&ask("a")), 0xc665_4b01_06e1_83cf);

@@ -1,6 +1,7 @@
 //! Results of handlers: the types that they may return, and their conversion to the home revision.
 //!
-//! Takes strings, blocks, structured values and errors; gives result objects. Knows nothing of the negotiated revision.
+//! Strings, content blocks, structured values and errors are converted to result objects, independently of the
+//! negotiated revision.
 
 use mcp_exact_wire::Writer;
 use schemars::JsonSchema;
@@ -23,10 +24,10 @@ pub trait IntoReply<O> {
     /// Converts the result.
     ///
     /// # Errors
-    /// The error of the handler, or why the result cannot be sent.
+    /// The error of the handler, or the reason why the result cannot be sent.
     fn into_reply(self) -> Result<O, Error>;
 
-    /// Returns the schema of the structured result, when the type has one.
+    /// Returns the schema of the structured result; `None` if results of the type have no structured content.
     fn output_schema() -> Option<Value> {
         None
     }
@@ -45,7 +46,8 @@ impl<O, T: IntoReply<O>, E: Into<BoxError>> IntoReply<O> for Result<T, E> {
 
 /// Structured result: `structuredContent` from 2025-06-18 on, with a text block of the same JSON for every revision.
 ///
-/// As the result of a tool it also gives the output schema. As the contents of a resource it is `application/json`.
+/// For a tool, the type also defines the output schema. For a resource, the media type of the contents is
+/// `application/json`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Json<T>(pub T);
 
@@ -68,7 +70,7 @@ impl ToolResult {
         Self::default()
     }
 
-    /// Creates the result that tells the model of an error (`isError`).
+    /// Creates a result that reports an error to the model (`isError`).
     pub fn error(message: impl AsRef<str>) -> Self {
         Self {
             is_error: true,
@@ -83,7 +85,8 @@ impl ToolResult {
         self
     }
 
-    /// Sets the structured content. The text of the same JSON is added when the result leaves without any block.
+    /// Sets the structured content. If the result has no content block when it is sent, a text block with the same JSON
+    /// is added.
     #[must_use]
     pub fn structured(mut self, value: impl Into<link::Json>) -> Self {
         self.structured = Some(value.into());
@@ -97,7 +100,7 @@ impl ToolResult {
         self
     }
 
-    /// Returns whether the result has the same shape in every revision.
+    /// Returns true if the result has the same form in every revision.
     pub(crate) fn is_plain(&self) -> bool {
         self.structured.is_none()
             && self.meta.is_empty()
@@ -124,7 +127,7 @@ impl ToolResult {
     }
 }
 
-/// Result of a tool as it is written.
+/// Serialised form of a tool's result.
 struct Written {
     content: Vec<Content>,
     structured: Option<link::Json>,
@@ -177,7 +180,7 @@ impl<T: Serialize + JsonSchema> IntoReply<ToolResult> for Json<T> {
 macro_rules! values {
     ($($value:ty)*) => {
         $(
-            /// The value as text.
+            /// Converts the value to a text block.
             impl IntoReply<ToolResult> for $value {
                 fn into_reply(self) -> Result<ToolResult, Error> {
                     Ok(ToolResult::new().content(Content::text(self.to_string())))
@@ -289,7 +292,7 @@ impl IntoReply<Self> for PromptResult {
 
 /// Contents of a resource (section `server/resources`, "Reading Resources").
 ///
-/// URI and media type are those of the request and of the definition, where they are not set.
+/// By default, the URI is the one of the request and the media type the one of the definition.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Contents {
     items: Vec<Item>,
@@ -311,34 +314,34 @@ enum Data {
 }
 
 impl Contents {
-    /// Creates contents with nothing in them.
+    /// Creates contents without items.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Creates contents of one text.
+    /// Creates contents with one text item.
     pub fn text(text: impl Into<String>) -> Self {
         Self::new().with(Data::Text(text.into()))
     }
 
-    /// Creates contents of bytes.
+    /// Creates contents with one binary item.
     pub fn blob(bytes: impl Into<Vec<u8>>) -> Self {
         Self::new().with(Data::Blob(bytes.into()))
     }
 
-    /// Adds a text. [`uri`](Self::uri) and so on refer to the item that was added last.
+    /// Adds a text item. [`uri`](Self::uri) and the other setters change the item that was added last.
     #[must_use]
     pub fn and_text(self, text: impl Into<String>) -> Self {
         self.with(Data::Text(text.into()))
     }
 
-    /// Adds bytes.
+    /// Adds a binary item.
     #[must_use]
     pub fn and_blob(self, bytes: impl Into<Vec<u8>>) -> Self {
         self.with(Data::Blob(bytes.into()))
     }
 
-    /// Sets the URI, such as that of a file in a directory that was read.
+    /// Sets the URI of the item, such as the URI of a file in a directory that was read.
     #[must_use]
     pub fn uri(mut self, uri: impl Into<String>) -> Self {
         if let Some(item) = self.items.last_mut() {
@@ -365,7 +368,7 @@ impl Contents {
         self
     }
 
-    /// Sets how long the client may keep the contents, in milliseconds (from 2026-07-28 on).
+    /// Sets the time for which the client may cache the contents, in milliseconds (from 2026-07-28 on).
     #[must_use]
     pub fn ttl_ms(mut self, ttl_ms: u64) -> Self {
         self.ttl_ms = Some(ttl_ms);
@@ -428,7 +431,8 @@ impl<T: Serialize> IntoReply<Contents> for Json<T> {
 
 /// Suggested values of an argument (section `server/utilities/completion`).
 ///
-/// A result has at most 100 values: more are left out, with `hasMore` and their number as `total`.
+/// A result has at most 100 values. Further values are omitted; `hasMore` is then set and `total` is the number of all
+/// values.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Completions {
     values: Vec<String>,
@@ -436,7 +440,7 @@ pub struct Completions {
 }
 
 impl Completions {
-    /// Creates suggestions, the best one first.
+    /// Creates suggestions; `values` are in descending order of relevance.
     pub fn new(values: impl IntoIterator<Item = impl Into<String>>) -> Self {
         Self {
             values: values.into_iter().map(Into::into).collect(),
@@ -444,7 +448,7 @@ impl Completions {
         }
     }
 
-    /// Sets how many values there are, when they are more than those given.
+    /// Sets the total number of matching values, if there are more than the given ones.
     #[must_use]
     pub fn total(mut self, total: usize) -> Self {
         self.total = Some(total);

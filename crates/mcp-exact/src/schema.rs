@@ -1,7 +1,7 @@
 //! JSON Schemas of arguments, results and forms, derived by schemars 1.
 //!
-//! Takes types; gives schemas in the dialect of the specification (2020-12), with subschemas inlined because many clients
-//! follow no `$ref`. Says in words why a schema cannot serve its purpose.
+//! The schemas use the dialect of the specification (2020-12). Subschemas are inlined because many clients do not
+//! resolve `$ref`. Errors describe why a schema cannot be used.
 
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
@@ -36,7 +36,7 @@ fn generated<T: JsonSchema>(settings: SchemaSettings) -> Value {
 /// Returns the schema of tool arguments.
 ///
 /// # Errors
-/// The reason for which it is no input schema: "the root of `inputSchema` MUST have type object" (section `server/tools`,
+/// The reason why it is not an input schema: "the root of `inputSchema` MUST have type object" (section `server/tools`,
 /// "Tool").
 pub(crate) fn arguments(schema: Value) -> Result<JsonObject, String> {
     let Value::Object(mut schema) = schema else {
@@ -61,7 +61,7 @@ pub(crate) fn arguments(schema: Value) -> Result<JsonObject, String> {
     ))
 }
 
-/// Returns the schema of arguments of a tool that takes none.
+/// Returns the input schema of a tool without arguments.
 pub(crate) fn no_arguments() -> JsonObject {
     let mut schema = Map::new();
     schema.insert("type".to_owned(), Value::from("object"));
@@ -69,14 +69,14 @@ pub(crate) fn no_arguments() -> JsonObject {
     JsonObject::from(schema)
 }
 
-/// Returns the schema of arguments of a tool that says nothing about them.
+/// Returns an input schema that accepts any object.
 pub(crate) fn any_arguments() -> JsonObject {
     let mut schema = Map::new();
     schema.insert("type".to_owned(), Value::from("object"));
     JsonObject::from(schema)
 }
 
-/// Checks a schema that a program has written itself.
+/// Checks an input schema that the application has set.
 pub(crate) fn check_arguments(schema: &JsonObject) -> Result<(), String> {
     let value: Value = schema.parse().map_err(|error| error.to_string())?;
     match value.get("type").and_then(Value::as_str) {
@@ -88,11 +88,11 @@ pub(crate) fn check_arguments(schema: &JsonObject) -> Result<(), String> {
 /// Returns the schema of a structured result.
 ///
 /// # Errors
-/// The reason for which it is no output schema.
+/// The reason why it is not an output schema.
 pub(crate) fn structured(schema: Value) -> Result<JsonObject, String> {
     match schema {
         Value::Object(schema) => Ok(JsonObject::from(schema)),
-        // `true` accepts everything and says nothing.
+        // `true` accepts every value, as does the empty schema.
         Value::Bool(true) => Ok(JsonObject::new()),
         _ => Err("no value fits it; give `Json` a type that has values".to_owned()),
     }
@@ -101,7 +101,7 @@ pub(crate) fn structured(schema: Value) -> Result<JsonObject, String> {
 /// Returns the arguments of a prompt from the properties of a schema.
 ///
 /// # Errors
-/// The reason for which the properties cannot be arguments of a prompt: argument values are strings on the wire.
+/// The reason why a property cannot be an argument of a prompt, whose values are strings on the wire.
 pub(crate) fn prompt_arguments(schema: &Value) -> Result<Vec<PromptArgument>, String> {
     let required: Vec<&str> = strings(schema.get("required")).collect();
     let properties = schema.get("properties").and_then(Value::as_object);
@@ -132,7 +132,7 @@ pub(crate) fn prompt_arguments(schema: &Value) -> Result<Vec<PromptArgument>, St
     properties.iter().map(argument).collect()
 }
 
-/// Returns whether the values of a schema can be written as one string.
+/// Returns true if the values of a schema can be written as one string.
 fn is_scalar(schema: &Value) -> bool {
     let scalar = |kind: &str| matches!(kind, "string" | "number" | "integer" | "boolean" | "null");
     match schema.get("type") {
@@ -148,8 +148,8 @@ fn is_scalar(schema: &Value) -> bool {
     }
 }
 
-/// Turns arguments that are strings on the wire (prompts, URI templates) into the JSON that a schema describes: where a
-/// property is no string, the text of a number or boolean becomes one.
+/// Converts arguments that are strings on the wire (prompts, URI templates) to the types of a schema: strings are
+/// parsed as numbers or booleans where the schema requires these types.
 pub(crate) fn from_strings(
     schema: &Value,
     arguments: impl IntoIterator<Item = (String, String)>,
@@ -212,7 +212,7 @@ mod tests {
     #[derive(JsonSchema)]
     #[allow(dead_code, reason = "the schema is all that is used")]
     struct Query {
-        /// Text to look for.
+        /// Text to search for.
         text: String,
         limit: Option<u32>,
         exact: bool,

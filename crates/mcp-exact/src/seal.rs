@@ -1,7 +1,7 @@
 //! Keys that protect the state of multi round-trip requests (2026-07-28, `basic/patterns/mrtr`).
 //!
-//! XChaCha20-Poly1305 with a random nonce: clients can neither read nor change a state, nor use it for another request or
-//! principal. Replicas that share the keys can continue each other's requests.
+//! States are sealed with XChaCha20-Poly1305 and a random nonce, so that clients can neither read nor change a state,
+//! nor use it for another request or principal. Replicas that share the keys can continue each other's requests.
 
 use std::fmt;
 
@@ -14,19 +14,19 @@ use crate::link::Seal;
 
 const NONCE: usize = 24;
 
-/// Ring of keys: the first one seals, all of them open.
+/// Ring of keys: the first key seals states, and every key can open them.
 ///
-/// To rotate keys, put the new one in front and keep the old one for as long as states are valid
-/// ([`ServerBuilder::state_lifetime`](crate::ServerBuilder::state_lifetime)). Replicas that are not restarted at the same
-/// moment need one more step before: give the new key to all of them as an older one, so that each opens states that the
-/// first one seals with it.
+/// To rotate keys, put the new key first and keep the old key as long as states are valid
+/// ([`ServerBuilder::state_lifetime`](crate::ServerBuilder::state_lifetime)). If replicas are not restarted
+/// simultaneously, first add the new key to all of them as an older key, so that every replica can open states that
+/// another one seals with the new key.
 #[derive(Clone)]
 pub struct KeyRing {
     keys: Vec<XChaCha20Poly1305>,
 }
 
 impl KeyRing {
-    /// Creates a ring from keys of 32 random bytes, the one that seals first.
+    /// Creates a ring from keys of 32 random bytes; `first` is the key that seals.
     pub fn new(first: [u8; 32], older: impl IntoIterator<Item = [u8; 32]>) -> Self {
         let keys = std::iter::once(first).chain(older);
         let cipher = |key: [u8; 32]| XChaCha20Poly1305::new(&Key::from(key));
@@ -38,7 +38,7 @@ impl KeyRing {
     /// Creates a ring with one random key. States are lost when the process ends, and no other process can open them.
     ///
     /// # Errors
-    /// [`NoRandomness`] when the system has no source of random numbers.
+    /// [`NoRandomness`] if the system has no source of random numbers.
     pub fn random() -> Result<Self, NoRandomness> {
         let mut key = [0; 32];
         getrandom::fill(&mut key).map_err(|error| NoRandomness(error.to_string()))?;
@@ -46,7 +46,7 @@ impl KeyRing {
     }
 }
 
-/// The system gave no random numbers.
+/// The system did not provide random numbers.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the system gave no random numbers ({0}); give the server keys by `.keys(…)`")]
 pub struct NoRandomness(String);
@@ -60,7 +60,7 @@ impl fmt::Debug for KeyRing {
 impl Seal for KeyRing {
     fn seal(&self, payload: &str, context: &[u8]) -> String {
         let mut nonce = [0; NONCE];
-        // Without a nonce nothing is sealed: the empty string opens nowhere, and the request begins anew.
+        // Without a nonce, the state is the empty string, which no key opens, so the request starts from the beginning.
         let Ok(()) = getrandom::fill(&mut nonce) else {
             tracing::error!("the system gave no random numbers; a state was not sealed");
             return String::new();

@@ -71,7 +71,7 @@ where
         Ok(client) => client,
         Err(error) => panic!("revision {revision}: no connection: {error}"),
     };
-    // In a task of its own, so that a panic can be told with the revision.
+    // The test runs in a separate task, so that a panic can be reported together with the revision.
     if let Err(error) = tokio::spawn(test(client)).await {
         let message = match error.try_into_panic() {
             Ok(panic) => crate::server::message_of(&*panic),

@@ -1,6 +1,6 @@
 //! Validation of arguments and structured results against the advertised schemas, with the feature `validation`.
 //!
-//! Without the feature arguments are checked by decoding only, and results not at all.
+//! Without the feature, arguments are checked by decoding only, and results are not checked.
 
 #[cfg(feature = "validation")]
 mod full {

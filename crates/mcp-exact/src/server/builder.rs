@@ -1,7 +1,7 @@
-//! The builder of servers: gathers definitions and handlers, and finds every problem before the server starts.
+//! Builder of servers, which collects definitions and handlers and reports every problem before the server starts.
 //!
-//! Handlers are erased when they are registered; they are checked by [`build`](ServerBuilder::build), because states may be
-//! given in any order.
+//! Handlers are type-erased when they are registered. [`build`](ServerBuilder::build) checks them, because states may
+//! be registered in any order.
 
 use std::fmt;
 use std::sync::{Arc, RwLock};
@@ -26,7 +26,7 @@ use crate::reply::{Completions, Contents, PromptResult, ToolResult};
 use crate::seal::KeyRing;
 use crate::task::{Registry, Tasks};
 
-/// Function that runs when a server begins or ends.
+/// Function that runs when a server starts or shuts down.
 pub(super) type Hook = Arc<dyn Fn(Server) -> BoxFuture<crate::Result> + Send + Sync>;
 
 fn hook_of<F, Fut>(hook: F) -> Hook
@@ -39,7 +39,7 @@ where
 
 type Registration = Box<dyn FnOnce(&mut Catalogue, &States) -> Result<(), Problem> + Send>;
 
-/// Builder of a [`Server`]; [`Server::builder`] begins one.
+/// Builder of a [`Server`]; [`Server::builder`] creates a builder.
 #[must_use = "`build` makes the server"]
 pub struct ServerBuilder {
     config: ServerConfig,
@@ -57,7 +57,7 @@ pub struct ServerBuilder {
     start: Vec<Hook>,
     shutdown: Vec<Hook>,
     more_capabilities: JsonObject,
-    /// Problems that are known before the server is built.
+    /// Problems that were found before [`build`](Self::build) was called.
     problems: Vec<Problem>,
 }
 
@@ -122,7 +122,7 @@ impl ServerBuilder {
     /// Registers a family of resources: its definition, or only its URI template, and its handler. The variables of the
     /// template are the fields of the handler's [`Input`](crate::Input).
     ///
-    /// A URI that several templates match is read by the one that was registered first.
+    /// If several templates match a URI, the template that was registered first handles it.
     ///
     /// Values come from the client, and [any text](crate::UriTemplate#values-are-untrusted) is possible in them: `..%2F..` is
     /// `../..`. Check a value before it names a file.
@@ -173,10 +173,10 @@ impl ServerBuilder {
         )
     }
 
-    /// Registers a method of a vendor or extension, such as `example.com/index`, for clients of every revision. The handler's
-    /// [`Input`](crate::Input) is decoded from the params; its result is sent as it is. A method of the specification can be
-    /// answered by a handler too: it comes before the registered tools and so on, and returns a result of the revision that
-    /// [`Cx::revision`](crate::Cx::revision) says.
+    /// Registers a method of a vendor or extension, such as `example.com/index`, for clients of every revision. The
+    /// handler's [`Input`](crate::Input) is decoded from the params; its result is sent unchanged. The method can also
+    /// be one of the specification; such a handler has precedence over registered tools, prompts and resources, and
+    /// must return a result in the form of [`Cx::revision`](crate::Cx::revision).
     pub fn method<A: 'static, H: Handler<A, JsonObject>>(
         mut self,
         method: impl Into<String>,
@@ -210,19 +210,19 @@ impl ServerBuilder {
         self
     }
 
-    /// Gives the server a state, which handlers take as [`State<S>`](crate::State). There is one state of each type; it is
-    /// cloned for each call.
+    /// Registers a state, which handlers receive as [`State<S>`](crate::State). A server has at most one state per
+    /// type; the state is cloned for each call.
     pub fn state<S: Clone + Send + Sync + 'static>(mut self, state: S) -> Self {
         self.states.insert(state);
         self
     }
 
-    /// Adds everything that another builder has registered, with its states, which must be of other types, and the functions
-    /// that begin and end it. With a prefix, tools and prompts are called `prefix_name`. Layers of the other builder are around
-    /// its own tools, inside those of this one.
+    /// Adds the definitions, handlers, states, and start and shutdown functions of another builder. The states must
+    /// have different types. With a prefix, tools and prompts are named `prefix_name`. Layers of the other builder
+    /// apply to its own tools and run inside the layers of this builder.
     ///
-    /// A rule of visibility or a declared capability of the other builder is a [`Problem`]: it belongs to the whole server.
-    /// Other settings, such as limits and keys, are not taken over.
+    /// A visibility rule or a declared capability of the other builder is a [`Problem`], because these settings concern
+    /// the complete server. Other settings, such as limits and keys, are not transferred.
     pub fn merge(mut self, prefix: Option<&str>, other: Self) -> Self {
         let twice = self.states.merge(&other.states).into_iter();
         self.problems.extend(other.problems);
@@ -257,10 +257,11 @@ impl ServerBuilder {
         self
     }
 
-    /// Sets the definitions that a caller may see and use: lists leave out hidden ones, and calls of them are answered as if
-    /// they did not exist, as are requests about their tasks. Nobody is told of changes of hidden resources, except those that
-    /// another process announces to a subscriber from whom the resource was hidden later. Results of lists are then never
-    /// marked as shared between callers. Each further rule hides more.
+    /// Sets the definitions that a caller may see and use: lists leave out hidden ones, and calls of them are answered
+    /// as if they did not exist, as are requests about their tasks. Subscribers are not notified of changes of hidden
+    /// resources, unless another process announces the change and the resource was hidden after the subscription. With
+    /// a visibility rule, list results are never marked as shareable between callers. If there are several rules, a
+    /// definition is visible only if all of them allow it.
     pub fn visible(
         mut self,
         rule: impl Fn(Caller<'_>, Listed<'_>) -> bool + Send + Sync + 'static,
@@ -269,12 +270,12 @@ impl ServerBuilder {
         self
     }
 
-    /// Puts a layer of `tower` around the handler of every tool, also of those that are inserted later. The layer that is given
-    /// last sees a call first. Every tool has a service of its own: a limit that all tools share needs a layer that shares
-    /// it, such as `GlobalConcurrencyLimitLayer`. An error of the layer is the error of the tool.
+    /// Wraps the handler of every tool in a `tower` layer, including tools that are inserted later. The layer that was
+    /// added last receives a call first. Every tool has a separate service, so a limit for all tools together needs a
+    /// layer with shared state, such as `GlobalConcurrencyLimitLayer`. An error of the layer is the error of the tool.
     ///
-    /// From 2026-07-28 on a handler that asks runs again with the answers, and each run passes the layers. A limit of time
-    /// that pauses while the user answers is [`timeout`](Self::timeout).
+    /// From 2026-07-28 on, a handler that sends input requests runs again with the answers, and each run passes through
+    /// the layers. [`timeout`](Self::timeout) is a time limit that pauses while the user answers.
     pub fn layer<L, S>(mut self, layer: L) -> Self
     where
         L: Layer<ToolService, Service = S> + Send + Sync + 'static,
@@ -310,13 +311,13 @@ impl ServerBuilder {
         self
     }
 
-    /// Sets the revisions that are spoken, the most preferred one first. Without it, all that are compiled in.
+    /// Sets the supported revisions, the most preferred one first. The default is every compiled-in revision.
     pub fn revisions(mut self, revisions: impl IntoIterator<Item = Revision>) -> Self {
         self.config.offer.revisions = revisions.into_iter().collect();
         self
     }
 
-    /// Sets the oldest revision that is spoken.
+    /// Sets the oldest supported revision.
     pub fn minimum_revision(mut self, revision: Revision) -> Self {
         self.config.offer = Offer {
             floor: Some(revision),
@@ -325,30 +326,30 @@ impl ServerBuilder {
         self
     }
 
-    /// Sets how many entries a page of a list has at most; 100 without it, and at least 1.
+    /// Sets the maximum number of entries per page of a list, at least 1; the default is 100.
     pub fn page_size(mut self, entries: usize) -> Self {
         self.page_size = entries.max(1);
         self
     }
 
-    /// Sets the time for which clients may cache results that state none (from 2026-07-28 on); without it, they are not
-    /// cached.
+    /// Sets the cache hint of results that do not set their own (from 2026-07-28 on). By default, such results must not
+    /// be cached.
     pub fn cache(mut self, hint: CacheHint) -> Self {
         self.config.cache = hint;
         self
     }
 
-    /// Sets how long a handler may work. Time that it waits for the answer to a question does not count. Tasks are limited by
-    /// their lifetime instead ([`Tasks::lifetime`]).
+    /// Sets the time limit of handlers. The time that a handler waits for the answer to an input request does not
+    /// count. Tasks are limited by their lifetime instead ([`Tasks::lifetime`]).
     pub fn timeout(mut self, limit: Duration) -> Self {
         self.timeout = Some(limit);
         self
     }
 
-    /// Runs a function when the server begins to serve ([`Server::serve_stdio`], [`Server::serve_http`]), before the first
-    /// request, such as to connect to a database. Functions run in the order in which they are given; after an error the server
-    /// does not serve. With other transports, such as inside an application or in memory, the program calls
-    /// [`Server::start`].
+    /// Adds a function that runs when the server starts to serve ([`Server::serve_stdio`], [`Server::serve_http`]),
+    /// before the first request, such as to connect to a database. Functions run in the order in which they were added;
+    /// if one of them fails, the server does not start. With other transports, such as inside an application or in
+    /// memory, the application must call [`Server::start`].
     pub fn on_start<F, Fut>(mut self, hook: F) -> Self
     where
         F: Fn(Server) -> Fut + Send + Sync + 'static,
@@ -358,9 +359,9 @@ impl ServerBuilder {
         self
     }
 
-    /// Runs a function when the server has ended to serve, after the last reply. Functions run in the reverse order; an
-    /// error is reported to `tracing`, and the others run nevertheless. With other transports the program calls
-    /// [`Server::shutdown`].
+    /// Adds a function that runs when the server shuts down, after the last reply. Functions run in reverse order; an
+    /// error is logged with `tracing` and does not prevent the others from running. With other transports, the
+    /// application must call [`Server::shutdown`].
     pub fn on_shutdown<F, Fut>(mut self, hook: F) -> Self
     where
         F: Fn(Server) -> Fut + Send + Sync + 'static,
@@ -370,11 +371,11 @@ impl ServerBuilder {
         self
     }
 
-    /// Answers every request that no registered handler answers: of methods without entries, and of unknown tools, resources
-    /// and prompts. The handler takes the request by [`Cx::request_as`](crate::Cx::request_as) in the exact types of a
-    /// revision, or untyped as [`RawRequest`](crate::RawRequest); its result is one of the revision that
-    /// [`Cx::revision`](crate::Cx::revision) says, which [`Cx::result_as`](crate::Cx::result_as) makes of exact types.
-    /// [`capability`](Self::capability) declares its capabilities.
+    /// Sets a catch-all handler for requests that no registered handler answers, such as requests for unknown methods,
+    /// tools, resources and prompts. The handler obtains the request by [`Cx::request_as`](crate::Cx::request_as) in
+    /// the exact types of a revision, or untyped as [`RawRequest`](crate::RawRequest); its result must have the form of
+    /// [`Cx::revision`](crate::Cx::revision), to which [`Cx::result_as`](crate::Cx::result_as) converts exact types.
+    /// Declare its capabilities with [`capability`](Self::capability).
     pub fn raw<A: 'static, H: Handler<A, JsonObject>>(self, handler: H) -> Self {
         self.register(move |catalogue, states| {
             catalogue.set_raw(catalogue::method("*".to_owned(), handler, states)?)
@@ -382,14 +383,14 @@ impl ServerBuilder {
     }
 
     /// Declares a capability that does not follow from the registered definitions, for [`raw`](Self::raw) and for
-    /// extensions, as the newest revision spells it.
+    /// extensions, in the form of the newest revision.
     pub fn capability(mut self, name: &str, value: impl Into<Json>) -> Self {
         self.more_capabilities.insert(name, value);
         self
     }
 
-    /// Sets how tasks are kept (extension `io.modelcontextprotocol/tasks`), and declares the extension. Without it, a server with
-    /// tools that are [tasks](Tool::task) keeps them in memory.
+    /// Sets the options of tasks and declares the extension `io.modelcontextprotocol/tasks`. By default, a server with
+    /// tools that run as [tasks](Tool::task) keeps the tasks in memory.
     pub fn tasks(mut self, tasks: Tasks) -> Self {
         self.tasks = Some(tasks);
         self
@@ -401,26 +402,26 @@ impl ServerBuilder {
         self
     }
 
-    /// Sets the keys that protect the state of requests which ask (from 2026-07-28 on). Processes that serve the same clients
-    /// share them. Without it, each server makes a random key.
+    /// Sets the keys that protect `requestState` (from 2026-07-28 on). Processes that serve the same clients must share
+    /// these keys. By default, each server creates a random key.
     pub fn keys(mut self, keys: KeyRing) -> Self {
         self.keys = Some(keys);
         self
     }
 
-    /// Sets how long the state of a request that asks is valid; ten minutes without it.
+    /// Sets the lifetime of `requestState`; the default is ten minutes.
     pub fn state_lifetime(mut self, lifetime: Duration) -> Self {
         self.config.state_lifetime = lifetime;
         self
     }
 
-    /// Sets the lowest level of logs that is sent while the client has not chosen one (up to 2025-11-25).
+    /// Sets the minimum level of the log messages that are sent until the client chooses a level (up to 2025-11-25).
     pub fn log_level(mut self, level: Level) -> Self {
         self.config.log_level = level;
         self
     }
 
-    /// Does not declare the capability `logging`: [`Cx::log`](crate::Cx::log) sends nothing.
+    /// Disables the capability `logging`; [`Cx::log`](crate::Cx::log) then sends nothing.
     pub fn without_logging(mut self) -> Self {
         self.logging = false;
         self
@@ -449,7 +450,8 @@ impl ServerBuilder {
     /// Builds the server.
     ///
     /// # Errors
-    /// [`BuildError`] with every problem of the definitions, handlers and settings, and what to do about each.
+    /// [`BuildError`] with every problem of the definitions, handlers and settings, with a hint how to fix each of
+    /// them.
     pub fn build(mut self) -> Result<Server, BuildError> {
         let mut catalogue = Catalogue {
             layers: std::mem::take(&mut self.layers),
@@ -462,7 +464,8 @@ impl ServerBuilder {
         problems.extend(catalogue.lost_completions());
         BuildError::check(problems)?;
         self.config.capabilities = self.capabilities(&catalogue);
-        // Resources that a subscriber must not know of are left out first.
+        // Acknowledgements are sent by this crate, because resources that are hidden from the subscriber must be
+        // removed first.
         self.config.program_acknowledges = true;
         let mut tools = catalogue.tools.iter();
         if tools.any(|entry| entry.tool.task || entry.tool.task_required) {
@@ -541,7 +544,7 @@ impl ServerBuilder {
 }
 
 impl Catalogue {
-    /// Takes over the entries of another catalogue, with a prefix for names.
+    /// Adds the entries of another catalogue, with a prefix for names.
     fn absorb(&mut self, other: Self, prefix: Option<&str>) -> Result<(), Problem> {
         let prefixed = |name: &str| match prefix {
             Some(prefix) => format!("{prefix}_{name}"),
@@ -576,7 +579,7 @@ impl Catalogue {
         Ok(())
     }
 
-    /// Returns the completions that belong to nothing.
+    /// Returns a problem for each completion whose prompt, template or argument is not registered.
     fn lost_completions(&self) -> Vec<Problem> {
         let mut problems = Vec::new();
         for entry in &self.completions {

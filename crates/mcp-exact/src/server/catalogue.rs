@@ -1,6 +1,6 @@
-//! The catalogue: everything that is registered, in the order of registration.
+//! Catalogue of all registered definitions and handlers, in the order of registration.
 //!
-//! Takes definitions and handlers; gives entries by name, or the problem that keeps one out. Copied when it changes.
+//! The catalogue finds entries by name and rejects invalid ones. A change is made on a copy of the catalogue.
 
 use serde_json::Value;
 
@@ -16,7 +16,7 @@ use crate::schema;
 use crate::template::UriTemplate;
 use std::sync::Arc;
 
-/// Everything that a server offers.
+/// All tools, resources, templates, prompts, completions and methods of a server.
 #[derive(Clone, Default)]
 pub(super) struct Catalogue {
     pub(super) tools: Vec<Arc<ToolEntry>>,
@@ -25,7 +25,7 @@ pub(super) struct Catalogue {
     pub(super) prompts: Vec<Arc<PromptEntry>>,
     pub(super) completions: Vec<Arc<CompletionEntry>>,
     pub(super) methods: Vec<Arc<MethodEntry>>,
-    /// Answers what nothing else answers.
+    /// Catch-all handler for requests that no other entry answers.
     pub(super) raw: Option<Arc<MethodEntry>>,
     /// Layers around the handler of every tool, innermost first.
     pub(super) layers: Vec<Wrap>,
@@ -42,7 +42,7 @@ pub(super) struct ToolEntry {
     pub(super) handler: Erased<ToolResult>,
     pub(super) advertised: Advertised,
     pub(super) checks: crate::validate::Checks,
-    /// Arguments that headers mirror over HTTP.
+    /// Arguments that are mirrored in HTTP headers.
     pub(super) mirrored: Vec<Mirrored>,
 }
 
@@ -110,7 +110,7 @@ impl Catalogue {
     }
 
     /// # Errors
-    /// [`Problem::Duplicate`] when there is one.
+    /// [`Problem::Duplicate`] if a catch-all handler is already set.
     pub(super) fn set_raw(&mut self, entry: MethodEntry) -> Result<(), Problem> {
         if self.raw.is_some() {
             let (kind, name) = ("raw handler", "*".to_owned());
@@ -128,7 +128,7 @@ impl Catalogue {
         listed.or_else(|| self.raw.as_ref().filter(|_| !self.answers(method, name)))
     }
 
-    /// Returns whether something registered answers a request.
+    /// Returns true if a registered entry answers a request.
     fn answers(&self, method: &str, name: Option<&str>) -> bool {
         match (method, name) {
             ("tools/list", _) => !self.tools.is_empty(),
@@ -146,7 +146,7 @@ impl Catalogue {
     }
 
     /// # Errors
-    /// The problem that keeps the tool out.
+    /// The problem because of which the tool was rejected.
     pub(super) fn add_tool(&mut self, mut entry: ToolEntry) -> Result<(), Problem> {
         self.wrap(&mut entry);
         let name = entry.tool.name().to_owned();
@@ -158,7 +158,7 @@ impl Catalogue {
     }
 
     /// # Errors
-    /// The problem that keeps the resource out.
+    /// The problem because of which the resource was rejected.
     pub(super) fn add_resource(&mut self, entry: ResourceEntry) -> Result<(), Problem> {
         let name = entry.resource.uri().to_owned();
         if self.resource(&name).is_some() {
@@ -172,7 +172,7 @@ impl Catalogue {
     }
 
     /// # Errors
-    /// The problem that keeps the template out.
+    /// The problem because of which the template was rejected.
     pub(super) fn add_template(&mut self, entry: TemplateEntry) -> Result<(), Problem> {
         let name = entry.template.template().to_owned();
         if self.template(&name).is_some() {
@@ -184,7 +184,7 @@ impl Catalogue {
     }
 
     /// # Errors
-    /// The problem that keeps the prompt out.
+    /// The problem because of which the prompt was rejected.
     pub(super) fn add_prompt(&mut self, entry: PromptEntry) -> Result<(), Problem> {
         let name = entry.prompt.name().to_owned();
         if self.prompt(&name).is_some() {
@@ -198,7 +198,7 @@ impl Catalogue {
     }
 
     /// # Errors
-    /// The problem that keeps the method out.
+    /// The problem because of which the method was rejected.
     pub(super) fn add_method(&mut self, entry: MethodEntry) -> Result<(), Problem> {
         if self
             .methods
@@ -214,7 +214,7 @@ impl Catalogue {
         Ok(())
     }
 
-    /// Puts the layers around the handler of a tool.
+    /// Wraps the handler of a tool in the layers.
     pub(super) fn wrap(&self, entry: &mut ToolEntry) {
         for layer in &self.layers {
             entry.handler = layer(entry.handler.clone());

@@ -1,6 +1,6 @@
 //! Recordings of sessions: the messages of a client and a server, and the same client again against a newer server.
 //!
-//! A recording is lines of JSON, so that it can be kept beside the tests and reviewed as a change.
+//! A recording consists of lines of JSON, so that it can be stored alongside the tests and reviewed like code.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -19,12 +19,12 @@ use tokio::io::{
 use crate::client::{Client, Connect};
 use crate::server::Server;
 
-/// Bytes that wait in each direction.
+/// Size of the buffer for each direction, in bytes.
 const PIPE_BYTES: usize = 256 << 10;
 /// Timeout for messages that the server has sent in the recording.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Members whose strings differ between runs: states are sealed anew, ids are random, times pass. If a client repeats such a
-/// value, the value that the server has sent in this run replaces it.
+/// Members whose strings differ between runs, such as sealed states, random ids and timestamps. If a client repeats
+/// such a value, the value that the server has sent in this run replaces it.
 const VOLATILE: [&str; 4] = ["requestState", "taskId", "createdAt", "lastUpdatedAt"];
 
 /// One message of a session.
@@ -76,7 +76,7 @@ impl Recorder {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the messages so far.
+    /// Returns the messages that were recorded so far.
     pub fn recording(&self) -> Recording {
         Recording {
             messages: self.messages().clone(),
@@ -84,7 +84,7 @@ impl Recorder {
         }
     }
 
-    /// Copies lines from one peer to the other, and records them.
+    /// Copies lines from one peer to the other and records them.
     async fn copy(
         self,
         from: impl AsyncRead + Unpin,
@@ -101,12 +101,12 @@ impl Recorder {
                 break;
             }
         }
-        // The other side may be gone already.
+        // The peer may have closed the connection already.
         let _ = to.shutdown().await;
     }
 }
 
-/// Begins a connection in memory whose messages are recorded.
+/// Starts an in-memory connection whose messages are recorded.
 ///
 /// ```
 /// # use mcp_exact::{Server, testing::{Recording, record}};
@@ -144,7 +144,7 @@ fn transport(stream: DuplexStream) -> Line {
     LineTransport::new(reader, writer, crate::link::Limits::default().message_bytes)
 }
 
-/// Returns what serves one connection, once it is called.
+/// Returns a function that serves one connection when it is called.
 fn serve(server: &Server) -> impl FnOnce() -> DuplexStream + Send + 'static {
     let server = server.clone();
     move || {
@@ -158,7 +158,7 @@ fn serve(server: &Server) -> impl FnOnce() -> DuplexStream + Send + 'static {
     }
 }
 
-/// A server does not answer as it did in a recording.
+/// Difference between the answers of a server and a recording.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Mismatch {
     expected: Vec<Value>,
@@ -181,15 +181,15 @@ impl fmt::Display for Mismatch {
 impl std::error::Error for Mismatch {}
 
 impl Recording {
-    /// Sets how long [`replay`](Self::replay) waits for a message; 30 seconds without it.
+    /// Sets the time limit of [`replay`](Self::replay) for each message; the default is 30 seconds.
     #[must_use]
     pub fn patience(mut self, limit: Duration) -> Self {
         self.patience = Some(limit);
         self
     }
 
-    /// Sends the recorded messages of the client to a server, and compares its answers with the recording. Messages of the
-    /// server that follow each other may come in another order.
+    /// Sends the recorded messages of the client to a server, and compares its answers with the recording. Consecutive
+    /// messages of the server may arrive in a different order.
     ///
     /// # Errors
     /// [`Mismatch`] with the first message that differs.
@@ -207,7 +207,7 @@ impl Recording {
                 Some(Message::Client(message)) => {
                     receive(&mut replies, &mut expected, &mut renamed).await?;
                     let line = rename(message, &renamed).to_string() + "\n";
-                    // A server that has left sends nothing more, which is noticed next.
+                    // If the server has closed the connection, the next read reports it.
                     let _ = writer.write_all(line.as_bytes()).await;
                 }
                 None => receive(&mut replies, &mut expected, &mut renamed).await?,
@@ -224,7 +224,7 @@ struct Replies {
 }
 
 impl Replies {
-    /// Returns the next message; `None` when none comes in time.
+    /// Returns the next message; `None` if no message is received in time.
     async fn next(&mut self) -> Option<Value> {
         let line = tokio::time::timeout(self.patience, self.lines.next_line()).await;
         serde_json::from_str(&line.ok()?.ok()??).ok()
@@ -257,7 +257,7 @@ async fn receive(
     Ok(())
 }
 
-/// Returns whether two values are the same but for volatile strings, whose pairs are added to `names`.
+/// Returns true if two values are equal except for volatile strings, whose pairs are added to `names`.
 fn is_same(
     before: &Value,
     now: &Value,
@@ -288,7 +288,7 @@ fn is_same(
     }
 }
 
-/// Returns a message of the client with the strings that the server has sent in this run.
+/// Replaces recorded volatile strings in a message of the client by those that the server has sent in this run.
 fn rename(message: &Value, renamed: &BTreeMap<String, String>) -> Value {
     match message {
         Value::String(text) => Value::String(renamed.get(text).unwrap_or(text).clone()),
