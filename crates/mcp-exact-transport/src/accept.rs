@@ -1,18 +1,18 @@
-//! Errors of listeners: which end a listener, and which it survives.
+//! Classification of the errors of listeners as fatal or transient.
 
 use std::io;
 use std::time::Duration;
 
 use tokio::time::sleep;
 
-/// Pause of a listener after an error that may pass.
+/// Pause of a listener after a transient error.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Waits until a listener may accept again after an error. Connections that have failed before they were accepted concern the
-/// listener not at all, and what the system lacks, such as descriptors of files, may come back.
+/// Waits until a listener may accept again after a transient error, such as a connection that failed before it was
+/// accepted, or a lack of file descriptors.
 ///
 /// # Errors
-/// The error, if the listener is broken for good.
+/// The error, if it is fatal for the listener.
 pub(crate) async fn recover(error: io::Error) -> io::Result<()> {
     match error.kind() {
         io::ErrorKind::ConnectionRefused
@@ -24,7 +24,7 @@ pub(crate) async fn recover(error: io::Error) -> io::Result<()> {
     Ok(())
 }
 
-/// Returns true if the socket is none that accepts: EBADF, ENOTSOCK, EINVAL, EOPNOTSUPP.
+/// Returns true if the error means that the socket is not a listener: EBADF, ENOTSOCK, EINVAL, EOPNOTSUPP.
 fn is_of_listener(error: &io::Error) -> bool {
     #[cfg(target_os = "linux")]
     let broken = [9, 22, 88, 95];

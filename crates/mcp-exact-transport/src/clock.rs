@@ -1,7 +1,7 @@
-//! Clock of all endpoints of a process: time since the Unix epoch that never goes back.
+//! Clock of all endpoints of a process: the time since the Unix epoch, which never goes backwards.
 //!
-//! Reads the system's clock once and counts from there by the monotonic clock, so that a clock that is set does not disturb
-//! timeouts, and states that were sealed by another process keep their meaning.
+//! The system clock is read once and then advanced by the monotonic clock. Adjustments of the system clock therefore do
+//! not affect timeouts, and expiry times in sealed states are comparable between processes.
 
 use std::sync::OnceLock;
 use std::time::{Duration, Instant, SystemTime};
@@ -24,13 +24,13 @@ fn origin() -> &'static Origin {
     })
 }
 
-/// Returns the current time on the scale of the endpoints.
+/// Returns the current time of the endpoints' clock.
 pub(crate) fn now() -> Time {
     let origin = origin();
     Time::since_start(origin.since_epoch + origin.instant.elapsed())
 }
 
-/// Returns the instant of a time on the scale of the endpoints; `None` if the system cannot express it.
+/// Converts a time of the endpoints' clock to an instant; `None` if the system cannot represent the instant.
 pub(crate) fn instant(time: Time) -> Option<Instant> {
     let origin = origin();
     let elapsed = time.elapsed().saturating_sub(origin.since_epoch);

@@ -1,7 +1,7 @@
-//! Test suites that every implementation of `EventLog`, `SessionStore` and `ChangeBus` has to pass.
+//! Test suites that every implementation of `EventLog`, `SessionStore` and `ChangeBus` must pass.
 //!
-//! Each function takes a new, empty implementation and panics with the rule that it violates. They need no particular
-//! runtime.
+//! Each function tests a new, empty implementation and panics with the rule that the implementation violates. The
+//! functions need no particular async runtime.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -91,7 +91,7 @@ pub async fn event_log(log: &dyn EventLog) {
         short.is_ok_and(|events| events.len() == 1),
         "a limit that no event fits has to give one event"
     );
-    // A repeated append, as after an interrupted call.
+    // The append is repeated, as after an interrupted call.
     append(log, &first, 3, "repeated").await;
     assert_eq!(
         read(log, &first, 2).await,
@@ -163,7 +163,8 @@ async fn removed(log: &dyn EventLog, second: &LogStream, other: &LogStream) {
     );
 }
 
-/// Tests an event log whose streams another process continues: last wills, abandoned streams, readers that wait.
+/// Tests an event log whose streams can be continued by another process: last wills, abandoned streams and waiting
+/// readers.
 ///
 /// # Panics
 /// With the rule that the log violates.
@@ -225,7 +226,7 @@ pub async fn shared_event_log(log: &dyn EventLog) {
     );
 }
 
-/// Tests a session store. Takes a little more than a second.
+/// Tests a session store. The test takes slightly more than one second.
 ///
 /// # Panics
 /// With the rule that the store violates.

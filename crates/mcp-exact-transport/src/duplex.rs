@@ -1,7 +1,8 @@
-//! Drivers of connections that carry all messages in order: stdio, Unix sockets, pairs in memory, and transports of others.
+//! Drivers of connections that carry all messages in order: stdio, Unix sockets, in-memory pairs and custom transports.
 //!
-//! One future per connection reads, writes and keeps the time of its endpoint. Everything that is ready leaves with one write.
-//! It reads no further while the endpoint holds too much, and takes no more output than the connection can carry.
+//! One future per connection reads, writes and runs the timers of its endpoint. All output that is ready is sent with
+//! one write. Reading pauses while the endpoint's queues are full, and output stays in the endpoint until the
+//! connection can accept it.
 
 use std::future::{Future, poll_fn};
 use std::io;
@@ -27,26 +28,26 @@ use crate::endpoint::{
 use crate::observe;
 use crate::transport::{KeptMessage, Received, Transport};
 
-/// Bytes that wait in a transport before no more output is taken from the endpoint.
+/// Number of unsent bytes in a transport above which no more output is taken from the endpoint.
 const OUTPUT_BYTES: usize = 256 << 10;
-/// Messages that are received before output is written and other tasks have their turn.
+/// Maximum number of messages that are received before output is written and other tasks can run.
 const BURST: u32 = 128;
 
-/// Times of a connection.
+/// Time limits of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ConnectionOptions {
-    /// Time to wait for replies that are not ready at the end of input, or at a shutdown.
+    /// Time to wait for pending replies after the end of input or a shutdown.
     pub drain: Duration,
     /// Time that the peer may take to read the remaining output when the connection closes.
     pub close: Duration,
-    /// Time without a message of the peer after which a ping is sent (`basic/utilities/ping`). If it stays silent as long
-    /// again, the connection is given up. `None` sends no pings; nor are there any before the negotiation and on 2026-07-28,
-    /// which has none.
+    /// Time without a message of the peer after which a ping is sent (`basic/utilities/ping`). If no message is
+    /// received for the same time after the ping, the connection is closed. `None` disables pings. No pings are sent
+    /// before the negotiation and in 2026-07-28, which does not define them.
     pub ping: Option<Duration>,
 }
 
 impl Default for ConnectionOptions {
-    /// Two seconds to drain and to close, no pings.
+    /// Returns two seconds for `drain` and for `close`, without pings.
     fn default() -> Self {
         Self {
             drain: Duration::from_secs(2),
@@ -56,7 +57,7 @@ impl Default for ConnectionOptions {
     }
 }
 
-/// A connection ended other than by the end of its input or a shutdown.
+/// Reason why a connection ended other than the end of its input or a shutdown.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServeError {
@@ -74,8 +75,8 @@ impl<E: Endpoint> Signal<E> for Wake {
     }
 }
 
-/// Serves one client over a transport until its input ends, the connection breaks, or `shutdown` completes. `options` set
-/// how long it waits for replies that are not ready then.
+/// Serves one client over a transport until its input ends, the connection breaks, or `shutdown` completes. `options`
+/// set the time to wait for pending replies.
 ///
 /// # Errors
 /// [`ServeError`].
@@ -157,17 +158,18 @@ pub(crate) struct Driver<E: Endpoint, T> {
     shared: Arc<Shared<E>>,
     transport: T,
     context: E::Context,
-    /// Message that the endpoint was too full to take. It is given again before others are received.
+    /// Message that the endpoint rejected because its queues were full. The message is delivered again before others
+    /// are received.
     kept: Option<KeptMessage>,
     notify: Arc<Notify>,
     notified: Pin<Box<OwnedNotified>>,
     timer: Pin<Box<Sleep>>,
     options: ConnectionOptions,
-    /// Until when replies are waited for, once the input has ended or a shutdown was asked for.
+    /// Time until which the driver waits for pending replies, set after the end of input or at a shutdown.
     until: Option<Instant>,
-    /// Time of the last message of the peer, or of the last moment at which it was not expected to send one.
+    /// Time when the last message was received, or when the peer was last not expected to send one.
     last_heard: Instant,
-    /// True if it was sent a ping since then.
+    /// True if a ping was sent to the peer since `last_heard`.
     is_pinged: bool,
     is_draining: bool,
     is_closing: bool,
@@ -200,7 +202,7 @@ impl<E: Endpoint, T: Transport> Driver<E, T> {
         }
     }
 
-    /// Takes no more input and waits for the replies that are not ready.
+    /// Stops reading input and waits for pending replies.
     pub(crate) fn drain(&mut self) {
         if !std::mem::replace(&mut self.is_draining, true) {
             self.until = Some(Instant::now() + self.options.drain);
@@ -208,7 +210,7 @@ impl<E: Endpoint, T: Transport> Driver<E, T> {
         }
     }
 
-    /// Notes that the endpoint has ended the connection. Its last messages are still written.
+    /// Returns true if the endpoint has ended the connection; its last messages are still written.
     fn is_closed_by_endpoint(&mut self) -> bool {
         let has_ended = !self.is_closing && self.shared.lock().endpoint.is_closed();
         if has_ended {
@@ -219,7 +221,7 @@ impl<E: Endpoint, T: Transport> Driver<E, T> {
         has_ended
     }
 
-    /// Serves the connection until it has ended.
+    /// Drives the connection until it has ended.
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let result = self.poll_inner(cx);
         if let Poll::Ready(result) = &result {
@@ -238,7 +240,7 @@ impl<E: Endpoint, T: Transport> Driver<E, T> {
             let is_flushed = flushed.is_ready() && self.transport.queued() == 0;
             if self.is_closing && is_flushed && !has_more {
                 let closed = self.transport.poll_close(cx);
-                // A peer that does not let the transport close has no longer than one that does not read.
+                // The time limit for closing applies as well when the peer prevents the transport from closing.
                 if closed.is_pending() {
                     while self.poll_timer(cx)? {}
                 }
@@ -247,12 +249,12 @@ impl<E: Endpoint, T: Transport> Driver<E, T> {
             if self.is_closed_by_endpoint() {
                 continue;
             }
-            // A peer that always has another message leaves the thread to other tasks too.
+            // Yields, so that a peer that sends continuously does not starve other tasks.
             ready!(coop::poll_proceed(cx)).made_progress();
             let has_received = self.poll_receive(cx)?.is_ready();
             let is_notified = self.poll_notified(cx);
             let is_due = self.poll_timer(cx)?;
-            // What was written may have made room for more.
+            // Written output may have made room for more.
             let has_room = is_flushed && has_more;
             if !(has_received || is_notified || is_due || has_room) {
                 return Poll::Pending;
@@ -260,7 +262,8 @@ impl<E: Endpoint, T: Transport> Driver<E, T> {
         }
     }
 
-    /// Moves output of the endpoint into the transport, as much as it should hold. Returns true if more may be left.
+    /// Moves output of the endpoint into the transport, up to `OUTPUT_BYTES`. Returns true if the endpoint may have
+    /// more output.
     fn take_output(&mut self) -> bool {
         let mut state = self.shared.lock();
         while self.transport.queued() < OUTPUT_BYTES {
@@ -323,7 +326,7 @@ impl<E: Endpoint, T: Transport> Driver<E, T> {
         is_notified
     }
 
-    /// Returns true after something was due.
+    /// Handles timers that have expired; returns true if there was one.
     fn poll_timer(&mut self, cx: &mut Context<'_>) -> io::Result<bool> {
         let deadline = self.shared.lock().endpoint.poll_timeout();
         let until = self.until.map(Instant::into_std);
@@ -359,25 +362,25 @@ impl<E: Endpoint, T: Transport> Driver<E, T> {
         self.is_pinged = false;
     }
 
-    /// Returns when the silence of the peer has lasted too long.
+    /// Returns the time at which a silent peer is sent a ping or is disconnected.
     fn silent_at(&self) -> Option<Instant> {
         let limit = self.options.ping.filter(|_| !self.is_draining)?;
         let after = if self.is_pinged { 2 * limit } else { limit };
         Some(self.last_heard + after)
     }
 
-    /// Sends a ping to a peer that is silent, or gives up one that has not answered it.
+    /// Sends a ping to a silent peer, or closes the connection if the peer did not answer the previous ping.
     fn ping(&mut self) -> io::Result<()> {
         let Some(limit) = self.options.ping else {
             return Ok(());
         };
-        // Nobody listens to the peer: its silence means nothing.
+        // While the endpoint accepts no input, silence of the peer is not an error.
         let listens = self.shared.lock().endpoint.wants_input();
         if listens && self.is_pinged {
             let words = "the peer answers no ping";
             return Err(io::Error::new(io::ErrorKind::TimedOut, words));
         }
-        // The ping outlives the silence that ends the connection, so that nothing cancels it.
+        // The timeout of the ping is longer than the time limit for silence, so that the ping is not cancelled.
         let timeout = 4 * limit;
         let ping = |state: &mut State<E>, now| state.endpoint.ping(timeout, now);
         if listens && self.shared.call(ping) {
@@ -388,7 +391,7 @@ impl<E: Endpoint, T: Transport> Driver<E, T> {
         Ok(())
     }
 
-    /// Ends the session from the local side. Its last messages are still written.
+    /// Ends the session locally; its last messages are still written.
     fn shut_down(&mut self) {
         self.shared.call(|state, now| state.endpoint.shutdown(now));
         self.is_draining = true;
@@ -404,7 +407,7 @@ impl<E: Endpoint, T: Transport> Driver<E, T> {
     }
 }
 
-/// Takes the messages that were received from what the task may do before others have their turn, but for the first: that was taken
+/// Charges the received messages to the task's cooperative budget, except for the first message, which was charged
 /// before.
 fn charge(count: u32, cx: &mut Context<'_>) {
     for _ in 1..count {
@@ -416,7 +419,7 @@ fn charge(count: u32, cx: &mut Context<'_>) {
 }
 
 impl<E: Endpoint, T> Drop for Driver<E, T> {
-    /// A dropped driver completes all waiting futures.
+    /// Completes all pending futures.
     fn drop(&mut self) {
         if !std::mem::replace(&mut self.has_ended, true) {
             let (stream, how) = (StreamId::DUPLEX, Closed::Lost);
@@ -434,7 +437,7 @@ mod tests {
     use crate::endpoint::fake::FullEndpoint;
     use crate::memory::memory_pair;
 
-    /// "Too many events wait for the program; the frame was not taken": it is given again, and in its order.
+    /// "Too many events wait for the program; the frame was not taken": the message is delivered again, in its order.
     #[tokio::test]
     async fn refused_message_is_given_again() {
         let (mut near, far) = memory_pair(1024, 1024);

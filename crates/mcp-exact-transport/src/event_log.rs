@@ -1,8 +1,8 @@
 //! Log of the events that were sent on resumable streams, so that a client that lost its connection resumes without loss
 //! (`basic/transports`, "Resumability and Redelivery", 2025-03-26 to 2025-11-25).
 //!
-//! Defines the trait and its bounded implementation in memory. Streams belong to sessions; an event is known by its stream and
-//! its number in the stream.
+//! The module defines the trait and its bounded in-memory implementation. Streams belong to sessions; an event is
+//! identified by its stream and its number within the stream.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::fmt;
@@ -14,7 +14,7 @@ use std::task::{Poll, Waker};
 
 use bytes::Bytes;
 
-/// Future of an operation on a store outside of the endpoint.
+/// Future of an operation on an external store.
 pub type StoreFuture<'a, T, E> = Pin<Box<dyn Future<Output = Result<T, E>> + Send + 'a>>;
 
 /// A stream of a session.
@@ -41,7 +41,7 @@ impl fmt::Display for EventId {
     }
 }
 
-/// A text that is not the id of an event.
+/// Error for a string that is not the id of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the event id was not issued by this server; reconnect without `Last-Event-ID`")]
 pub struct InvalidEventId;
@@ -66,7 +66,8 @@ impl FromStr for EventId {
 /// An event of a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogEvent {
-    /// Number in its stream, from 1 on. It increases; a stream that another process continues skips numbers.
+    /// Number of the event in its stream, from 1 on. Numbers increase; a stream that another process continues skips
+    /// numbers.
     pub sequence: u64,
     /// The message.
     pub data: Bytes,
@@ -74,25 +75,25 @@ pub struct LogEvent {
     pub last: bool,
 }
 
-/// An event log failed.
+/// Error of an event log.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EventLogError {
     /// The log has no such stream.
     #[error("the event log has no such stream; reconnect without `Last-Event-ID`")]
     UnknownStream,
-    /// Events behind the given number were trimmed.
+    /// Events after the given number were trimmed.
     #[error(
         "the event log starts at event {first} of the stream; reconnect without `Last-Event-ID`"
     )]
     Trimmed {
-        /// Number of the first event that the log still has.
+        /// Number of the first event that the log still contains.
         first: u64,
     },
-    /// The process that wrote the stream writes no more of it, and every event was read.
+    /// The process that wrote the stream no longer writes to it, and every event was read.
     #[error("the process that wrote the stream has ended; reconnect without `Last-Event-ID`")]
     Abandoned,
-    /// Another process has ended the stream, because this one seemed to have died.
+    /// Another process has ended the stream, because this process appeared to have died.
     #[error("another process has ended the stream: this one seemed to have died")]
     Fenced,
     /// The store behind the log failed.
@@ -100,12 +101,13 @@ pub enum EventLogError {
     Unavailable(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
-/// Keeps the events of resumable streams. Any implementation passes the suite in the module `contract`.
+/// Storage for the events of resumable streams. Every implementation must pass the test suite in the module `contract`.
 pub trait EventLog: Send + Sync + 'static {
-    /// Creates a stream without events, before its client is told of it. If the stream is abandoned, or the process that began it
-    /// dies, `last_will` becomes its last event: once, whoever notices it.
+    /// Creates a stream without events, before its client learns the id of the stream. If the stream is abandoned, or
+    /// the process that created it dies, `last_will` is appended as its last event, exactly once.
     ///
-    /// Unless implemented, does nothing: for a log that is lost with its process, or serves one process at a time.
+    /// The default implementation does nothing, which is sufficient for a log that is lost with its process or serves
+    /// one process at a time.
     fn begin<'a>(
         &'a self,
         stream: &'a LogStream,
@@ -115,33 +117,33 @@ pub trait EventLog: Send + Sync + 'static {
         Box::pin(ready(Ok(())))
     }
 
-    /// Returns true if the log keeps last wills after the death of their process: then nobody else has to report the requests that
-    /// are lost with it.
+    /// Returns true if the log appends last wills after the death of a process, so that no other component has to
+    /// report the requests that were lost.
     fn keeps_last_wills(&self) -> bool {
         false
     }
 
-    /// Appends events, all of them or none. Creates the stream with its first event. An event that the log already has is ignored,
-    /// so that an interrupted call can be repeated.
+    /// Appends events atomically and creates the stream with its first event. An event that the log already contains is
+    /// ignored, so that an interrupted call can be repeated.
     fn append<'a>(
         &'a self,
         stream: &'a LogStream,
         events: Vec<LogEvent>,
     ) -> StoreFuture<'a, (), EventLogError>;
 
-    /// Notes that this process writes no more of a stream, and that its client may resume it elsewhere. A stream that has ended
-    /// stays as it is.
+    /// Marks a stream as abandoned: this process no longer writes to it, and its client may resume the stream at
+    /// another process. A stream that has ended is not changed.
     ///
-    /// Unless implemented, does nothing.
+    /// The default implementation does nothing.
     fn abandon<'a>(&'a self, stream: &'a LogStream) -> StoreFuture<'a, (), EventLogError> {
         let _ = stream;
         Box::pin(ready(Ok(())))
     }
 
-    /// Completes when [`read_after`](Self::read_after) may have an answer that is not empty: another process has appended an event,
-    /// or has abandoned the stream. It may complete too early, and the caller asks again after some time in any case.
+    /// Completes when [`read_after`](Self::read_after) may return events, because another process has appended an event
+    /// or abandoned the stream. The future may complete too early; callers also read again after some time in any case.
     ///
-    /// Unless implemented, never completes.
+    /// The default implementation never completes.
     fn wait_after<'a>(
         &'a self,
         stream: &'a LogStream,
@@ -151,8 +153,8 @@ pub trait EventLog: Send + Sync + 'static {
         Box::pin(std::future::pending())
     }
 
-    /// Returns the events behind the number `after`, in order: at least one if there is one, and then as many as fit into
-    /// `max_bytes`. [`EventLogError::Abandoned`] if there is none and the stream is abandoned.
+    /// Returns the events after the number `after`, in order: at least one event if there is one, and then as many as
+    /// fit into `max_bytes`. [`EventLogError::Abandoned`] if there is no further event and the stream is abandoned.
     fn read_after<'a>(
         &'a self,
         stream: &'a LogStream,
@@ -160,26 +162,27 @@ pub trait EventLog: Send + Sync + 'static {
         max_bytes: usize,
     ) -> StoreFuture<'a, Vec<LogEvent>, EventLogError>;
 
-    /// Drops the events up to the number `through`. For programs that know what their clients have: the server does not call it,
-    /// since a client does not say what it has received until it resumes.
+    /// Removes the events up to the number `through`. The server does not call this method, since a client acknowledges
+    /// events only when it resumes; applications that know what their clients have received can call it.
     fn trim<'a>(
         &'a self,
         stream: &'a LogStream,
         through: u64,
     ) -> StoreFuture<'a, (), EventLogError>;
 
-    /// Drops all streams of a session.
+    /// Removes all streams of a session.
     fn remove_session<'a>(&'a self, session: &'a str) -> StoreFuture<'a, (), EventLogError>;
 }
 
 /// Limits of a [`MemoryEventLog`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MemoryEventLogLimits {
-    /// Bytes of all events, 64 for each beside its message; the oldest events of all streams go first.
+    /// Maximum total size of all events in bytes, counting 64 bytes per event in addition to its message. The oldest
+    /// events of all streams are removed first.
     pub total_bytes: usize,
-    /// Bytes of the events of one stream.
+    /// Maximum size of the events of one stream, in bytes.
     pub stream_bytes: usize,
-    /// Number of events of one stream.
+    /// Maximum number of events of one stream.
     pub stream_events: usize,
 }
 
@@ -203,7 +206,7 @@ pub struct MemoryEventLog {
 #[derive(Debug, Default)]
 struct State {
     sessions: HashMap<Arc<str>, BTreeMap<u64, Stream>>,
-    /// Streams of the events in the order of their arrival; may name events that were removed.
+    /// Stream and number of each event, in order of arrival; may contain events that were removed.
     order: VecDeque<(LogStream, u64)>,
     events: usize,
     bytes: usize,
@@ -213,13 +216,13 @@ struct State {
 struct Stream {
     events: VecDeque<LogEvent>,
     last: u64,
-    /// Number of the last event that was dropped.
+    /// Number of the last event that was removed.
     dropped: u64,
     bytes: usize,
     has_ended: bool,
     is_abandoned: bool,
     last_will: Option<Bytes>,
-    /// Readers that wait for the next event.
+    /// Wakers of readers that wait for the next event.
     readers: Vec<Waker>,
 }
 
@@ -228,7 +231,7 @@ impl Stream {
         self.readers.drain(..).for_each(Waker::wake);
     }
 
-    /// Returns the number of the last event that has to go, so that the rest is within the limits.
+    /// Returns the number of the last event that must be removed to satisfy the limits.
     fn surplus(&self, limits: &MemoryEventLogLimits) -> Option<u64> {
         let (mut count, mut bytes, mut through) = (self.events.len(), self.bytes, None);
         for event in &self.events {
@@ -259,7 +262,7 @@ impl MemoryEventLog {
         }
     }
 
-    /// Returns how many bytes the log holds, as its limits count them.
+    /// Returns the size of the log in bytes, as its limits count it.
     pub fn bytes(&self) -> usize {
         self.lock().bytes
     }
@@ -321,7 +324,7 @@ impl State {
         }
     }
 
-    /// Drops the oldest events of all streams until the rest fits.
+    /// Removes the oldest events of all streams until the rest satisfies the limit.
     fn evict(&mut self, total: usize) {
         while self.bytes > total {
             let Some((key, sequence)) = self.order.pop_front() else {
@@ -341,8 +344,8 @@ impl State {
         }
     }
 
-    /// Drops the events of a stream up to a number for want of room. A stream whose last event goes is over, and forgotten; of
-    /// another one the place stays, so that a client that has missed events learns it.
+    /// Removes the events of a stream up to a number to make room. A stream whose final event is removed is deleted;
+    /// otherwise the position of the stream is kept, so that a client that has missed events gets an error.
     fn make_room(&mut self, key: &LogStream, through: u64) {
         let is_over = self.drop_through(key, through);
         if is_over && let Some(session) = self.sessions.get_mut(&key.session) {
@@ -355,7 +358,7 @@ impl State {
         }
     }
 
-    /// Drops the events of a stream up to a number. Returns true if the stream ends with them.
+    /// Removes the events of a stream up to a number. Returns true if the final event of the stream was removed.
     fn drop_through(&mut self, key: &LogStream, through: u64) -> bool {
         let Some(stream) = self.stream(key) else {
             return false;
@@ -371,7 +374,7 @@ impl State {
             stream.events.pop_front();
         }
         stream.bytes -= bytes;
-        // What a stream once needed is not kept for it.
+        // Unused capacity of the stream is released.
         if stream.events.is_empty() || stream.events.capacity() > 64.max(4 * stream.events.len()) {
             stream.events.shrink_to_fit();
         }
@@ -560,7 +563,7 @@ mod tests {
         }
         let kept = log.lock().sessions["a"].len();
         assert_eq!(kept, 1000 / (2 + EVENT_OVERHEAD));
-        // A stream that is not over keeps its place, and not the memory of its events.
+        // An unfinished stream keeps its position but not the memory of its events.
         let log = MemoryEventLog::default();
         for sequence in 1..=1000 {
             append(&log, "a", 1, sequence, 0);

@@ -1,11 +1,13 @@
 //! Transports of the Model Context Protocol, client and server, for every revision.
 //!
-//! They move bytes between sockets or processes and the endpoints of [`mcp_exact_session`], own timers and random numbers, and
-//! decide nothing that an endpoint can decide. One handler serves the clients of all revisions and transports.
+//! Transports move bytes between sockets or processes and the endpoints of [`mcp_exact_session`], and provide timers
+//! and random numbers. All protocol decisions are made by the endpoints. One handler serves the clients of all
+//! revisions and transports.
 //!
 //! # Server
 //!
-//! A [`ServerHandler`] is called with each event, and replies through a [`ServerHandle`], at once or later, from any thread:
+//! A [`ServerHandler`] is called with each event, and replies through a [`ServerHandle`], immediately or later, from
+//! any thread:
 //!
 //! ```no_run
 //! # #[cfg(feature = "stdio")]
@@ -37,25 +39,27 @@
 //!
 //! # Client
 //!
-//! Connecting gives a [`ClientHandle`] at once and a task that drives the connection. [`ClientHandle::ready`] waits until a
-//! revision is negotiated; [`ClientHandle::request`] sends a request, whose future gives its outcome and cancels it when it
-//! is dropped. A [`ClientHandler`] receives the requests and notifications of the server.
+//! Connecting immediately returns a [`ClientHandle`] and spawns a task that drives the connection.
+//! [`ClientHandle::ready`] waits until a revision is negotiated; [`ClientHandle::request`] sends a request and returns
+//! a future of its outcome; dropping the future cancels the request. A [`ClientHandler`] receives the requests and
+//! notifications of the server.
 //!
 //! # Observability
 //!
-//! With the feature `tracing` there are spans of connections, sessions over HTTP, HTTP requests and requests;
-//! [`HttpService::metrics`](http::server::HttpService::metrics) counts requests, errors, bytes, sessions and what is queued. The
-//! feature `opentelemetry` exports both: see [`telemetry`]. Arguments, headers and ids of sessions are no part of it.
+//! The feature `tracing` adds spans for connections, HTTP sessions, HTTP requests and MCP requests;
+//! [`HttpService::metrics`](http::server::HttpService::metrics) counts requests, errors, bytes, sessions and queued
+//! messages. The feature `opentelemetry` exports both: see [`telemetry`]. Spans and metrics contain no arguments,
+//! headers or session ids.
 //!
 //! # Safety by default
 //!
-//! - HTTP: `Host` and `Origin` must be loopback names unless the options allow others; ids of sessions are 128 random bits;
-//!   a session belongs to the principal that began it; messages, headers, connections, sessions, queues and the event log
-//!   are limited; clients that send or read too slowly are cut off.
-//! - TLS: with the feature `tls`, by rustls, for the listener and for the client. Without it, a proxy in front of the server speaks
-//!   it, and clients connect to plain HTTP alone.
-//! - Standard streams: only messages can be written to standard output once the transport has it; output that the program
-//!   prints goes to standard error.
+//! - HTTP: `Host` and `Origin` must be loopback names unless the options allow others; session ids have 128 random
+//!   bits; a session belongs to the principal that started it; messages, headers, connections, sessions, queues and the
+//!   event log are limited; clients that send or read too slowly are disconnected.
+//! - TLS: with the feature `tls`, by rustls, for the listener and for the client. Without it, servers need a TLS proxy
+//!   and clients can connect to plain HTTP only.
+//! - Standard streams: only messages are written to standard output while the transport uses it; other output of the
+//!   process goes to standard error.
 //! - Peers that disappear without closing: comments and TCP's own timers on HTTP, [`ConnectionOptions::ping`] elsewhere.
 //! - Child processes: a process group or job that does not outlive its driver.
 #![cfg_attr(

@@ -1,14 +1,15 @@
-//! Line framing over byte streams, as stdio has it: one message a line (`basic/transports`, "stdio").
+//! Line framing over byte streams as on stdio: one message per line (`basic/transports`, "stdio").
 //!
-//! `Lines` is without IO; `LineTransport` reads and writes with it. Many lines are taken from one read, and everything that
-//! waits leaves with one write.
+//! `Lines` performs no IO; `LineTransport` adds reading and writing. One read may return many lines, and all waiting
+//! output is sent with one write.
 
 use mcp_exact_session::frame::{KEPT, Oversized};
 use memchr::memchr;
 
 use crate::transport::Received;
 
-/// Splits bytes into lines. Keeps at most one line and the bytes that were read behind it; skips lines above the limit.
+/// Splitter of bytes into lines. The buffer holds at most one line and the bytes that were read after it; lines above
+/// the limit are skipped.
 #[derive(Debug)]
 pub(crate) struct Lines {
     buffer: Vec<u8>,
@@ -18,7 +19,7 @@ pub(crate) struct Lines {
     oversized: OversizedLine,
 }
 
-/// Beginning and end of a line that exceeds the limit.
+/// First and last bytes of a line that exceeds the limit.
 #[derive(Debug, Default)]
 struct OversizedLine {
     head: Vec<u8>,
@@ -70,7 +71,7 @@ impl Lines {
         }
         self.scanned -= self.start;
         self.start = 0;
-        // One large message does not hold its memory for ever.
+        // The memory of a single large message is released.
         if self.buffer.capacity() > (1 << 20) && self.buffer.len() < (64 << 10) {
             self.buffer.shrink_to(128 << 10);
         }
@@ -110,7 +111,7 @@ impl Lines {
         (!line.trim_ascii().is_empty()).then_some(Received::Frame(line))
     }
 
-    /// Bounds a line whose end has not arrived.
+    /// Limits the size of a line whose end has not arrived.
     fn keep_unfinished(&mut self) {
         self.scanned = self.buffer.len();
         if self.oversized.is_open || self.scanned - self.start > self.limit {
@@ -141,7 +142,7 @@ mod io {
 
     const READ: usize = 64 << 10;
 
-    /// A transport of one message a line over a byte stream.
+    /// Transport that sends one message per line over a byte stream.
     #[derive(Debug)]
     pub struct LineTransport<R, W> {
         reader: R,
@@ -153,7 +154,7 @@ mod io {
     }
 
     impl<R, W> LineTransport<R, W> {
-        /// Creates a transport that refuses lines of more than `message_bytes` bytes:
+        /// Creates a transport that rejects lines of more than `message_bytes` bytes, which should be
         /// [`Limits::message_bytes`](mcp_exact_session::Limits::message_bytes) of the configuration.
         pub fn new(reader: R, writer: W, message_bytes: usize) -> Self {
             Self {
@@ -193,7 +194,7 @@ mod io {
                 }
                 let buffer = self.lines.buffer();
                 buffer.reserve(READ);
-                // Reads into memory that is not initialised: most reads find a small part of it filled, or nothing.
+                // The buffer is not initialised before the read, because most reads fill only a small part of it.
                 let read = pin!(self.reader.read_buf(buffer));
                 let count = ready!(read.poll(cx))?;
                 if count == 0 {

@@ -1,6 +1,6 @@
-//! A pair of connected transports in memory, for tests and for programs that host their own server.
+//! A pair of connected in-memory transports, for tests and for applications that host their own server.
 //!
-//! Messages pass through two bounded pipes, whole and without framing; a peer that does not read stops the other one.
+//! Messages pass through two bounded pipes without framing; if a peer does not read, its counterpart cannot write.
 
 use std::io;
 use std::ops::Range;
@@ -11,7 +11,7 @@ use mcp_exact_session::frame::{KEPT, Oversized};
 
 use crate::transport::{Received, Transport};
 
-/// One end of a pair in memory.
+/// One end of an in-memory pair of transports.
 #[derive(Debug)]
 pub struct MemoryTransport {
     incoming: Arc<Pipe>,
@@ -23,7 +23,7 @@ pub struct MemoryTransport {
     message_bytes: usize,
 }
 
-/// Messages one behind the other.
+/// Concatenated messages and their end offsets.
 #[derive(Debug, Default)]
 struct Messages {
     bytes: Vec<u8>,
@@ -32,7 +32,7 @@ struct Messages {
 }
 
 impl Messages {
-    /// Moves all messages of another list behind those of this one.
+    /// Appends all messages of another list.
     fn append(&mut self, others: &mut Self) {
         if self.bytes.is_empty() {
             self.clear();
@@ -53,18 +53,18 @@ impl Messages {
     fn clear(&mut self) {
         self.bytes.clear();
         self.ends.clear();
-        // One large message does not hold its memory for ever.
+        // The memory of a single large message is released.
         if self.bytes.capacity() > (1 << 20) {
             self.bytes.shrink_to(64 << 10);
         }
     }
 }
 
-/// One direction of a pair.
+/// One direction of a pair of transports.
 #[derive(Debug)]
 struct Pipe {
     state: Mutex<PipeState>,
-    /// No more messages are taken while so many bytes wait.
+    /// Number of waiting bytes above which no more messages are accepted.
     capacity: usize,
 }
 
@@ -88,7 +88,7 @@ impl Pipe {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Ends the pipe; what waits in it can still be read.
+    /// Closes the pipe; waiting messages can still be read.
     fn close(&self) {
         let mut state = self.lock();
         state.is_closed = true;
@@ -104,8 +104,8 @@ fn wake(waker: Option<Waker>) {
     }
 }
 
-/// Creates two connected transports. A direction in which `pipe_bytes` wait takes no more messages, and messages above
-/// `message_bytes` are refused.
+/// Creates two connected transports. A direction accepts no more messages while `pipe_bytes` are waiting; messages
+/// larger than `message_bytes` are rejected.
 pub fn memory_pair(pipe_bytes: usize, message_bytes: usize) -> (MemoryTransport, MemoryTransport) {
     let (there, back) = (Pipe::new(pipe_bytes), Pipe::new(pipe_bytes));
     let end = |incoming: &Arc<Pipe>, outgoing: &Arc<Pipe>| MemoryTransport {
@@ -120,7 +120,7 @@ pub fn memory_pair(pipe_bytes: usize, message_bytes: usize) -> (MemoryTransport,
 }
 
 impl MemoryTransport {
-    /// Takes what waits in the incoming pipe. Returns false at its end.
+    /// Moves the waiting messages out of the incoming pipe. Returns false at the end of input.
     fn poll_take(&mut self, cx: &mut Context<'_>) -> Poll<bool> {
         let mut state = self.incoming.lock();
         if state.messages.ends.is_empty() {
@@ -140,7 +140,7 @@ impl MemoryTransport {
     }
 }
 
-/// Returns a message, or the beginning and end of one above the limit.
+/// Returns a message, or the first and last bytes of a message above the limit.
 fn bounded(message: &[u8], limit: usize) -> Received<'_> {
     if message.len() <= limit {
         return Received::Frame(message);
@@ -233,7 +233,7 @@ mod tests {
         matches!(end.poll_flush(&mut cx), Poll::Ready(Ok(())))
     }
 
-    /// Receives until nothing waits; `None` at the end of input.
+    /// Receives all waiting messages; returns `None` at the end of input.
     fn receive(end: &mut MemoryTransport, most: usize) -> Option<Vec<String>> {
         let mut found = Vec::new();
         let mut cx = Context::from_waker(Waker::noop());

@@ -1,6 +1,6 @@
-//! Spans and events for `tracing`: nothing without the feature.
+//! Spans and events for `tracing`; without the feature, all functions are empty.
 //!
-//! Messages, arguments, headers and queries are never part of it.
+//! Spans and events never contain messages, arguments, headers or URL queries.
 
 /// Returns true if the current request is observed.
 #[cfg(feature = "http-server")]
@@ -11,8 +11,8 @@ pub(crate) fn is_observed() -> bool {
     false
 }
 
-/// Adds to the span of a request its revision, if it is known, and the number of its session in this process: ids of
-/// sessions are secrets.
+/// Adds to the span of a request its revision, if it is known, and the number of its session in this process, because
+/// session ids are secrets.
 #[cfg(feature = "http-server")]
 pub(crate) fn request_of(revision: Option<&str>, session: Option<u64>) {
     #[cfg(feature = "tracing")]
@@ -29,7 +29,7 @@ pub(crate) fn request_of(revision: Option<&str>, session: Option<u64>) {
     let _ = (revision, session);
 }
 
-/// Puts a connection into a span of its own, with the kind of its transport and, over HTTP, the address of its client.
+/// Creates a span for a connection, with the kind of its transport and, over HTTP, the address of its client.
 #[cfg(feature = "tokio")]
 pub(crate) fn connection<F: Future>(
     transport: &'static str,
@@ -49,8 +49,8 @@ pub(crate) fn connection<F: Future>(
     serving
 }
 
-/// Enters the span of a request, with its method, its revision and the trace that it belongs to (2026-07-28). The span
-/// covers the work of a handler before it returns; tasks that it starts enter [`tracing::Span::current`] themselves.
+/// Enters the span of a request, with its method, its revision and its trace context (2026-07-28). The span covers the
+/// work of a handler before it returns; tasks that it starts enter [`tracing::Span::current`] themselves.
 #[cfg(feature = "tracing")]
 pub(crate) fn enter_request<C>(
     event: &mcp_exact_session::ServerEvent<C>,
@@ -75,8 +75,8 @@ pub(crate) fn enter_request<C>(
     Some(span.entered())
 }
 
-/// Span of a session over HTTP, from its beginning until it is forgotten, and the number of the session in this process: ids of
-/// sessions are secrets.
+/// Span of an HTTP session, from its start until its removal, and the number of the session in this process, because
+/// session ids are secrets.
 #[cfg(feature = "http-server")]
 pub(crate) struct SessionSpan {
     number: u64,
@@ -86,7 +86,7 @@ pub(crate) struct SessionSpan {
 
 #[cfg(feature = "http-server")]
 impl SessionSpan {
-    /// Begins the span. It belongs to no connection, and not to the request that begins the session.
+    /// Starts the span as a root span, since a session belongs neither to a connection nor to its first request.
     pub(crate) fn new(number: u64) -> Self {
         Self {
             number,
@@ -100,7 +100,7 @@ impl SessionSpan {
         }
     }
 
-    /// Adds to the span of the current request that it belongs to the session, and which revision it speaks.
+    /// Records the session and its revision in the span of the current request.
     pub(crate) fn observe_request(&self, revision: Option<&str>) {
         request_of(revision, Some(self.number));
         #[cfg(feature = "tracing")]
@@ -112,14 +112,14 @@ impl SessionSpan {
         }
     }
 
-    /// Notes that the session ends.
+    /// Records the end of the session.
     pub(crate) fn end(&self) {
         #[cfg(feature = "tracing")]
         tracing::debug!(parent: &self.span, "the session ends");
     }
 }
 
-/// Logs that a store outside of the process failed, if the transport continues without it.
+/// Logs that an external store failed and that the transport continues without it.
 #[cfg(feature = "http-server")]
 pub(crate) fn store_failed(what: &'static str, error: &dyn std::fmt::Display) {
     #[cfg(feature = "tracing")]
@@ -135,7 +135,7 @@ pub(crate) fn bus_overflowed() {
     tracing::warn!("a message of the change bus was dropped: too many wait");
 }
 
-/// Notes a line that a child process has written to its standard error.
+/// Logs a line that a child process has written to its standard error.
 #[cfg(feature = "process")]
 pub(crate) fn stderr_line(line: &str) {
     #[cfg(feature = "tracing")]

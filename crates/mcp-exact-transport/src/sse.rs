@@ -1,7 +1,7 @@
 //! Framing of server-sent events (WHATWG HTML, section 9.2), without IO.
 //!
-//! The encoder appends events to a buffer; the decoder takes bytes as they arrive and gives whole events. The decoder keeps
-//! at most one event and the bytes that were pushed behind it, and bounds the size of an event.
+//! The encoder appends events to a buffer; the decoder accepts bytes as they arrive and returns complete events. The
+//! decoder buffers at most one event and the bytes that were pushed after it, and limits the size of an event.
 
 use mcp_exact_session::frame::KEPT;
 use memchr::memchr2;
@@ -11,13 +11,14 @@ pub const CONTENT_TYPE: &str = "text/event-stream";
 
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// Bytes of an event id at most; a longer one is ignored. An id has to fit into a header when the stream is resumed.
+/// Maximum length of an event id in bytes; longer ids are ignored, because an id must fit into a header when the stream
+/// is resumed.
 const LONGEST_ID: usize = 1024;
 
 /// Appends an event that carries `data`, with an id if the stream is resumable.
 ///
-/// Line breaks in `data` become several `data` fields, so that the decoder gives the same text back, with every line break as
-/// LF. An id must hold neither line breaks nor NUL; both are left out.
+/// Line breaks in `data` become several `data` fields, so that the decoder returns the same text, with every line break
+/// as LF. Line breaks and NUL in an id are omitted.
 pub fn encode_event(out: &mut Vec<u8>, id: Option<&str>, event: Option<&str>, data: &[u8]) {
     if let Some(id) = id {
         encode_field(out, b"id: ", id.as_bytes());
@@ -52,7 +53,7 @@ pub fn encode_priming(out: &mut Vec<u8>, id: Option<&str>, retry_ms: Option<u64>
     out.extend_from_slice(b"data: \n\n");
 }
 
-/// Appends a comment, which every client ignores: it keeps the connection alive and finds dead peers.
+/// Appends a comment, which every client ignores. Comments keep the connection alive and detect dead peers.
 pub fn encode_comment(out: &mut Vec<u8>, text: &str) {
     encode_field(out, b": ", text.as_bytes());
     out.push(b'\n');
@@ -67,27 +68,27 @@ fn encode_field(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
     out.push(b'\n');
 }
 
-/// An event as it arrived.
+/// Received event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
-    /// Type of the event; `message` if the stream names none.
+    /// Type of the event; `message` if the stream specifies none.
     pub event: String,
-    /// Data of the event, its lines joined by LF. Not checked to be UTF-8.
+    /// Data of the event, with its lines joined by LF. The data are not checked to be UTF-8.
     pub data: Vec<u8>,
-    /// Last id that the stream has given, with this event or before it; empty before the first one.
+    /// Last event id that was received, with this event or before it; empty before the first id.
     pub id: String,
 }
 
 /// Result of [`Decoder::next_event`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Decoded {
-    /// A whole event.
+    /// A complete event.
     Event(Event),
     /// An event larger than the limit was skipped.
     Oversized {
-        /// First bytes of its data.
+        /// First bytes of the event's data.
         head: Vec<u8>,
-        /// Last bytes of its data.
+        /// Last bytes of the event's data.
         tail: Vec<u8>,
     },
 }
@@ -108,9 +109,9 @@ pub struct Decoder {
     /// Last bytes of an event larger than the limit.
     tail: Vec<u8>,
     has_data: bool,
-    /// Id that the stream has given last: that of the event that is being gathered, too.
+    /// Last event id buffer: the latest `id` field, including that of an incomplete event.
     id_buffer: String,
-    /// Id as of the last event that ended.
+    /// Last event id as of the last complete event.
     last_id: String,
     retry_ms: Option<u64>,
 }
@@ -137,7 +138,7 @@ impl Decoder {
         }
     }
 
-    /// Continues behind the event of this id, which stays the last one until the stream gives another.
+    /// Sets the last event id of a resumed stream, which is valid until the stream sends another id.
     #[must_use]
     pub fn resumed_after(mut self, id: &str) -> Self {
         id.clone_into(&mut self.last_id);
@@ -145,7 +146,7 @@ impl Decoder {
         self
     }
 
-    /// Adds bytes as they arrived.
+    /// Adds received bytes.
     pub fn push(&mut self, bytes: &[u8]) {
         self.buffer.drain(..self.start);
         self.scanned -= self.start;
@@ -153,19 +154,19 @@ impl Decoder {
         self.buffer.extend_from_slice(bytes);
     }
 
-    /// Returns the id for `Last-Event-ID`: the last one that the stream has given, as of its last whole event, which may have had
-    /// no data. `None` before the first one, or after an empty one.
+    /// Returns the value for `Last-Event-ID`: the last event id as of the last complete event, even if that event had
+    /// no data. Returns `None` before the first id and after an empty id.
     pub fn last_event_id(&self) -> Option<&str> {
         (!self.last_id.is_empty()).then_some(self.last_id.as_str())
     }
 
-    /// Returns the reconnection time in milliseconds that the stream has asked for.
+    /// Returns the reconnection time in milliseconds that the stream has set (`retry` field).
     pub fn retry_ms(&self) -> Option<u64> {
         self.retry_ms
     }
 
-    /// Returns the next event, or `None` until more bytes are pushed. Bytes left at the end of a stream are no event and are
-    /// dropped with the decoder.
+    /// Returns the next event, or `None` until more bytes are pushed. Bytes that remain at the end of a stream are not
+    /// an event and are dropped with the decoder.
     pub fn next_event(&mut self) -> Option<Decoded> {
         if self.at_beginning && !self.skip_mark() {
             return None;
@@ -201,7 +202,7 @@ impl Decoder {
         }
     }
 
-    /// Skips a byte order mark; returns false while too little has arrived to see whether there is one.
+    /// Skips a byte order mark; returns false while too few bytes have arrived to detect one.
     fn skip_mark(&mut self) -> bool {
         let arrived = &self.buffer[..self.buffer.len().min(BYTE_ORDER_MARK.len())];
         if arrived.len() < BYTE_ORDER_MARK.len() && BYTE_ORDER_MARK.starts_with(arrived) {
@@ -215,7 +216,8 @@ impl Decoder {
         true
     }
 
-    /// Bounds a line whose end has not arrived: a line above the limit is dropped, its beginning is kept if it is data.
+    /// Limits the size of a line whose end has not arrived: a line above the limit is dropped, but its first bytes are
+    /// kept if it is a `data` line.
     fn keep_unfinished(&mut self) {
         self.scanned = self.buffer.len();
         if !self.skip_line && self.scanned - self.start > self.limit.saturating_add(16) {
@@ -269,7 +271,7 @@ impl Decoder {
         }
     }
 
-    /// Ends the event that was gathered; `None` for one without data. From here on, the stream is resumed behind it.
+    /// Completes the current event; returns `None` if it has no data. A later resumption continues after this event.
     fn dispatch(&mut self) -> Option<Decoded> {
         self.last_id.clone_from(&self.id_buffer);
         let event = std::mem::take(&mut self.event);
@@ -402,8 +404,8 @@ mod tests {
         assert_eq!(decoder.retry_ms(), Some(1500));
     }
 
-    /// "the user agent must ... set the last event ID string of the event source to the value of the last event ID buffer" when
-    /// it dispatches an event (WHATWG HTML, section 9.2.6): an event that was cut off is sent again.
+    /// "the user agent must ... set the last event ID string of the event source to the value of the last event ID
+    /// buffer" when it dispatches an event (WHATWG HTML, section 9.2.6): an incomplete event is sent again.
     #[test]
     fn id_counts_from_the_end_of_its_event() {
         let mut decoder = Decoder::new(100).resumed_after("1-3");

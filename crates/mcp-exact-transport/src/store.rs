@@ -1,8 +1,8 @@
 //! Records of sessions, kept so that another process can resume them, and messages between processes that serve the same
 //! sessions.
 //!
-//! Defines the traits `SessionStore` and `ChangeBus` and their implementations in memory, which serve one process. Decides
-//! nothing about a session.
+//! The module defines the traits `SessionStore` and `ChangeBus` and their in-memory implementations, which serve one
+//! process.
 
 use std::collections::{BTreeMap, HashMap};
 use std::future::ready;
@@ -16,22 +16,22 @@ use crate::event_log::StoreFuture;
 /// Record of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionRecord {
-    /// Snapshot of the endpoint in its text form.
+    /// Snapshot of the endpoint, as a string.
     pub snapshot: String,
     /// Name of the principal that the session belongs to, if it was authenticated.
     pub principal: Option<String>,
-    /// Version of the snapshot, from 1 on: a higher one replaces a lower one.
+    /// Version of the snapshot, from 1 on; a higher version replaces a lower one.
     pub version: u64,
 }
 
-/// A session store failed.
+/// Error of a session store.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SessionStoreError {
-    /// The store holds as many sessions as it may.
+    /// The store contains the maximum number of sessions.
     #[error("the session store is full; end sessions or raise its limit")]
     Full,
-    /// Another process has saved this version or a later one, or has removed the session.
+    /// Another process has saved the same or a later version, or has removed the session.
     #[error("another process has saved or ended the session")]
     Superseded,
     /// The store did not answer.
@@ -39,11 +39,11 @@ pub enum SessionStoreError {
     Unavailable(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
-/// Keeps the records of sessions. Any implementation passes the suite in the module `contract`.
+/// Storage for the records of sessions. Every implementation must pass the test suite in the module `contract`.
 pub trait SessionStore: Send + Sync + 'static {
-    /// Saves a record under the id of its session and keeps it for `lifetime`, if its version is higher than that of the record
-    /// that the store has (compare and set); otherwise [`SessionStoreError::Superseded`], and nothing is changed. A session that
-    /// was removed takes no record as long as the removed one would have been kept.
+    /// Saves a record under the id of its session and keeps it for `lifetime`, if its version is higher than that of
+    /// the stored record (compare and set). Otherwise, the error is [`SessionStoreError::Superseded`] and the stored
+    /// record is not changed. After `remove`, saving fails with this error until the removed record would have expired.
     fn save<'a>(
         &'a self,
         id: &'a str,
@@ -51,7 +51,7 @@ pub trait SessionStore: Send + Sync + 'static {
         lifetime: Duration,
     ) -> StoreFuture<'a, (), SessionStoreError>;
 
-    /// Returns the record of a session; `None` if there is none or its lifetime is over.
+    /// Returns the record of a session; `None` if there is no record or its lifetime has elapsed.
     fn load<'a>(&'a self, id: &'a str)
     -> StoreFuture<'a, Option<SessionRecord>, SessionStoreError>;
 
@@ -156,8 +156,7 @@ pub enum BusMessage {
         /// Number of the service that has published the change, and has notified its own clients.
         origin: u64,
     },
-    /// A message of a client reached another process than the one that waits for it: an answer to a request of the server, or
-    /// a cancellation.
+    /// A client's answer or cancellation was received by a process other than the one that waits for it.
     Frame {
         /// Id of the session.
         session: String,
@@ -169,15 +168,15 @@ pub enum BusMessage {
         /// Id of the session.
         session: String,
     },
-    /// A process has saved what its client has changed in a session: other copies of the session are out of date.
+    /// A process has saved a changed session, so that other copies of the session are out of date.
     SessionSaved {
         /// Id of the session.
         session: String,
         /// Number of the service that has saved it.
         origin: u64,
     },
-    /// Messages were lost, and nobody knows which: every process loads its sessions anew and announces that everything may have
-    /// changed. A bus delivers it by itself after a gap.
+    /// An unknown set of messages was lost, so every process reloads its sessions and announces that everything may
+    /// have changed. A bus delivers this message itself after a gap.
     Resync,
 }
 
@@ -194,7 +193,7 @@ impl std::fmt::Display for BusMessage {
                     // A change of a later version of the session crate.
                     _ => return Err(std::fmt::Error),
                 };
-                // Not as a number: other programs read numbers of this size inexactly.
+                // The number is written as a string, because some JSON parsers round integers of this size.
                 let origin = Json::string(&format!("{origin:x}"));
                 let members = [("changed", Json::string(changed)), ("origin", origin)];
                 members.into_iter().chain(uri).collect()
@@ -216,7 +215,7 @@ impl std::fmt::Display for BusMessage {
     }
 }
 
-/// A text is no bus message.
+/// Error for a string that is not a bus message.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is no message of a change bus; all processes have to run the same version")]
 pub struct InvalidBusMessage(String);
@@ -289,19 +288,20 @@ impl std::str::FromStr for BusMessage {
     }
 }
 
-/// Receiver of bus messages. It must not block.
+/// Receiver of bus messages. A receiver must not block.
 pub type BusReceiver = Arc<dyn Fn(&BusMessage) + Send + Sync>;
 
-/// Carries messages between processes. Any implementation passes the suite in the module `contract`.
+/// Message bus between processes. Every implementation must pass the test suite in the module `contract`.
 pub trait ChangeBus: Send + Sync + 'static {
-    /// Sends a message to all receivers, those of the own process included, in the order of the calls. Never blocks.
+    /// Sends a message to all receivers, including those of this process, in the order of the calls. The method never
+    /// blocks.
     fn publish(&self, message: BusMessage);
 
     /// Registers a receiver until the returned subscription is dropped.
     fn subscribe(&self, receiver: BusReceiver) -> BusSubscription;
 }
 
-/// Registration of a receiver. Ends when it is dropped.
+/// Registration of a receiver, which ends when this value is dropped.
 #[must_use = "the receiver is removed when the subscription is dropped"]
 pub struct BusSubscription {
     end: Option<Box<dyn FnOnce() + Send + Sync>>,
@@ -336,7 +336,7 @@ struct Receivers {
     all: BTreeMap<u64, BusReceiver>,
 }
 
-/// Change bus in memory, for one process. Calls its receivers in `publish`.
+/// In-memory change bus for one process, which calls its receivers in `publish`.
 #[derive(Default)]
 pub struct MemoryChangeBus {
     receivers: Arc<Mutex<Receivers>>,

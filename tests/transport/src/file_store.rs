@@ -158,7 +158,7 @@ pub struct FileEventLog {
 #[derive(Default)]
 struct Stream {
     events: Vec<LogEvent>,
-    /// Number of the last event that was dropped.
+    /// Number of the last event that was removed.
     dropped: u64,
     /// Number of the last event that was appended.
     last: u64,

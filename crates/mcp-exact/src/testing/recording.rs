@@ -35,7 +35,7 @@ enum Message {
     Server(Value),
 }
 
-/// Messages of a session, in the order in which they were sent. [`record`] makes one.
+/// Messages of a session, in the order in which they were sent. [`record`] creates a recording.
 ///
 /// Its text has a line for each message: `{"client":…}` or `{"server":…}`.
 #[derive(Debug, Clone, Default, PartialEq)]
