@@ -1,4 +1,5 @@
-//! One server behind the bridge: what is known of it, its connections, and when it is tried again after it could not be reached.
+//! One server of a bridge: its identity and capabilities, its connections, and the retry delay after a failed
+//! connection.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
@@ -16,14 +17,14 @@ use crate::tools::KnownTools;
 use crate::update::Live;
 use crate::upstream::{ClientSide, Connection, Receiver, Upstream};
 
-/// Shortest and longest time after which a server that could not be reached is tried again.
+/// Minimum and maximum delay before the connection to an unreachable server is retried.
 const TRIED_AGAIN: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(60));
 
-/// Server behind the bridge.
+/// Server that a bridge relays requests to.
 pub(crate) struct Backend {
-    /// Name of the server in the configuration; empty if it is the only one.
+    /// Name of the server in the configuration; empty if there is only one server.
     pub(crate) name: String,
-    /// True if it is one of many: its clients go on when it is lost.
+    /// True if the server is one of many, so that clients stay connected when the server is lost.
     pub(crate) is_one_of_many: bool,
     upstream: RwLock<Arc<dyn Upstream>>,
     pub(crate) options: Arc<Options>,
@@ -34,7 +35,7 @@ pub(crate) struct Backend {
     /// Counts the upstreams that were replaced or removed.
     replaced: watch::Sender<u64>,
     state: Mutex<State>,
-    /// Held while the server is asked what it is.
+    /// Lock that is held while the server is probed.
     probing: tokio::sync::Mutex<()>,
 }
 
@@ -46,14 +47,14 @@ struct State {
     connections: Vec<Weak<Connection>>,
 }
 
-/// What is known of a server.
+/// Identity and capabilities of a server.
 #[derive(Clone)]
 pub(crate) struct Known {
     pub(crate) info: SessionInfo,
     pub(crate) negotiation: CachedNegotiation,
 }
 
-/// The server could not be reached.
+/// Failed attempt to reach the server.
 struct Failed {
     error: PeerError,
     until: Instant,
@@ -88,17 +89,17 @@ impl Backend {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns what becomes of losses on the way to and from this server.
+    /// Returns the handling of losses in conversions to and from this server.
     pub(crate) fn losses(&self) -> Losses {
         self.live.losses()
     }
 
-    /// Returns what is known of the server, if it was reached before.
+    /// Returns the identity and capabilities of the server, if it was reached before.
     pub(crate) fn if_known(&self) -> Option<Known> {
         self.lock().known.clone()
     }
 
-    /// Returns what is known of the server. Connects once to see it, if it was never reached.
+    /// Returns the identity and capabilities of the server; connects to the server if it was never reached.
     pub(crate) async fn known(&self) -> Result<Known, PeerError> {
         if let Some(known) = self.if_known() {
             return Ok(known);
@@ -114,7 +115,7 @@ impl Backend {
             .ok_or_else(|| PeerError::internal("the server is not known"))
     }
 
-    /// Opens a connection on behalf of a client. A server that could not be reached is not tried at once again.
+    /// Opens a connection on behalf of a client. An unreachable server is retried only after a delay.
     pub(crate) async fn connect(
         &self,
         client: &ClientSide,
@@ -139,7 +140,7 @@ impl Backend {
                 let info = connection.info.clone();
                 let mut state = self.lock();
                 if generation != *self.replaced.borrow() {
-                    // Meanwhile the server is another one.
+                    // The server was replaced while the connection was opened.
                     connection.set_lost();
                     return Ok(connection);
                 }
@@ -169,7 +170,7 @@ impl Backend {
         }
     }
 
-    /// Returns how the server is reached, and how often that was replaced.
+    /// Returns the upstream of the server, and the number of its replacements.
     fn upstream(&self) -> (Arc<dyn Upstream>, u64) {
         let upstream = self.upstream.read();
         let upstream = upstream.unwrap_or_else(PoisonError::into_inner);
@@ -177,7 +178,7 @@ impl Backend {
         (Arc::clone(&upstream), generation)
     }
 
-    /// Reaches the server in another way from now on. Connections end with the calls that are on them.
+    /// Replaces the upstream of the server. Open connections and their calls end.
     pub(crate) fn replace(&self, by: Arc<dyn Upstream>) {
         let upstream = self.upstream.write();
         *upstream.unwrap_or_else(PoisonError::into_inner) = by;
@@ -185,13 +186,13 @@ impl Backend {
         self.lose_connections();
     }
 
-    /// Takes the server out: it offers nothing any more.
+    /// Removes the server, which then offers nothing.
     pub(crate) fn remove(&self) {
         self.is_removed.store(true, Ordering::Release);
         self.lose_connections();
     }
 
-    /// Returns true if the server was taken out.
+    /// Returns true if the server was removed.
     pub(crate) fn is_removed(&self) -> bool {
         self.is_removed.load(Ordering::Acquire)
     }
@@ -201,7 +202,7 @@ impl Backend {
             let mut state = self.lock();
             state.known = None;
             state.failed = None;
-            // Under the lock, so that no connection of before is remembered after it.
+            // The lock is held so that no earlier connection is stored afterwards.
             self.replaced.send_modify(|replaced| *replaced += 1);
             std::mem::take(&mut state.connections)
         };
@@ -211,7 +212,7 @@ impl Backend {
         self.stateless.release_lost();
     }
 
-    /// Completes when the server is reached in another way, or taken out.
+    /// Completes when the upstream of the server is replaced or removed.
     pub(crate) fn replaced(&self) -> impl Future<Output = ()> + Send + use<> {
         let mut replaced = self.replaced.subscribe();
         async move {
@@ -234,12 +235,12 @@ impl Backend {
         }
     }
 
-    /// Returns true if the server could not be reached when it was tried the last time.
+    /// Returns true if the latest attempt to reach the server failed.
     pub(crate) fn is_down(&self) -> bool {
         self.lock().failed.is_some()
     }
 
-    /// Waits until the server may be tried again.
+    /// Waits until the connection to the server may be retried.
     pub(crate) async fn may_be_tried(&self) {
         let until = self.lock().failed.as_ref().map(|failed| failed.until);
         if let Some(until) = until {
@@ -252,7 +253,8 @@ fn removed() -> PeerError {
     PeerError::internal("the server was taken out of the configuration")
 }
 
-/// Servers of a bridge in the order in which they were added. None leaves its place, so that numbers stay.
+/// Servers of a bridge in the order in which they were added. Removed servers keep their index, so that indices are
+/// stable.
 pub(crate) struct Backends(RwLock<Arc<[Arc<Backend>]>>);
 
 impl Backends {
@@ -260,7 +262,7 @@ impl Backends {
         Self(RwLock::new(backends.into()))
     }
 
-    /// Returns all servers, with those that were taken out.
+    /// Returns all servers, including removed ones.
     pub(crate) fn all(&self) -> Arc<[Arc<Backend>]> {
         let all = self.0.read().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(&all)

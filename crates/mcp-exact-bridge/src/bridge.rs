@@ -1,6 +1,6 @@
-//! The bridge: settings towards clients, and the flow of a client's requests to the servers.
+//! Bridge settings, and the flow of requests from clients to servers.
 //!
-//! Takes the events of every connection with a client; starts a task for each request and cancels it.
+//! The bridge receives the events of every client connection and starts and cancels a task for each request.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
@@ -32,7 +32,7 @@ use crate::translate::{Way, newest};
 use crate::update::{Live, Rules, reach};
 use crate::upstream::{Upstream, identity};
 
-/// Settings of a [`Bridge`]. Set what differs from the defaults.
+/// Settings of a [`Bridge`]; every setting has a default.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Options {
@@ -40,35 +40,37 @@ pub struct Options {
     pub identity: Identity,
     /// Revisions that clients may speak.
     pub downstream_offer: Offer,
-    /// Revisions that the server may be spoken to in.
+    /// Revisions that may be negotiated with the server.
     pub upstream_offer: Offer,
-    /// Rules, which [`Bridge::update`] can change.
+    /// Rules of the bridge, which [`Bridge::update`] can change.
     pub rules: Rules,
-    /// True if each result lists in its `_meta`, as `mcp-exact/losses`, what conversions of it and of its request have lost.
+    /// True if each result lists in its `_meta`, as `mcp-exact/losses`, the losses of the conversions of the result and
+    /// of its request.
     pub losses_in_meta: bool,
-    /// Function that is called for every loss, unless it is accepted.
+    /// Function that is called for every loss, except accepted ones.
     pub on_loss: Option<LossHook>,
-    /// Time that the server may take for an answer. The client's own timeout counts before.
+    /// Time limit for an answer of the server. A shorter timeout of the client ends the request earlier.
     pub request_timeout: RequestTimeout,
-    /// When names of tools and prompts begin with the name of their server, if there are many.
+    /// Whether the names of tools and prompts are prefixed with the name of their server, if there are many servers.
     pub prefix: Prefix,
     /// Hooks around each request.
     pub hooks: Hooks,
-    /// Function that is called when a request has ended.
+    /// Function that is called after each request.
     pub on_call: Option<CallObserver>,
-    /// True if clients may be told of servers that [`Bridge::update`] adds: the bridge then declares every capability that
-    /// servers may have.
+    /// True if [`Bridge::update`] may add servers with further capabilities; the bridge then declares every capability
+    /// that servers may have.
     pub servers_may_change: bool,
-    /// Key by which states of servers are bound to principals. Give all processes that serve the same clients the same key;
-    /// without it each process has a random one, and other processes refuse retries of calls that it has answered with questions.
+    /// Key that binds the `requestState` of servers to principals. All processes that serve the same clients need the
+    /// same key. By default, each process creates a random key, so that a retry must reach the process that has
+    /// answered the call with input requests.
     pub seal: Option<Arc<dyn Seal>>,
-    /// Connections to each server that clients without sessions share (from 2026-07-28 on).
+    /// Maximum number of connections per server that clients without sessions share (from 2026-07-28 on).
     pub connections: usize,
     /// Idle time after which a connection that clients without sessions share is closed.
     pub idle: Duration,
-    /// Time that a call waits for the answer of a client without a session to a question of the server.
+    /// Time that a call waits for a sessionless client's answer to an input request of the server.
     pub answer_within: Duration,
-    /// Calls that wait for such an answer.
+    /// Maximum number of calls that wait for the answer of a sessionless client.
     pub waiting_calls: usize,
     /// Limits of every connection, on both sides.
     pub limits: Limits,
@@ -102,22 +104,22 @@ impl Default for Options {
     }
 }
 
-/// The server cannot be bridged.
+/// Reason why a bridge cannot be created.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum BridgeError {
-    /// The server cannot be reached or understood.
+    /// The server cannot be reached, or no revision can be negotiated with it.
     #[error("{0}")]
     Upstream(String),
-    /// The settings do not fit together.
+    /// The settings are inconsistent.
     #[error("{0}")]
     Settings(String),
 }
 
 /// Gateway in front of one server or many.
 ///
-/// In front of one it looks to its clients as the server does: the same name, capabilities and instructions. In front of many it
-/// has what any of them has. Clones share everything.
+/// In front of one server, the bridge has the name, capabilities and instructions of the server. In front of many
+/// servers, the bridge has the capabilities of all of them together. Clones of a bridge share all state.
 #[derive(Clone)]
 pub struct Bridge(pub(crate) Arc<Shared>);
 
@@ -130,9 +132,9 @@ pub(crate) struct Shared {
     pub(crate) live: Arc<Live>,
     pub(crate) counters: Arc<Counters>,
     principals: Arc<Principals>,
-    /// Held while servers change.
+    /// Lock that is held while servers are updated.
     pub(crate) updating: tokio::sync::Mutex<()>,
-    /// Counts the updates, for subscriptions.
+    /// Number of updates, which subscriptions watch.
     pub(crate) updates: watch::Sender<u64>,
     settings: Arc<ServerSettings>,
     state: Mutex<State>,
@@ -140,17 +142,17 @@ pub(crate) struct Shared {
 
 #[derive(Default)]
 pub(crate) struct State {
-    /// Clients with sessions, by endpoint: a session for each server.
+    /// Sessions of each client that has sessions, by endpoint: one session per server.
     pub(crate) sessions: HashMap<usize, Vec<Arc<Session>>>,
     /// Requests that are being relayed, by endpoint and key.
     running: HashMap<(usize, RequestKey), AbortHandle>,
 }
 
 impl Bridge {
-    /// Connects to the server once, to learn its identity and capabilities, and makes the bridge.
+    /// Creates a bridge; connects to the server once to learn its identity and capabilities.
     ///
     /// # Errors
-    /// [`BridgeError::Upstream`] if the server cannot be reached, or no revision is left that both speak.
+    /// [`BridgeError::Upstream`] if the server cannot be reached, or client and server support no common revision.
     pub async fn new(upstream: impl Upstream, options: Options) -> Result<Self, BridgeError> {
         let options = Arc::new(options);
         let live = Arc::new(Live::new(&options));
@@ -161,14 +163,15 @@ impl Bridge {
         Self::build(vec![Arc::new(backend)], options, live, config)
     }
 
-    /// Makes the bridge in front of many servers, by name. Connects to each once, side by side, to see what it is and offers.
+    /// Creates a bridge in front of many named servers; connects to all of them once, concurrently, to learn their
+    /// identities and capabilities.
     ///
-    /// A server that cannot be reached hides what it offers, and is tried again from time to time: after half a second at
-    /// first, after a minute at last.
+    /// A server that cannot be reached is retried with a delay that grows from half a second to one minute; until then,
+    /// its tools, prompts and resources are not listed.
     ///
     /// # Errors
-    /// [`BridgeError::Settings`] if there is no server, or a name cannot be used: 1 to 32 letters, digits, `-` and `_`, without
-    /// `__` and without `_` at the end, each once.
+    /// [`BridgeError::Settings`] if there is no server, or a name is invalid. Names are unique and have 1 to 32
+    /// letters, digits, `-` and `_`, without `__` and without a trailing `_`.
     pub async fn many(
         upstreams: impl IntoIterator<Item = (String, Arc<dyn Upstream>)>,
         options: Options,
@@ -226,8 +229,8 @@ impl Bridge {
         })))
     }
 
-    /// Returns the servers by name, with their session information; the only one has no name. `None` stands for a server that was
-    /// never reached.
+    /// Returns the servers by name, with their session information; the name is empty if there is only one server. The
+    /// information is `None` for a server that was never reached.
     pub fn servers(&self) -> Vec<(String, Option<SessionInfo>)> {
         let backends = self.0.backends.all();
         let known = |backend: &Arc<Backend>| backend.if_known().map(|known| known.info);
@@ -237,7 +240,7 @@ impl Bridge {
             .collect()
     }
 
-    /// Returns what transports take: the settings of endpoints and the handler of their events.
+    /// Returns the settings and the event handler that transports require.
     pub fn endpoint(&self) -> (Arc<ServerSettings>, Arc<dyn ServerHandler>) {
         (Arc::clone(&self.0.settings), Arc::new(self.clone()))
     }
@@ -259,7 +262,7 @@ impl Bridge {
         }
     }
 
-    /// Returns what the bridge has relayed since it was made, and what it holds.
+    /// Returns the counters since the creation of the bridge, and its current resource usage.
     pub fn metrics(&self) -> Metrics {
         let backends = self.0.backends.all();
         let servers = backends.iter().filter(|backend| !backend.is_removed());
@@ -278,7 +281,7 @@ impl Bridge {
         mcp_exact_transport::serve_stdio(settings, handler).await
     }
 
-    /// Returns the service for Streamable HTTP, and for HTTP+SSE beside it.
+    /// Returns the HTTP service, which supports Streamable HTTP and HTTP+SSE.
     #[cfg(feature = "http-server")]
     pub fn http(
         &self,
@@ -301,15 +304,16 @@ impl fmt::Debug for Bridge {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Usage {
-    /// Clients with sessions.
+    /// Number of clients with sessions.
     pub sessions: usize,
-    /// Requests and subscriptions that are being relayed.
+    /// Number of requests and subscriptions that are being relayed.
     pub requests: usize,
-    /// Calls that wait for the answer of a client without a session.
+    /// Number of calls that wait for the answer of a sessionless client.
     pub waiting_calls: usize,
 }
 
-/// Settings of the endpoints towards clients: the bridge looks like its server.
+/// Returns the settings of the endpoints for clients of one server, whose identity and capabilities the bridge
+/// presents.
 fn config(options: &Options, server: &SessionInfo) -> Result<ServerConfig, BridgeError> {
     let identity = server.info.as_ref().and_then(identity);
     let identity = identity.unwrap_or_else(|| options.identity.clone());
@@ -319,7 +323,7 @@ fn config(options: &Options, server: &SessionInfo) -> Result<ServerConfig, Bridg
     Ok(config)
 }
 
-/// Settings of the endpoints towards clients of many servers.
+/// Returns the settings of the endpoints for clients of many servers.
 fn config_of_many(
     options: &Options,
     backends: &[Arc<Backend>],
@@ -332,7 +336,7 @@ fn config_of_many(
     let mut instructions = Vec::new();
     for backend in backends {
         let Some(Known { info, .. }) = backend.if_known() else {
-            // It may offer anything, once it is there.
+            // A server that was not reached yet may have any capability.
             all.extend(EVERYTHING.parse::<JsonObject>());
             continue;
         };
@@ -346,11 +350,11 @@ fn config_of_many(
     Ok(config)
 }
 
-/// Capabilities that a server may turn out to have.
+/// All capabilities that a server can have.
 const EVERYTHING: &str = r#"{"tools":{"listChanged":true},"prompts":{"listChanged":true},
     "resources":{"listChanged":true,"subscribe":true},"completions":{},"logging":{}}"#;
 
-/// Returns the capabilities of a server as the newest revision spells them.
+/// Returns the capabilities of a server in the form of the newest revision.
 fn capabilities(server: &SessionInfo) -> Result<JsonObject, BridgeError> {
     let up = Way {
         from: server.revision,
@@ -362,7 +366,7 @@ fn capabilities(server: &SessionInfo) -> Result<JsonObject, BridgeError> {
         capabilities.map_err(|error| BridgeError::Settings(error.message().to_owned()))?;
     let spec = mcp_exact_revisions::find(server.revision.as_str());
     if spec.is_some_and(|spec| !spec.has_completions_capability()) {
-        // 2024-11-05 has the method without a capability: whether the server has it is known when it is called.
+        // 2024-11-05 has no capability for the method, so only a request shows whether the server supports completion.
         capabilities.insert("completions", JsonObject::new());
     }
     Ok(capabilities)
@@ -438,7 +442,7 @@ impl Shared {
         });
     }
 
-    /// Counts a request among those of its principal.
+    /// Applies the limits of its principal to a request.
     fn admit(&self, principal: Option<&Principal>) -> Result<Option<Admission>, PeerError> {
         let Some(limits) = self.live.rules().limits else {
             return Ok(None);
@@ -482,8 +486,8 @@ impl Shared {
         sessions.unwrap_or_default()
     }
 
-    /// Tells a subscription what changes at any server, until the client ends it. In front of one server it ends with the
-    /// connection, too.
+    /// Relays the changes of all servers to a subscription until the client ends the subscription. In front of one
+    /// server, the subscription also ends with the connection to the server.
     async fn listen(
         self: Arc<Self>,
         client: ServerHandle,
@@ -503,14 +507,14 @@ impl Shared {
                     continue;
                 }
                 let mut filter = filter.clone();
-                // A resource whose server is not known may be of any.
+                // A resource whose server is not known may belong to any server.
                 filter.uris.retain(|uri| {
                     let of = self.uris.server_of(uri);
                     of.is_none_or(|of| of == server)
                 });
                 let (missing, counted) = (Arc::clone(&missing), AtomicBool::new(false));
                 let acknowledged = client.clone();
-                // The client is told when every server has been asked.
+                // The subscription is acknowledged after all servers have answered.
                 let established: Established = Arc::new(move || {
                     let is_last = || missing.fetch_sub(1, Ordering::AcqRel) == 1;
                     if !counted.swap(true, Ordering::AcqRel) && is_last() {
@@ -526,7 +530,7 @@ impl Shared {
             }
             tokio::select! {
                 ended = listening.join_next(), if !listening.is_empty() => match ended {
-                    // A server that was taken out.
+                    // The server was removed from the bridge.
                     Some(Ok((server, Ok(())))) => drop(listened.remove(&server)),
                     Some(Ok((_, ended))) => return ended,
                     _ => return Err(PeerError::internal("the subscription has ended")),
@@ -541,7 +545,8 @@ impl Shared {
     }
 }
 
-/// Tells a subscription what changes at one server. To one of many it connects again when the connection is lost.
+/// Relays the changes of one server to a subscription. If the server is one of many, a lost connection is
+/// re-established.
 async fn listen_to(
     backend: &Backend,
     client: &ServerHandle,
@@ -566,13 +571,13 @@ async fn listen_to(
             established();
             return Ok(());
         }
-        // A server that cannot be reached does not keep the others' changes back.
+        // An unreachable server does not delay the changes of the other servers.
         established();
         tokio::time::sleep(LISTENED_AGAIN).await;
         backend.may_be_tried().await;
         let client = client.clone();
         begin = Arc::new(move || {
-            // It may offer something else by now.
+            // Everything may have changed while the server was unreachable.
             for change in [Change::Tools, Change::Prompts, Change::Resources] {
                 client.publish(&change);
             }
@@ -580,7 +585,7 @@ async fn listen_to(
     }
 }
 
-/// Time after which a subscription to one of many servers begins again.
+/// Delay before a subscription to one of many servers is renewed.
 const LISTENED_AGAIN: Duration = Duration::from_millis(100);
 
 fn lifecycle(revision: Revision) -> Option<Lifecycle> {
@@ -605,7 +610,7 @@ impl ServerHandler for Bridge {
         match event {
             ServerEvent::Negotiated(info) => {
                 let mut state = shared.lock();
-                // Under the lock, so that servers that are added meanwhile get sessions.
+                // The lock is held so that servers that are added meanwhile get sessions.
                 let backends = shared.backends.all();
                 let sessions = backends.iter();
                 let sessions = sessions.map(|backend| Session::new(handle, info.clone(), backend));

@@ -1,4 +1,4 @@
-//! Hooks of the program around each request of a client: policy, redaction, caching.
+//! Hooks of the application around each request of a client, such as for policy, redaction and caching.
 
 use std::fmt;
 use std::future::ready;
@@ -10,11 +10,11 @@ use mcp_exact_session::{JsonObject, PeerError, RawResult, Reply, Revision};
 /// Future of a hook.
 pub type HookFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// Request of a client on its way to one server.
+/// Request of a client that is relayed to one server.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Call {
-    /// Name of the server in the configuration; empty if it is the only one.
+    /// Name of the server in the configuration; empty if there is only one server.
     pub server: String,
     /// Principal of the client, if it is authenticated.
     pub principal: Option<String>,
@@ -24,18 +24,18 @@ pub struct Call {
     pub revision: Revision,
     /// Method of the request.
     pub method: String,
-    /// Params in the revision of the client, with the server's own name of the tool or prompt.
+    /// Params in the revision of the client, with the name of the tool or prompt as the server defines it.
     pub params: Option<JsonObject>,
 }
 
 impl Call {
-    /// Returns what the request is about: the name of the tool or prompt, or the URI of the resource.
+    /// Returns the name of the tool or prompt, or the URI of the resource, that the request names.
     pub fn subject(&self) -> Option<String> {
         let [name, uri] = self.params.as_ref()?.view().find_each(["name", "uri"]);
         Some(name.or(uri)?.as_str()?.into_owned())
     }
 
-    /// Returns the arguments of a tool or prompt as they are spelled.
+    /// Returns the arguments of a tool or prompt as received, as JSON text.
     pub fn arguments(&self) -> Option<String> {
         let arguments = self.params.as_ref()?.view().find("arguments")?;
         Some(arguments.text().to_owned())
@@ -46,20 +46,22 @@ impl Call {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Decision {
-    /// Relays it.
+    /// Relays the request.
     Relay,
-    /// Relays it with other params, in the revision of the client. `_meta` of the request stays if they have none.
+    /// Relays the request with other params, in the revision of the client. If these params have no `_meta`, the one of
+    /// the request is kept.
     RelayWith(JsonObject),
-    /// Answers it without the server, with a result in the revision of the client.
+    /// Answers the request without the server, with a result in the revision of the client.
     Answer(JsonObject),
-    /// Answers it with an error.
+    /// Answers the request with an error.
     Refuse(PeerError),
 }
 
-/// Hook of the program around each request of a client to a server. A list of many servers is one request to each of them.
+/// Hook of the application around each request of a client to a server. A list request to many servers is one request
+/// to each of them.
 ///
-/// Hooks are asked in their order before the request, and in the opposite order after the answer: the first hook sees what
-/// the client sees. What a hook answers passes the hooks before it.
+/// Hooks are called in order before the request and in reverse order after the answer, so that the first hook sees the
+/// same messages as the client. An answer of a hook is passed to the hooks before it.
 ///
 /// ```
 /// use mcp_exact_bridge::{Call, Decision, Hook, HookFuture, Hooks, Options};
@@ -89,19 +91,20 @@ pub trait Hook: Send + Sync + 'static {
         Box::pin(ready(Decision::Relay))
     }
 
-    /// Takes the answer and returns the one for the client. It is not called if the client cancels the request.
+    /// Receives the answer and returns the answer for the client. This method is not called if the client cancels the
+    /// request.
     fn after<'a>(&'a self, call: &'a Call, reply: Reply) -> HookFuture<'a, Reply> {
         let _ = call;
         Box::pin(ready(reply))
     }
 }
 
-/// Hooks in their order.
+/// Ordered list of hooks.
 #[derive(Clone, Default)]
 pub struct Hooks(Vec<Arc<dyn Hook>>);
 
 impl Hooks {
-    /// Adds a hook behind the others.
+    /// Appends a hook.
     #[must_use]
     pub fn with(mut self, hook: impl Hook) -> Self {
         self.0.push(Arc::new(hook));
@@ -113,7 +116,7 @@ impl Hooks {
         self.0.is_empty()
     }
 
-    /// Runs a request through all hooks. `relay` takes its params.
+    /// Runs a request through all hooks; `relay` sends it with the given params.
     pub(crate) async fn run<F>(
         &self,
         mut call: Call,

@@ -1,8 +1,8 @@
 //! Gateway of the Model Context Protocol: clients of any revision use servers of any other one, over any transport.
 //!
-//! A [`Bridge`] is a gateway in front of one server. To its clients it looks like the server, in every revision and both
-//! lifecycles: messages that client and server cannot exchange directly are converted, and losses of a conversion are
-//! reported. Between equal revisions messages pass as they came.
+//! A [`Bridge`] is a gateway in front of one server. To its clients it looks like the server, in every revision and
+//! both lifecycles: messages that client and server cannot exchange directly are converted, and losses of a conversion
+//! are reported. Between equal revisions, messages are relayed unchanged.
 //!
 //! ```no_run
 //! # #[cfg(all(feature = "process", feature = "stdio"))]
@@ -28,36 +28,40 @@
 //!
 //! # Many servers
 //!
-//! [`Bridge::many`] joins servers: their lists, capabilities and instructions. Tools and prompts are named after their server,
-//! as in `files__read`, or as [`Prefix`] says. Resources keep their URIs: a URI belongs to the server that has listed it, or
-//! whose template begins like it, or else to the first server that knows it. Lists have one page, which holds as long as the
-//! strictest server allows; `_meta` of the servers' own lists is left out. A server that cannot be reached hides what it offers,
-//! and its calls are errors; the others go on, and it is tried again from time to time.
+//! [`Bridge::many`] joins servers: their lists, capabilities and instructions. Tools and prompts are named after their
+//! server, as in `files__read`, or as [`Prefix`] says. Resources keep their URIs: a URI belongs to the server that has
+//! listed the URI or a template with a matching prefix, or else to the first server that knows the URI. Lists have one
+//! page, whose cache lifetime is the shortest one of the servers; `_meta` of the servers' own lists is omitted. While a
+//! server cannot be reached, its tools, prompts and resources are not listed and calls of them fail; the other servers
+//! remain available, and the bridge retries the connection periodically.
 //!
 //! [`AccessRule`]s hide tools, prompts and resources from principals, in lists and calls alike.
 //!
 //! # Losses
 //!
-//! What a conversion loses is a tracing event, is counted ([`Bridge::metrics`]), and is given to [`Options::on_loss`];
-//! [`Options::losses_in_meta`] lists it in the result. [`LossRule`]s report, refuse or accept losses by their ids.
+//! Each loss of a conversion is a tracing event, is counted ([`Bridge::metrics`]), and is passed to
+//! [`Options::on_loss`]; [`Options::losses_in_meta`] lists losses in the result. [`LossRule`]s report, reject or accept
+//! losses by their ids.
 //!
 //! # Around each request
 //!
-//! [`Hook`]s decide about a request and its answer: policy, redaction, caching. A [`CallObserver`] gets a report of each request
-//! that has ended, for an audit log. [`PrincipalLimits`] bound what a principal may send. [`Bridge::update`] changes rules and servers
-//! while clients keep their sessions.
+//! [`Hook`]s decide about a request and its answer: policy, redaction, caching. A [`CallObserver`] receives a report of
+//! each completed request, for an audit log. [`PrincipalLimits`] limit the requests of each principal.
+//! [`Bridge::update`] changes rules and servers while clients keep their sessions.
 //!
 //! # Isolation
 //!
-//! A client with a session has its own connection to the server. Clients without sessions share connections only with requests
-//! of the same principal, name and capabilities. A call that waits for an answer is continued by a retry of the same principal,
-//! method and params alone, by a state that cannot be guessed, and once. The `requestState` of a server without sessions is bound to
-//! the principal that it was given to, since the server cannot tell principals apart; see [`Options::seal`].
+//! A client with a session has its own connection to the server. Clients without sessions share connections only with
+//! requests of the same principal, name and capabilities. A call that waits for an answer can be continued only once,
+//! only by a retry with the same principal, method and params, and only with its unguessable `requestState`. The
+//! `requestState` of a server without sessions is bound to the principal that it was given to, since the server cannot
+//! tell principals apart; see [`Options::seal`].
 //!
 //! # Limits
 //!
-//! [`Options`] bounds shared connections, calls that wait, and how long either stays. Calls that wait end with the process.
-//! Log messages on a shared connection over standard streams belong to a call only while it is the only one.
+//! [`Options`] limits the number and the lifetime of shared connections and of waiting calls. Waiting calls end with
+//! the process. Log messages on a shared stdio connection are relayed to a call only while it is the only call on the
+//! connection.
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

@@ -1,4 +1,4 @@
-//! Limits of each principal: requests per second, and requests at the same time.
+//! Limits per principal: requests per second, and concurrent requests.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,21 +7,21 @@ use std::time::Duration;
 use mcp_exact_session::{JsonObject, PeerError};
 use tokio::time::Instant;
 
-/// Principals above which those that send nothing are forgotten.
+/// Number of principals above which idle ones are removed.
 const MANY: usize = 10_000;
 
-/// JSON-RPC error code of a request that exceeds a limit: one of those for implementations.
+/// JSON-RPC error code of a request that exceeds a limit, from the range for implementation-defined errors.
 const TOO_MANY: i64 = -32000;
 
-/// Limits of each principal. All clients without a principal count as one.
+/// Limits of each principal. All clients without a principal share one set of limits.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 #[non_exhaustive]
 pub struct PrincipalLimits {
-    /// Requests per second on average; `None` for any number.
+    /// Average number of requests per second; `None` for no limit.
     pub per_second: Option<f64>,
-    /// Requests that may come at once after a pause; at least one.
+    /// Number of requests that a principal may send at once after a pause; at least one.
     pub burst: u32,
-    /// Requests that are relayed at the same time; `None` for any number.
+    /// Maximum number of concurrent requests; `None` for no limit.
     pub concurrent: Option<usize>,
 }
 
@@ -33,7 +33,7 @@ pub(crate) struct Principals {
 
 #[derive(Debug, Clone, Copy)]
 struct Bucket {
-    /// Requests that may come at once.
+    /// Number of requests that the principal may send now.
     tokens: f64,
     since: Instant,
     running: usize,
@@ -43,7 +43,7 @@ impl Bucket {
     fn refill(&mut self, limits: &PrincipalLimits, now: Instant) {
         let passed = now.duration_since(self.since).as_secs_f64();
         let rate = limits.per_second.unwrap_or(f64::INFINITY);
-        // Without time there is nothing to add, whatever the rate.
+        // If no time has passed, nothing is added, even at an infinite rate.
         let more = if passed > 0.0 { passed * rate } else { 0.0 };
         self.tokens = (self.tokens + more).min(burst(limits));
         self.since = now;

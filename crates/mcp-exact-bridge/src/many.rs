@@ -1,7 +1,8 @@
-//! Many servers as one: whose a request is, and lists of them all.
+//! Routing of requests among many servers, and lists that join the lists of all servers.
 //!
-//! Tools and prompts are found by their names, see [`Names`]. Resources keep their URIs, since tools and prompts mention them: a
-//! URI belongs to the server that has listed it, or whose template begins like it, or else to the first that knows it.
+//! Tools and prompts are found by their names, see [`Names`]. Resources keep their URIs, since tools and prompts
+//! mention them: a URI belongs to the server that has listed the URI or a template with a matching prefix, or else to
+//! the first server that knows the URI.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,24 +22,24 @@ use crate::names::Kind;
 use crate::relay;
 use crate::translate::Way;
 
-/// Pages that are read of the list of one server.
+/// Maximum number of pages that are read of a server's list.
 const MOST_PAGES: usize = 1000;
 
-/// URIs that are remembered at most.
+/// Maximum number of URIs whose server is remembered.
 const MOST_URIS: usize = 100_000;
 
-/// List of a server's offers.
+/// Kind of list, such as the list of tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct List {
     method: &'static str,
-    /// Capability that a server has to declare.
+    /// Capability that a server must declare to have the list.
     capability: &'static str,
-    /// Member of the result.
+    /// Member of the result that contains the entries.
     member: &'static str,
     entries: Entries,
 }
 
-/// What the entries of a list are known by.
+/// Member that identifies the entries of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Entries {
     Named(Kind),
@@ -74,7 +75,7 @@ const LISTS: [List; 4] = [
 ];
 
 impl Entries {
-    /// Returns the member that an entry is known by.
+    /// Returns the name of the member that identifies an entry.
     fn key(self) -> &'static str {
         match self {
             Self::Named(_) => "name",
@@ -91,7 +92,7 @@ pub(crate) struct KnownUris(Mutex<Uris>);
 #[derive(Debug, Default)]
 struct Uris {
     resources: HashMap<String, usize>,
-    /// By what stands before the first expression of the template.
+    /// Server by the literal prefix of the template, before its first expression.
     templates: HashMap<String, usize>,
 }
 
@@ -106,18 +107,18 @@ impl KnownUris {
             Entries::Templates => (&mut uris.templates, literal(uri)),
             _ => (&mut uris.resources, uri),
         };
-        // The first one to list a URI keeps it.
+        // A URI belongs to the first server that has listed it.
         if known.len() < MOST_URIS && !known.contains_key(key) {
             known.insert(key.to_owned(), server);
         }
     }
 
-    /// Returns the server of a URI, if one has listed it or a template that begins like it.
+    /// Returns the server that has listed the URI or a template with a matching prefix.
     pub(crate) fn server_of(&self, uri: &str) -> Option<usize> {
         let uris = self.lock();
         let listed = uris.resources.get(uri).copied();
         listed.or_else(|| {
-            // A template is looked at as it was listed, too: that is how completions name it.
+            // Completions refer to a template by its text, so the text is also looked up.
             let uri = literal(uri);
             let like = uris
                 .templates
@@ -129,18 +130,18 @@ impl KnownUris {
     }
 }
 
-/// Returns what stands before the first expression of a template.
+/// Returns the literal prefix of a template, before its first expression.
 fn literal(template: &str) -> &str {
     template
         .split_once('{')
         .map_or(template, |(begin, _)| begin)
 }
 
-/// Where a request goes.
+/// Destination of a request.
 enum Target {
-    /// To this server, with these params.
+    /// The request is relayed to this server, with these params.
     One(usize, Option<JsonObject>),
-    /// To the first server that knows what it names.
+    /// The request is relayed to the first server that knows the named item.
     First,
 }
 
@@ -166,7 +167,7 @@ impl Shared {
         }
     }
 
-    /// Returns true if there is one server and no rule: nothing has to be looked at.
+    /// Returns true if there is one server and no rule, so that requests are relayed without inspection.
     fn passes_everything(&self) -> bool {
         let backends = self.backends.all();
         backends.len() == 1 && !backends[0].is_one_of_many && self.live.rules().access.is_empty()
@@ -285,7 +286,7 @@ impl Shared {
         }
     }
 
-    /// Finds the tool or prompt of a name.
+    /// Finds the server of a tool or prompt by its name.
     async fn find(
         self: &Arc<Self>,
         kind: Kind,
@@ -299,7 +300,7 @@ impl Shared {
                 .iter()
                 .find(|list| list.entries == Entries::Named(kind))
         {
-            // A client may know the name from another process.
+            // The client may have learned the name from another process.
             tracing::debug!(name, "an unknown name is looked for");
             self.entries_of_all(*list, client, request).await;
             found = self.names.find(kind, name);
@@ -315,7 +316,7 @@ impl Shared {
         })
     }
 
-    /// Asks one server after the other, until one knows what the request names.
+    /// Relays a request to one server after the other, until one knows the named item.
     async fn relay_to_first(
         self: &Arc<Self>,
         client: &ServerHandle,
@@ -334,7 +335,7 @@ impl Shared {
                 Err(error) if is_unknown(&error) => {
                     last.get_or_insert(error);
                 }
-                // A server that is down may be the one, but the others are asked before that is said.
+                // An unreachable server may have the item, but its error is returned only after the others were tried.
                 Err(error) if backend.is_down() => last = Some(error),
                 answered => return answered,
             }
@@ -345,7 +346,7 @@ impl Shared {
         }))
     }
 
-    /// Lists what all servers offer. A server that does not answer is left out.
+    /// Joins the lists of all servers. The entries of a server that does not answer are omitted.
     async fn list(
         self: &Arc<Self>,
         list: List,
@@ -376,7 +377,7 @@ impl Shared {
         Ok(Reply::Result(losses::with_losses(result, &losses).into()))
     }
 
-    /// Names the server of losses.
+    /// Adds the name of the server to its losses.
     fn losses_of(&self, server: usize, losses: Vec<Json>) -> impl Iterator<Item = Json> {
         let name = Json::string(&self.backends.get(server).name);
         losses
@@ -390,11 +391,11 @@ impl Shared {
             })
     }
 
-    /// Returns how long the list may be kept and by whom: as the strictest server says (2026-07-28, `server/utilities/caching`).
+    /// Returns the most restrictive cache hint of all servers (2026-07-28, `server/utilities/caching`).
     fn lifetime(&self, listed: &[Listed]) -> Option<Lifetime> {
         let mut strictest = Lifetime {
             milliseconds: u64::MAX,
-            // What depends on the principal is for that principal.
+            // A list that depends on the principal must not be shared between principals.
             is_public: self.live.rules().access.is_empty(),
         };
         for Listed { first, .. } in listed {
@@ -406,7 +407,8 @@ impl Shared {
         (!listed.is_empty()).then_some(strictest)
     }
 
-    /// Reads a list of every server side by side, in the order of the servers. Returns false beside it if one did not answer.
+    /// Reads a list of all servers concurrently and returns the lists in the order of the servers. The flag is false if
+    /// a server did not answer.
     async fn entries_of_all(
         self: &Arc<Self>,
         list: List,
@@ -443,7 +445,7 @@ impl Shared {
             }
         }
         let mut listed: Vec<Listed> = all.into_iter().flatten().collect();
-        // Names are given in the order of the servers, not in that of their answers.
+        // Names are assigned in the order of the servers, not of their answers.
         for listed in &mut listed {
             self.rename(list, listed, request.context().principal.as_ref());
         }
@@ -483,7 +485,7 @@ impl Shared {
                 .as_ref()
                 .is_err_and(|error| *error == relay::no_answer(&Outcome::Lost))
             {
-                // A list can be asked for again.
+                // Repeating a list request is safe.
                 page = self.relay_to(server, client, request).await;
             }
             let page = match page? {
@@ -517,7 +519,7 @@ impl Shared {
         Ok(listed)
     }
 
-    /// Leaves out what the principal may not use, and gives everything else the name that clients know.
+    /// Removes the entries that the principal may not use, and renames the others for clients.
     fn rename(&self, list: List, listed: &mut Listed, principal: Option<&Principal>) {
         let server = listed.server;
         listed.entries.retain_mut(|entry| {
@@ -556,7 +558,7 @@ fn call_of(backend: &Backend, request: &IncomingRequest<RequestContext>) -> Call
     }
 }
 
-/// How long a list may be kept, and by whom.
+/// Cache hint of a list: its lifetime and scope.
 struct Lifetime {
     milliseconds: u64,
     is_public: bool,
@@ -565,20 +567,20 @@ struct Lifetime {
 /// List of one server.
 struct Listed {
     server: usize,
-    /// The first page, for its hints.
+    /// First page of the list, which has the cache hints.
     first: JsonObject,
     entries: Vec<JsonObject>,
     /// What the conversions of all pages have lost.
     losses: Vec<Json>,
 }
 
-/// Returns the params of a request that a list needs, too: what it says of the client.
+/// Returns the params of a list request: the `_meta` about the client, taken from another request.
 fn list_params(request: &IncomingRequest<RequestContext>) -> JsonObject {
     let meta = request.param("_meta").map(|meta| meta.to_json());
     meta.map(|meta| ("_meta", meta)).into_iter().collect()
 }
 
-/// Returns the object with another `name`; everything else stays as it came, in its place.
+/// Returns the object with another `name`; the other members and their order do not change.
 fn renamed(object: Option<&JsonObject>, name: &str) -> Option<JsonObject> {
     let object = object?;
     let members = object.view().iter().map(|(key, value)| match &*key {
@@ -602,7 +604,7 @@ fn empty(list: List, request: &IncomingRequest<RequestContext>) -> Result<JsonOb
     Ok(result.into_object())
 }
 
-/// Returns true if the error says that the server does not know what a request names.
+/// Returns true if the error means that the server does not know the item that a request names.
 fn is_unknown(error: &PeerError) -> bool {
     matches!(error.code(), Some(-32601 | -32602 | -32002))
 }
@@ -612,7 +614,7 @@ fn unknown_resource(uri: &str) -> PeerError {
     PeerError::invalid_params("Resource not found").with_data(data)
 }
 
-/// Joins the capabilities of servers: what one of them has is offered.
+/// Returns the union of the capabilities of all servers.
 pub(crate) fn joined(all: impl Iterator<Item = JsonObject>) -> JsonObject {
     let mut joined = Map::new();
     for capabilities in all {

@@ -1,4 +1,4 @@
-//! What the bridge has relayed: a report of each request for the program, and counters in the text format of Prometheus.
+//! Metrics of a bridge: a report of each request for the application, and counters in the Prometheus text format.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
@@ -13,12 +13,12 @@ use mcp_exact_revisions::Side;
 use crate::bridge::Usage;
 use crate::hooks::Call;
 
-/// Upper bounds of the durations that are counted together, in seconds.
+/// Upper bounds of the histogram buckets of durations, in seconds.
 const BOUNDS: [f64; 12] = [
     0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0,
 ];
 
-/// How a request has ended.
+/// Outcome of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CallOutcome {
@@ -26,11 +26,11 @@ pub enum CallOutcome {
     Result,
     /// With the result of a tool that says it is an error (`isError`).
     ToolError,
-    /// With questions to the client; it is repeated with the answers.
+    /// The request ended with input requests to the client, which repeats the request with the answers.
     InputRequired,
     /// With an error of this code.
     Error(i64),
-    /// The client has cancelled it, or is gone.
+    /// The client has cancelled the request or has disconnected.
     Cancelled,
 }
 
@@ -68,18 +68,18 @@ impl CallOutcome {
 pub struct CallReport<'a> {
     /// The request.
     pub call: &'a Call,
-    /// How it has ended.
+    /// Outcome of the request.
     pub outcome: CallOutcome,
-    /// Time from its arrival to its end.
+    /// Time from the arrival of the request to its end.
     pub duration: Duration,
 }
 
-/// Function of the program that is called when a request has ended, for an audit log. It must not block.
+/// Function of the application that is called after each request, for an audit log. The function must not block.
 #[derive(Clone)]
 pub struct CallObserver(Arc<dyn Fn(&CallReport<'_>) + Send + Sync>);
 
 impl CallObserver {
-    /// Makes an observer of a function.
+    /// Creates an observer from a function.
     pub fn new(observer: impl Fn(&CallReport<'_>) + Send + Sync + 'static) -> Self {
         Self(Arc::new(observer))
     }
@@ -91,7 +91,8 @@ impl fmt::Debug for CallObserver {
     }
 }
 
-/// Measures one request, and counts it when it is dropped: with the outcome of its reply, or as cancelled without one.
+/// Timer of one request. Dropping the timer counts the request with the outcome of its reply, or as cancelled if there
+/// was none.
 pub(crate) struct CallTimer {
     counters: Arc<Counters>,
     /// For the observer, if there is one.
@@ -109,7 +110,7 @@ impl CallTimer {
         server: &str,
         method: &str,
     ) -> Self {
-        // Clients can send any other one: all of those are counted together.
+        // Clients can send any other method; all unknown methods are counted together.
         let revisions = mcp_exact_revisions::all().iter();
         let mut known = revisions.flat_map(|spec| spec.methods(Side::Client).requests());
         let known = known.find(|known| **known == method);
@@ -149,7 +150,7 @@ pub(crate) struct Counters(Mutex<Counts>);
 
 #[derive(Debug, Default, Clone)]
 struct Counts {
-    /// Number by server, method and outcome.
+    /// Number of requests by server, method and outcome.
     requests: BTreeMap<(String, &'static str, &'static str), u64>,
     durations: BTreeMap<String, Durations>,
     refused: u64,
@@ -157,7 +158,7 @@ struct Counts {
 
 #[derive(Debug, Default, Clone)]
 struct Durations {
-    /// Requests that took no longer than each bound, and longer than the one before.
+    /// Number of requests per histogram bucket.
     counts: [u64; BOUNDS.len()],
     all: u64,
     seconds: f64,
@@ -181,28 +182,29 @@ impl Counters {
         durations.seconds += seconds;
     }
 
-    /// Counts a request that a limit of its principal has refused.
+    /// Counts a request that was rejected because of a limit of its principal.
     pub(crate) fn count_refused(&self, error: &PeerError) {
         tracing::debug!(error = error.message(), "a request was refused");
         self.lock().refused += 1;
     }
 }
 
-/// State of a server, for its operator.
+/// State of a server, for monitoring.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ServerState {
-    /// Name in the configuration; empty if it is the only one.
+    /// Name of the server in the configuration; empty if there is only one server.
     pub name: String,
-    /// True if it was reached when it was tried the last time.
+    /// True if the latest attempt to reach the server succeeded.
     pub is_up: bool,
     /// Open connections.
     pub connections: usize,
-    /// Calls that wait for the answer of a client without a session.
+    /// Number of calls that wait for the answer of a sessionless client.
     pub waiting_calls: usize,
 }
 
-/// Activity of a bridge since it was made, and what it holds now. `Display` writes the text format of Prometheus.
+/// Counters of a bridge since its creation, and its current resource usage. `Display` writes the Prometheus text
+/// format.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Metrics {
@@ -211,7 +213,7 @@ pub struct Metrics {
     pub losses: BTreeMap<String, u64>,
     /// Servers in the order of the configuration.
     pub servers: Vec<ServerState>,
-    /// What the bridge holds.
+    /// Current resource usage of the bridge.
     pub usage: Usage,
 }
 
@@ -238,18 +240,18 @@ impl Metrics {
             .sum()
     }
 
-    /// Returns the number of requests that limits of their principals have refused.
+    /// Returns the number of requests that were rejected because of limits of their principals.
     pub fn refused(&self) -> u64 {
         self.counts.refused
     }
 }
 
-/// Writes the lines before the values of a metric.
+/// Writes the `HELP` and `TYPE` lines of a metric.
 fn head(out: &mut impl fmt::Write, name: &str, kind: &str, help: &str) -> fmt::Result {
     writeln!(out, "# HELP {name} {help}\n# TYPE {name} {kind}")
 }
 
-/// Spells the value of a label.
+/// Escapes the value of a label.
 fn label(text: &str) -> String {
     let mut spelled = String::with_capacity(text.len());
     for character in text.chars() {

@@ -1,33 +1,33 @@
-//! Names of tools and prompts among those of many servers.
+//! Unique names for the tools and prompts of many servers.
 //!
-//! A name that was given once stays while the process lives, whichever servers come and go.
+//! An assigned name does not change for the lifetime of the process, whichever servers are added or removed.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Stands between the name of a server and the name of its tool or prompt.
+/// Separator between the name of a server and the name of its tool or prompt.
 const SEPARATOR: &str = "__";
 
-/// Characters that a name has at most, so that every client takes it.
+/// Maximum number of characters in a name that every client accepts.
 const LONGEST: usize = 64;
 
-/// Names that are remembered at most.
+/// Maximum number of names that are remembered.
 const MOST: usize = 100_000;
 
-/// When the name of a tool or prompt begins with the name of its server, as in `files__read`.
+/// Condition under which the name of a tool or prompt is prefixed with the name of its server, as in `files__read`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Prefix {
-    /// Always. A name of more than 64 characters is cut, and ends with a hash.
+    /// Every name is prefixed. A name of more than 64 characters is truncated and ends with a hash.
     #[default]
     Always,
-    /// If another server has taken the name before: servers are asked in the order in which they were added.
+    /// A name is prefixed if an earlier server uses the same name, in the order in which servers were added.
     OnConflict,
-    /// Never. A tool or prompt whose name is taken is left out.
+    /// No name is prefixed. A tool or prompt whose name is already used by another server is omitted.
     Never,
 }
 
-/// What has a name.
+/// Kind of the named item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Kind {
     Tool,
@@ -46,12 +46,12 @@ struct Given {
     servers: Vec<String>,
     /// Name by server and the server's own name.
     by_own: HashMap<(Kind, usize, String), String>,
-    /// Server and the server's own name by name.
+    /// Server and the server's own name of the item, by the name that clients use.
     by_name: HashMap<(Kind, String), (usize, String)>,
 }
 
 impl Names {
-    /// Takes the names of the servers. See [`check_server_names`].
+    /// Creates the table for servers with these names, which [`check_server_names`] has checked.
     pub(crate) fn new(prefix: Prefix, servers: Vec<String>) -> Self {
         Self {
             prefix,
@@ -62,7 +62,7 @@ impl Names {
         }
     }
 
-    /// Adds a server. Its names give way to those of the servers that were added before it.
+    /// Adds a server, whose names have lower precedence than those of earlier servers.
     pub(crate) fn add_server(&self, name: &str) {
         self.lock().servers.push(name.to_owned());
     }
@@ -71,7 +71,7 @@ impl Names {
         self.given.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the name by which clients know a tool or prompt; `None` if it has to be left out.
+    /// Returns the name by which clients know a tool or prompt; `None` if the item must be omitted.
     pub(crate) fn give(&self, kind: Kind, server: usize, own: &str) -> Option<String> {
         let mut given = self.lock();
         if let Some(name) = given.by_own.get(&(kind, server, own.to_owned())) {
@@ -112,7 +112,7 @@ impl Names {
             return found;
         }
         if is_cut(name) {
-            // Only who has given it knows the rest.
+            // Only the process that has truncated a name can resolve it.
             return None;
         }
         let (server, own) = name.split_once(SEPARATOR)?;
@@ -132,7 +132,7 @@ impl Given {
     }
 }
 
-/// Returns true if a name may have been cut: it ends with a hash.
+/// Returns true if a name may have been truncated, because it ends with a hash.
 fn is_cut(name: &str) -> bool {
     let is_digit = |byte: &u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
     let end = name.as_bytes().rsplit(|byte| *byte == b'_').next();
@@ -140,13 +140,13 @@ fn is_cut(name: &str) -> bool {
     is_hash && name.chars().count() == LONGEST
 }
 
-/// Hashes a name by FNV-1a, so that it is cut in the same way by every process.
+/// Returns the FNV-1a hash of a name, so that every process truncates the name in the same way.
 fn hash(name: &str) -> u32 {
     let step = |hash: u32, byte: &u8| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193);
     name.as_bytes().iter().fold(0x811c_9dc5, step)
 }
 
-/// Says what is wrong with the names of servers: each has to be part of a name that can be taken apart again.
+/// Returns the problem with the names of servers, if there is one: prefixed names must be separable.
 pub(crate) fn check_server_names<'n>(names: impl Iterator<Item = &'n str>) -> Result<(), String> {
     let mut seen = Vec::new();
     for name in names {
@@ -191,7 +191,7 @@ mod tests {
                 Some((server, own.to_owned()))
             );
         }
-        // Not given before: a client may know it from another process.
+        // The name was not assigned before, but a client may know it from another process.
         let found = names.find(Kind::Prompt, "web__search");
         assert_eq!(found, Some((1, "search".to_owned())));
         for unknown in ["search", "other__search", "webx__search"] {
@@ -210,12 +210,12 @@ mod tests {
         assert_eq!(name.len(), LONGEST);
         assert_ne!(name, other);
         assert_eq!(names.find(Kind::Tool, &name), Some((0, long)));
-        // Another process has not given it: it has to list the tools before it knows which one it is.
+        // Another process must list the tools before it can resolve a truncated name.
         let elsewhere = self::names(Prefix::Always);
         assert_eq!(elsewhere.find(Kind::Tool, &name), None);
     }
 
-    /// Who comes first keeps the name, also when it is gone and comes back.
+    /// The first server keeps the name, even if it is removed and added again.
     #[test]
     fn conflicts_leave_given_names_alone() {
         let names = names(Prefix::OnConflict);

@@ -1,4 +1,5 @@
-//! Change bus on one Redis Stream: its entries have numbers without a gap, and every process reads them on a connection of its own.
+//! Change bus on one Redis Stream: its entries have numbers without a gap, and every process reads them on a separate
+//! connection.
 //!
 //! A process that lost its connection continues where it was. If messages are missing, because they were trimmed meanwhile or
 //! because Redis has lost data, its receivers get [`BusMessage::Resync`]. A message that was sent twice is delivered once.
@@ -21,15 +22,15 @@ use crate::process::{Process, lock};
 static PUBLISH: LazyLock<Script> =
     LazyLock::new(|| Script::new(include_str!("scripts/publish.lua")));
 
-/// Messages that wait to be published at most.
+/// Maximum number of messages that wait to be published.
 const QUEUE: usize = 10_000;
-/// Messages that are published or read together at most.
+/// Maximum number of messages that are published or read together.
 const TOGETHER: usize = 256;
-/// Time that a read blocks at most.
+/// Maximum time that a read blocks.
 const BLOCK: Duration = Duration::from_secs(1);
-/// Time until a connection is tried again.
+/// Delay before a failed connection is retried.
 const RETRY: Duration = Duration::from_millis(250);
-/// Processes whose last message is known, at most.
+/// Maximum number of processes whose last message number is remembered.
 const SENDERS: usize = 10_000;
 
 #[derive(Default)]
@@ -65,7 +66,7 @@ impl std::fmt::Debug for RedisChangeBus {
 }
 
 impl RedisChangeBus {
-    /// Starts the tasks that read and publish, as long as the bus is used.
+    /// Starts the tasks that read and publish; they end when the bus is dropped.
     pub(crate) fn start(
         link: &Arc<Link>,
         process: &Arc<Process>,
@@ -126,7 +127,7 @@ impl ChangeBus for RedisChangeBus {
     }
 }
 
-/// Publishes messages in their order, again and again until Redis takes them.
+/// Publisher that sends messages in order and retries until Redis accepts them.
 struct Publisher {
     link: Arc<Link>,
     process: String,

@@ -15,7 +15,7 @@ use tokio::time::{sleep, timeout};
 use crate::link::Link;
 use crate::process::lock;
 
-/// Time that a read blocks at most.
+/// Maximum time that a read blocks.
 const BLOCK: Duration = Duration::from_secs(1);
 
 /// Readers of a stream that wait for an event behind a number.

@@ -12,8 +12,8 @@ use super::Server;
 use crate::link::{Dispatcher, ServerSettings};
 
 impl Server {
-    /// Returns what transports take: the settings of endpoints and the handler of their events. For transports that this
-    /// crate has no method for.
+    /// Returns the settings and the event handler that transports require. For transports that this crate has no method
+    /// for.
     pub fn endpoint(&self) -> (Arc<ServerSettings>, Arc<dyn ServerHandler>) {
         (self.0.settings.shared(), Dispatcher::new(self))
     }

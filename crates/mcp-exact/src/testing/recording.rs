@@ -37,7 +37,7 @@ enum Message {
 
 /// Messages of a session, in the order in which they were sent. [`record`] creates a recording.
 ///
-/// Its text has a line for each message: `{"client":…}` or `{"server":…}`.
+/// The string form of a recording has a line per message: `{"client":…}` or `{"server":…}`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Recording {
     messages: Vec<Message>,
