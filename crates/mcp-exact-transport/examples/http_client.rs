@@ -1,8 +1,8 @@
 //! A client over HTTP: uses everything that a server offers and prints a line a step; the last line is the revision.
 //!
-//! `cargo run -p mcp-exact-transport --example http_client -- [--sse] [--offer REVISION,…] [--restart] URL`. Fails when a step
-//! fails. `--sse` uses HTTP+SSE of 2024-11-05 alone. `--restart` shows what becomes of a call whose server is restarted: it
-//! prints `restart: waiting` during a call, and then expects a new session.
+//! `cargo run -p mcp-exact-transport --example http_client -- [--sse] [--offer REVISION,…] [--restart] URL`. Fails when
+//! a step fails. `--sse` uses Only HTTP+SSE of 2024-11-05 is used. `--restart` shows what becomes of a call whose
+//! server is restarted: it prints `restart: waiting` during a call, and then expects a new session.
 
 #[path = "everything/uses.rs"]
 mod uses;

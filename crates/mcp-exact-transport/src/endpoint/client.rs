@@ -1,6 +1,7 @@
-//! The client's endpoint: handle, handler, and the state of its connection.
+//! Endpoint of a client: handle, handler, and the state of the connection.
 //!
-//! A handle is cheap to clone and can be used from any thread. Calls the session API and adds the current time.
+//! A handle is cheap to clone and can be used from any thread. Its methods call the session API and add the current
+//! time.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,12 +18,14 @@ use super::{
     Dispatch, Endpoint, PendingRequest, ProgressCallback, Repeatable, Shared, Sorted, within,
 };
 
-/// Handles the events of a client: questions, logs, changes and other notifications of the server.
+/// Handler of the events of a client: requests, log messages, changes and other notifications of the server.
 ///
-/// The driver calls it in the order of the events and waits until it returns: it must not block. A handler that takes longer
-/// starts a task or a thread and answers later through a clone of the handle. Closures of the same shape implement it.
+/// The driver calls the handler in the order of the events and waits until it returns, so a handler must not block. For
+/// longer work, a handler starts a task or a thread and answers later through a clone of the handle. Closures with the
+/// same signature implement the trait.
 ///
-/// Every [`ClientEvent::Request`] has to be answered. The endpoint only sends requests that the configuration declares.
+/// Every [`ClientEvent::Request`] must be answered. The endpoint reports only requests whose capabilities the
+/// configuration declares.
 pub trait ClientHandler: Send + Sync + 'static {
     /// Handles one event.
     fn handle(&self, client: &ClientHandle, event: ClientEvent);
@@ -37,7 +40,7 @@ where
     }
 }
 
-/// A client could not connect, or its connection ended.
+/// Reason why a client could not connect or its connection ended.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConnectError {
@@ -47,7 +50,7 @@ pub enum ConnectError {
     /// The connection or the process failed.
     #[error("{0}")]
     Transport(String),
-    /// The client was closed by its program.
+    /// The application closed the client.
     #[error("the client was closed; connect again")]
     Closed,
 }
@@ -59,15 +62,15 @@ pub(crate) struct ClientConnection {
     pub(crate) failed: Option<ConnectError>,
     pub(super) waiters: Waiters,
     falls_back: bool,
-    /// True if another session follows one that the server has ended.
+    /// True if a session that the server has ended is replaced by a new one.
     pub(crate) begins_again: bool,
     has_lost_session: bool,
-    /// True once the program has closed the client, which then begins no further session.
+    /// True once the application has closed the client, which then starts no further session.
     pub(crate) is_closed: bool,
 }
 
 impl ClientConnection {
-    /// Creates the state of a connection whose sessions are followed by others when the server ends them.
+    /// Creates the state of a connection that starts a new session when the server ends one.
     pub(crate) fn beginning_again() -> Self {
         Self {
             begins_again: true,
@@ -75,7 +78,7 @@ impl ClientConnection {
         }
     }
 
-    /// Notes why the connection ended. The first reason counts.
+    /// Records why the connection ended. Only the first reason is kept.
     pub(crate) fn fail(&mut self, error: ConnectError) {
         if self.failed.is_none() {
             self.failed = Some(error);
@@ -83,7 +86,7 @@ impl ClientConnection {
         self.waiters.wake_all();
     }
 
-    /// Forgets the negotiated session: a new one begins.
+    /// Discards the negotiated session before a new one starts.
     pub(crate) fn restart(&mut self) {
         self.negotiated = None;
         self.failed = None;
@@ -180,9 +183,9 @@ impl Endpoint for ClientEndpoint {
                 role.negotiated = Some((agreed.clone(), *verdict));
                 role.waiters.wake_all();
             }
-            // The driver knows better why the connection was lost, and says so at its end.
+            // The driver reports a more precise reason when it ends.
             ClientEvent::Failed(NegotiationError::Lost) => {}
-            // Another transport is tried; its outcome counts.
+            // Another transport is tried, whose outcome is reported.
             ClientEvent::UseHttpSse => role.falls_back = true,
             ClientEvent::SessionLost => role.has_lost_session = role.begins_again,
             ClientEvent::Failed(_) if role.falls_back => {}
@@ -199,7 +202,7 @@ pub(crate) struct ClientDispatch {
     pub(crate) internal: Internal,
 }
 
-/// Sees an event; returns true to keep it from the program.
+/// Function that inspects an event; returns true to hide the event from the application.
 pub(crate) type Internal =
     Box<dyn Fn(&Arc<Shared<ClientEndpoint>>, &ClientEvent) -> bool + Send + Sync>;
 
@@ -216,7 +219,8 @@ impl Dispatch<ClientEndpoint> for ClientDispatch {
     }
 }
 
-/// Says that the connection is lost when a driver ends without a reason of its own, such as when its task is aborted.
+/// Guard that reports the connection as lost when a driver ends without another reason, such as when its task is
+/// aborted.
 pub(crate) struct EndOfConnection(pub(crate) Arc<Shared<ClientEndpoint>>);
 
 impl Drop for EndOfConnection {
@@ -233,7 +237,7 @@ impl Drop for EndOfConnection {
 #[derive(Clone)]
 pub struct ClientHandle {
     shared: Arc<Shared<ClientEndpoint>>,
-    /// Session whose questions it answers.
+    /// Number of the session whose server requests this handle answers.
     epoch: u64,
 }
 
@@ -262,7 +266,7 @@ impl ClientHandle {
         .await
     }
 
-    /// Waits until the connection has ended, and returns why.
+    /// Waits until the connection has ended and returns the reason.
     pub async fn closed(&self) -> ConnectError {
         Wait::new(&self.shared, |connection: &ClientConnection| {
             connection.failed.clone()
@@ -274,7 +278,7 @@ impl ClientHandle {
     /// revision.
     ///
     /// # Errors
-    /// [`SendError`]; nothing was sent then.
+    /// [`SendError`] if the request was not sent.
     pub fn request(
         &self,
         method: &str,
@@ -311,10 +315,10 @@ impl ClientHandle {
         }))
     }
 
-    /// Answers a question of the server.
+    /// Answers a request of the server.
     ///
     /// # Errors
-    /// [`SendError::UnknownRequest`] if the question does not wait for an answer.
+    /// [`SendError::UnknownRequest`] if no such request waits for an answer.
     pub fn answer(
         &self,
         to: ServerRequestKey,
@@ -329,7 +333,8 @@ impl ClientHandle {
         })
     }
 
-    /// Sends a progress notification for a question of the server; suppressed if the server did not ask for progress.
+    /// Sends a progress notification for a request of the server. The notification is suppressed if the server did not
+    /// request progress.
     ///
     /// # Errors
     /// [`SendError::Progress`] if the progress does not increase.
@@ -346,30 +351,30 @@ impl ClientHandle {
     /// Sends a notification, such as `notifications/roots/list_changed`.
     ///
     /// # Errors
-    /// [`SendError`] if the revision has no such notification of a client, or a capability is missing.
+    /// [`SendError`] if the revision does not define the notification for clients, or a capability is missing.
     pub fn notify(&self, method: &str, params: Option<JsonObject>) -> Result<Sent, SendError> {
         self.shared
             .call(|state, _| state.endpoint.notify(method, params))
     }
 
-    /// Returns the negotiated session, after the negotiation.
+    /// Returns the negotiated session; `None` before the negotiation has finished.
     pub fn session_info(&self) -> Option<SessionInfo> {
         self.shared.lock().endpoint.session_info().cloned()
     }
 
-    /// Returns the revision that was negotiated, once one was.
+    /// Returns the negotiated revision; `None` before the negotiation has finished.
     pub fn revision(&self) -> Option<Revision> {
         let state = self.shared.lock();
         state.endpoint.session_info().map(|info| info.revision)
     }
 
-    /// Returns how much the endpoint holds.
+    /// Returns the resource usage of the endpoint.
     pub fn usage(&self) -> Usage {
         self.shared.lock().endpoint.usage()
     }
 
-    /// Ends the connection. Requests that wait end with [`Outcome::Closed`](mcp_exact_session::Outcome::Closed). The driver
-    /// then ends the session and the process of the server.
+    /// Ends the connection. Pending requests end with [`Outcome::Closed`](mcp_exact_session::Outcome::Closed). The
+    /// driver then ends the session and the process of the server.
     pub fn close(&self) {
         self.shared.call(|state, now| {
             state.role.is_closed = true;

@@ -1,4 +1,4 @@
-//! An endpoint for unit tests that is too full for its first messages.
+//! Endpoint for unit tests that rejects its first messages because its queues are full.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,16 +8,16 @@ use mcp_exact_session::{Closed, ReceiveError, StreamId, Time, Transmit};
 
 use super::{Dispatch, Endpoint, Shared, Signal, Sorted};
 
-/// Notes what it takes.
+/// Endpoint that records the messages that it accepts.
 #[derive(Debug, Default)]
 pub(crate) struct FullEndpoint {
-    /// Messages that it does not take yet.
+    /// Number of messages that the endpoint will still reject.
     pub(crate) refusals: usize,
     pub(crate) taken: Vec<String>,
 }
 
 impl FullEndpoint {
-    /// Creates an endpoint that is too full for so many messages.
+    /// Creates an endpoint that rejects the first `refusals` messages.
     pub(crate) fn shared(refusals: usize) -> Arc<Shared<Self>> {
         let endpoint = Self {
             refusals,

@@ -1,6 +1,6 @@
-//! Properties of a message that a transport needs before an endpoint takes it.
+//! Properties of a message that a transport needs before it passes the message to an endpoint.
 //!
-//! Looks at the head of the message; types nothing.
+//! Only the head of the message is parsed.
 
 use mcp_exact_wire::{HeadKind, MessageHead};
 
@@ -8,13 +8,14 @@ fn head(message: &[u8]) -> Option<MessageHead<'_>> {
     MessageHead::parse(std::str::from_utf8(message).ok()?).ok()
 }
 
-/// Returns true if the message is a request, or a batch that may hold one.
+/// Returns true if the message is a request, or a batch that may contain one.
 pub(crate) fn is_request(message: &[u8]) -> bool {
     let kind = head(message).map(|head| head.kind);
     matches!(kind, Some(HeadKind::Request | HeadKind::Batch))
 }
 
-/// Returns the text of the id of a request; `None` if the message is no request, or its id is neither a string nor a number.
+/// Returns the text of the id of a request; `None` if the message is not a request, or its id is neither a string nor a
+/// number.
 #[cfg(feature = "http-server")]
 pub(crate) fn request_id(message: &[u8]) -> Option<&str> {
     let head = head(message).filter(|head| head.kind == HeadKind::Request)?;
@@ -22,7 +23,7 @@ pub(crate) fn request_id(message: &[u8]) -> Option<&str> {
     head.id.filter(is_id)
 }
 
-/// Returns true if the message is about a request in flight: a response, a cancellation or progress.
+/// Returns true if the message refers to a request in flight: a response, a cancellation or progress.
 #[cfg(feature = "http-server")]
 pub(crate) fn is_for_request_in_flight(message: &[u8]) -> bool {
     head(message).is_some_and(|head| match head.kind {

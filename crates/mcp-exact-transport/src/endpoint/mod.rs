@@ -1,9 +1,9 @@
 //! Endpoints shared between the tasks that serve them. This module alone calls the session API.
 //!
-//! A call locks the endpoint, then hands its events to the handler, one at a time and in order, then tells the driver that
-//! there may be output. Does no IO.
+//! A call locks the endpoint, then passes its events to the handler, one at a time and in order, then notifies the
+//! driver of possible output. The module performs no IO.
 
-// Each transport uses a part of it.
+// Each transport uses only a part of the module.
 #![cfg_attr(
     not(all(feature = "http-client", feature = "http-server")),
     allow(dead_code, unused_imports)
@@ -44,9 +44,9 @@ use request::Slot;
 
 /// Interface that both endpoints of the session crate share.
 pub(crate) trait Endpoint: Send + Sized + 'static {
-    /// Event for the program.
+    /// Event for the application.
     type Event: Send;
-    /// Information about a frame beside its bytes.
+    /// Information about a frame in addition to its bytes.
     type Context: Clone + Send;
     /// State of the role that its events change.
     type Role: Send;
@@ -75,15 +75,15 @@ pub(crate) trait Endpoint: Send + Sized + 'static {
     fn shutdown(&mut self, now: Time);
     /// Sends a ping whose answer is not awaited. Returns false if no peer is connected, or the revision has no pings.
     fn ping(&mut self, timeout: Duration, now: Time) -> bool;
-    /// Takes the event apart if it belongs to a request of this endpoint.
+    /// Separates events that belong to requests of this endpoint from the others.
     fn sort(event: Self::Event) -> Sorted<Self::Event>;
     /// Returns true if the session of the endpoint was lost, and a new one may follow.
     fn has_lost_session(_: &Self::Role) -> bool {
         false
     }
-    /// Notes what an event changes.
+    /// Applies an event to the state of the role.
     fn note(role: &mut Self::Role, event: &Self::Event);
-    /// Follows every call of the endpoint: wakes the connections that its output is for.
+    /// Wakes the connections that have output; called after every call of the endpoint.
     fn settle(&mut self, _: &mut Self::Role, _: Time) {}
 }
 
@@ -105,11 +105,11 @@ pub(crate) enum Sorted<E> {
 
 /// Notifies the driver of an endpoint of changes.
 pub(crate) trait Signal<E: Endpoint>: Send + Sync {
-    /// There may be output. `deadline` is when the endpoint wants to be called next.
+    /// Notifies the driver of possible output. `deadline` is the time of the endpoint's next timer.
     fn changed(&self, shared: &Arc<Shared<E>>, deadline: Option<Time>);
 }
 
-/// Takes the events of an endpoint that belong to no request of its own.
+/// Receiver of the events of an endpoint that do not belong to its own requests.
 pub(crate) trait Dispatch<E: Endpoint>: Send + Sync {
     fn dispatch(&self, shared: &Arc<Shared<E>>, epoch: u64, event: E::Event);
 }
@@ -132,12 +132,12 @@ pub(crate) struct State<E: Endpoint> {
 }
 
 impl<E: Endpoint> State<E> {
-    /// Number of the session that the endpoint belongs to, among those that one handle has had.
+    /// Returns the number of the session that the endpoint belongs to, among the sessions of its handle.
     pub(crate) fn epoch(&self) -> u64 {
         self.epoch
     }
 
-    /// Puts another endpoint in place of one that has ended.
+    /// Replaces an endpoint that has ended.
     pub(crate) fn replace(&mut self, endpoint: E) {
         self.endpoint = endpoint;
         self.epoch += 1;
@@ -147,7 +147,7 @@ impl<E: Endpoint> State<E> {
         self.endpoint.settle(&mut self.role, now);
     }
 
-    /// Returns the next work to hand on. Outcomes of awaited requests go to their waiters at once.
+    /// Returns the next event for the handler. Outcomes of awaited requests are delivered to their waiters immediately.
     fn next(&mut self) -> Option<Next<E::Event>> {
         loop {
             match E::sort(self.endpoint.poll_event()?) {
@@ -182,14 +182,14 @@ impl<E: Endpoint> State<E> {
         slot
     }
 
-    /// Ends the requests that wait for another session: there is none.
+    /// Ends the requests that wait for a new session, because none will follow.
     pub(crate) fn give_up_lost(&mut self) {
         for slot in self.lost.drain(..) {
             slot.complete(Outcome::Lost);
         }
     }
 
-    /// Sends the requests again that wait for another session.
+    /// Sends the requests that wait for a new session again.
     pub(crate) fn repeat_lost(
         &mut self,
         mut send: impl FnMut(&mut E, Repeatable) -> Option<RequestKey>,
@@ -252,14 +252,14 @@ impl<E: Endpoint> Shared<E> {
         result
     }
 
-    /// Tells the driver that there may be output.
+    /// Notifies the driver of possible output.
     pub(crate) fn wake(self: &Arc<Self>) {
         let deadline = self.lock().endpoint.poll_timeout();
         self.signal.changed(self, deadline);
     }
 
     /// Passes a message to the endpoint and its events to the handler; the driver, which calls this, is not notified of
-    /// output. Returns whether the endpoint wants another message, too.
+    /// output. Also returns whether the endpoint accepts another message.
     pub(crate) fn receive(
         self: &Arc<Self>,
         on: StreamId,
@@ -272,7 +272,8 @@ impl<E: Endpoint> Shared<E> {
         })
     }
 
-    /// Lets the endpoint receive by `receive`, and passes its events to the handler, as [`receive`](Self::receive) does.
+    /// Calls a closure that feeds input to the endpoint, and passes the resulting events to the handler as
+    /// [`receive`](Self::receive) does.
     pub(crate) fn receive_by(
         self: &Arc<Self>,
         receive: impl FnOnce(&mut E, Time) -> Result<(), ReceiveError>,
@@ -285,7 +286,7 @@ impl<E: Endpoint> Shared<E> {
         (result, state.endpoint.wants_input())
     }
 
-    /// Hands events to the handler. One thread at a time does, so that events keep their order.
+    /// Passes events to the handler. Only one thread at a time does so, which keeps the events in order.
     fn dispatch<'a>(
         self: &'a Arc<Self>,
         mut state: MutexGuard<'a, State<E>>,
@@ -310,13 +311,13 @@ impl<E: Endpoint> Shared<E> {
     }
 }
 
-/// Work that is handed on outside of the lock.
+/// Work that is done outside of the lock.
 enum Next<E> {
     Event(E),
     Progress(Arc<Slot>, Progress),
 }
 
-/// The right to hand events to the handler. Given back when dropped, after a panic too.
+/// Exclusive right to pass events to the handler, which is released when dropped, even after a panic.
 struct Turn<'a, E: Endpoint>(&'a Shared<E>);
 
 impl<'a, E: Endpoint> Turn<'a, E> {

@@ -1,7 +1,8 @@
 //! Connections that wait for the output of a server's streams.
 //!
-//! The endpoint queues the frames of each stream; this module wakes their readers, and ends streams whose readers are too
-//! slow, so that these delay no other stream. It also holds the other state that the HTTP server keeps for an endpoint.
+//! The endpoint queues the frames of each stream; this module wakes their readers and ends streams whose readers are
+//! too slow, so that they do not delay other streams. The module also contains the other state that the HTTP server
+//! keeps per endpoint.
 
 use std::task::Waker;
 
@@ -12,18 +13,19 @@ use super::ServerEndpoint;
 /// Readers of streams.
 #[derive(Debug, Default)]
 pub(crate) struct Readers {
-    /// Few as a rule: a request or an event stream of one client each.
+    /// Usually a list of few wakers, one per request or event stream of a client.
     wakers: Vec<(StreamId, Waker)>,
-    /// Bytes that wait on one stream; `None` on a transport whose driver takes all output.
+    /// Maximum number of waiting bytes per stream; `None` on a transport whose driver takes all output.
     limit: Option<usize>,
-    /// Deadline that a task of the HTTP server waits for, while there is one.
+    /// Deadline that a task of the HTTP server currently waits for.
     pub(crate) armed: Option<Time>,
-    /// True if the HTTP server has listed the endpoint among those that listen to changes.
+    /// True if the HTTP server has registered the endpoint as a listener for changes.
     pub(crate) is_listed: bool,
 }
 
 impl Readers {
-    /// Creates the readers of an endpoint whose streams hold so many bytes at most, beside the message that is read.
+    /// Creates the readers of an endpoint whose streams may queue at most `limit` bytes, in addition to the message
+    /// that is being read.
     pub(crate) fn with_limit(limit: usize) -> Self {
         Self {
             limit: Some(limit),
@@ -77,7 +79,8 @@ impl Readers {
     }
 }
 
-/// Bytes that wait on a stream behind the message that leaves next: one large message is no sign of a slow reader.
+/// Returns the number of bytes that wait on a stream after the next message, because one large message alone does not
+/// indicate a slow reader.
 fn bytes_behind_first(endpoint: &ServerEndpoint, stream: StreamId) -> usize {
     let first = match endpoint.peek_transmit_on(stream) {
         Some((Transmit::Frame { .. }, bytes)) => bytes.len(),

@@ -1,6 +1,6 @@
 //! A request of an endpoint that waits for its outcome, as a future that needs no particular runtime.
 //!
-//! Takes outcome and progress from the endpoint. Cancels the request when the future is dropped.
+//! The future receives outcome and progress from the endpoint. Dropping the future cancels the request.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -9,7 +9,8 @@ use std::task::{Context, Poll, Waker};
 
 use mcp_exact_session::{CallOptions, JsonObject, Outcome, Progress, RequestKey};
 
-/// Callback for the progress of a request. It is called between other events of the endpoint and must not block.
+/// Callback for the progress of a request. The callback is called between other events of the endpoint and must not
+/// block.
 pub type ProgressCallback = Box<dyn Fn(&Progress) + Send + Sync>;
 
 pub(super) struct Slot {
@@ -29,7 +30,7 @@ pub(crate) struct Repeatable {
 struct Waiting {
     outcome: Option<Outcome>,
     waker: Option<Waker>,
-    /// Key of the request, and the session that it is a key of.
+    /// Key of the request, and the number of the session that the key belongs to.
     place: Option<(RequestKey, u64)>,
     repeatable: Option<Repeatable>,
 }
@@ -62,7 +63,7 @@ impl Slot {
         self.lock().repeatable.is_some()
     }
 
-    /// Takes the request, to send it again. It is sent again once.
+    /// Takes the request in order to send it again, at most once.
     pub(super) fn take_repeatable(&self) -> Option<Repeatable> {
         self.lock().repeatable.take()
     }
@@ -95,7 +96,8 @@ impl Slot {
 
 type Cancel = Box<dyn FnOnce(&str) + Send>;
 
-/// A request that was sent. Resolves to its outcome, exactly once. Dropping it before cancels the request.
+/// Future of a request that was sent, which resolves to the outcome of the request. Dropping the future before cancels
+/// the request.
 #[must_use = "the request is cancelled when this is dropped"]
 pub struct PendingRequest {
     key: RequestKey,

@@ -1,6 +1,7 @@
-//! The server's endpoint: handle, handler, and information about a request beside its message.
+//! Endpoint of a server: handle, handler, and information about a request in addition to its message.
 //!
-//! A handle is cheap to clone and can be used from any thread. Calls the session API and adds the current time.
+//! A handle is cheap to clone and can be used from any thread. Its methods call the session API and add the current
+//! time.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -17,7 +18,7 @@ use super::readers::Readers;
 use super::{Dispatch, Endpoint, PendingRequest, ProgressCallback, Shared, Sorted, within};
 use crate::clock;
 
-/// Information of a transport about a request or notification beside its message.
+/// Information of a transport about a request or notification in addition to its message.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct RequestContext {
@@ -29,8 +30,8 @@ pub struct RequestContext {
 }
 
 impl RequestContext {
-    /// Returns the value of a header of the HTTP request; of a repeated one, the first. `None` on other transports, and if the
-    /// value is not ASCII.
+    /// Returns the value of a header of the HTTP request; if the header is repeated, of its first occurrence. Returns
+    /// `None` on other transports, and if the value is not ASCII.
     pub fn header(&self, name: &str) -> Option<&str> {
         let mut all = self.headers();
         let found = all.find(|(known, _)| known.eq_ignore_ascii_case(name));
@@ -51,10 +52,11 @@ impl RequestContext {
     }
 }
 
-/// Handles the events of a server, of all its sessions.
+/// Handler of the events of all sessions of a server.
 ///
-/// The driver calls it in the order of the events and waits until it returns: it must not block. A handler that takes longer
-/// starts a task or a thread and replies later through a clone of the handle. Closures of the same shape implement it.
+/// The driver calls the handler in the order of the events and waits until it returns, so a handler must not block. For
+/// longer work, a handler starts a task or a thread and replies later through a clone of the handle. Closures with the
+/// same signature implement the trait.
 pub trait ServerHandler: Send + Sync + 'static {
     /// Handles one event of the session that `server` belongs to.
     fn handle(&self, server: &ServerHandle, event: ServerEvent<RequestContext>);
@@ -180,8 +182,8 @@ impl ServerHandle {
         }
     }
 
-    /// Returns the id of the session over HTTP; `None` on other transports, without a session, and on a server that gives no
-    /// ids.
+    /// Returns the id of the session over HTTP; `None` on other transports, without a session, and on a server that
+    /// assigns no ids.
     pub fn session_id(&self) -> Option<&str> {
         self.shared.session_id().map(|id| &**id)
     }
@@ -191,8 +193,8 @@ impl ServerHandle {
         Arc::ptr_eq(&self.shared, &other.shared)
     }
 
-    /// Returns a number that no other endpoint has as long as a handle of this one exists: a key for state that a program
-    /// keeps for it.
+    /// Returns a number that is unique among all endpoints as long as a handle of this endpoint exists; applications
+    /// can use the number as a key for state per endpoint.
     pub fn number(&self) -> usize {
         Arc::as_ptr(&self.shared).addr()
     }
@@ -200,14 +202,15 @@ impl ServerHandle {
     /// Replies to a request. [`Sent::Suppressed`] means that the client has cancelled it.
     ///
     /// # Errors
-    /// [`SendError`]; nothing was sent then, and the request still waits for its reply.
+    /// [`SendError`] if the reply was not sent; the request then still waits for its reply.
     pub fn reply(&self, to: RequestKey, reply: impl Into<Reply>) -> Result<Sent, SendError> {
         let reply = reply.into();
         self.shared
             .call(|state, now| state.endpoint.reply(to, reply, now))
     }
 
-    /// Sends a progress notification for a request; suppressed if the client did not ask for progress.
+    /// Sends a progress notification for a request. The notification is suppressed if the client did not request
+    /// progress.
     ///
     /// # Errors
     /// [`SendError::Progress`] if the progress does not increase.
@@ -235,8 +238,8 @@ impl ServerHandle {
     /// Sends a notification.
     ///
     /// # Errors
-    /// [`SendError`] if the revision has no such notification of a server, a capability is missing, or the scope has no
-    /// stream.
+    /// [`SendError`] if the revision does not define the notification for servers, a capability is missing, or the
+    /// scope has no stream.
     pub fn notify(
         &self,
         scope: Scope,
@@ -250,7 +253,7 @@ impl ServerHandle {
     /// Sends a request to the client (up to 2025-11-25), with a callback for its progress if `options` want progress.
     ///
     /// # Errors
-    /// [`SendError`]; nothing was sent then.
+    /// [`SendError`] if the request was not sent.
     pub fn request(
         &self,
         scope: Scope,
@@ -267,7 +270,7 @@ impl ServerHandle {
     /// Sends a ping to the client of a session (up to 2025-11-25).
     ///
     /// # Errors
-    /// [`SendError`] if no client can be asked.
+    /// [`SendError`] if pings cannot be sent to a client.
     pub fn ping(&self, patience: RequestTimeout) -> Result<PendingRequest, SendError> {
         self.send(None, |endpoint, now| endpoint.ping(patience, now))
     }
@@ -288,24 +291,27 @@ impl ServerHandle {
         }))
     }
 
-    /// Announces a change to this endpoint's client, if it wants to know. Returns how many messages were sent.
+    /// Notifies this endpoint's client of a change, if the client has subscribed to it. Returns the number of sent
+    /// messages.
     pub fn publish(&self, change: &Change) -> usize {
         self.shared.call(|state, _| state.endpoint.publish(change))
     }
 
-    /// Acknowledges a subscription, where the program does that
-    /// ([`ServerConfig::program_acknowledges`](mcp_exact_session::ServerConfig::program_acknowledges), from 2026-07-28 on).
+    /// Acknowledges a subscription, if the application is configured to do so
+    /// ([`ServerConfig::program_acknowledges`](mcp_exact_session::ServerConfig::program_acknowledges), from 2026-07-28
+    /// on).
     pub fn acknowledge(&self, key: RequestKey) {
         self.shared.call(|state, _| state.endpoint.acknowledge(key));
     }
 
-    /// Acknowledges a part of a subscription, where the program does that: only its changes are sent.
+    /// Acknowledges a part of a subscription, if the application is configured to do so; only changes of this part are
+    /// sent.
     pub fn acknowledge_part(&self, key: RequestKey, part: Filter) {
         self.shared
             .call(|state, _| state.endpoint.acknowledge_part(key, part));
     }
 
-    /// Ends a subscription (from 2026-07-28 on). Does nothing if the request is none.
+    /// Ends a subscription (from 2026-07-28 on). Nothing happens if the request is not a subscription.
     pub fn end_subscription(&self, key: RequestKey) {
         self.shared
             .call(|state, _| state.endpoint.end_subscription(key));
@@ -317,12 +323,12 @@ impl ServerHandle {
         self.shared.lock().endpoint.session_info().cloned()
     }
 
-    /// Returns how much the endpoint holds.
+    /// Returns the resource usage of the endpoint.
     pub fn usage(&self) -> Usage {
         self.shared.lock().endpoint.usage()
     }
 
-    /// Ends the session: requests of the local peer end, subscriptions are ended, and the transport closes.
+    /// Ends the session: pending requests and subscriptions end, and the transport closes.
     pub fn close(&self) {
         self.shared.call(|state, now| state.endpoint.shutdown(now));
     }
@@ -336,11 +342,11 @@ impl std::fmt::Debug for ServerHandle {
     }
 }
 
-/// Number of ids of an endpoint that serves a session beside others.
+/// Number of ids that are reserved for one endpoint of a session that several endpoints serve.
 pub(crate) const EPOCH_IDS: u64 = 1 << 32;
 
-/// Resumes a session from the text form of its snapshot, with ids after `ids_after`. Returns the streams too whose requests are
-/// lost: each has an error to send, if the endpoint `reports_lost` requests.
+/// Resumes a session from its serialised snapshot, with ids after `ids_after`. Also returns the streams whose requests
+/// are lost; an error is sent on each of them if the endpoint `reports_lost` requests.
 pub(crate) fn resume_server(
     settings: &Arc<ServerSettings>,
     snapshot: &str,

@@ -1,6 +1,6 @@
 //! Futures that wait for a change of a client's connection.
 //!
-//! A future that is dropped leaves nothing behind.
+//! A dropped future unregisters its waker.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -18,7 +18,7 @@ pub(super) struct Waiters {
 }
 
 impl Waiters {
-    /// Registers the waker of a future in place of its older one. A future without a number is given one.
+    /// Registers the waker of a future and replaces its previous one. A future without a number is assigned one.
     fn register(&mut self, number: &mut Option<u64>, waker: &Waker) {
         let number = *number.get_or_insert_with(|| {
             self.last += 1;

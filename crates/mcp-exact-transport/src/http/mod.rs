@@ -1,6 +1,6 @@
-//! Streamable HTTP and HTTP+SSE: what both sides share.
+//! Streamable HTTP and HTTP+SSE: items that client and server share.
 //!
-//! Names of headers, and functions over types of the crate `http`. Opens nothing.
+//! The module has header names and functions over types of the crate `http`.
 
 #[cfg(feature = "http-client")]
 pub mod client;
@@ -24,8 +24,8 @@ pub(crate) const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event
 pub(crate) const JSON: &str = "application/json";
 pub(crate) const EVENT_STREAM: &str = crate::sse::CONTENT_TYPE;
 
-/// Headers of the protocol, `Mcp-*`, in the form that the endpoint takes; it reads no others. Bytes beyond ASCII become the
-/// characters of the same number, which no header of the protocol allows.
+/// Returns the protocol headers (`Mcp-*`) in the form that the endpoint requires. Non-ASCII bytes become the characters
+/// of the same number, which no protocol header allows.
 #[cfg(feature = "http-server")]
 pub(crate) fn headers_of(headers: &HeaderMap) -> HttpRequest {
     let text = |value: &HeaderValue| match value.to_str() {
@@ -37,7 +37,7 @@ pub(crate) fn headers_of(headers: &HeaderMap) -> HttpRequest {
     HttpRequest::new(own.map(|(name, value)| (name_of(name), text(value))))
 }
 
-/// Name of a header of the protocol; the names that most requests have are not copied.
+/// Returns the name of a protocol header; common names are not copied.
 #[cfg(feature = "http-server")]
 fn name_of(name: &str) -> Cow<'static, str> {
     const USUAL: [&str; 4] = [

@@ -1,7 +1,7 @@
 //! One HTTP exchange: a request with the headers of the connection, its redirects within the origin, and how its response is
 //! read.
 //!
-//! Gives the messages of a response to the endpoint. Decides nothing about them.
+//! The messages of a response are passed to the endpoint unchanged.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -21,11 +21,11 @@ use crate::http::{EVENT_STREAM, JSON, LAST_EVENT_ID, SESSION_ID, has_media_type}
 use crate::sse::{Decoded, Decoder};
 use crate::transport::Received;
 
-/// Time for which a response is read on that brings nothing any more: its request is answered or was cancelled.
+/// Time for which a response is still read after its request was answered or cancelled.
 pub(super) const LINGER: Duration = Duration::from_secs(5);
-/// Shortest pause before a stream is opened again: a server that names none at all is not flooded with requests.
+/// Minimum pause before a stream is opened again, so that a server is not flooded with requests.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(100);
-/// Redirects that are followed in a row.
+/// Maximum number of consecutive redirects.
 const REDIRECTS: u32 = 5;
 
 /// State that all exchanges of a connection share.
@@ -39,10 +39,10 @@ pub(super) struct Connection {
     last_error: Mutex<Option<String>>,
 }
 
-/// Body of a response that was read.
+/// Body of a response that was read to its end or to the limit.
 pub(super) enum Whole {
     Message(Bytes),
-    /// Beginning of one that exceeds the limit. The rest was not read.
+    /// First bytes of a body that exceeds the limit; the remaining bytes were not read.
     Oversized(Bytes),
 }
 
@@ -54,21 +54,21 @@ pub(super) struct Position {
 }
 
 impl Position {
-    /// Returns the pause before the stream is opened again: what the server has asked for, or else the given one.
+    /// Returns the pause before the stream is opened again: the `retry` time of the server, or else the given time.
     pub(super) fn pause(&self, otherwise: Duration) -> Duration {
         self.retry
             .map_or(otherwise, |retry| retry.max(SHORTEST_PAUSE))
     }
 }
 
-/// What a response that is an event stream has brought.
+/// Result of reading an event stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Brought {
-    /// Not a byte, and the server has ended it.
+    /// The server has ended the stream without sending a byte.
     Nothing,
-    /// No event.
+    /// Bytes were received, but no complete event.
     Bytes,
-    /// An event; it may have had no message.
+    /// At least one event was received, possibly without a message.
     Events,
 }
 
@@ -103,7 +103,7 @@ impl Connection {
             .take()
     }
 
-    /// Notes the id that a server gives the session, unless there is one.
+    /// Stores the session id that the server assigns, unless an id is stored already.
     pub(super) fn note_session(&self, headers: &HeaderMap) {
         let id = headers.get(SESSION_ID).cloned();
         let mut known = self
@@ -193,7 +193,7 @@ impl Connection {
         Ok(headers)
     }
 
-    /// Reads a body within the limit of messages.
+    /// Reads a body up to the limit for messages.
     pub(super) async fn read_whole(&self, mut body: HttpBody) -> Result<Whole, HttpClientError> {
         let mut whole = BytesMut::new();
         while let Some(frame) = body.frame().await {
@@ -210,7 +210,7 @@ impl Connection {
         Ok(Whole::Message(whole.freeze()))
     }
 
-    /// Reads the body of an error; nothing of one that exceeds the limit.
+    /// Reads the body of an error response; returns an empty body if it exceeds the limit.
     pub(super) async fn read_error(&self, body: HttpBody) -> Vec<u8> {
         match self.read_whole(body).await {
             Ok(Whole::Message(body)) => body.to_vec(),
@@ -218,7 +218,7 @@ impl Connection {
         }
     }
 
-    /// Gives the endpoint one message.
+    /// Passes one message to the endpoint.
     pub(super) async fn receive(&self, stream: StreamId, message: Received<'_>) {
         loop {
             match self.shared.receive(stream, message, ()).0 {
@@ -228,9 +228,9 @@ impl Connection {
         }
     }
 
-    /// Reads the messages of an event stream until it ends; an error of the connection is an end too. The stream of a request is
-    /// left a while after the answer: "After the JSON-RPC response has been sent, the server SHOULD close the SSE stream"
-    /// (`basic/transports`, "Sending Messages to the Server"), and some do not.
+    /// Reads the messages of an event stream until the stream ends or the connection fails. The stream of a request is
+    /// abandoned some time after the answer: "After the JSON-RPC response has been sent, the server SHOULD close the
+    /// SSE stream" (`basic/transports`, "Sending Messages to the Server"), and some do not.
     pub(super) async fn read_events(
         &self,
         stream: StreamId,

@@ -1,5 +1,5 @@
-//! HTTP+SSE of 2024-11-05 (`basic/transports`, "HTTP with SSE"): every message of the server comes on one event stream,
-//! whose first event names the URL for POSTs.
+//! HTTP+SSE of 2024-11-05 (`basic/transports`, "HTTP with SSE"): every message of the server is received on one event
+//! stream, whose first event names the URL for POSTs.
 //!
 //! The session ends with the event stream.
 
@@ -28,10 +28,10 @@ use crate::http::{EVENT_STREAM, has_media_type};
 use crate::sse::{Decoded, Decoder};
 use crate::transport::Received;
 
-/// Timeout of the first event, from the request of the stream on.
+/// Timeout of the first event, measured from the request that opens the stream.
 const FIRST_EVENT: Duration = Duration::from_secs(30);
 /// Timeout of the response to a POST before the next message is posted. A server that answers a POST only after it has
-/// worked on the message may need the next one for that.
+/// handled the message may need the next message to do so.
 const IN_ORDER: Duration = Duration::from_secs(1);
 
 /// Runs a session until it ends.
@@ -47,7 +47,7 @@ pub(super) async fn run(driver: &Driver) -> Result<(), HttpClientError> {
     Ok(())
 }
 
-/// Opens the event stream and reads where messages are posted to.
+/// Opens the event stream and reads the URL for POSTs.
 async fn open(driver: &Driver) -> Result<(Events, Uri), HttpClientError> {
     let connection = &driver.connection;
     let mut headers = HeaderMap::new();
@@ -102,7 +102,8 @@ async fn first_event(events: &mut Events, base: &Uri) -> Result<Uri, HttpClientE
     }
 }
 
-/// Puts an endpoint of this transport in place and opens its stream; `None` if the program has closed the client.
+/// Creates an endpoint for this transport and opens its stream; returns `None` if the application has closed the
+/// client.
 fn begin(driver: &Driver) -> Option<StreamId> {
     Seen::take(&driver.seen.has_closed);
     let settings = Arc::clone(&driver.settings);
@@ -147,7 +148,7 @@ async fn serve(driver: &Driver, events: &mut Events, stream: StreamId, messages:
             }
         }
         if driver.seen.has_closed.load(Ordering::Acquire) {
-            // Whatever the program has sent before it closed the client leaves.
+            // Messages that the application has sent before it closed the client are still posted.
             let left = async { while tasks.join_next().await.is_some() {} };
             let _ = timeout(LEAVING, left).await;
             break;

@@ -44,13 +44,13 @@ pub enum HttpTransport {
     /// Compatibility").
     #[default]
     Automatic,
-    /// Streamable HTTP alone.
+    /// Only Streamable HTTP is used.
     Streamable,
-    /// HTTP+SSE of 2024-11-05 alone.
+    /// Only HTTP+SSE of 2024-11-05 is used.
     Sse,
 }
 
-/// A server over HTTP, and how a client connects to it.
+/// URL of an HTTP server and the settings for connecting to it.
 #[derive(Clone)]
 pub struct HttpEndpoint {
     target: Uri,
@@ -62,10 +62,10 @@ pub struct HttpEndpoint {
 }
 
 impl HttpEndpoint {
-    /// Names the URL of an endpoint.
+    /// Creates an endpoint with the given URL.
     ///
     /// # Errors
-    /// It is no absolute URL of HTTP.
+    /// [`InvalidTarget`] if `url` is not an absolute HTTP URL.
     pub fn new(url: &str) -> Result<Self, InvalidTarget> {
         Ok(Self {
             target: target::check(url)?,
@@ -77,7 +77,7 @@ impl HttpEndpoint {
         })
     }
 
-    /// Adds a header to every request, such as `Authorization`. It goes to the origin of the URL alone.
+    /// Adds a header to every request, such as `Authorization`. The header is sent only to the origin of the URL.
     #[must_use]
     pub fn header(mut self, name: HeaderName, value: HeaderValue) -> Self {
         self.headers.insert(name, value);
@@ -91,7 +91,7 @@ impl HttpEndpoint {
         self
     }
 
-    /// Replaces the HTTP client by one that is made of it, such as one that authorizes requests.
+    /// Wraps the HTTP client, such as in a client that adds authorization.
     #[must_use]
     pub fn map_client(
         mut self,
@@ -113,8 +113,8 @@ impl HttpEndpoint {
         self
     }
 
-    /// Sets the time that the client waits before it resumes a stream, if the server states none. It waits longer each time
-    /// that this fails.
+    /// Sets the time that the client waits before it resumes a stream, if the server states none. The pause grows with
+    /// each failed attempt.
     #[must_use]
     pub fn retry(mut self, retry: Duration) -> Self {
         self.retry = retry;
@@ -130,8 +130,8 @@ impl HttpEndpoint {
 
     /// Connects a client. The driver runs as a task of the current tokio runtime until the handle is
     /// [closed](ClientHandle::close), which ends the session on the server too. A session that the server has ended is
-    /// followed by a new one: requests in flight end with [`Outcome::Lost`](mcp_exact_session::Outcome::Lost), except lists
-    /// and reads, which are sent again.
+    /// replaced by a new one. Requests in flight end with [`Outcome::Lost`](mcp_exact_session::Outcome::Lost), except
+    /// lists and reads, which are sent again.
     ///
     /// [`ClientHandle::ready`] returns an error if the server cannot be reached.
     pub fn connect(
@@ -182,7 +182,7 @@ impl HttpEndpoint {
 }
 
 impl std::fmt::Debug for HttpEndpoint {
-    /// Shows neither headers nor the query, which may hold credentials.
+    /// The output omits the headers and the query, which may contain credentials.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("HttpEndpoint")
             .field("host", &self.target.host())
@@ -192,7 +192,7 @@ impl std::fmt::Debug for HttpEndpoint {
     }
 }
 
-/// Events that the driver acts on.
+/// Events that the driver handles.
 #[derive(Default)]
 struct Seen {
     has_negotiated: AtomicBool,
@@ -202,11 +202,11 @@ struct Seen {
 }
 
 impl Seen {
-    /// Notes an event; returns true if it is not for the program.
+    /// Records an event; returns true if the event must not be passed to the application.
     fn note(&self, event: &ClientEvent, notify: &Notify) -> bool {
         let falls_back = self.wants_sse.load(Ordering::Acquire);
         let flag = match event {
-            // The program learns how the other transport ends.
+            // The application is notified of the outcome of the other transport instead.
             ClientEvent::Failed(_) if falls_back => return true,
             ClientEvent::Negotiated(..) => &self.has_negotiated,
             ClientEvent::SessionLost => &self.has_lost_session,
@@ -224,12 +224,12 @@ impl Seen {
     }
 }
 
-/// Minimum lifetime of a session by which a server counts as one that keeps its sessions.
+/// Minimum lifetime of a session after which the next session is started without a pause.
 const LASTING: Duration = Duration::from_secs(5);
-/// Longest pause before another attempt.
+/// Maximum pause before another attempt.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
-/// Drives a client: one session after the other.
+/// Driver of a client, which runs one session after the other.
 struct Driver {
     endpoint: HttpEndpoint,
     settings: Arc<ClientSettings>,
@@ -240,9 +240,9 @@ struct Driver {
 
 /// Reason why a session has ended.
 enum Ended {
-    /// The program has closed it, or the two sides cannot talk to each other.
+    /// The application has closed the client, or client and server have no protocol in common.
     Closed,
-    /// The server has ended it.
+    /// The server has ended the session.
     Lost,
     /// The server may speak HTTP+SSE.
     UseSse,
@@ -263,7 +263,7 @@ impl Driver {
                 }
                 Ended::UseSse => break self.explain(),
                 Ended::Lost => {
-                    // A server that forgets its sessions at once is not asked at once again.
+                    // A pause is made before reconnecting to a server that ends its sessions immediately.
                     if begun.elapsed() < LASTING {
                         tokio::select! {
                             () = tokio::time::sleep(pause) => {}
@@ -288,7 +288,7 @@ impl Driver {
         self.explain();
     }
 
-    /// Says why the connection has ended, unless it is known.
+    /// Records why the connection has ended, unless a reason is recorded already.
     fn explain(&self) {
         let reason = self.connection.last_error();
         let reason = reason.unwrap_or_else(|| "the server ended the connection".to_owned());
@@ -298,7 +298,7 @@ impl Driver {
         });
     }
 
-    /// Takes the next output of the endpoint, with the message.
+    /// Takes the next output of the endpoint: its target and its message.
     fn take_output(&self) -> Option<(Transmit, Bytes)> {
         let mut message = Vec::new();
         let mut state = self.connection.shared.lock();
@@ -306,14 +306,14 @@ impl Driver {
         Some((transmit, message.into()))
     }
 
-    /// Completes when the program has closed the client.
+    /// Completes when the application has closed the client.
     async fn closed_by_program(&self) {
         while !self.connection.shared.lock().role.is_closed {
             self.notify.notified().await;
         }
     }
 
-    /// Begins a new session in place of one that the server has ended. Returns false if the program has closed the client.
+    /// Starts a new session after the server has ended one. Returns false if the application has closed the client.
     fn begin_again(&self) -> bool {
         self.connection.forget_session();
         for flag in [

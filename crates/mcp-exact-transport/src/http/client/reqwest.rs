@@ -1,4 +1,4 @@
-//! The HTTP client of reqwest: for programs that have one, with its proxies, its TLS and its settings.
+//! HTTP client based on reqwest, for applications that already use reqwest with proxies, TLS and other settings.
 
 use bytes::Bytes;
 use http::{Request, Response};
@@ -12,8 +12,8 @@ use super::{HttpClient, HttpClientError, HttpFuture};
 pub struct ReqwestClient(reqwest::Client);
 
 impl ReqwestClient {
-    /// Builds a client. It never follows redirects, whatever the builder is set to: the transport follows those within the
-    /// origin of the server, and no header reaches another origin.
+    /// Builds a client. Redirects are disabled, whatever the builder is set to, because the transport follows redirects
+    /// within the origin of the server itself, and no header may reach another origin.
     ///
     /// # Errors
     /// The errors of [`reqwest::ClientBuilder::build`].
@@ -26,7 +26,7 @@ impl HttpClient for ReqwestClient {
     fn send(&self, request: Request<Bytes>) -> HttpFuture<'_> {
         Box::pin(async move {
             let request = reqwest::Request::try_from(request)?;
-            // The URL may hold credentials; the transport names what may be shown of it.
+            // The URL is removed from the error because it may contain credentials; the transport adds its public part.
             let sent = self.0.execute(request).await;
             let response = Response::from(sent.map_err(reqwest::Error::without_url)?);
             let boxed = |body: reqwest::Body| {

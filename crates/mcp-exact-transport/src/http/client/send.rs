@@ -1,6 +1,7 @@
-//! The trait of HTTP clients, and the one of hyper.
+//! Trait of HTTP clients, and its implementation with hyper.
 //!
-//! The transport sends whole requests and reads bodies as they come; connections, TLS and proxies are the client's.
+//! The transport sends complete requests and reads bodies as they arrive; the HTTP client is responsible for
+//! connections, TLS and proxies.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -28,8 +29,8 @@ pub type HttpBody = UnsyncBoxBody<Bytes, HttpClientError>;
 pub type HttpFuture<'a> =
     Pin<Box<dyn Future<Output = Result<Response<HttpBody>, HttpClientError>> + Send + 'a>>;
 
-/// Sends HTTP requests. Dropping the future or the body of the response cancels the request. It must not follow redirects: the
-/// transport follows those within its origin.
+/// Sender of HTTP requests. Dropping the future or the body of the response cancels the request. A client must not
+/// follow redirects, because the transport follows redirects within its origin itself.
 ///
 /// A client that wraps an inner one can add credentials and answer a status 401.
 pub trait HttpClient: Send + Sync + 'static {
@@ -42,7 +43,7 @@ type Connector = HttpConnector;
 #[cfg(feature = "tls")]
 type Connector = hyper_rustls::HttpsConnector<HttpConnector>;
 
-/// HTTP client of hyper with a pool of connections: for plain HTTP, and with the feature `tls` for HTTPS too.
+/// HTTP client based on hyper with a connection pool, for plain HTTP and, with the feature `tls`, HTTPS.
 #[derive(Debug, Clone)]
 pub struct HyperClient {
     client: Client<Connector, Full<Bytes>>,
@@ -55,7 +56,7 @@ impl Default for HyperClient {
 }
 
 impl HyperClient {
-    /// Creates a client that gives up to connect after this time. By HTTPS it trusts the certificates of the system.
+    /// Creates a client with a timeout for connecting. HTTPS connections trust the certificates of the system.
     pub fn new(connect_timeout: Duration) -> Self {
         let connector = connector(connect_timeout);
         #[cfg(feature = "tls")]
@@ -63,8 +64,8 @@ impl HyperClient {
         Self::of(connector)
     }
 
-    /// Creates a client that gives up to connect after this time, and that uses this configuration of TLS: certificates that it
-    /// trusts, and those that it shows. Its protocols of ALPN are set by the client.
+    /// Creates a client with a timeout for connecting and a TLS configuration, which defines trusted certificates and
+    /// client certificates. The ALPN protocols of `config` are overwritten.
     #[cfg(feature = "tls")]
     pub fn with_tls(connect_timeout: Duration, mut config: rustls::ClientConfig) -> Self {
         config.alpn_protocols.clear();
@@ -90,7 +91,7 @@ fn connector(connect_timeout: Duration) -> HttpConnector {
     connector
 }
 
-/// Adds TLS to a connector; plain HTTP stays possible, such as to the local machine.
+/// Adds TLS to a connector, which still supports plain HTTP, such as to the local machine.
 #[cfg(feature = "tls")]
 fn secure(connector: HttpConnector, config: rustls::ClientConfig) -> Connector {
     let builder = hyper_rustls::HttpsConnectorBuilder::new().with_tls_config(config);
@@ -98,8 +99,8 @@ fn secure(connector: HttpConnector, config: rustls::ClientConfig) -> Connector {
     builder.enable_all_versions().wrap_connector(connector)
 }
 
-/// Configuration that trusts the certificates of the system. They are read once; without any, every connection by HTTPS is
-/// refused with an error that says so.
+/// Returns the TLS configuration that trusts the certificates of the system. The certificates are read once; if there
+/// are none, every HTTPS connection fails with an error that reports this.
 #[cfg(feature = "tls")]
 fn system_trust() -> Arc<rustls::ClientConfig> {
     static CONFIG: OnceLock<Arc<rustls::ClientConfig>> = OnceLock::new();

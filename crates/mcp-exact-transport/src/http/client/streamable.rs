@@ -25,7 +25,7 @@ use crate::transport::Received;
 
 /// Timeout for the acceptance of `notifications/initialized`, before other messages are sent.
 const BARRIER: Duration = Duration::from_secs(5);
-/// Time for the messages that are being posted when a client is closed.
+/// Time limit for messages that are being posted when a client is closed.
 pub(super) const LEAVING: Duration = Duration::from_secs(2);
 /// Attempts to resume a stream that carries the answer to a request.
 const ATTEMPTS: u32 = 8;

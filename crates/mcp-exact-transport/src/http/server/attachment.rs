@@ -67,7 +67,7 @@ pub(super) struct Attachment {
 struct Resumable {
     inner: Arc<Inner>,
     session: Arc<Session>,
-    /// Turn of the connection that holds the stream.
+    /// Generation of the connection that holds the stream.
     turn: u64,
     /// Log that the stream is recorded in.
     log: Option<Arc<dyn EventLog>>,

@@ -22,7 +22,8 @@ use crate::observe;
 use crate::store::{BusMessage, BusSubscription, ChangeBus};
 use crate::transport::Received;
 
-/// Publishes changes to the other services on a change bus, if the clients of this one are notified of them by other means.
+/// Publishes changes on a change bus for the other server processes, for applications that notify the clients of this
+/// process themselves.
 #[derive(Clone)]
 pub struct Announcer {
     pub(super) bus: Arc<dyn ChangeBus>,

@@ -34,7 +34,7 @@ pub struct ListenOptions {
     pub header_timeout: Duration,
     /// Bytes of the headers of a request; 8,192 at least over HTTP/1.1.
     pub header_bytes: usize,
-    /// Number of requests at the same time on one connection of HTTP/2.
+    /// Maximum number of concurrent requests per HTTP/2 connection.
     pub concurrent_streams: u32,
     /// Time that calls in flight may take after the shutdown has begun.
     pub drain: Duration,
