@@ -1,6 +1,6 @@
 //! Completion of arguments (`server/utilities/completion`): the input of a completion handler.
 //!
-//! Takes the params of `completion/complete`; returns the partial value and the arguments that are known already.
+//! The params of `completion/complete` are converted to the partial value and the arguments that are known already.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use crate::link::{JsonObject, PeerError};
 pub struct Partial {
     /// Text that the user has typed so far.
     pub value: String,
-    /// The arguments that are known already (from 2025-06-18 on).
+    /// Arguments that are known already (from 2025-06-18 on).
     pub arguments: BTreeMap<String, String>,
 }
 
@@ -36,7 +36,7 @@ impl FromCall for Partial {
 pub(super) struct Wanted {
     pub(super) reference: Reference,
     pub(super) argument: String,
-    /// JSON from which [`Partial`] is made.
+    /// JSON form from which [`Partial`] is created.
     pub(super) partial: JsonObject,
 }
 

@@ -1,6 +1,6 @@
 //! Answers requests from the catalogue.
 //!
-//! Takes a request of any revision; returns a reply in the shape of the same revision. The only place that knows methods.
+//! The module answers requests of every revision in the same revision. Methods are dispatched only in this module.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ use crate::replay::{Record, Run};
 use crate::reply::{Completions, Contents, PromptResult, ToolResult};
 use crate::task;
 
-/// Everything that one request needs while it is served.
+/// State of one request in flight.
 pub(super) struct Serving {
     pub(super) request: Arc<Request>,
     link: Link,
@@ -35,7 +35,7 @@ pub(super) struct Serving {
 }
 
 impl Server {
-    /// Returns whether the handler of a request is informed of a cancellation instead of being dropped.
+    /// Returns true if the handler of a request is notified of a cancellation instead of being dropped.
     pub(crate) fn is_cooperative(&self, request: &Request) -> bool {
         if request.method() != "tools/call" {
             return false;
@@ -68,7 +68,7 @@ impl Server {
             token,
         };
         let all = Arc::clone(&serving.catalogue);
-        // Most servers have neither: the name of what is called is not looked for then.
+        // Most servers have neither, so the name of the called item is not looked up.
         let own = if all.methods.is_empty() && all.raw.is_none() {
             None
         } else {
@@ -80,7 +80,7 @@ impl Server {
             let reply = Box::pin(self.call_method(serving, entry)).await;
             return reply.unwrap_or_else(Reply::Error);
         }
-        // Calls of tools are most of all requests: what the others need is not part of every future.
+        // Most requests are tool calls, so the state of other requests is not part of every future.
         let reply = match request.method() {
             "tools/call" => self.call_tool(serving).await,
             "tasks/get" | "tasks/update" | "tasks/cancel" if self.0.tasks.is_some() => {
@@ -94,7 +94,7 @@ impl Server {
         reply.unwrap_or_else(Reply::Error)
     }
 
-    /// Answers what needs no handler.
+    /// Answers a request that needs no handler.
     fn answer(&self, serving: &Serving) -> Result<JsonObject, PeerError> {
         let request = &*serving.request;
         let all = &*serving.catalogue;
@@ -126,7 +126,7 @@ impl Server {
                 self.list(request, "prompts", prompts, |listed| listed.name())
             }
             "resources/subscribe" => self.subscribe(serving),
-            // It leaves the list of subscriptions also when the resource is gone or hidden by now.
+            // The subscription is removed even if the resource no longer exists or is hidden now.
             "resources/unsubscribe" => member(request.params(), "uri").map(|_| JsonObject::new()),
             method => Err(PeerError::method_not_found(method)),
         }
@@ -158,7 +158,8 @@ impl Server {
         Ok(JsonObject::new())
     }
 
-    /// Returns whether the sender of a request may know of changes of a resource: whether it can read it.
+    /// Returns true if the sender of a request may be notified of changes of a resource, that is, if the sender can
+    /// read the resource.
     pub(crate) fn may_subscribe(&self, request: &Request, uri: &str) -> bool {
         let catalogue = self.catalogue();
         let sees = |listed| self.0.visibility.sees(request, listed);
@@ -167,7 +168,7 @@ impl Server {
             || catalogue
                 .matching(uri)
                 .any(|(entry, _)| sees(Listed::Template(&entry.template)))
-            // The program itself knows which resources there are.
+            // Only the application knows which resources exist.
             || catalogue.own_method("resources/read", Some(uri)).is_some()
     }
 
@@ -210,7 +211,7 @@ impl Server {
         Ok((Arc::clone(entry), arguments))
     }
 
-    /// Runs the handler of a tool until its request is answered: by its result, by a question, or by a task.
+    /// Runs the handler of a tool until its request is answered by a result, an input request or a task.
     async fn run_tool(
         &self,
         entry: &Arc<ToolEntry>,
@@ -236,7 +237,7 @@ impl Server {
         Err(PeerError::internal("the handler was lost"))
     }
 
-    /// Calls the handler of a vendor's method. Its result is sent as it is.
+    /// Calls the handler of a vendor method, whose result is sent unchanged.
     async fn call_method(&self, serving: Serving, entry: &MethodEntry) -> Result<Reply, PeerError> {
         let params = serving.request.params().cloned().unwrap_or_default();
         let cx = self.cx(serving, "")?;
@@ -264,7 +265,8 @@ impl Server {
         })
     }
 
-    /// Returns the handler of a URI, its variables and the media type of its definition. Fixed URIs come before templates.
+    /// Returns the handler of a URI, its variables and the media type of its definition. Fixed URIs have precedence
+    /// over templates.
     fn find_resource(
         &self,
         serving: &Serving,
@@ -341,7 +343,7 @@ impl Server {
         Call::new(arguments, uri, self.0.states.clone(), cx.clone())
     }
 
-    /// Makes the context of a request, with the record of earlier rounds when it is a retry.
+    /// Creates the context of a request; for a retry, with the record of earlier runs.
     fn cx(&self, serving: Serving, version: &str) -> Result<Cx, PeerError> {
         let request = &serving.request;
         let may_ask = matches!(
@@ -349,7 +351,7 @@ impl Server {
             "tools/call" | "resources/read" | "prompts/get"
         );
         let mut run = match (request.lifecycle(), request.state()) {
-            // The handler waits at its questions: nothing of it is recorded.
+            // The handler waits for its input requests, so nothing is recorded.
             (Lifecycle::Initialize, _) => Run::default(),
             (Lifecycle::Discover, None) => Run::new(version_of(self, version)),
             (Lifecycle::Discover, Some(state)) => {
@@ -381,13 +383,13 @@ impl Server {
     }
 }
 
-/// Turns the end of a run into a reply.
+/// Converts the outcome of a run to a reply.
 fn finish<O>(
     end: End<O>,
     cx: &Cx,
     object: impl FnOnce(Result<O, Error>) -> Result<JsonObject, PeerError>,
 ) -> Result<Reply, PeerError> {
-    // What the handler has started is told that nobody waits for it any more.
+    // Work that the handler has started is notified of the cancellation.
     if !matches!(end, End::Finished(_)) {
         cx.cancel();
     }
@@ -420,7 +422,7 @@ pub(super) fn ended<O>(end: End<O>, cx: &Cx) -> Result<Result<O, Error>, PeerErr
     }
 }
 
-/// Returns the result of a tool in the revision of its request, or the protocol error that ends the request.
+/// Returns the result of a tool in the revision of its request, or the JSON-RPC error that ends the request.
 pub(super) fn tool_object(
     entry: &ToolEntry,
     cx: &Cx,
@@ -440,7 +442,7 @@ pub(super) fn tool_object(
     }
 }
 
-/// Returns the version of a handler that states and tasks are bound to.
+/// Returns the version of a handler, to which sealed states and tasks are bound.
 pub(super) fn version_of(server: &Server, version: &str) -> String {
     format!("{}/{version}", server.0.version)
 }
@@ -455,12 +457,12 @@ pub(super) fn arguments(params: Option<&JsonObject>) -> Result<JsonObject, PeerE
     }
 }
 
-/// The handler took longer than [`ServerBuilder::timeout`](crate::ServerBuilder::timeout) allows.
+/// Error of a handler that has exceeded [`ServerBuilder::timeout`](crate::ServerBuilder::timeout).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the handler did not finish in time")]
 struct HandlerTimedOut;
 
-/// Checks a structured result against the output schema of its tool.
+/// Validates a structured result against the output schema of its tool.
 fn checked(entry: &ToolEntry, result: ToolResult) -> Result<ToolResult, Error> {
     if let Some(structured) = result.structured.as_ref().filter(|_| !result.is_error) {
         entry.checks.output(structured)?;
@@ -468,7 +470,7 @@ fn checked(entry: &ToolEntry, result: ToolResult) -> Result<ToolResult, Error> {
     Ok(result)
 }
 
-/// Returns the result that tells the model of an error, or the protocol error that ends the request.
+/// Returns the result that reports an error to the model, or the JSON-RPC error that ends the request.
 fn tool_error(error: &Error, cx: &Cx) -> Result<ToolResult, PeerError> {
     if error.find::<PeerError>().is_some() {
         return Err(protocol_error(error));

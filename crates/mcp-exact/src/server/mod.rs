@@ -84,13 +84,13 @@ impl fmt::Debug for Server {
 }
 
 impl Server {
-    /// Begins a server with a name for programs and a version.
+    /// Creates a builder of a server with a programmatic name and a version.
     pub fn builder(name: impl Into<String>, version: impl Into<String>) -> ServerBuilder {
         ServerBuilder::new(name.into(), version.into())
     }
 
-    /// Begins a server whose every request is answered by one handler, with exact types or untyped
-    /// ([`ServerBuilder::raw`]). Tools and so on can be registered beside it.
+    /// Creates a builder of a server with a catch-all handler for requests, with exact types or untyped
+    /// ([`ServerBuilder::raw`]). Tools, resources and prompts can be registered in addition.
     ///
     /// ```
     /// use mcp_exact::{Cx, JsonObject, RawRequest, Server};
@@ -112,7 +112,7 @@ impl Server {
         Self::builder(name, version).raw(handler)
     }
 
-    /// Returns the capabilities that are declared, as the newest revision spells them.
+    /// Returns the declared capabilities in the form of the newest revision.
     pub fn capabilities(&self) -> &JsonObject {
         self.0.settings.capabilities()
     }
@@ -132,7 +132,8 @@ impl Server {
         Tools(self.clone())
     }
 
-    /// Returns the handle that inserts and removes resources while the server runs, and announces their changes.
+    /// Returns the handle that inserts and removes resources while the server runs, and notifies subscribers of their
+    /// changes.
     pub fn resources(&self) -> Resources {
         Resources(self.clone())
     }
@@ -142,7 +143,7 @@ impl Server {
         Prompts(self.clone())
     }
 
-    /// Announces a change to every client that wants to know.
+    /// Notifies every subscribed client of a change.
     fn publish(&self, change: &Change) {
         let has_rule = self.0.visibility.is_rule();
         let sees =

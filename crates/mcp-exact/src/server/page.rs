@@ -1,7 +1,7 @@
 //! Pages of lists (`server/utilities/pagination`).
 //!
-//! A cursor names the last entry of its page, so that entries that come and go between two pages neither repeat nor hide
-//! others. It is opaque to clients.
+//! A cursor names the last entry of its page, so that insertions and removals between two pages neither repeat nor hide
+//! other entries. Cursors are opaque to clients.
 
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
-//! Changes while the server runs: tools, resources and prompts that come and go.
+//! Changes while the server runs: insertion and removal of tools, resources and prompts.
 //!
-//! Each change is announced to every client that wants to know (`list_changed`, `resources/updated`). Connections that are
-//! open see the new catalogue with their next request.
+//! Every subscribed client is notified of each change (`list_changed`, `resources/updated`). Open connections use the
+//! new catalogue from their next request on.
 
 use std::sync::{Arc, PoisonError};
 
@@ -26,10 +26,11 @@ pub struct Resources(pub(super) Server);
 pub struct Prompts(pub(super) Server);
 
 impl Tools {
-    /// Inserts a tool, in place of the one with the same name.
+    /// Inserts a tool and replaces a tool of the same name.
     ///
     /// # Errors
-    /// The problem of its definition, [`Problem::NotDeclared`] when the server began without tools, or [`Problem::NoTasks`].
+    /// The problem of its definition, [`Problem::NotDeclared`] if the server was built without tools, or
+    /// [`Problem::NoTasks`].
     pub fn insert<A, H: Handler<A, ToolResult>>(
         &self,
         tool: impl Into<Tool>,
@@ -49,7 +50,7 @@ impl Tools {
         })
     }
 
-    /// Removes a tool; returns whether there was one. Calls that run already finish.
+    /// Removes a tool; returns true if the tool existed. Calls in flight are completed.
     pub fn remove(&self, name: &str) -> bool {
         self.0.remove(
             &Change::Tools,
@@ -70,10 +71,10 @@ impl Tools {
 }
 
 impl Resources {
-    /// Inserts a resource, in place of the one with the same URI.
+    /// Inserts a resource and replaces a resource of the same URI.
     ///
     /// # Errors
-    /// The problem of its definition, or [`Problem::NotDeclared`] when the server began without resources.
+    /// The problem of its definition, or [`Problem::NotDeclared`] if the server was built without resources.
     pub fn insert<A, H: Handler<A, Contents>>(
         &self,
         resource: impl Into<Resource>,
@@ -88,7 +89,7 @@ impl Resources {
         })
     }
 
-    /// Inserts a resource template, in place of the equal one.
+    /// Inserts a resource template and replaces an equal one.
     ///
     /// # Errors
     /// The errors of [`insert`](Self::insert).
@@ -106,7 +107,7 @@ impl Resources {
         })
     }
 
-    /// Removes a resource; returns whether there was one.
+    /// Removes a resource; returns true if the resource existed.
     pub fn remove(&self, uri: &str) -> bool {
         self.0.remove(
             &Change::Resources,
@@ -115,7 +116,7 @@ impl Resources {
         )
     }
 
-    /// Removes a resource template; returns whether there was one.
+    /// Removes a resource template; returns true if the template existed.
     pub fn remove_template(&self, template: &str) -> bool {
         let found = |known: &catalogue::TemplateEntry| known.template.template() == template;
         self.0.remove(
@@ -125,17 +126,17 @@ impl Resources {
         )
     }
 
-    /// Announces that a resource has changed, to every client that is subscribed to it.
+    /// Notifies every client that is subscribed to a resource of a change.
     pub fn updated(&self, uri: impl Into<String>) {
         self.0.publish(&Change::Resource(uri.into()));
     }
 }
 
 impl Prompts {
-    /// Inserts a prompt, in place of the one with the same name.
+    /// Inserts a prompt and replaces a prompt of the same name.
     ///
     /// # Errors
-    /// The problem of its definition, or [`Problem::NotDeclared`] when the server began without prompts.
+    /// The problem of its definition, or [`Problem::NotDeclared`] if the server was built without prompts.
     pub fn insert<A, H: Handler<A, PromptResult>>(
         &self,
         prompt: impl Into<Prompt>,
@@ -150,7 +151,7 @@ impl Prompts {
         })
     }
 
-    /// Removes a prompt; returns whether there was one.
+    /// Removes a prompt; returns true if the prompt existed.
     pub fn remove(&self, name: &str) -> bool {
         self.0.remove(
             &Change::Prompts,
@@ -193,7 +194,7 @@ impl Server {
         removed
     }
 
-    /// Requests that are being served keep the catalogue that they began with.
+    /// Requests in flight keep the catalogue that they started with.
     fn with_catalogue<T>(&self, apply: impl FnOnce(&mut Catalogue) -> T) -> T {
         let mut catalogue = self
             .0

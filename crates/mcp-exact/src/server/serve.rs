@@ -1,6 +1,6 @@
 //! Serving a server over the transports of `mcp-exact-transport`.
 //!
-//! Takes a built server; returns when its connections have ended. Decides nothing about the protocol.
+//! Each function serves a built server and returns when its connections have ended.
 
 use std::future::pending;
 use std::sync::Arc;
@@ -12,15 +12,15 @@ use super::Server;
 use crate::link::{Dispatcher, ServerSettings};
 
 impl Server {
-    /// Returns the settings and the event handler that transports require. For transports that this crate has no method
-    /// for.
+    /// Returns the settings and the event handler that transports require. They are needed for transports that this
+    /// crate has no method for.
     pub fn endpoint(&self) -> (Arc<ServerSettings>, Arc<dyn ServerHandler>) {
         (self.0.settings.shared(), Dispatcher::new(self))
     }
 
-    /// Runs what begins with serving: the functions of [`on_start`](crate::ServerBuilder::on_start), and tasks that an earlier
-    /// process has left unfinished. [`serve_stdio`](Self::serve_stdio) and [`serve_http`](Self::serve_http) do it by themselves;
-    /// programs with other transports call it once, before the first request.
+    /// Runs the functions of [`on_start`](crate::ServerBuilder::on_start) and resumes the unfinished tasks of an
+    /// earlier process. [`serve_stdio`](Self::serve_stdio) and [`serve_http`](Self::serve_http) call this method
+    /// themselves; applications with other transports must call it once, before the first request.
     ///
     /// # Errors
     /// The error of the first function that fails; later ones do not run.
@@ -36,8 +36,8 @@ impl Server {
         Ok(())
     }
 
-    /// Runs what ends with serving: the functions of [`on_shutdown`](crate::ServerBuilder::on_shutdown). Programs that have
-    /// called [`start`](Self::start) call it once, after the last reply.
+    /// Runs the functions of [`on_shutdown`](crate::ServerBuilder::on_shutdown). Applications that have called
+    /// [`start`](Self::start) must call this method once, after the last reply.
     pub async fn shutdown(&self) {
         for hook in self.0.shutdown.iter().rev() {
             if let Err(error) = hook(self.clone()).await {
@@ -46,8 +46,8 @@ impl Server {
         }
     }
 
-    /// Serves one client over a transport, until its input ends or the connection breaks. Calls in flight are answered first,
-    /// as long as [`ConnectionOptions`] wait.
+    /// Serves one client over a transport, until its input ends or the connection breaks. Calls in flight are answered
+    /// first, within the time limit of [`ConnectionOptions`].
     ///
     /// # Errors
     /// [`ServeError`].
@@ -57,8 +57,8 @@ impl Server {
         transport::serve(settings, handler, transport, options, pending()).await
     }
 
-    /// Serves the client on standard input and output, until the end of input, SIGTERM or Ctrl-C. Meanwhile, output that the
-    /// program prints goes to standard error.
+    /// Serves the client on standard input and output, until the end of input, SIGTERM or Ctrl-C. Meanwhile, other
+    /// output of the process goes to standard error.
     ///
     /// # Errors
     /// [`ServeError`], or the error of a function of [`on_start`](crate::ServerBuilder::on_start).
@@ -71,12 +71,13 @@ impl Server {
         Ok(served?)
     }
 
-    /// Returns the service for Streamable HTTP, and for HTTP+SSE beside it: a `tower` service, which an application can mount.
+    /// Returns a `tower` service for Streamable HTTP and HTTP+SSE, which an application can mount.
     ///
-    /// With [`authenticate`](transport::http::server::HttpServerOptions::authenticate), calls of tools, resources and prompts
-    /// that have a [`scope`](crate::Tool::scope), subscriptions to such resources and completions need it: without it they get
-    /// status 403 and do not reach the handler. Requests about the task of such a tool get an error. Other
-    /// [`required_scopes`](transport::http::server::HttpServerOptions::required_scopes) take the place of all of this.
+    /// With [`authenticate`](transport::http::server::HttpServerOptions::authenticate), calls of tools, resources and
+    /// prompts that have a [`scope`](crate::Tool::scope), subscriptions to such resources, and completions require this
+    /// scope: without it, they are rejected with status 403 before they reach the handler. Requests about the task of
+    /// such a tool are answered with an error. Other
+    /// [`required_scopes`](transport::http::server::HttpServerOptions::required_scopes) replace all of these checks.
     #[cfg(feature = "http-server")]
     pub fn http(
         &self,
@@ -98,7 +99,7 @@ impl Server {
         service
     }
 
-    /// Returns the service for Streamable HTTP with the default options, to be mounted at a path of an application:
+    /// Returns a service for Streamable HTTP with the default options, which an application can mount at a path:
     ///
     /// ```no_run
     /// use axum::Router;
@@ -124,15 +125,15 @@ impl Server {
         })
     }
 
-    /// Serves clients over HTTP on an address such as `127.0.0.1:8080`, until SIGTERM or Ctrl-C. Only clients that name a
-    /// loopback address as `Host` are served; [`http`](Self::http) takes other options.
+    /// Serves clients over HTTP on an address such as `127.0.0.1:8080`, until SIGTERM or Ctrl-C. Only clients that name
+    /// a loopback address as `Host` are served; [`http`](Self::http) accepts other options.
     ///
     /// # Errors
     /// [`ServeError`] when the address cannot be bound or the listener fails, or the error of a function of
     /// [`on_start`](crate::ServerBuilder::on_start).
     #[cfg(feature = "http-server")]
     pub async fn serve_http(&self, address: impl tokio::net::ToSocketAddrs) -> crate::Result {
-        // What begins must not run where nothing can be served.
+        // Start functions must not run if the address cannot be bound.
         let listener = transport::http::server::HttpListener::bind(address).await?;
         self.start().await?;
         let service = self.http(transport::http::server::HttpServerOptions::default());

@@ -1,6 +1,6 @@
 //! Tasks: calls of tools that become tasks, their methods, and their resumption after a restart.
 //!
-//! Takes a running handler and returns the result that creates its task; answers `tasks/get`, `tasks/update` and
+//! The module converts the call of a running handler to a task and answers `tasks/get`, `tasks/update` and
 //! `tasks/cancel` of the extension `io.modelcontextprotocol/tasks`.
 
 use std::sync::Arc;
@@ -20,22 +20,23 @@ use crate::task::{
     LiveTask, Origin, Registry, TaskEnd, TaskError, TaskRecord, TaskStoreError, Unclaimed,
 };
 
-/// Pause before the end of a task is saved again, after the store has failed.
+/// Pause before saving the end of a task is retried after a failure of the store.
 const SAVE_AGAIN: Duration = Duration::from_secs(5);
 
 /// A task by its id.
 enum Known {
-    /// Its handler runs in this process.
+    /// The handler of the task runs in this process.
     Live(Arc<LiveTask>),
-    /// It has ended.
+    /// The task has ended.
     Finished(Box<TaskRecord>),
 }
 
 impl Server {
     /// Runs the handlers of all tasks that an earlier process has left unfinished in the store; returns how many.
     ///
-    /// [`start`](Self::start) does it, and with it [`serve_stdio`](Self::serve_stdio) and [`serve_http`](Self::serve_http). A task that a client asks for is resumed at that time at the latest. A handler that
-    /// runs again has no HTTP request: [`Cx::become_task`] says what it lacks.
+    /// [`start`](Self::start) calls this method, and so do [`serve_stdio`](Self::serve_stdio) and
+    /// [`serve_http`](Self::serve_http). A task is resumed at the latest when a client requests it. A handler that runs
+    /// again has no HTTP request; see [`Cx::become_task`].
     ///
     /// # Errors
     /// [`TaskStoreError`] when the store cannot be read.
@@ -53,10 +54,10 @@ impl Server {
         Ok(resumed)
     }
 
-    /// Makes a task of a call whose handler runs, and continues with it.
+    /// Converts the call of a running handler to a task and continues the handler as this task.
     ///
     /// # Errors
-    /// The reason for which there is no task; the handler continues as part of its request.
+    /// The reason why the task was not created; the handler then continues as part of its request.
     pub(super) async fn begin_task(
         &self,
         entry: &Arc<ToolEntry>,
@@ -64,7 +65,7 @@ impl Server {
         cx: &Cx,
     ) -> Result<Reply, TaskError> {
         let registry = self.0.tasks.as_ref().ok_or(TaskError::NotConfigured)?;
-        // It is kept until the task has taken its place.
+        // The slot is reserved until the task is registered.
         let _place = registry.reserve()?;
         let id = new_id().ok_or_else(|| TaskError::Store("no random numbers".to_owned()))?;
         let origin = Origin::new(&entry.tool, cx.request());
@@ -105,7 +106,7 @@ impl Server {
         let end = loop {
             let step = tokio::select! {
                 biased;
-                // A cooperative handler ends by itself when it is cancelled.
+                // A cooperative handler returns by itself after a cancellation.
                 () = cx.cancelled(), if !entry.tool.cooperative => break TaskEnd::Cancelled,
                 () = expired(live.record().expires_at()) => {
                     cx.cancel();
@@ -123,7 +124,7 @@ impl Server {
         drop(running);
         cx.end();
         live.withdraw_asks();
-        // The end is known here alone until it is saved: without it, the handler would run again.
+        // Until the end of the task is saved, only this process knows it; after a crash, the handler would run again.
         while let Err(error) = live.finish(&end).await {
             tracing::error!(%error, task = live.id(), "the end of a task was not saved");
             if live.record().is_expired() {
@@ -157,7 +158,7 @@ impl Server {
         self.listeners().publish_task(live.id(), &task, may_know);
     }
 
-    /// Sends a new subscription the state of the tasks that it names: earlier changes are not announced again.
+    /// Sends the current state of its tasks to a new subscription, because earlier changes are not sent again.
     pub(crate) async fn tell_of_tasks(
         &self,
         ids: Vec<String>,
@@ -171,7 +172,7 @@ impl Server {
             let Ok(known) = self.find_task(registry, &id, request).await else {
                 continue;
             };
-            // What changes from now on is announced.
+            // Later changes are sent as notifications.
             self.listeners().watch_task(subscription, &id);
             subscription.tell_of_task(&detailed(registry, &known));
         }
@@ -206,7 +207,8 @@ impl Server {
         Ok(Reply::Result(JsonObject::new()))
     }
 
-    /// Finds a task that the sender of a request may use; resumes it when an earlier process has left it unfinished.
+    /// Finds a task that the sender of a request may use; resumes the task if an earlier process has left it
+    /// unfinished.
     async fn find_task(
         &self,
         registry: &Registry,
@@ -231,13 +233,13 @@ impl Server {
         }
     }
 
-    /// Checks that the sender of a request may use a task: it is the principal of the call, sees the tool and may use its scope.
-    /// "Servers MUST perform authentication and authorization checks on each task-related request" (section "Security
-    /// Considerations").
+    /// Checks that the sender of a request may use a task: the sender must be the principal of the call, must see the
+    /// tool and must have its scope. "Servers MUST perform authentication and authorization checks on each task-related
+    /// request" (section "Security Considerations").
     fn check_task(&self, origin: &Origin, request: &Request) -> Result<(), PeerError> {
         let principal = request.principal().map(|principal| &*principal.0);
         let catalogue = self.catalogue();
-        // A tool that was removed since then is nothing that a rule could hide.
+        // Visibility rules do not apply to a tool that was removed since then.
         let tool = catalogue.tool(&origin.tool).map(|entry| &entry.tool);
         let sees = |tool| self.0.visibility.sees(request, Listed::Tool(tool));
         if origin.principal.as_deref() != principal || !tool.is_none_or(sees) {
@@ -249,7 +251,7 @@ impl Server {
 
     /// Runs the handler of an unfinished task again, with the answers in the record.
     async fn resume(&self, registry: &Registry, record: TaskRecord) -> Known {
-        // Another request may have resumed it, or it has ended since the record was read.
+        // Another request may have resumed the task, or the task may have ended since the record was read.
         if let Some(live) = registry.get(record.id()) {
             return Known::Live(live);
         }
@@ -304,7 +306,7 @@ impl Server {
         let cx = Cx::new(request, link, run, Token::default(), true);
         let arguments = dispatch::arguments(Some(&origin.params))?;
         let call = self.new_call(arguments, None, &cx);
-        // Extractors run with the first poll, where a panic of theirs ends the task alone.
+        // Extractors run with the first poll, so that their panic ends only the task.
         let handler = entry.handler.clone();
         let handler = Box::pin(async move { handler.call(call).await });
         let running = Running::new(handler, &cx, None);
@@ -318,7 +320,7 @@ fn unknown_task() -> PeerError {
 }
 
 /// # Errors
-/// The scopes that the sender of a request has not been granted.
+/// Scopes that the sender of a request was not granted.
 #[cfg_attr(not(feature = "http-server"), allow(clippy::unnecessary_wraps))]
 fn check_scopes<'l>(
     request: &Request,

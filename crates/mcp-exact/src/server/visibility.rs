@@ -1,7 +1,7 @@
 //! Visibility of tools, resources and prompts for a caller: one decision for lists, calls, completions, tasks and
 //! subscriptions.
 //!
-//! Takes the caller and the definition; without a rule everything is visible.
+//! A rule decides by the caller and the definition; without a rule, everything is visible.
 
 use std::fmt;
 use std::panic::AssertUnwindSafe;
@@ -10,7 +10,7 @@ use std::sync::Arc;
 use crate::definition::{Prompt, Resource, ResourceTemplate, Tool};
 use crate::link::{JsonObject, Principal, Request, Revision};
 
-/// Sender of a request, as rules of visibility see it.
+/// Sender of a request, for visibility rules.
 #[derive(Clone, Copy)]
 pub struct Caller<'r>(&'r Request);
 
@@ -19,7 +19,7 @@ impl<'r> Caller<'r> {
         Self(request)
     }
 
-    /// Returns who was authenticated; `None` for anonymous callers.
+    /// Returns the authenticated principal; `None` for anonymous callers.
     pub fn principal(&self) -> Option<&'r Principal> {
         self.0.principal()
     }
@@ -30,7 +30,7 @@ impl<'r> Caller<'r> {
         self.0.access()
     }
 
-    /// Returns true if the access token grants all of these scopes, which are written with spaces between.
+    /// Returns true if the access token grants all of these space-separated scopes.
     #[cfg(feature = "oauth-server")]
     pub fn has_scope(&self, scopes: &str) -> bool {
         let mut scopes = scopes.split_whitespace();
@@ -43,7 +43,7 @@ impl<'r> Caller<'r> {
         self.0.header(name)
     }
 
-    /// Returns the client's description of itself; not authenticated.
+    /// Returns the client's description of itself, which is not authenticated.
     pub fn client_info(&self) -> Option<&'r JsonObject> {
         self.0.client_info()
     }
@@ -62,7 +62,7 @@ impl fmt::Debug for Caller<'_> {
     }
 }
 
-/// Definition that a rule of visibility decides about.
+/// Definition to which a visibility rule is applied.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub enum Listed<'d> {
@@ -87,7 +87,7 @@ impl<'d> Listed<'d> {
         }
     }
 
-    /// Returns the label that the definition was given by its `scope`.
+    /// Returns the label that was set with `scope` in the definition.
     pub fn scope(&self) -> Option<&'d str> {
         match self {
             Self::Tool(tool) => tool.scope_label(),
@@ -110,7 +110,7 @@ impl Visibility {
         Self(Some(Arc::new(rule)))
     }
 
-    /// Adds a rule: what one of them hides is hidden.
+    /// Adds a rule; a definition is hidden if any rule hides it.
     pub(super) fn and(
         self,
         rule: impl Fn(Caller<'_>, Listed<'_>) -> bool + Send + Sync + 'static,
@@ -133,7 +133,7 @@ impl Visibility {
     }
 }
 
-/// Asks a rule of the program outside of a request: where it panics, nothing is shown.
+/// Applies a visibility rule outside of a request; if the rule panics, the definition is hidden.
 pub(crate) fn caught(question: impl FnOnce() -> bool) -> bool {
     std::panic::catch_unwind(AssertUnwindSafe(question)).unwrap_or_else(|panic| {
         let message = super::message_of(&*panic);

@@ -1,8 +1,8 @@
-//! Tasks: calls of tools that are answered at once with a handle, and whose result is fetched later (extension
+//! Tasks: tool calls that are answered immediately with a handle and whose result is fetched later (extension
 //! `io.modelcontextprotocol/tasks` of 2026-07-28).
 //!
-//! [`Tasks`] is the configuration of a server, [`TaskStore`] keeps what outlives the process, and `live` is a task whose
-//! handler runs in this process. Methods and results are answered in `server/tasks.rs`.
+//! [`Tasks`] is the configuration of a server, [`TaskStore`] stores what must outlive the process, and the module
+//! `live` has tasks whose handlers run in this process. The methods of tasks are implemented in `server/tasks.rs`.
 
 mod directory;
 mod live;
@@ -74,7 +74,7 @@ impl Tasks {
         }
     }
 
-    /// Sets where tasks are kept. With a store that outlives the process, such as [`DirectoryTaskStore`], results can be
+    /// Sets the store of tasks. With a store that outlives the process, such as [`DirectoryTaskStore`], results can be
     /// fetched after a restart, and unfinished handlers run again with their recorded answers
     /// ([`Server::resume_tasks`](crate::Server::resume_tasks)).
     #[must_use]
@@ -83,28 +83,30 @@ impl Tasks {
         self
     }
 
-    /// Sets how long a task exists, from its creation on: `ttlMs`. A handler that still runs then is dropped.
+    /// Sets the lifetime of tasks, measured from their creation (`ttlMs`). A handler that still runs at its end is
+    /// dropped.
     #[must_use]
     pub fn lifetime(mut self, lifetime: Duration) -> Self {
         self.lifetime = Some(lifetime);
         self
     }
 
-    /// Keeps tasks until the store drops them: `ttlMs` is null.
+    /// Sets an unlimited lifetime (`ttlMs` is null): tasks are kept until the store removes them.
     #[must_use]
     pub fn unlimited_lifetime(mut self) -> Self {
         self.lifetime = None;
         self
     }
 
-    /// Sets how often clients should ask for the status: `pollIntervalMs`, half a second without it.
+    /// Sets the interval at which clients should poll the status (`pollIntervalMs`); the default is half a second.
     #[must_use]
     pub fn poll_interval(mut self, interval: Duration) -> Self {
         self.poll_interval = interval.max(Duration::from_millis(1));
         self
     }
 
-    /// Sets how many handlers may run as tasks at the same time; 1,000 without it. Calls beyond it are refused.
+    /// Sets the maximum number of handlers that run as tasks concurrently; the default is 1,000. Further calls are
+    /// rejected.
     #[must_use]
     pub fn limit(mut self, tasks: usize) -> Self {
         self.limit = tasks;
@@ -112,7 +114,7 @@ impl Tasks {
     }
 }
 
-/// A call did not become a task.
+/// Reason why a call did not become a task.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TaskError {
@@ -121,7 +123,7 @@ pub enum TaskError {
         "the server keeps no tasks; call `ServerBuilder::tasks` or mark the tool by `Tool::task`"
     )]
     NotConfigured,
-    /// As many tasks run as may.
+    /// The maximum number of tasks is running.
     #[error("{0} tasks are running already; try again later or raise `Tasks::limit`")]
     TooMany(usize),
     /// The store failed.
@@ -139,11 +141,11 @@ impl From<TaskStoreError> for TaskError {
 pub(crate) struct Registry {
     config: Tasks,
     live: Mutex<HashMap<String, Arc<LiveTask>>>,
-    /// Places of tasks that are being created.
+    /// Slots reserved for tasks that are being created.
     reserved: AtomicUsize,
 }
 
-/// Place of a task that is being created: it counts towards the limit until it is dropped.
+/// Slot of a task that is being created, which counts towards the limit until it is dropped.
 pub(crate) struct Place<'r>(&'r Registry);
 
 impl Drop for Place<'_> {
@@ -196,12 +198,12 @@ impl Registry {
         self.live().remove(id);
     }
 
-    /// Reserves the place of a task that is to be created.
+    /// Reserves a slot for a task that is to be created.
     ///
     /// # Errors
     /// [`TaskError::TooMany`].
     pub(crate) fn reserve(&self) -> Result<Place<'_>, TaskError> {
-        // Places are counted under the lock, so that two calls do not take the last one.
+        // Slots are counted under the lock, so that two calls cannot both take the last slot.
         let live = self.live();
         if live.len() + self.reserved.load(Ordering::Relaxed) >= self.config.limit {
             return Err(TaskError::TooMany(self.config.limit));

@@ -1,6 +1,6 @@
 //! Storage of tasks, and the store in memory.
 //!
-//! Takes records; returns them by id. Knows nothing of their meaning.
+//! A store saves records and returns them by id, without interpreting them.
 
 use std::collections::HashMap;
 use std::future::ready;
@@ -12,11 +12,11 @@ use super::TaskRecord;
 /// Future of a store.
 type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, TaskStoreError>> + Send + 'a>>;
 
-/// A store of tasks failed.
+/// Error of a task store.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TaskStoreError {
-    /// The store holds as many tasks as it may.
+    /// The store contains the maximum number of tasks.
     #[error("the store of tasks is full; wait until tasks expire or raise its limit")]
     Full,
     /// The store did not answer.
@@ -24,19 +24,19 @@ pub enum TaskStoreError {
     Unavailable(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
-/// Keeps the records of tasks.
+/// Storage for the records of tasks.
 ///
 /// A record is saved before the client is informed of its content: a store returns once the record is as durable as it
 /// promises. Records that have [expired](TaskRecord::is_expired) may be dropped at any time. One process at a time runs the
 /// tasks of a store; others may read it.
 pub trait TaskStore: Send + Sync + 'static {
-    /// Saves a record, in place of the one with the same id.
+    /// Saves a record and replaces a record of the same id.
     fn save(
         &self,
         record: TaskRecord,
     ) -> Pin<Box<dyn Future<Output = Result<(), TaskStoreError>> + Send + '_>>;
 
-    /// Returns a record; `None` when there is none or it has expired.
+    /// Returns a record; `None` if there is no record or it has expired.
     fn load<'a>(
         &'a self,
         id: &'a str,

@@ -36,7 +36,7 @@ enum Step {
 pub(super) struct EventStream {
     attachment: Option<Attachment>,
     followed: Option<Box<Followed>>,
-    /// Bytes that are sent before anything else.
+    /// Bytes that are sent before the first event.
     out: Vec<u8>,
     step: Option<Step>,
     /// Events of the log that are still to be sent. Most streams have none.
@@ -47,7 +47,7 @@ pub(super) struct EventStream {
     timer: Pin<Box<Sleep>>,
     /// Whether the stream ends when its service shuts down, which wakes the readers of sessions then.
     ends_with_service: bool,
-    /// Number of the last message that leaves before that, once the shutdown has begun.
+    /// Number of the last message that is sent before the shutdown, set once it has begun.
     ends_after: Option<u64>,
     /// Ends the stream when it completes.
     shutdown: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
@@ -73,7 +73,7 @@ impl EventStream {
         }
     }
 
-    /// Adds bytes that are sent first.
+    /// Sets bytes that are sent first.
     pub(super) fn prelude(&mut self) -> &mut Vec<u8> {
         &mut self.out
     }
@@ -98,7 +98,7 @@ impl EventStream {
         Some(last.sequence)
     }
 
-    /// Goes on with a replay. Returns true at the end of the stream.
+    /// Continues a replay. Returns true at the end of the stream.
     fn poll_replay(&mut self, cx: &mut Context<'_>) -> Poll<bool> {
         let Some(replay) = &mut self.replay else {
             return Poll::Ready(false);
@@ -185,12 +185,12 @@ impl EventStream {
         self.ends_with_service = true;
     }
 
-    /// Ends the stream when this completes.
+    /// Sets a future that ends the stream when it completes.
     pub(super) fn end_with(&mut self, shutdown: impl Future<Output = ()> + Send + 'static) {
         self.shutdown = Some(Box::pin(shutdown));
     }
 
-    /// Keeps a value as long as the stream.
+    /// Keeps a value alive for the lifetime of the stream.
     pub(super) fn keep(&mut self, guard: impl Send + 'static) {
         self.guard = Some(Box::new(guard));
     }

@@ -46,9 +46,9 @@ impl std::fmt::Debug for Announcer {
     }
 }
 
-/// Messages of the bus that wait at most.
+/// Maximum number of bus messages that wait.
 const QUEUE: usize = 10_000;
-/// Bytes of messages of the bus that wait at most, unless one message is larger.
+/// Maximum size of waiting bus messages in bytes, unless a single message is larger.
 const QUEUE_BYTES: usize = 16 << 20;
 /// Time that a session may take until it is not too full for a message any more.
 const PATIENCE: Duration = Duration::from_millis(200);

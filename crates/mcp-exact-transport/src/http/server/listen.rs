@@ -27,16 +27,16 @@ pub struct RemoteAddress(pub SocketAddr);
 /// Limits of a listener.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ListenOptions {
-    /// Number of connections at the same time; more of them wait to be accepted.
+    /// Maximum number of concurrent connections; further connections wait to be accepted.
     pub connections: usize,
     /// Idle time of a connection without a request, which bounds the time that a client may take to send the headers of one, too.
     /// Also the time of the TLS handshake, the interval of pings of HTTP/2, and what an idle connection of HTTP/2 may take to end.
     pub header_timeout: Duration,
-    /// Bytes of the headers of a request; 8,192 at least over HTTP/1.1.
+    /// Maximum size of a request's headers in bytes; at least 8,192 over HTTP/1.1.
     pub header_bytes: usize,
     /// Maximum number of concurrent requests per HTTP/2 connection.
     pub concurrent_streams: u32,
-    /// Time that calls in flight may take after the shutdown has begun.
+    /// Time limit for calls in flight after the start of a shutdown.
     pub drain: Duration,
     /// True if answers that are one message of a kibibyte or more are compressed by gzip for clients that take it. Event
     /// streams never are, because that holds events back. If answers hold secrets beside text that an attacker chooses,
@@ -69,7 +69,7 @@ pub struct HttpListener {
 }
 
 impl HttpListener {
-    /// Binds an address, such as `127.0.0.1:8080`. Port 0 takes a free one.
+    /// Binds an address, such as `127.0.0.1:8080`. Port 0 selects a free port.
     ///
     /// # Errors
     /// The address is in use or not allowed.
@@ -77,7 +77,7 @@ impl HttpListener {
         Ok(Self::from_listener(TcpListener::bind(address).await?))
     }
 
-    /// Takes a listener that is bound already, such as one of a service manager.
+    /// Uses a listener that is already bound, such as one from a service manager.
     pub fn from_listener(listener: TcpListener) -> Self {
         Self {
             listener,
@@ -94,7 +94,7 @@ impl HttpListener {
         self
     }
 
-    /// Serves by TLS. Without protocols of ALPN in the configuration, clients choose between HTTP/2 and HTTP/1.1.
+    /// Serves over TLS. Without ALPN protocols in the configuration, clients choose between HTTP/2 and HTTP/1.1.
     #[cfg(feature = "tls")]
     #[must_use]
     pub fn tls(mut self, config: Arc<rustls::ServerConfig>) -> Self {
@@ -102,7 +102,7 @@ impl HttpListener {
         self
     }
 
-    /// Returns the address that is bound.
+    /// Returns the bound address.
     ///
     /// # Errors
     /// The system does not report the address.

@@ -1,6 +1,6 @@
 //! Servers over Streamable HTTP (2025-03-26 to 2026-07-28), and over HTTP+SSE of 2024-11-05 beside it.
 //!
-//! [`HttpService`] is the service, [`HttpListener`] serves it on a port of its own.
+//! [`HttpService`] is the service, and [`HttpListener`] serves it on a separate port.
 
 mod attachment;
 mod body;

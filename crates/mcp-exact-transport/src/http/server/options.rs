@@ -1,7 +1,7 @@
 //! Options of an HTTP server: size limits, timeouts, allowed hosts and origins, authentication, and the
 //! stores for sessions and events.
 //!
-//! Plain data with safe defaults.
+//! The options are plain data with safe defaults.
 
 use std::fmt;
 use std::future::Future;
@@ -21,7 +21,7 @@ use crate::store::{ChangeBus, SessionStore};
 pub type AuthFuture<'a> =
     Pin<Box<dyn Future<Output = Result<Option<Principal>, AuthError>> + Send + 'a>>;
 
-/// Authenticates the requests of clients. Is asked for every request, after the checks of `Host` and `Origin`.
+/// Authentication of the requests of clients, which runs for every request after the checks of `Host` and `Origin`.
 pub trait Authenticate: Send + Sync + 'static {
     /// Returns the principal that sends the request, or the refusal. `None` is an anonymous principal.
     ///
@@ -30,7 +30,7 @@ pub trait Authenticate: Send + Sync + 'static {
     fn authenticate<'a>(&'a self, request: &'a mut Parts) -> AuthFuture<'a>;
 
     /// Checks that an authenticated request may use the scopes of its operation, as
-    /// [`required_scopes`](HttpServerOptions::required_scopes) names them. Unless implemented, no scope is granted.
+    /// [`required_scopes`](HttpServerOptions::required_scopes) names them. The default implementation grants no scope.
     ///
     /// # Errors
     /// Some scope is not granted.
@@ -43,7 +43,8 @@ pub trait Authenticate: Send + Sync + 'static {
         }
     }
 
-    /// Responds to requests for public documents, such as metadata of the resource. Is asked first of all, before any check.
+    /// Responds to requests for public documents, such as resource metadata. This method is called first, before any
+    /// check.
     fn respond(&self, request: &Parts) -> Option<Response<Bytes>> {
         let _ = request;
         None
@@ -56,17 +57,17 @@ pub trait Authenticate: Send + Sync + 'static {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TokenExpiry(pub SystemTime);
 
-/// Names the scopes that a message needs: takes the body of a request.
+/// Function that returns the scopes that a message requires, given the body of the request.
 pub type RequiredScopes = Arc<dyn Fn(&[u8]) -> Vec<String> + Send + Sync>;
 
-/// A request was refused by [`Authenticate`].
+/// Rejection of a request by [`Authenticate`].
 #[derive(Debug, Clone)]
 pub struct AuthError {
     /// Status of the response: 401 without valid credentials, 403 without permission.
     pub status: StatusCode,
     /// Value of `WWW-Authenticate`: the scheme and, from 2025-06-18 on, where the metadata of the resource is.
     pub challenge: Option<HeaderValue>,
-    /// Value of `DPoP-Nonce`, which a proof of possession has to hold (RFC 9449, section 9).
+    /// Value of `DPoP-Nonce`, which a proof of possession must contain (RFC 9449, section 9).
     pub dpop_nonce: Option<HeaderValue>,
 }
 
@@ -99,9 +100,10 @@ impl AuthError {
 pub enum Allowed {
     /// `localhost`, `127.0.0.1` and `[::1]`, with any port.
     Loopback,
-    /// These alone: hosts as `name` for any port or `name:port`, origins as browsers write them. Case does not matter.
+    /// Only these names are allowed: hosts as `name` for any port or `name:port`, origins as browsers write them. Case
+    /// does not matter.
     Only(Vec<String>),
-    /// All of them: a proxy in front checks them.
+    /// All names are allowed, because a proxy in front of the server checks them.
     Any,
 }
 
@@ -116,10 +118,10 @@ pub struct HttpServerOptions {
     pub path: Option<String>,
     /// Path that the service is mounted at, as clients see it: it precedes the paths in the event `endpoint` of HTTP+SSE.
     pub path_prefix: String,
-    /// True if HTTP+SSE of 2024-11-05 is served beside Streamable HTTP, at the paths `sse` and `messages` next to the
-    /// endpoint.
+    /// True if HTTP+SSE of 2024-11-05 is served in addition to Streamable HTTP, at the paths `sse` and `messages` next
+    /// to the endpoint.
     pub http_sse: bool,
-    /// Number of sessions. When there are so many, new ones get status 503.
+    /// Maximum number of sessions. Beyond it, requests for new sessions are answered with status 503.
     pub sessions: usize,
     /// Lifetime of a session without a connection: from the end of its last request or event stream on. A call whose client has
     /// lost its connection goes on so long, unless the client comes back.
@@ -127,11 +129,11 @@ pub struct HttpServerOptions {
     /// Time that a request waits for its first message before its response becomes an event stream. An answer that comes
     /// earlier is plain JSON.
     pub stream_after: Duration,
-    /// Interval of the comments that keep event streams alive and find dead peers.
+    /// Interval of the comments that keep event streams alive and detect dead peers.
     pub keep_alive: Duration,
     /// Time that a client whose stream was closed waits before it resumes it (from 2025-11-25 on).
     pub retry: Duration,
-    /// Bytes that wait on one event stream. A stream whose reader is slower is closed.
+    /// Maximum number of bytes that wait on one event stream. If a slow reader exceeds it, the stream is closed.
     pub stream_bytes: usize,
     /// Time that a client may take to send the body of a request.
     pub body_timeout: Duration,
@@ -145,7 +147,7 @@ pub struct HttpServerOptions {
     /// Bus to the other processes that serve the same sessions. They share the session store and the event log too, and have
     /// their own copy of a session each, and tell each other of what its client changes.
     pub change_bus: Option<Arc<dyn ChangeBus>>,
-    /// Authenticates requests; without it, everybody who can connect may use the server.
+    /// Authentication of requests; without it, everybody who can connect may use the server.
     pub authenticate: Option<Arc<dyn Authenticate>>,
     /// Names the scopes that messages need; [`Authenticate::authorize`] checks them before the endpoint sees the message.
     pub required_scopes: Option<RequiredScopes>,
