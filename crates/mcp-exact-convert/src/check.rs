@@ -1,6 +1,7 @@
-//! Checks values by the tables of definitions: finds the deviations that `validate()` finds, in the same order.
+//! Validates values by the tables of definitions.
 //!
-//! Takes values that were read with everything taken apart.
+//! Finds the same deviations as `validate()` of the typed value, in the same order. Values must have been read with
+//! `Wanted::Everything`, so that every object and array is a tree.
 
 use mcp_exact_wire::spans::{check_document, report_additional};
 use mcp_exact_wire::{
@@ -12,19 +13,19 @@ use crate::layout::{Definition, Layout, Shape, Type, Union};
 use crate::node::{Body, Node, UNKNOWN};
 use crate::packed::Bounds;
 
-/// The first deviation of a value from its type.
+/// Returns the first deviation of a value from its type.
 pub fn first_violation(node: &Node<'_>, value: u16) -> Option<Violation> {
     violations(node, value).listed().first().cloned()
 }
 
-/// All deviations of a value from its type.
+/// Returns all deviations of a value from its type.
 pub fn violations(node: &Node<'_>, value: u16) -> Violations {
     let mut violations = Violations::default();
     check(node, node.variants, value, &Path::ROOT, &mut violations);
     violations
 }
 
-/// `variants` are those that are left of `node` inside of its unions.
+/// Adds the deviations of `node` to `to`. `variants` holds the union variants of `node` that are not matched yet.
 fn check(node: &Node<'_>, variants: u32, value: u16, path: &Path<'_>, to: &mut Violations) {
     match Type::at(value) {
         Type::Definition(place) => definition(node, variants, place, path, to),
@@ -133,7 +134,7 @@ fn variant(node: &Node<'_>, variants: u32, union: &Union, path: &Path<'_>, to: &
     }
 }
 
-/// The value of the discriminant of an object.
+/// Returns the value of the discriminant of an object.
 pub fn tag(node: &Node<'_>, name: &str) -> String {
     let mut copy = node.clone();
     let tag = copy

@@ -1,6 +1,7 @@
-//! State of a conversion besides the value: the knowledge of its caller, and the losses.
+//! Conversion context: what the caller knows about the message, and the losses that were found.
 //!
-//! Pointers always lead into the input, whichever step of a longer path reports.
+//! JSON pointers of losses always refer to the input of the conversion, even if a later step of the path finds the
+//! loss.
 
 use std::borrow::Cow;
 
@@ -9,25 +10,25 @@ use mcp_exact_wire::{JsonObject, RequestId};
 use crate::KnownRevision;
 use crate::loss::{Loss, LossKind};
 
-/// Policy for members that only the newer revision defines, on the way to the older one.
+/// Policy for members that only the newer revision defines, when a message is converted to the older revision.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum Newer {
-    /// They are left out and reported.
+    /// The members are dropped and reported as losses.
     #[default]
     Report,
-    /// They stay as members that the older revision does not know, which it allows everywhere; hints only: a member that
-    /// decides the meaning of the message is converted or refused all the same.
+    /// The members stay as unknown members, which the older revision allows in every object. Only hints are kept; a
+    /// member that determines the meaning of the message is still converted or refused.
     KeepInExtra,
 }
 
-/// Knowledge of the caller of a conversion, and the losses of the conversion. Make one for each message.
+/// Context of the conversion of one message: what the caller knows, and the losses. Create one context per message.
 #[derive(Debug, Clone, Default)]
 pub struct Context {
     pub(crate) known: Known,
     losses: Vec<Loss>,
 }
 
-/// Knowledge of the caller of a conversion.
+/// Facts that the caller of a conversion provides.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Known {
     pub newer: Newer,
@@ -40,7 +41,7 @@ pub(crate) struct Known {
 }
 
 impl Known {
-    /// The text of a member of a request's `_meta`.
+    /// Returns the JSON text of a member of the request's `_meta`.
     pub fn meta(&self, name: &str) -> Option<String> {
         let json = self.request_meta.as_ref()?.get(name)?;
         Some(json.text().to_owned())
@@ -48,27 +49,28 @@ impl Known {
 }
 
 impl Context {
-    /// Returns a context that reports losses, and has no other knowledge.
+    /// Creates a context that reports all losses and has no information from the caller.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Sets what becomes of newer members on the way down.
+    /// Sets the policy for newer members in conversions to an older revision.
     #[must_use]
     pub fn newer(mut self, newer: Newer) -> Self {
         self.known.newer = newer;
         self
     }
 
-    /// Sets the id of the request that is converted: from 2025-11-25 on the types of requests hold it.
+    /// Sets the id of the request that is converted; the request types include the id from 2025-11-25 on.
     #[must_use]
     pub fn request_id(mut self, id: impl Into<RequestId>) -> Self {
         self.known.request_id = Some(id.into());
         self
     }
 
-    /// Sets the members of `_meta` that each request of 2026-07-28 needs and the session knows: `protocolVersion`,
-    /// `clientCapabilities` and so on, by their full names (`io.modelcontextprotocol/clientCapabilities`).
+    /// Sets the members of `_meta` that each 2026-07-28 request needs and that the session knows, such as
+    /// `protocolVersion` and `clientCapabilities`. Keys are the full names
+    /// (`io.modelcontextprotocol/clientCapabilities`).
     ///
     /// Specification 2026-07-28: `basic`, "Per-Request Protocol Fields".
     #[must_use]
@@ -77,48 +79,49 @@ impl Context {
         self
     }
 
-    /// Sets the URI that the request asked for, when the answer to `resources/read` is converted.
+    /// Sets the URI of the `resources/read` request whose response is converted.
     #[must_use]
     pub fn requested_uri(mut self, uri: impl Into<String>) -> Self {
         self.known.requested_uri = Some(uri.into());
         self
     }
 
-    /// Says that the caller has read `inputResponses` and `requestState` of the request: they are left out without a loss.
-    /// Without this, a request that carries a user's answers is refused if the other revision cannot express them.
+    /// States that the caller has read `inputResponses` and `requestState` of the request, so that they are dropped
+    /// without a loss. Without this, a request with input responses is refused if the target revision cannot express
+    /// them.
     #[must_use]
     pub fn has_read_input(mut self) -> Self {
         self.known.has_read_input = true;
         self
     }
 
-    /// Says that the text is JSON already, as that of a [`JsonObject`] is: it is not checked a second time. What becomes of
-    /// other text is not specified.
+    /// States that the input is known to be valid JSON, as the text of a [`JsonObject`] is, so that it is not validated
+    /// again. The result is unspecified if the input is not valid JSON.
     #[must_use]
     pub fn text_is_json(mut self) -> Self {
         self.known.is_json = true;
         self
     }
 
-    /// Says that the caller decodes the output as a type of the target revision. Text that no step changes is not checked
-    /// before that, as that of types that are the same in both revisions.
+    /// States that the caller decodes the output as a type of the target revision. Text that no step changes is not
+    /// validated before, because decoding validates it.
     #[must_use]
     pub fn text_is_decoded(mut self) -> Self {
         self.known.is_decoded = true;
         self
     }
 
-    /// Returns the losses so far, in the order in which they were found.
+    /// Returns the losses so far, in the order in which the conversion found them.
     pub fn losses(&self) -> &[Loss] {
         &self.losses
     }
 
-    /// Returns the losses.
+    /// Consumes the context and returns the losses.
     pub fn into_losses(self) -> Vec<Loss> {
         self.losses
     }
 
-    /// Returns true if a member was dropped, replaced or defaulted, which a strict caller does not accept.
+    /// Returns true if a member was dropped, replaced or defaulted; a strict caller rejects such a conversion.
     pub fn is_lossy(&self) -> bool {
         self.losses.iter().any(|loss| loss.kind.is_lossy())
     }

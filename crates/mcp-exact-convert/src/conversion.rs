@@ -1,6 +1,7 @@
-//! The state of a running conversion: its position, its losses, and its refusals.
+//! State of a running conversion: its position, its losses, and its refusals.
 //!
-//! Notes places in the input, whatever was moved. The conversion of values is in `interpreter.rs` and the files beside it.
+//! Positions always refer to the input, even for values that a step has moved. The conversion of values is in
+//! `interpreter.rs` and `members.rs`.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -13,28 +14,28 @@ use crate::node::{Body, NOWHERE, Node};
 use crate::place::{Place, push};
 use crate::{KnownRevision, Newer};
 
-/// A running conversion: the knowledge of its caller, its position, and the losses so far.
+/// A running conversion: the facts from its caller, its position, and the losses so far.
 pub struct Conversion<'c, 't> {
     known: &'c Known,
     path: Vec<Frame<'t>>,
     pub(crate) losses: Vec<Noted>,
-    /// Members that a step has moved, by where their values begin in the input.
+    /// Members that a step has moved, by the offsets of their values in the input.
     moved: BTreeMap<usize, Moved>,
-    /// The rule that runs: manual conversions find their step by it.
+    /// Index of the rule that is being applied; manual conversions look up their definitions by it.
     pub(crate) rule: u16,
-    /// The revisions of the step that runs.
+    /// Source and target revision of the step that is being applied.
     pub(crate) step: (KnownRevision, KnownRevision),
 }
 
 /// A member that a manual conversion has moved into another one.
 struct Moved {
-    /// The revision that has the member where it was.
+    /// First revision that defines the member at its original location.
     since: KnownRevision,
-    /// What a peer of a revision that does not have it sees of that.
+    /// Effect of the missing member on a peer of an older revision.
     peer: &'static str,
 }
 
-/// A value on the way from the root to where the conversion is.
+/// A value on the path from the root to the current position.
 struct Frame<'t> {
     at: usize,
     segment: Segment<'t>,
@@ -46,7 +47,7 @@ enum Segment<'t> {
     Index(usize),
 }
 
-/// A state to go back to when a member turns out not to fit.
+/// Saved state of a conversion, restored when a member turns out to be invalid.
 pub(crate) struct Mark {
     path: usize,
     losses: usize,
@@ -67,17 +68,17 @@ impl<'c, 't> Conversion<'c, 't> {
         }
     }
 
-    /// Returns the knowledge of the caller.
+    /// Returns the facts that the caller provides.
     pub(crate) fn known(&self) -> &'c Known {
         self.known
     }
 
-    /// Returns true if members of the newer revision stay as unknown members.
+    /// Returns true if members that only the newer revision defines are kept as unknown members.
     pub(crate) fn keeps_newer(&self) -> bool {
         self.known.newer == Newer::KeepInExtra
     }
 
-    // Where the conversion is.
+    // Position in the value.
 
     pub(crate) fn enter(&mut self, name: impl Into<Cow<'t, str>>, at: usize) {
         let segment = Segment::Member(name.into());
@@ -105,13 +106,13 @@ impl<'c, 't> Conversion<'c, 't> {
         self.losses.truncate(mark.losses);
     }
 
-    /// Returns the current position of the conversion, as a place in the input.
+    /// Returns the current position of the conversion as a location in the input.
     pub(crate) fn place(&self) -> Place {
         let known = self.path.iter().rposition(|frame| frame.at != NOWHERE);
         let first = known.unwrap_or_default();
         let mut below = String::new();
         for frame in &self.path[first + 1..] {
-            // A longer pointer is cut anyway.
+            // A pointer longer than the limit is truncated in the report.
             if below.len() > MAX_POINTER {
                 break;
             }
@@ -125,7 +126,7 @@ impl<'c, 't> Conversion<'c, 't> {
         Place { at, below }
     }
 
-    /// The place of a member of the value where the conversion is; `at` is where its value begins, when it is known.
+    /// Returns the location of a member of the current value; `at` is the offset of the member's value, if known.
     pub(crate) fn place_of(&self, member: &str, at: usize) -> Place {
         if at != NOWHERE {
             return Place {
@@ -138,7 +139,7 @@ impl<'c, 't> Conversion<'c, 't> {
         place
     }
 
-    // What it reports.
+    // Reports of losses.
 
     pub(crate) fn report(
         &mut self,
@@ -156,7 +157,7 @@ impl<'c, 't> Conversion<'c, 't> {
         });
     }
 
-    /// Reports a member of the value where the conversion is.
+    /// Records a loss of a member of the current value.
     pub(crate) fn record_loss(
         &mut self,
         member: &str,
@@ -168,7 +169,7 @@ impl<'c, 't> Conversion<'c, 't> {
         self.report(place, kind, reason);
     }
 
-    /// Reports the value where the conversion is.
+    /// Records a loss of the current value.
     pub(crate) fn record_loss_here(
         &mut self,
         kind: LossKind,
@@ -178,7 +179,7 @@ impl<'c, 't> Conversion<'c, 't> {
         self.report(place, kind, reason);
     }
 
-    /// Reports a dropped member, and the members that were moved into it.
+    /// Records that a member was dropped, together with the members that were moved into it.
     pub(crate) fn record_drop(
         &mut self,
         member: &str,
@@ -187,7 +188,7 @@ impl<'c, 't> Conversion<'c, 't> {
     ) {
         let reason = reason.into();
         self.record_moved(value, (value.at, end_of(value)), &reason);
-        // A value that was made for a moved one begins where that began.
+        // A value that replaces a moved one has the offset of the moved one.
         let reason = self.reason_of_moved(value.at, &reason);
         self.record_loss(member, value.at, LossKind::Dropped, reason);
         let stood = self.place_of(member, NOWHERE);
@@ -196,14 +197,15 @@ impl<'c, 't> Conversion<'c, 't> {
         }
     }
 
-    /// Notes that the member whose value begins at `at` was moved into another one. When a later step drops that one, the loss
+    /// Records that the member whose value begins at `at` was moved into another member. If a later step drops that
+    /// member, the loss states the effect on a peer: `peer`.
     /// says what a peer sees without the moved member: `peer`.
     pub(crate) fn note_move(&mut self, at: usize, peer: &'static str) {
         let since = self.step.0;
         self.moved.insert(at, Moved { since, peer });
     }
 
-    /// Returns the reason of the loss of a moved value; `reason` is that of the value that it was moved into.
+    /// Returns the reason of the loss of a moved value; `reason` is the reason for the loss of the containing value.
     fn reason_of_moved(&self, at: usize, reason: &str) -> String {
         match self.moved.get(&at) {
             Some(Moved { since, peer }) => {
@@ -214,7 +216,7 @@ impl<'c, 't> Conversion<'c, 't> {
         }
     }
 
-    /// Reports the parts of a value that were moved into it.
+    /// Records losses of the values that were moved into a dropped value.
     fn record_moved(&mut self, value: &Node<'t>, own: (usize, usize), reason: &str) {
         let below = |this: &mut Self, inner: &Node<'t>| {
             let is_own =
@@ -245,20 +247,20 @@ impl<'c, 't> Conversion<'c, 't> {
         }
     }
 
-    // What it refuses.
+    // Refusals.
 
-    /// The refusal of the value where the conversion is; an optional member that holds it may be dropped instead.
+    /// Returns a refusal of the current value; an enclosing optional member may be dropped instead.
     pub(crate) fn mismatch(&self, reason: impl Into<Cow<'static, str>>) -> Box<Refusal> {
         Refusal::new(self.place(), reason, Severity::Member)
     }
 
-    /// The refusal of the whole message because of the value where the conversion is.
+    /// Returns a refusal of the complete message because of the current value.
     pub(crate) fn refused(&self, reason: impl Into<Cow<'static, str>>) -> Box<Refusal> {
         Refusal::new(self.place(), reason, Severity::Message)
     }
 }
 
-/// Returns the offset of the end of a value's text in the input; the offset of its beginning if the value has no text there.
+/// Returns the end offset of a value's text in the input, or the start offset if the value has no text in the input.
 fn end_of(node: &Node<'_>) -> usize {
     let length = match &node.body {
         Body::Object(text, _) | Body::Array(text, _) => text.len(),

@@ -1,6 +1,6 @@
-//! Reads values that a step has made, or that one revision left open, as a type: all of it taken apart.
+//! Decodes values that a step has created, or that the source revision leaves untyped, as a type of the tables.
 //!
-//! The text of a value is JSON: it was checked when the input was read, or a step has made it.
+//! The text of a value is valid JSON: it was validated when the input was read, or a step has written it.
 
 use std::borrow::Cow;
 
@@ -10,13 +10,13 @@ use crate::check::first_violation;
 use crate::node::{NOWHERE, Node};
 use crate::read::{Unfit, Wanted, read, read_lenient};
 
-/// Reason why a text is not a value of a type, and the place in the text.
+/// Reason why a value does not have a type, and the offset in its text.
 pub struct Mismatch {
     pub pointer: String,
     pub reason: String,
 }
 
-/// Reads a value as another type, everything taken apart.
+/// Decodes a value as another type, with all objects and arrays as trees.
 pub fn decode<'t>(node: &mut Node<'t>, value: u16) -> Result<Node<'t>, Mismatch> {
     let at = node.at;
     let read = match node.settled_text() {
@@ -38,7 +38,7 @@ pub fn decode<'t>(node: &mut Node<'t>, value: u16) -> Result<Node<'t>, Mismatch>
     })
 }
 
-/// The same for a value that breaks no rule of its schema.
+/// Decodes a value as another type and also requires that the value is valid by its schema.
 pub fn decode_valid<'t>(node: &mut Node<'t>, value: u16) -> Result<Node<'t>, Mismatch> {
     let read = decode(node, value)?;
     match first_violation(&read, value) {
@@ -50,7 +50,7 @@ pub fn decode_valid<'t>(node: &mut Node<'t>, value: u16) -> Result<Node<'t>, Mis
     }
 }
 
-/// Reads a value as another type, without the optional members that do not fit.
+/// Decodes a value as another type and drops optional members that do not match.
 pub fn decode_lenient<'t>(
     node: &mut Node<'t>,
     value: u16,

@@ -1,4 +1,4 @@
-//! JSON Schema documents inside messages, for which the target revision has more rules than the source revision.
+//! JSON Schema documents inside messages, where the target revision has more rules than the source revision.
 
 use mcp_exact_wire::spans::{check_document, check_document_member};
 use mcp_exact_wire::{DocumentRule, Path, Violations};
@@ -7,7 +7,8 @@ use crate::conversion::Conversion;
 use crate::loss::Step;
 use crate::node::{Body, Node};
 
-/// Drops and reports the members that break a rule of the target, or refuses the document when one is required.
+/// Drops and reports the members that violate a rule of the target revision, or refuses the document when such a member
+/// is required.
 pub fn tighten<'t>(
     cx: &mut Conversion<'_, 't>,
     node: &mut Node<'t>,
@@ -19,14 +20,14 @@ pub fn tighten<'t>(
         return Ok(());
     }
     drop_invalid(cx, node, new)?;
-    // What was taken apart to find the members is text again.
+    // The trees that were built to find the members are turned into text again.
     let text = node.settled_text().into_owned();
     node.body = Body::Text(text.into());
     Ok(())
 }
 
-/// Drops the members that break a rule. A document may have a member more than once: what comes before an invalid one of the
-/// same name is dropped with it, so that it does not count in its place.
+/// Drops the members that violate a rule. A document may contain a member more than once: earlier members with the name
+/// of an invalid one are dropped with it, so that they do not take effect instead.
 fn drop_invalid<'t>(
     cx: &mut Conversion<'_, 't>,
     node: &mut Node<'t>,
@@ -70,26 +71,26 @@ fn is_valid(rules: &[DocumentRule], text: &str) -> bool {
     violations.is_empty()
 }
 
-/// Returns true if a document of the source may break a rule that only the target has. Most do not even have the member, and
-/// are not walked through.
+/// Returns true if a document of the source revision may violate a rule that only the target revision has. Most
+/// documents do not contain the member at all and are not parsed.
 fn is_concerned(old: &[DocumentRule], new: &[DocumentRule], text: &str) -> bool {
     let mut rules = new.iter().filter(|rule| !old.contains(rule));
     rules.any(|rule| rule.required || may_contain(std::iter::once(rule.name), text))
 }
 
-/// Returns true if a value may have a member of one of some names, at any depth.
+/// Returns true if a JSON text may have a member with one of the names, at any depth.
 pub fn may_contain<'n>(names: impl IntoIterator<Item = &'n str>, text: &str) -> bool {
-    // RFC 8259, section 7: in a name, letters can be escaped as `\u0061` alone, and a slash as `\/` too.
+    // RFC 8259, section 7: a name can be escaped with `\u0061` for letters, and with `\/` for a slash.
     let is_escaped = |name: &str| has(text, "\\u") || name.contains('/') && has(text, "\\/");
     let mut names = names.into_iter();
     names.any(|name| has(text, name) || is_escaped(name))
 }
 
-/// Minimum length of a text that is worth a prepared search.
+/// Minimum length of a text for which preparing a substring search pays off, in bytes.
 const LONG: usize = 512;
 
-/// Returns true if a text contains a name. Names are short: in a short text, comparing at each occurrence of the first byte
-/// costs less than preparing a search.
+/// Returns true if `text` contains `name`. In a short text, comparing at each occurrence of the first byte costs less
+/// than preparing a substring search.
 fn has(text: &str, name: &str) -> bool {
     let (text, name) = (text.as_bytes(), name.as_bytes());
     if text.len() >= LONG {

@@ -1,7 +1,8 @@
-//! Conversion of raw text: for gateways, which know a method and a direction and no type.
+//! Conversion of JSON text by method and direction, for gateways that do not decode messages.
 //!
-//! Takes the text of a part of a message and returns the text of the same part in the other revision. Scans it once, takes
-//! all steps, writes once; text whose type is the same all the way passes untouched and is not looked at.
+//! The input is the text of params, result or error in one revision, the output the text in the other revision. The
+//! text is scanned once, all steps run on the same tree, and the output is written once. Text whose type is the same in
+//! all revisions of the path is returned unchanged and is not parsed.
 
 use std::borrow::Cow;
 
@@ -19,12 +20,12 @@ use crate::read::{Wanted, read, stays_object};
 use crate::rows::{EdgeRow, MethodIn, MethodRow, RevisionRow, TypeRow};
 use crate::{Context, LossKind, error};
 
-/// Sender of a message.
+/// Role of the sender of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Role {
-    /// A client.
+    /// The client sends the message.
     Client,
-    /// A server.
+    /// The server sends the message.
     Server,
 }
 
@@ -37,13 +38,13 @@ impl From<Role> for Side {
     }
 }
 
-/// Part of a message that a text is.
+/// The part of a message that a text represents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Root<'m> {
-    /// Kind of the message. The text is that of `params` for requests and notifications, that of `result` for results, and
-    /// that of `error` for errors.
+    /// Kind of the message. The text is `params` for requests and notifications, `result` for results, and `error` for
+    /// errors.
     pub kind: MessageKind,
-    /// The method; of a result or an error, that of the request that it answers.
+    /// Method of the message; for a result or an error, the method of its request.
     pub method: &'m str,
     /// Sender of the message.
     pub sender: Role,
@@ -51,13 +52,12 @@ pub struct Root<'m> {
 
 /// Converts the params, the result or the error of a message.
 ///
-/// `text` is `None` for absent params; the result is `None` if the target does not require them. Requests and notifications
-/// of methods that neither revision defines pass untouched, as do their results: they are the vendor's. Losses are added to
-/// `cx`.
+/// `text` is `None` for absent params; the result is `None` if the target revision does not require them. Params and
+/// results of vendor methods, which neither revision defines, are returned unchanged. Losses are added to `cx`.
 ///
 /// # Errors
-/// [`Refused`] if the other revision cannot express it, has no such method in that direction, or if the text is not of its
-/// type; the pointer leads into `text`.
+/// [`Refused`] if the target revision cannot express the text or has no such method in that direction, or if the text
+/// does not have the type of the source revision; the pointer refers to `text`.
 pub fn convert<'t>(
     root: Root<'_>,
     text: Option<&'t str>,
@@ -99,7 +99,7 @@ pub fn convert<'t>(
     Ok((!is_silent).then_some(converted))
 }
 
-/// Returns true if the text of a part of a message is the same in both revisions.
+/// Returns true if the text is valid in both revisions without a change.
 fn passes(root: &Root<'_>, from: KnownRevision, to: KnownRevision) -> bool {
     let Some(row) = MethodRow::find(root.method, root.kind != MessageKind::Notification) else {
         return false;
@@ -114,7 +114,7 @@ fn passes(root: &Root<'_>, from: KnownRevision, to: KnownRevision) -> bool {
     sent & ends == ends && same & steps == steps
 }
 
-/// Returns the sender of the request or the notification: a result answers a request of the other role.
+/// Returns the sender of the request or notification. A result is sent by the other role than its request.
 fn requester(root: &Root<'_>) -> Side {
     match root.kind {
         MessageKind::Result => Side::from(root.sender).peer(),
@@ -122,10 +122,10 @@ fn requester(root: &Root<'_>) -> Side {
     }
 }
 
-/// A method in all revisions from one to another.
+/// A method with its rows in all revisions of a conversion path.
 struct Found {
     method: &'static str,
-    /// Oldest first.
+    /// Rows of the method by revision, oldest first.
     revisions: &'static [Option<MethodIn>],
     up: bool,
     is_result: bool,
@@ -134,7 +134,7 @@ struct Found {
 }
 
 impl Found {
-    /// Nothing when neither end knows the method.
+    /// Looks up a method; returns `None` if neither the source nor the target revision defines it.
     fn new(
         root: &Root<'_>,
         from: KnownRevision,
@@ -174,7 +174,8 @@ impl Found {
         }))
     }
 
-    /// The types in the order of the conversion; `None` when a revision leaves them open, which only open ones follow.
+    /// Returns the types in the order of the conversion, or `None` if a revision leaves this part of the message
+    /// untyped.
     fn types(&self) -> Result<Option<Types>, Refused> {
         let (mut types, mut is_open) = ([0; REVISIONS], false);
         let last = self.revisions.len() - 1;
@@ -191,11 +192,11 @@ impl Found {
     }
 }
 
-/// Converts a value of a type by its name in `from`: a definition of the schema. Losses are added to `cx`.
+/// Converts a value of a type by its name in `from`, which is a definition of the schema. Losses are added to `cx`.
 ///
 /// # Errors
-/// [`Refused`] if there is no such type, it has no counterpart in `to`, the text is not of that type, or the other revision
-/// cannot express it; the pointer leads into `text`.
+/// [`Refused`] if there is no such type, the type has no counterpart in `to`, the text does not have that type, or the
+/// target revision cannot express it; the pointer refers to `text`.
 pub fn convert_type<'t>(
     name: &str,
     text: &'t str,
@@ -209,7 +210,7 @@ pub fn convert_type<'t>(
     converted.map(|(converted, _)| converted)
 }
 
-/// [`convert_type`] for text that is known to be JSON.
+/// Converts text that is known to be valid JSON by the name of its type; see [`convert_type`].
 pub(crate) fn convert_json<'t>(
     name: &str,
     text: &'t str,
@@ -223,11 +224,12 @@ pub(crate) fn convert_json<'t>(
         .map(|(converted, _)| converted)
 }
 
-/// Returns whether a text is what [`convert`] takes, for callers that let no text pass unseen: where it is the same in both
-/// revisions, [`convert`] does not look at it.
+/// Validates that a text is valid input for [`convert`]. Callers that must validate all text need it, because
+/// [`convert`] does not parse text that is the same in both revisions.
 ///
 /// # Errors
-/// [`Refused`] if the text is not JSON or not of its type, or is required and absent; the pointer leads into `text`.
+/// [`Refused`] if the text is invalid JSON, does not have its type, or is required and absent; the pointer refers to
+/// `text`.
 pub fn check(root: Root<'_>, text: Option<&str>, of: KnownRevision) -> Result<(), Refused> {
     let found = match root.kind {
         MessageKind::Error => None,
@@ -254,21 +256,21 @@ pub fn check(root: Root<'_>, text: Option<&str>, of: KnownRevision) -> Result<()
     }
 }
 
-/// Returns whether a text is a value of a type of a revision: what [`check`] is to [`convert`], for [`convert_type`].
+/// Validates that a text is a value of a type of a revision, and so valid input for [`convert_type`].
 ///
 /// # Errors
-/// [`Refused`] when there is no such type, or the text is not of that type; the pointer leads into `text`.
+/// [`Refused`] if there is no such type, or the text does not have that type; the pointer refers to `text`.
 pub fn check_type(name: &str, text: &str, of: KnownRevision) -> Result<(), Refused> {
     let way = Way::new(of, of);
     let at = way.counterparts(name)?[0];
     way.row(0).definition(at).check(text)
 }
 
-/// Returns the deviations of a text from a definition of a revision, as `validate()` of the type finds them. Outside
-/// semantic versioning.
+/// Returns the deviations of a text from a definition of a revision; `validate()` of the generated type finds the same
+/// ones. This function is exempt from semantic versioning.
 ///
 /// # Errors
-/// The errors of [`check_type`].
+/// [`Refused`] if there is no such type, or the text does not have that type.
 #[doc(hidden)]
 pub fn violations(name: &str, text: &str, of: KnownRevision) -> Result<Violations, Refused> {
     let way = Way::new(of, of);
@@ -278,8 +280,8 @@ pub fn violations(name: &str, text: &str, of: KnownRevision) -> Result<Violation
     Ok(crate::check::violations(&node, row.value))
 }
 
-/// Returns the name in `to` of a definition of `from`; `None` if it has no counterpart, or if one of the revisions between
-/// them is not compiled in.
+/// Returns the name in `to` of a definition of `from`, or `None` if the definition has no counterpart, or if a revision
+/// between the two is not compiled in.
 pub fn counterpart(name: &str, from: KnownRevision, to: KnownRevision) -> Option<&'static str> {
     let way = Way::new(from, to);
     let types = way.counterparts(name).ok()?;
@@ -287,20 +289,20 @@ pub fn counterpart(name: &str, from: KnownRevision, to: KnownRevision) -> Option
     Some(way.row(last).definition(types[last]).name.get())
 }
 
-/// The revisions from one to another, both included.
+/// The revisions from the source to the target, both included.
 struct Way {
     from: KnownRevision,
     to: KnownRevision,
     up: bool,
 }
 
-/// How many revisions there are.
+/// Number of known revisions.
 const REVISIONS: usize = KnownRevision::ALL.len();
 
-/// The places of a definition in each revision of a path, in the order of the conversion.
+/// Indexes of a definition in each revision of a path, in the order of the conversion.
 type Types = [u16; REVISIONS];
 
-/// The pairs of definitions of each step.
+/// Rows of the definition pairs of each step.
 type Edges = [Option<&'static EdgeRow>; REVISIONS];
 
 impl Way {
@@ -309,23 +311,23 @@ impl Way {
         Self { from, to, up }
     }
 
-    /// How many steps there are.
+    /// Returns the number of steps.
     fn steps(&self) -> usize {
         self.from.place().abs_diff(self.to.place())
     }
 
-    /// The row of the revision at a place of the path.
+    /// Returns the row of the revision at an index of the path.
     fn row(&self, at: usize) -> &'static RevisionRow {
         RevisionRow::at(self.revision(at).place())
     }
 
-    /// The revision at a place of the path.
+    /// Returns the revision at an index of the path.
     fn revision(&self, at: usize) -> KnownRevision {
         let first = self.from.place();
         KnownRevision::ALL[if self.up { first + at } else { first - at }]
     }
 
-    /// The places of a definition in each revision.
+    /// Returns the indexes of a definition in each revision of the path.
     fn counterparts(&self, name: &str) -> Result<Types, Refused> {
         let first = self.row(0).find(name);
         let first = first.ok_or_else(|| refused(format!("{} has no type `{name}`", self.from)))?;
@@ -343,7 +345,7 @@ impl Way {
         Ok(types)
     }
 
-    /// Takes all steps; `is_json` when the text is known to be JSON.
+    /// Runs all steps; `is_json` is true if the text is known to be valid JSON.
     fn run<'t>(
         &self,
         types: &Types,
@@ -420,7 +422,7 @@ impl TypeRow {
     }
 }
 
-/// The refusal of a whole text.
+/// Returns a refusal of the complete text.
 fn refused(reason: impl Into<Cow<'static, str>>) -> Refused {
     Refused::new("", reason)
 }

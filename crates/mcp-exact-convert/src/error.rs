@@ -1,6 +1,6 @@
-//! Errors between the lifecycles: their codes changed with 2026-07-28, and nothing else about them.
+//! Conversion of JSON-RPC errors between the lifecycles: 2026-07-28 changed the codes and nothing else.
 //!
-//! Takes an error object and the method of the request that it answers. Codes that mean the same everywhere pass.
+//! The input is an error object and the method of its request. Codes with the same meaning in both revisions stay.
 
 use std::borrow::Cow;
 
@@ -15,18 +15,19 @@ const URL_ELICITATION_REQUIRED: i64 = -32042;
 const INTERNAL_ERROR: i64 = -32603;
 /// Error codes that 2026-07-28 reserves for itself (`basic`, "Error Codes").
 const RESERVED: std::ops::RangeInclusive<i64> = -32099..=-32020;
-/// Those of them that it defines.
+/// Codes of the reserved range that 2026-07-28 defines.
 const DEFINED: std::ops::RangeInclusive<i64> = -32022..=-32020;
 
-/// Converts an error that answers a request of `method`.
+/// Converts an error response to a request of `method`.
 ///
-/// On the way to 2026-07-28, `-32002` ("resource not found") becomes `-32602`, and codes that it must not send become
-/// `-32603`, as do codes that only another revision defines; the code that was there is reported. On the way back, `-32602`
-/// becomes `-32002` when it answers `resources/read` and `data.uri` is the URI that was asked for
-/// ([`Context::requested_uri`]).
+/// In conversions to 2026-07-28, `-32002` ("resource not found") becomes `-32602`. Reserved codes that a sender must
+/// not use, and codes that only another revision defines, become `-32603`; the original code is reported. In
+/// conversions to an older revision, `-32602` becomes `-32002` if the request is `resources/read` and `data.uri` is the
+/// requested URI ([`Context::requested_uri`]).
 ///
 /// # Errors
-/// [`Refused`] for `-32042` of 2025-11-25 on the way to 2026-07-28, where it is a result that asks for input.
+/// [`Refused`] for the code `-32042` of 2025-11-25 in a conversion to 2026-07-28, which uses an input-required result
+/// instead.
 pub fn convert_error(
     method: &str,
     mut error: ErrorObject,
@@ -56,16 +57,17 @@ pub fn convert_error(
 
 type Changed = Option<(i64, LossKind, &'static str)>;
 
-/// The codes of a resource that does not exist (`server/resources`, "Error Handling").
+/// Error codes for a resource that does not exist (`server/resources`, "Error Handling").
 #[derive(Clone, Copy)]
 struct ResourceNotFound {
-    /// In the revision that is converted from.
+    /// Code in the source revision.
     source: i64,
-    /// In the revision that is converted to.
+    /// Code in the target revision.
     target: i64,
 }
 
-/// The code that only revisions with elicitation by URL in the handshake define: it means nothing anywhere else.
+/// Converts the code "URL elicitation required", which only revisions with an `initialize` handshake and URL
+/// elicitation define.
 fn elicitation_code(code: i64, from: KnownRevision, to: KnownRevision) -> Changed {
     let (defined, wanted) = (has_elicitation_code(from), has_elicitation_code(to));
     if code != URL_ELICITATION_REQUIRED || defined == wanted {
@@ -137,7 +139,7 @@ fn down(
     ))
 }
 
-/// [`convert_error`] for text, which passes untouched when nothing changes.
+/// Converts the JSON text of an error; see [`convert_error`]. Text without a change is returned unchanged.
 pub(crate) fn convert_text<'t>(
     method: &str,
     text: &'t str,

@@ -1,6 +1,6 @@
-//! Open objects as types with known members: members that do not fit are dropped and reported.
+//! Converts untyped objects to types with known members: members that do not match are dropped and reported.
 //!
-//! Looks at each member once, however many of them do not fit.
+//! Each member is visited once, even if many members do not match.
 
 use std::borrow::Cow;
 
@@ -13,7 +13,7 @@ use crate::loss::{LossKind, Step};
 use crate::node::{Body, Node};
 
 impl<'t> Conversion<'_, 't> {
-    /// Reads an open object as a type; members that do not fit are dropped and reported.
+    /// Converts an untyped object to a type; members that do not match are dropped and reported.
     pub(crate) fn fit(&mut self, node: &mut Node<'t>, value: u16) -> Step<()> {
         if let Type::Definition(place) = Type::at(value)
             && let Some(layout) = Definition::at(place).layout()
@@ -29,7 +29,7 @@ impl<'t> Conversion<'_, 't> {
         Ok(())
     }
 
-    /// Untyped JSON may have names that are no Unicode text, objects of known types may not.
+    /// Drops members whose names are not valid Unicode, which untyped JSON allows and typed objects do not.
     fn drop_misspelt(&mut self, node: &mut Node<'t>) {
         let Body::Text(text) = &node.body else {
             return;
@@ -48,7 +48,7 @@ impl<'t> Conversion<'_, 't> {
         }
     }
 
-    /// Untyped JSON may have a member twice, objects of known types may not: the last one stays.
+    /// Drops repeated members except the last one of each name: untyped JSON allows them, typed objects do not.
     fn drop_duplicates(&mut self, node: &mut Node<'t>) {
         let Some(members) = node.members() else {
             return;
@@ -65,7 +65,7 @@ impl<'t> Conversion<'_, 't> {
         }
     }
 
-    /// Drops the known members whose values are of another type.
+    /// Drops the known members whose values have another type.
     fn drop_unfit(&mut self, node: &mut Node<'t>, layout: &Layout) {
         let mut changed = false;
         for member in node.members().into_iter().flatten() {

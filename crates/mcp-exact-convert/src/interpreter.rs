@@ -1,6 +1,6 @@
-//! The interpreter of the tables: converts one value from a revision to a neighbour, in place.
+//! Interpreter of the rule tables: converts one value from a revision to a neighbour, in place.
 //!
-//! Takes a [`Node`] and the place of what happens to it. The conversion of the members of an object is in `members.rs`.
+//! The conversion of the members of an object is in `members.rs`.
 
 use mcp_exact_wire::{Number, UnionRole, ViolationKind, from_str};
 
@@ -16,7 +16,7 @@ use crate::place::Place;
 use crate::rules::{Arm, Op, Rule, Unrecognized};
 
 impl<'t> Conversion<'_, 't> {
-    /// Converts a value.
+    /// Converts a value by the operation at index `op`.
     pub(crate) fn convert(&mut self, node: &mut Node<'t>, op: u16) -> Step<()> {
         if node.fixed == Fixed::Whole {
             return Ok(());
@@ -56,7 +56,7 @@ impl<'t> Conversion<'_, 't> {
         applied
     }
 
-    /// Converts a value by the rule that runs once more, for manual conversions.
+    /// Applies the current rule to a value again, for manual conversions.
     pub(crate) fn convert_again(&mut self, node: &mut Node<'t>) -> Step<()> {
         self.apply(node, self.rule)
     }
@@ -91,7 +91,7 @@ impl<'t> Conversion<'_, 't> {
         Ok(())
     }
 
-    /// Converts a value by the rule of two definitions in the step that runs, for manual conversions.
+    /// Converts a value by the rule of two definitions in the current step, for manual conversions.
     pub(crate) fn convert_as(
         &mut self,
         node: &mut Node<'t>,
@@ -116,12 +116,12 @@ impl<'t> Conversion<'_, 't> {
         }
     }
 
-    /// The definition that the rule that runs converts from.
+    /// Returns the source definition of the current rule.
     pub(crate) fn source(&self) -> &'static Definition {
         Definition::at(RULES[usize::from(self.rule)].source)
     }
 
-    /// The definition that the rule that runs converts to.
+    /// Returns the target definition of the current rule.
     pub(crate) fn target(&self) -> &'static Definition {
         Definition::at(RULES[usize::from(self.rule)].target)
     }
@@ -154,7 +154,7 @@ impl<'t> Conversion<'_, 't> {
         }
     }
 
-    /// A variant that has no counterpart: as the target revision reads its text, or not at all.
+    /// Converts a union variant without a counterpart: reinterprets its text as the target type, or refuses it.
     fn foreign(&mut self, node: &mut Node<'t>, rule: &'static Rule, reason: Text) -> Step<()> {
         match decode_valid(node, rule.target_type) {
             Ok(read) => {
@@ -165,7 +165,7 @@ impl<'t> Conversion<'_, 't> {
         }
     }
 
-    /// A variant that the source revision does not define: the target revision may.
+    /// Converts a union variant that the source revision does not define; the target revision may define it.
     fn unrecognized(
         &mut self,
         node: &mut Node<'t>,
@@ -173,7 +173,7 @@ impl<'t> Conversion<'_, 't> {
         is_open: bool,
     ) -> Step<()> {
         self.add_envelope(node, rule)?;
-        // One that the target does not define either stays as it is.
+        // A variant that the target does not define either is unchanged.
         if let Ok(read) = decode(node, rule.target_type)
             && is_open
             && read.variants & 0xff == u32::from(UNKNOWN) + 1
@@ -189,8 +189,8 @@ impl<'t> Conversion<'_, 't> {
         Ok(())
     }
 
-    /// Adds the envelope to a message of an unknown method, where the types of the target revision hold it and those of the
-    /// source revision do not. The id is that of the context, or else the one that the message has.
+    /// Adds the JSON-RPC envelope to a message of an unknown method if the types of the target revision include it and
+    /// those of the source revision do not. The id is that of the context, or else the one in the message.
     fn add_envelope(&mut self, node: &mut Node<'t>, rule: &'static Rule) -> Step<()> {
         let role = |place| Definition::at(place).union().map(|union| union.role);
         let (Some(UnionRole::Bare), Some(target)) = (role(rule.source), role(rule.target)) else {
@@ -207,9 +207,9 @@ impl<'t> Conversion<'_, 't> {
         Ok(())
     }
 
-    /// Reads a value that the source revision did not define as the target revision does. Deviations that a peer can
-    /// tolerate are no reason to refuse: values, bounds and formats stay and are reported, optional members of another type
-    /// are dropped.
+    /// Decodes a value that is untyped in the source revision as its type in the target revision. Deviations that a
+    /// peer can tolerate do not cause a refusal: values outside of bounds or formats stay and are reported, optional
+    /// members of another type are dropped.
     pub(crate) fn adopt(
         &mut self,
         node: &mut Node<'t>,
@@ -252,7 +252,7 @@ impl<'t> Conversion<'_, 't> {
         Ok(read)
     }
 
-    /// A value as the target revision reads its text: for types that differ in shape and agree on values.
+    /// Converts a value by decoding its text as the target type, for types with different layouts and the same values.
     fn reinterpret(&mut self, node: &mut Node<'t>, value: u16) -> Step<()> {
         match decode_valid(node, value) {
             Ok(read) => {
@@ -324,7 +324,8 @@ impl<'t> Conversion<'_, 't> {
         Ok(())
     }
 
-    /// The target as a document of which the rules are stricter: members that break one are dropped and reported.
+    /// Converts a JSON Schema document for which the target has stricter rules: members that violate one are dropped
+    /// and reported.
     fn document(&mut self, node: &mut Node<'t>, rule: &Rule) -> Step<()> {
         let (Shape::Document(old), Shape::Document(new)) = (
             &Definition::at(rule.source).shape,
@@ -335,7 +336,7 @@ impl<'t> Conversion<'_, 't> {
         crate::document::tighten(self, node, old.rules(), new.rules())
     }
 
-    /// The refusal of something inside of the value where the conversion is.
+    /// Returns a refusal of a value inside of the current value.
     fn mismatch_below(&self, mismatch: Mismatch) -> Box<Refusal> {
         let mut place = self.place();
         place.below.push_str(&mismatch.pointer);
@@ -347,8 +348,8 @@ fn is_null(node: &Node<'_>) -> bool {
     matches!(&node.body, Body::Text(text) if text == "null")
 }
 
-/// Returns true if a value that breaks such a rule can still be read: the rules of documents decide whether a tool is
-/// usable.
+/// Returns true if a receiver can still read a value with such a violation. Violations of JSON Schema document rules
+/// are not tolerable, because these rules decide whether a tool is usable.
 const fn is_tolerable(kind: ViolationKind) -> bool {
     !matches!(
         kind,

@@ -1,6 +1,7 @@
-//! Layout of the definitions of all revisions, as tables: members with their types, unions, enums, bounds, formats.
+//! Layouts of the definitions of all revisions as static tables: members with their types, unions, enums, bounds,
+//! formats.
 //!
-//! The generator writes the tables (`generated/definitions.rs`). Everything refers to everything by its place.
+//! The generator writes the tables (`generated/definitions.rs`). Rows refer to each other by index.
 
 use mcp_exact_wire::spans::{DispatchTable, KnownMembers};
 use mcp_exact_wire::{DispatchCase, DocumentRule, Format, Probe, Tag, UnionRole};
@@ -8,10 +9,10 @@ use mcp_exact_wire::{DispatchCase, DocumentRule, Format, Probe, Tag, UnionRole};
 use crate::generated::{DEFINITIONS, DISPATCHES, DOCUMENTS, TYPES, UNIONS};
 use crate::packed::{Bounds, KEYS, List, Text};
 
-/// The place of nothing.
+/// Index that stands for no row.
 pub const NONE: u8 = u8::MAX;
 
-/// A definition, which several revisions may share.
+/// A definition; several revisions may share one.
 pub struct Definition {
     pub name: Text,
     pub shape: Shape,
@@ -19,28 +20,28 @@ pub struct Definition {
 
 /// Layout of a definition.
 pub enum Shape {
-    /// An object with known members.
+    /// Object with known members.
     Object(Layout),
-    /// A JSON Schema document with rules for some members.
+    /// JSON Schema document with rules for some members.
     Document(Document),
-    /// A string with known values.
+    /// String with known values.
     Enum(List<Text>),
-    /// A string with one value.
+    /// String with exactly one value.
     Constant(Text),
-    /// One of several types: the place of the union.
+    /// One of several types; holds the index of the union.
     Union(u16),
 }
 
-/// A JSON Schema document: the place of its rules.
+/// JSON Schema document; holds the index of its rules.
 #[derive(Clone, Copy)]
 pub struct Document(pub u16);
 
 /// The members of an object.
 pub struct Layout {
     pub members: List<MemberName>,
-    /// The places of their types.
+    /// Indexes of the members' types.
     pub types: List<u16>,
-    /// One bit for each required member.
+    /// Bit set of the required members.
     pub required: u64,
     /// True if the object allows no other members.
     pub closed: bool,
@@ -63,10 +64,10 @@ pub enum Type {
     RequestId,
     ProgressToken,
     Constant(Text),
-    /// The value, and as text.
+    /// Integer constant: the value, and its JSON text.
     ConstantInteger(i32, Text),
     Definition(u16),
-    /// The type of the items, and how many there are.
+    /// Array: the index of the item type, and bounds of the number of items.
     Array(u16, Bounds),
     Map(u16),
     Nullable(u16),
@@ -74,20 +75,20 @@ pub enum Type {
 
 /// The variants of a union and their dispatch.
 pub struct Union {
-    /// The places of their types.
+    /// Indexes of the variants' types.
     pub variants: List<u16>,
-    /// The variants of strings, numbers, booleans and null.
+    /// Variants for strings, numbers, booleans and null.
     pub scalars: [u8; 4],
-    /// Sets of strings, each with its variant; other strings belong to the variant of `scalars`.
+    /// Sets of strings, each with its variant; all other strings belong to the string variant of `scalars`.
     pub values: List<ValueSet>,
-    /// The variants of arrays; an empty array is the first one.
+    /// Variants for arrays; an empty array is the first one.
     pub arrays: List<u8>,
-    /// Place of the dispatch table that tells several arrays apart by their first item.
+    /// Index of the dispatch table that distinguishes several array variants by their first item.
     pub items: Option<u16>,
     pub objects: Objects,
-    /// The discriminant when unknown values of it are kept, else an empty string.
+    /// Name of the discriminant if unknown values of it are kept; otherwise empty.
     pub open: Text,
-    /// Role of the objects: in requests and notifications, the envelope is checked.
+    /// Role of the objects; for requests and notifications, the JSON-RPC envelope is validated.
     pub role: UnionRole,
 }
 
@@ -99,16 +100,16 @@ pub struct ValueSet {
 
 /// Dispatch among the objects of a union.
 pub enum Objects {
-    /// There are none.
+    /// No variant is an object.
     None,
-    /// There is one variant.
+    /// Exactly one variant is an object.
     #[allow(dead_code)]
     Only(u8),
-    /// There are several; the dispatch table at this place tells them apart.
+    /// Several variants are objects; the dispatch table at this index selects one.
     Dispatched(u16),
 }
 
-/// How the objects of a union are told apart, as [`mcp_exact_wire::UnionDispatch`].
+/// Dispatch table of a union's object variants, as static data for [`mcp_exact_wire::UnionDispatch`].
 pub struct PackedDispatch {
     pub name: Text,
     pub tag: Text,
@@ -117,20 +118,20 @@ pub struct PackedDispatch {
     pub exclusive: List<(u32, u32)>,
 }
 
-/// A member whose presence decides, as [`Probe`].
+/// A member whose presence selects a variant; static form of [`Probe`].
 pub struct PackedProbe {
     pub name: Text,
     pub inner: Text,
 }
 
-/// One way to be a variant, as [`DispatchCase`].
+/// A condition that selects a variant; static form of [`DispatchCase`].
 pub struct PackedCase {
     pub tag: PackedTag,
     pub has: u32,
     pub variant: u8,
 }
 
-/// What a discriminant has to be, as [`Tag`].
+/// Required value of a discriminant; static form of [`Tag`].
 #[derive(Clone, Copy)]
 pub enum PackedTag {
     Is(Text),
@@ -139,7 +140,7 @@ pub enum PackedTag {
 }
 
 impl PackedDispatch {
-    /// Returns the dispatch table at a place.
+    /// Returns the dispatch table at an index.
     pub fn at(place: u16) -> &'static Self {
         &DISPATCHES[usize::from(place)]
     }
@@ -185,12 +186,12 @@ impl DispatchTable for PackedDispatch {
 }
 
 impl Definition {
-    /// The definition at a place.
+    /// Returns the definition at an index.
     pub fn at(place: u16) -> &'static Self {
         &DEFINITIONS[usize::from(place)]
     }
 
-    /// The members, when it is an object.
+    /// Returns the members if the definition is an object.
     pub fn layout(&self) -> Option<&Layout> {
         match &self.shape {
             Shape::Object(layout) => Some(layout),
@@ -198,7 +199,7 @@ impl Definition {
         }
     }
 
-    /// The union that it is.
+    /// Returns the union if the definition is one.
     pub fn union(&self) -> Option<&'static Union> {
         match self.shape {
             Shape::Union(place) => Some(Union::at(place)),
@@ -208,18 +209,18 @@ impl Definition {
 }
 
 impl Layout {
-    /// The place of a member.
+    /// Returns the index of a member by its name.
     pub fn find(&self, name: &str) -> Option<usize> {
         let members = self.members.rows();
         members.iter().position(|member| member.0.get() == name)
     }
 
-    /// The name of the member at a place.
+    /// Returns the name of the member at an index.
     pub fn name(&self, index: usize) -> &'static str {
         self.members.rows()[index].0.get()
     }
 
-    /// The place of the type of the member at a place.
+    /// Returns the index of the type of a member.
     pub fn type_of(&self, index: usize) -> u16 {
         self.types.rows()[index]
     }
@@ -243,31 +244,31 @@ impl KnownMembers for &'static Layout {
 }
 
 impl Document {
-    /// What has to hold for its members.
+    /// Returns the rules for the members of the document.
     pub fn rules(self) -> &'static [DocumentRule] {
         DOCUMENTS[usize::from(self.0)]
     }
 }
 
 impl Union {
-    /// The union at a place.
+    /// Returns the union at an index.
     pub fn at(place: u16) -> &'static Self {
         &UNIONS[usize::from(place)]
     }
 
-    /// The place of the type of a variant.
+    /// Returns the index of the type of a variant.
     pub fn variant(&self, variant: u8) -> Option<u16> {
         self.variants.rows().get(usize::from(variant)).copied()
     }
 }
 
 impl Type {
-    /// The type at a place.
+    /// Returns the type at an index.
     pub fn at(place: u16) -> Self {
         TYPES[usize::from(place)]
     }
 
-    /// The name of the definition that it is.
+    /// Returns the name of the type's definition.
     pub fn name(self) -> &'static str {
         match self {
             Self::Definition(place) => Definition::at(place).name.get(),
@@ -276,7 +277,8 @@ impl Type {
     }
 }
 
-/// An object that allows other members: its name, its members, the places of their types, and a bit for each required one.
+/// Creates an object definition that allows other members: its name, its members, the indexes of their types, and a bit
+/// set of the required ones.
 pub const fn object(
     name: Text,
     members: List<MemberName>,
@@ -286,7 +288,7 @@ pub const fn object(
     with_members(name, members, types, required, false)
 }
 
-/// An object that allows no other members.
+/// Creates an object definition that allows no other members.
 #[allow(dead_code, reason = "some revisions have no closed objects")]
 pub const fn closed_object(
     name: Text,
@@ -313,17 +315,17 @@ const fn with_members(
     shaped(name, Shape::Object(layout))
 }
 
-/// A definition that is no object.
+/// Creates a definition that is not an object.
 pub const fn shaped(name: Text, shape: Shape) -> Definition {
     Definition { name, shape }
 }
 
-/// A member whose presence decides.
+/// Creates a probe for a member whose presence selects a variant.
 pub const fn probe(name: Text, inner: Text) -> PackedProbe {
     PackedProbe { name, inner }
 }
 
-/// One way to be a variant.
+/// Creates a condition that selects a variant.
 pub const fn case(tag: PackedTag, has: u32, variant: u8) -> PackedCase {
     PackedCase { tag, has, variant }
 }

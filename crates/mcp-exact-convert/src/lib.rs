@@ -1,17 +1,17 @@
 //! Conversions between revisions of the Model Context Protocol that never lose anything silently.
 //!
-//! A conversion returns the text in the other revision and the list of its changes, or refuses with pointer and reason. The
-//! rules between neighbours are tables that are generated from the official schemas and from a small table of conversions
-//! that no difference of schemas shows; longer ways take one rule after the other. The crate links no type crate and does no
-//! IO.
+//! A conversion returns the JSON text in the target revision and the list of its changes, or refuses the message with a
+//! JSON pointer and a reason. Rules between neighbouring revisions are tables, generated from the official schemas and
+//! from `schema/conversions.toml`, which lists conversions that the schemas do not show. Conversions between other
+//! revisions apply several rules in sequence. The crate does not depend on the type crates and does no IO.
 //!
-//! - [`convert`] converts the params, the result or the error of a message by its method, for gateways. If a type is the
-//!   same in all its parts, its text passes untouched and undecoded.
+//! - [`convert`] converts the params, the result or the error of a message by its method, for gateways. Text whose type
+//!   is the same in both revisions is returned unchanged and is not parsed.
 //! - [`convert_type`] converts a definition by its name.
 //! - [`convert_as`] converts a value of one type crate to the type of another one, and [`read_as`] reads text of any revision
 //!   as a type.
 //!
-//! Text that passes unseen can be checked before: [`check`] and [`check_type`].
+//! [`check`] and [`check_type`] validate text that a conversion returns unchanged without parsing.
 //!
 //! ```
 //! use mcp_exact_convert::{Context, KnownRevision, LossKind, convert_type};
@@ -20,7 +20,7 @@
 //! let mut cx = Context::new();
 //! let (from, to) = (KnownRevision::V2025_06_18, KnownRevision::V2025_03_26);
 //! let older = convert_type("Tool", tool, from, to, &mut cx)?;
-//! // Tools had no title of their own then; the one in the annotations was free.
+//! // Tools have no `title` before 2025-06-18, so the title moves into the annotations.
 //! assert!(older.contains(r#""annotations":{"title":"Echo"}"#));
 //! assert_eq!(cx.losses()[0].kind, LossKind::Rewritten);
 //! # Ok::<(), mcp_exact_convert::Refused>(())

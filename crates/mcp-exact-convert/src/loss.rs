@@ -1,6 +1,6 @@
-//! Reports of a conversion: losses, and refusals.
+//! Reports of conversions: losses and refusals.
 //!
-//! Plain data with JSON pointers into the input; never holds a value of the message.
+//! Reports contain JSON pointers into the input, names and reasons, and no other values of the message.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,21 +11,21 @@ use crate::place::{Place, Pointers};
 /// Kind of change of a member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum LossKind {
-    /// It is not in the output.
+    /// The member is not in the output.
     Dropped,
-    /// The output has another value, from which the original value cannot be recovered.
+    /// The output has a different value, from which the original value cannot be recovered.
     Replaced,
-    /// The input did not have it; the output states what a receiver has to assume.
+    /// The input does not have the member; the output contains the value that a receiver has to assume.
     Defaulted,
-    /// It is expressed in another way, and nothing is lost.
+    /// The value is expressed in another way, and no information is lost.
     Rewritten,
-    /// It stays as it is, though it breaks a rule of the target revision: a value, a bound or a format that the source
-    /// revision did not have.
+    /// The value is unchanged, although it violates a rule of the target revision: an allowed value, a bound or a
+    /// format that the source revision did not define.
     Kept,
 }
 
 impl LossKind {
-    /// A short stable name: `dropped`, `replaced`, `defaulted`, `rewritten` or `kept`.
+    /// Returns the stable short name of the kind: `dropped`, `replaced`, `defaulted`, `rewritten` or `kept`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Dropped => "dropped",
@@ -36,8 +36,8 @@ impl LossKind {
         }
     }
 
-    /// Returns true if the output says something else than the input: all but [`Rewritten`](Self::Rewritten) and
-    /// [`Kept`](Self::Kept).
+    /// Returns true if the meaning of the output differs from that of the input: for all kinds except
+    /// [`Rewritten`](Self::Rewritten) and [`Kept`](Self::Kept).
     pub const fn is_lossy(self) -> bool {
         !matches!(self, Self::Rewritten | Self::Kept)
     }
@@ -46,16 +46,16 @@ impl LossKind {
 /// One difference between the input of a conversion and its output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Loss {
-    /// The JSON pointer (RFC 6901) into the input; of something that only the output has, the place where it would be. One of
-    /// more than [`MAX_POINTER`](mcp_exact_wire::MAX_POINTER) bytes is cut there and ends in `…`.
+    /// JSON pointer (RFC 6901) into the input; for a member that only the output has, the pointer it would have in the
+    /// input. A pointer longer than [`MAX_POINTER`](mcp_exact_wire::MAX_POINTER) bytes is truncated and ends in `…`.
     pub pointer: String,
-    /// The tool, prompt or resource that it is about, by its name: ``tool `echo` ``.
+    /// Kind and name of the tool, prompt or resource that contains the value, such as ``tool `echo` ``.
     pub subject: Option<String>,
-    /// Kind of change.
+    /// Kind of the change.
     pub kind: LossKind,
-    /// The revision that the step led to in which it happened.
+    /// Target revision of the step in which the change happened.
     pub revision: KnownRevision,
-    /// Reason for the change, and its effect on a peer of that revision.
+    /// Reason for the change, and its effect on a peer that uses [`revision`](Self::revision).
     pub reason: Cow<'static, str>,
 }
 
@@ -69,7 +69,7 @@ impl fmt::Display for Loss {
     }
 }
 
-/// A value that the target revision cannot express.
+/// Error of a conversion: the target revision cannot express a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refused(Box<Reasoned>);
 
@@ -79,19 +79,19 @@ struct Reasoned {
     reason: Cow<'static, str>,
 }
 
-/// Level up to which a refusal propagates.
+/// How far a refusal propagates through the enclosing values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Severity {
-    /// An optional member that holds the value can be left out and reported.
+    /// The enclosing optional member is dropped and reported.
     Member,
-    /// Omitting it would change the meaning of the message.
+    /// The complete message is refused, because dropping the value would change its meaning.
     Message,
 }
 
-/// Result of a step.
+/// Result of one conversion step.
 pub(crate) type Step<T> = Result<T, Box<Refusal>>;
 
-/// A refusal while a conversion runs.
+/// A refusal during a conversion.
 #[derive(Debug)]
 pub(crate) struct Refusal {
     pub place: Place,
@@ -113,26 +113,26 @@ impl Refusal {
     }
 }
 
-/// A loss while a conversion runs.
+/// A loss during a conversion, before its pointer is known.
 #[derive(Debug)]
 pub(crate) struct Noted {
     pub place: Place,
     pub revision: KnownRevision,
     pub kind: LossKind,
     pub reason: Cow<'static, str>,
-    /// Place inside the value that the reason is about, if it is not the whole value.
+    /// Location inside the value that the reason refers to, if it is not the complete value.
     pub inside: Option<Place>,
-    /// Place of a dropped member at the time when it was dropped, which may differ from its place in the input.
+    /// Location of a dropped member when it was dropped, which may differ from its location in the input.
     pub stood: Option<Place>,
 }
 
 impl Noted {
-    /// The places that it names.
+    /// Returns all locations that the loss refers to.
     pub fn places(&self) -> impl Iterator<Item = &Place> {
         std::iter::once(&self.place).chain(&self.inside)
     }
 
-    /// The loss with pointers; `subject` names the thing that the value at a pointer belongs to.
+    /// Returns the loss with JSON pointers; `subject` returns the named item that contains the value at a pointer.
     pub fn into_loss(self, pointers: &Pointers, subject: impl Fn(&str) -> Option<String>) -> Loss {
         let reason = match &self.inside {
             None => self.reason,
@@ -157,12 +157,12 @@ impl Refused {
         }))
     }
 
-    /// The JSON pointer (RFC 6901) into the input.
+    /// Returns the JSON pointer (RFC 6901) into the input.
     pub fn pointer(&self) -> &str {
         &self.0.pointer
     }
 
-    /// Returns the reason in words, with the remedy if there is one.
+    /// Returns the reason as a sentence, with a hint if there is one.
     pub fn reason(&self) -> &str {
         &self.0.reason
     }

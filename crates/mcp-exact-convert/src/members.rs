@@ -1,4 +1,4 @@
-//! Conversion of the members of an object to the neighbouring revision: first the members that only the source has, then
+//! Conversion of the members of an object to a neighbouring revision: first the members that only the source has, then
 //! those of the target in their order.
 
 use std::borrow::Cow;
@@ -12,29 +12,29 @@ use crate::packed::{List, Text};
 use crate::place::cut;
 use crate::rules::{Action, Fill, Gone, Rule, SourceMember, TargetMember, Unknown};
 
-/// The words for what belongs to the envelope.
+/// Reason for dropping members of the JSON-RPC envelope.
 pub const ENVELOPE: &str = "part of the envelope of the message";
 
-/// Maximum length of a value that the reason of a refusal quotes, in bytes.
+/// Maximum length of a value that a refusal quotes, in bytes.
 const MAX_QUOTED: usize = 128;
 
-/// The members of a request that answer the input requests of its server, which a caller may have read itself.
+/// Members of a request that carry the responses to input requests; the caller may have read them itself.
 const INPUT: [&str; 2] = ["inputResponses", "requestState"];
 
-/// The words for a member that is left out without a loss.
+/// Reason for a member that is dropped without a loss.
 pub const ABSENCE: &str = "it says what absence says";
 
-/// The place of an absent member.
+/// Index of an absent member.
 const ABSENT: u32 = u32::MAX;
 
-/// An object while its members are converted.
+/// An object during the conversion of its members.
 struct Object<'t> {
     members: Vec<Member<'t>>,
     source: &'static Layout,
     target: &'static Layout,
-    /// Offsets of the source's members.
+    /// Indexes of the source's members.
     old: [u32; 64],
-    /// Offsets of the members that only the target knows.
+    /// Indexes of the members that only the target defines.
     new: [u32; 64],
     changed: bool,
 }
@@ -60,12 +60,12 @@ impl<'t> Object<'t> {
         }
     }
 
-    /// A member of the source.
+    /// Returns a member that the source defines.
     fn old(&mut self, index: usize) -> Option<&mut Member<'t>> {
         self.members.get_mut(self.old[index] as usize)
     }
 
-    /// A member of the target that the source knows too, or that came as an unknown one.
+    /// Returns a member of the target, from the source's members or from the unknown members of the object.
     fn of_target(&mut self, index: usize) -> Option<&mut Member<'t>> {
         let name = self.target.name(index);
         let at = match self.source.find(name) {
@@ -197,7 +197,7 @@ impl<'t> Conversion<'_, 't> {
         Ok(())
     }
 
-    /// Refuses a member, unless its value means the same as its absence: then it is dropped.
+    /// Refuses a member, or drops it if its value has the same meaning as its absence.
     fn refuse_member(
         &mut self,
         name: &str,
@@ -217,7 +217,7 @@ impl<'t> Conversion<'_, 't> {
         Err(Refusal::new(place, reason.get(), Severity::Message))
     }
 
-    /// Drops and reports a member; nothing is lost if its value means the same as its absence.
+    /// Drops and reports a member. Nothing is reported if its value has the same meaning as its absence.
     fn drop_member(&mut self, name: &str, value: &Node<'t>, reason: Text, absence: Text) {
         if value.says_nothing(absence.get()) {
             self.record_loss(name, value.at, LossKind::Rewritten, ABSENCE)
@@ -226,8 +226,8 @@ impl<'t> Conversion<'_, 't> {
         }
     }
 
-    /// The id of a request, which belongs to the envelope. It stays when newer members do, unless the caller knows it
-    /// anyway.
+    /// Returns true if the id of a request, which is part of the envelope, is kept. It is kept together with newer
+    /// members, unless the caller provides the id anyway.
     fn keeps_id(&mut self, name: &str, value: &Node<'t>) -> bool {
         let known = self.known().request_id.as_ref();
         let is_known = known.is_some_and(|known| {
@@ -261,7 +261,8 @@ impl<'t> Conversion<'_, 't> {
         stays
     }
 
-    /// The same for a member that decides the meaning of the message: it never stays as an unknown member.
+    /// Returns true if a member that determines the meaning of the message is kept. Such a member never becomes an
+    /// unknown member.
     fn keeps_deciding(&mut self, name: &str, value: &Node<'t>, since: Text) -> Step<bool> {
         let mut text = match value.string() {
             Some(text) => mcp_exact_wire::to_string(&*text),
@@ -354,7 +355,7 @@ impl<'t> Conversion<'_, 't> {
         Ok(())
     }
 
-    /// An optional member that both revisions have; when its value does not convert, it is dropped and reported.
+    /// Converts an optional member of both revisions; drops and reports the member if its value cannot be converted.
     fn convert_optional(&mut self, object: &mut Object<'t>, index: usize, op: u16) -> Step<()> {
         let Some(member) = object.of_target(index) else {
             return Ok(());
@@ -450,7 +451,8 @@ impl<'t> Conversion<'_, 't> {
         }
     }
 
-    /// Converts a member that the source left untyped to the type of the target; returns false if there is none.
+    /// Converts a member that the source leaves untyped to the type of the target. Returns false if the member is
+    /// absent, or if its value does not match and is dropped.
     fn reads_known(&mut self, object: &mut Object<'t>, index: usize) -> bool {
         let (at, value) = (object.new[index], object.target.type_of(index));
         let Some(member) = object.members.get_mut(at as usize) else {
@@ -477,7 +479,7 @@ impl<'t> Conversion<'_, 't> {
         }
     }
 
-    /// Drops a member that only the session may set: in the source revision its name had no meaning.
+    /// Drops a member that only the session may set: its name had no meaning in the source revision.
     fn drop_reserved(&mut self, object: &mut Object<'t>, index: usize) {
         let at = object.new[index];
         let Some(member) = object.members.get(at as usize) else {
@@ -493,7 +495,8 @@ impl<'t> Conversion<'_, 't> {
         object.new[index] = ABSENT;
     }
 
-    /// Refuses a member that had no meaning in the source and would decide the meaning of the message in the target.
+    /// Refuses a member that has no meaning in the source revision and would determine the meaning of the message in
+    /// the target.
     fn check_meant(&mut self, object: &mut Object<'t>, index: usize, text: &str) -> Step<()> {
         let at = object.new[index];
         let Some(member) = object.members.get(at as usize) else {
@@ -564,7 +567,7 @@ impl<'t> Conversion<'_, 't> {
         }
     }
 
-    /// Returns the id of the request, which the caller knows.
+    /// Returns the id of the request, which the caller provides.
     pub(crate) fn request_id(&mut self, name: &str) -> Step<Node<'t>> {
         let Some(id) = &self.known().request_id else {
             let reason = "the type holds the id of the request; give it in the context";
@@ -576,7 +579,7 @@ impl<'t> Conversion<'_, 't> {
         Ok(id)
     }
 
-    /// A value that the input does not have, taken apart.
+    /// Creates a value that the input does not have, with its objects and arrays as trees.
     pub(crate) fn made(&self, text: Cow<'t, str>, value: u16) -> Step<Node<'t>> {
         decode_valid(&mut Node::made(text), value)
             .map_err(|mismatch| self.mismatch(mismatch.reason))

@@ -1,52 +1,52 @@
-//! Tree of a value that is being converted: unchanged text, or an object or array of which some members or items change.
+//! Tree of a value during its conversion: a node is unchanged JSON text, or an object or array with nodes as parts.
 //!
-//! Only what some step may change is taken apart. Writing splices the text of everything that did not change.
+//! Only values that a step may change become trees. The writer copies the text of everything else.
 
 use std::borrow::Cow;
 
 use mcp_exact_wire::{Kind, Reader, from_str};
 
-/// The place of values that the input does not have.
+/// Offset of values that the input does not have.
 pub const NOWHERE: usize = usize::MAX;
 
-/// The number of a variant that the union does not define.
+/// Number of a variant that the union does not define.
 pub const UNKNOWN: u8 = u8::MAX - 1;
 
-/// A value.
+/// A JSON value.
 #[derive(Debug, Clone)]
 pub struct Node<'t> {
-    /// Offset of the value in the input, in bytes, or [`NOWHERE`].
+    /// Offset of the value in the input in bytes, or [`NOWHERE`].
     pub at: usize,
-    /// The variants of unions that it is, the outermost in the lowest byte, each plus one.
+    /// Union variants of the value, each plus one; the outermost is in the lowest byte.
     pub variants: u32,
-    /// True if the text has changed.
+    /// True if the value differs from its text.
     pub changed: bool,
     /// Part of the value that no step changes.
     pub fixed: Fixed,
     pub body: Body<'t>,
 }
 
-/// Part of a value that no step of a conversion changes, as the reader found.
+/// Part of a value that no conversion step changes, as the reader has determined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fixed {
-    /// Nothing is known.
+    /// Any part of the value may change.
     No,
-    /// Each of its members or items, but a step may do something with the value itself.
+    /// The members or items do not change; the value itself may.
     Parts,
-    /// All of it: steps pass over it.
+    /// The complete value does not change; steps skip it.
     Whole,
 }
 
-/// Content of a value.
+/// Contents of a value.
 #[derive(Debug, Clone)]
 pub enum Body<'t> {
-    /// Text that is one JSON value, without white space around it.
+    /// Text of one JSON value, without white space around it.
     Text(Cow<'t, str>),
-    /// An object, and its text while nothing in it changes.
+    /// Object: its text, valid until a member changes, and its members.
     Object(&'t str, Vec<Member<'t>>),
-    /// An array, and its text while nothing in it changes.
+    /// Array: its text, valid until an item changes, and its items.
     Array(&'t str, Vec<Node<'t>>),
-    /// It is left out of the object that holds it.
+    /// The value is removed from the object that contains it.
     Removed,
 }
 
@@ -58,7 +58,7 @@ pub struct Member<'t> {
 }
 
 impl<'t> Node<'t> {
-    /// Text of the input, or of a part that begins at `at`.
+    /// Creates a node for text of the input, or of a part that begins at offset `at`.
     pub fn text(text: &'t str, at: usize) -> Self {
         Self {
             at,
@@ -69,7 +69,7 @@ impl<'t> Node<'t> {
         }
     }
 
-    /// A value that the input does not have.
+    /// Creates a value that the input does not have.
     pub fn made(text: impl Into<Cow<'t, str>>) -> Self {
         Self {
             at: NOWHERE,
@@ -80,12 +80,12 @@ impl<'t> Node<'t> {
         }
     }
 
-    /// A string that the input does not have.
+    /// Creates a string that the input does not have.
     pub fn made_string(text: &str) -> Self {
         Self::made(mcp_exact_wire::to_string(text))
     }
 
-    /// Returns an object that the input does not have, in place of the value at `at`.
+    /// Creates an object that the input does not have and that replaces the value at `at`.
     pub fn made_object(members: Vec<Member<'t>>, at: usize) -> Self {
         Self {
             at,
@@ -96,7 +96,7 @@ impl<'t> Node<'t> {
         }
     }
 
-    /// An array that the input does not have.
+    /// Creates an array that the input does not have and that replaces the value at `at`.
     pub fn made_array(items: Vec<Self>, at: usize) -> Self {
         Self {
             at,
@@ -107,22 +107,22 @@ impl<'t> Node<'t> {
         }
     }
 
-    /// Says that the value is a variant of a union.
+    /// Marks the value as a variant of a union.
     pub fn push_variant(&mut self, variant: u8) {
         self.variants = self.variants << 8 | (u32::from(variant) + 1);
     }
 
-    /// Takes away the outermost variant.
+    /// Removes the mark of the outermost union variant and returns the variant.
     pub fn pop_variant(&mut self) -> Option<u8> {
         let variant = (self.variants & 0xff).checked_sub(1)?;
         self.variants >>= 8;
         u8::try_from(variant).ok()
     }
 
-    /// Passes the mark of an unchanged value on to its parts: no step changes them if none changed the whole.
+    /// Marks the parts of an unchanged value as unchanged, if the value is marked.
     ///
-    /// The value itself is open to changes then, unless it is a variant of a union: nothing changes one of those but its own
-    /// rule, and its variant is that of the source revision.
+    /// The value itself may change afterwards, unless it is a union variant: only the rule of the variant can change
+    /// it, and its variant is that of the source revision.
     fn hands_down(&mut self) -> bool {
         if self.fixed == Fixed::No {
             return false;
@@ -137,7 +137,7 @@ impl<'t> Node<'t> {
         matches!(self.body, Body::Removed)
     }
 
-    /// The members of an object, which is taken apart one level; `None` for another value.
+    /// Returns the members of an object, whose text is parsed one level deep; `None` for another value.
     pub fn members(&mut self) -> Option<&mut Vec<Member<'t>>> {
         if let Body::Text(text) = &self.body {
             let mut body = match text {
@@ -162,7 +162,7 @@ impl<'t> Node<'t> {
         }
     }
 
-    /// The items of an array, which is taken apart one level; `None` for another value.
+    /// Returns the items of an array, whose text is parsed one level deep; `None` for another value.
     pub fn items(&mut self) -> Option<&mut Vec<Self>> {
         if let Body::Text(text) = &self.body {
             let mut body = match text {
@@ -183,14 +183,14 @@ impl<'t> Node<'t> {
         }
     }
 
-    /// The value of a member, when it is an object that has one.
+    /// Returns the value of a member, if the node is an object with that member.
     pub fn member(&mut self, name: &str) -> Option<&mut Self> {
         let members = self.members()?;
         let member = members.iter_mut().find(|member| member.name == name)?;
         (!member.value.is_removed()).then_some(&mut member.value)
     }
 
-    /// Takes a member out of the object.
+    /// Removes a member of the object and returns it.
     pub fn take(&mut self, name: &str) -> Option<Self> {
         let members = self.members()?;
         let at = members.iter().position(|member| member.name == name)?;
@@ -212,7 +212,7 @@ impl<'t> Node<'t> {
         }
     }
 
-    /// The string that it is.
+    /// Returns the decoded string if the value is a string.
     pub fn string(&self) -> Option<Cow<'_, str>> {
         match &self.body {
             Body::Text(text) => string(text),
@@ -220,7 +220,7 @@ impl<'t> Node<'t> {
         }
     }
 
-    /// The kind of value that it is.
+    /// Returns the JSON kind of the value.
     pub fn kind(&self) -> Kind {
         match &self.body {
             Body::Text(text) => Reader::new(text).kind().unwrap_or(Kind::Null),
@@ -230,7 +230,7 @@ impl<'t> Node<'t> {
         }
     }
 
-    /// Returns true if it is an object without members.
+    /// Returns true if the value is an object without members.
     pub fn is_empty_object(&self) -> bool {
         match &self.body {
             Body::Object(_, members) => members.iter().all(|member| member.value.is_removed()),
@@ -242,7 +242,7 @@ impl<'t> Node<'t> {
         }
     }
 
-    /// Returns true if the value equals a text of the tables: a string, a number in its spelling, `{}` or `null`.
+    /// Returns true if the value equals a text of the tables: a string, a number as written, `{}` or `null`.
     pub fn says(&self, text: &str) -> bool {
         if text == "{}" {
             return self.is_empty_object();
@@ -254,7 +254,8 @@ impl<'t> Node<'t> {
         }
     }
 
-    /// Returns true if the value means the same as the absence of the member: `absence` is the text of that value, or empty.
+    /// Returns true if the value has the same meaning as the absence of the member; `absence` is the text of that
+    /// value, or empty.
     pub fn says_nothing(&self, absence: &str) -> bool {
         match absence {
             "" => false,
@@ -270,7 +271,7 @@ impl<'t> Node<'t> {
         }
     }
 
-    /// The same value without a place in a text that goes away.
+    /// Returns the value with owned text.
     pub fn into_owned(self) -> Node<'static> {
         let body = match self.body {
             Body::Text(text) => Body::Text(Cow::Owned(text.into_owned())),
@@ -291,7 +292,7 @@ impl<'t> Node<'t> {
         }
     }
 
-    /// Sees to it that each container knows whether something in it changed.
+    /// Sets `changed` on each object and array with a changed part; returns true if the value changed.
     pub fn settle(&mut self) -> bool {
         let mut changed = self.changed;
         match &mut self.body {
@@ -311,7 +312,7 @@ impl<'t> Node<'t> {
         changed
     }
 
-    /// Returns true if writing the value, in which nothing changed, gives `text` again.
+    /// Returns true if writing the value, which has no changes, yields exactly `text`.
     pub fn is_text(&self, text: &str) -> bool {
         let own = match &self.body {
             Body::Text(own) => &**own,
@@ -321,7 +322,7 @@ impl<'t> Node<'t> {
         own.len() == text.len() && memchr::memchr2(b'\n', b'\r', text.as_bytes()).is_none()
     }
 
-    /// Appends the text of a settled value.
+    /// Appends the text of the value; [`settle`](Self::settle) must have been called.
     pub fn write(&self, out: &mut String) {
         match &self.body {
             Body::Text(text) => splice(text, out),
@@ -353,7 +354,7 @@ impl<'t> Node<'t> {
         }
     }
 
-    /// The text of the value.
+    /// Returns the text of the value, after settling it.
     pub fn settled_text(&mut self) -> Cow<'t, str> {
         if !self.settle() {
             match &self.body {
@@ -370,7 +371,7 @@ impl<'t> Node<'t> {
 }
 
 impl<'t> Member<'t> {
-    /// A member of an object that the input does not have.
+    /// Creates an object member that the input does not have.
     pub fn new(name: impl Into<Cow<'t, str>>, value: Node<'t>) -> Self {
         Self {
             name: name.into(),
@@ -386,7 +387,7 @@ impl<'t> Member<'t> {
     }
 }
 
-/// The string that a text is.
+/// Decodes the JSON text of a string; `None` for another value.
 fn string(text: &str) -> Option<Cow<'_, str>> {
     let inside = text.strip_prefix('"')?.strip_suffix('"')?;
     if inside.contains('\\') {
@@ -395,7 +396,7 @@ fn string(text: &str) -> Option<Cow<'_, str>> {
     Some(Cow::Borrowed(inside))
 }
 
-/// Appends a string as JSON writes it.
+/// Appends a string as a JSON string.
 fn write_string(text: &str, out: &mut String) {
     let is_plain = text
         .bytes()
@@ -409,8 +410,8 @@ fn write_string(text: &str, out: &mut String) {
     }
 }
 
-/// Appends JSON text. A raw CR or LF in it is white space between tokens and is written as a space, so that the output is
-/// one line.
+/// Appends JSON text. A raw CR or LF is white space between tokens and is written as a space, so that the output is one
+/// line.
 fn splice(text: &str, out: &mut String) {
     let mut rest = text;
     while let Some(at) = memchr::memchr2(b'\n', b'\r', rest.as_bytes()) {
@@ -457,7 +458,7 @@ fn read_items(text: &str, base: usize) -> Option<Vec<Node<'_>>> {
     Some(items)
 }
 
-/// Returns the offset of a part in its whole.
+/// Returns the offset of a substring in the text that contains it.
 fn offset(whole: &str, part: &str) -> usize {
     part.as_ptr().addr() - whole.as_ptr().addr()
 }

@@ -1,7 +1,7 @@
-//! What rows of the tables are made of: strings and lists by their places instead of pointers.
+//! Compact table columns: strings and lists are stored as indexes instead of pointers.
 //!
-//! A pointer in a table costs sixteen bytes, and another twenty-four of the program's file for the loader, which has to
-//! correct it. A place costs two, so that the tables are loaded as they are.
+//! A slice pointer in a static table occupies 16 bytes, and 24 more bytes in the executable for its relocation. An
+//! index occupies two bytes and needs no relocation.
 
 use std::marker::PhantomData;
 
@@ -9,11 +9,11 @@ use mcp_exact_wire::keys;
 
 use crate::generated::{self, BOUNDS, MEMBERS, STRINGS};
 
-/// A string: its place among the strings of the tables.
+/// Index of a string of the tables.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Text(pub u16);
 
-/// How many bytes all strings have.
+/// Total length of all strings, in bytes.
 const LENGTH: usize = {
     let (mut length, mut at) = (0, 0);
     while at < STRINGS.len() {
@@ -23,7 +23,7 @@ const LENGTH: usize = {
     length
 };
 
-/// The bytes of all strings, one after the other.
+/// The bytes of all strings, concatenated.
 const BYTES: [u8; LENGTH] = {
     let (mut bytes, mut end, mut at) = ([0; LENGTH], 0, 0);
     while at < STRINGS.len() {
@@ -39,13 +39,13 @@ const BYTES: [u8; LENGTH] = {
     bytes
 };
 
-/// The text that all strings are parts of.
+/// All strings, concatenated.
 static ALL: &str = match std::str::from_utf8(&BYTES) {
     Ok(all) => all,
     Err(_) => panic!("strings one after the other are a string"),
 };
 
-/// Where each string begins in [`ALL`], and the end.
+/// Start offset of each string in [`ALL`], followed by the total length.
 static STARTS: [u32; STRINGS.len() + 1] = {
     let (mut starts, mut at) = ([0; STRINGS.len() + 1], 0);
     while at < STRINGS.len() {
@@ -56,25 +56,25 @@ static STARTS: [u32; STRINGS.len() + 1] = {
 };
 
 impl Text {
-    /// The string.
+    /// Returns the string.
     #[inline]
     pub fn get(self) -> &'static str {
         let at = usize::from(self.0);
         &ALL[STARTS[at] as usize..STARTS[at + 1] as usize]
     }
 
-    /// The same, for constants only: the list of strings does not become part of the program.
+    /// Returns the string in constant evaluation, so that the list of strings is not part of the executable.
     pub const fn constant(self) -> &'static str {
         STRINGS[self.0 as usize]
     }
 
-    /// Returns true if it is the empty string.
+    /// Returns true if the string is empty.
     pub fn is_empty(self) -> bool {
         self.get().is_empty()
     }
 }
 
-/// For each row of `MEMBERS` what its name is looked up by.
+/// Lookup key of the name of each row of `MEMBERS`.
 pub static KEYS: [u64; MEMBERS.len()] = {
     let (mut names, mut at) = ([""; MEMBERS.len()], 0);
     while at < names.len() {
@@ -84,14 +84,14 @@ pub static KEYS: [u64; MEMBERS.len()] = {
     keys(&names)
 };
 
-/// Some rows of a table, one after the other.
+/// A range of consecutive rows of a table.
 pub struct List<T> {
     at: u16,
     length: u16,
     of: PhantomData<fn() -> T>,
 }
 
-/// Rows of a table that begin at a place.
+/// Creates a list of `length` rows from index `at`.
 pub const fn list<T>(at: u16, length: u16) -> List<T> {
     List {
         at,
@@ -109,7 +109,7 @@ impl<T> Clone for List<T> {
 impl<T> Copy for List<T> {}
 
 impl<T> List<T> {
-    /// The places of the rows in their table.
+    /// Returns the indexes of the rows in their table.
     pub const fn range(self) -> std::ops::Range<usize> {
         let at = self.at as usize;
         at..at + self.length as usize
@@ -121,16 +121,16 @@ impl<T> List<T> {
 }
 
 impl<T: Row> List<T> {
-    /// The rows.
+    /// Returns the rows.
     #[inline]
     pub fn rows(self) -> &'static [T] {
         &T::table()[self.range()]
     }
 }
 
-/// What the rows of a table are.
+/// A row type, with the table that contains its rows.
 pub trait Row: Sized + 'static {
-    /// The whole table.
+    /// Returns the complete table.
     fn table() -> &'static [Self];
 }
 
@@ -164,17 +164,17 @@ tables! {
     Option<crate::rows::MethodIn>: METHOD_PARTS,
 }
 
-/// The smallest and the largest value, or number of items: a place in the table of bounds.
+/// Index of a pair of minimum and maximum in the table of bounds.
 #[derive(Clone, Copy)]
 pub struct Bounds(pub u8);
 
 impl Bounds {
-    /// The smallest and the largest value.
+    /// Returns the minimum and the maximum value.
     pub fn get(self) -> (Option<i64>, Option<i64>) {
         BOUNDS[usize::from(self.0)]
     }
 
-    /// The fewest and the most items.
+    /// Returns the minimum and the maximum number of items.
     pub fn sizes(self) -> (Option<usize>, Option<usize>) {
         let (low, high) = self.get();
         let size = |bound: Option<i64>| bound.and_then(|bound| usize::try_from(bound).ok());

@@ -1,41 +1,41 @@
-//! Places in the input: noted as byte offsets while a conversion runs, turned into JSON pointers at its end.
+//! Locations in the input, stored as byte offsets during a conversion and turned into JSON pointers at its end.
 //!
-//! One walk through the text finds the pointers of all of them, so that many losses cost no more than the text and their
-//! own length.
+//! One scan of the text finds the pointers of all locations, so that the cost of many losses is linear in the length
+//! of the text and of the pointers.
 
 use std::collections::HashMap;
 
 use mcp_exact_wire::spans::value_end;
 use mcp_exact_wire::{MAX_POINTER, from_str};
 
-/// A place in the input, or beside something in it.
+/// A location in the input, or of a missing member of a value in the input.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
     /// Offset of the value, in bytes.
     pub at: usize,
-    /// The rest of the pointer, from that value on.
+    /// Remaining part of the JSON pointer, relative to the value at `at`.
     pub below: String,
 }
 
-/// The pointers of values by their offsets, and the names of the things that contain them.
+/// JSON pointers of values by offset, and the names of the items that contain them.
 pub struct Pointers {
-    /// Sorted.
+    /// Offsets of the values, sorted.
     offsets: Vec<usize>,
-    /// The pointer at each offset.
+    /// JSON pointer of the value at each offset.
     found: Vec<String>,
-    /// The names of items, by the pointers of the items.
+    /// Names of list items by the JSON pointers of the items.
     names: HashMap<String, String>,
 }
 
-/// Maximum length of a name that a report repeats, in bytes.
+/// Maximum length of a name that a report quotes, in bytes.
 const MAX_NAME: usize = 128;
 
-/// Maximum number of container levels that the reader tries to skip as a whole: each try may read their text once more.
+/// Maximum number of nested containers that the scan tries to skip: each attempt may read their text once more.
 const MAX_LEAPS: usize = 4;
 
 impl Pointers {
-    /// Finds the pointers of all places. Of each item of a list that has one of them, and is a member of the whole value by
-    /// one of the names in `lists`, it also finds the name.
+    /// Finds the pointers of all locations. If a location is inside an item of one of the `lists`, which are members of
+    /// the top-level value, the name of the item is found as well.
     pub fn find<'p>(
         text: &str,
         places: impl Iterator<Item = &'p Place>,
@@ -55,7 +55,7 @@ impl Pointers {
         pointers
     }
 
-    /// The JSON pointer of a place; one of more than [`MAX_POINTER`] bytes is cut and ends in `…`.
+    /// Returns the JSON pointer of a location; one longer than [`MAX_POINTER`] bytes is truncated and ends in `…`.
     pub fn of(&self, place: &Place) -> String {
         let found = self.offsets.binary_search(&place.at).ok();
         let above = found.and_then(|at| self.found.get(at));
@@ -65,12 +65,12 @@ impl Pointers {
         pointer
     }
 
-    /// The name of the item with a pointer.
+    /// Returns the name of the list item with a JSON pointer.
     pub fn name(&self, item: &str) -> Option<&str> {
         self.names.get(item).map(String::as_str)
     }
 
-    /// Walks through text that is JSON, and notes the pointer at each wanted offset. Passes over containers without one.
+    /// Scans valid JSON and records the pointer at each requested offset. Skips containers without one.
     fn walk(&mut self, text: &str, lists: &[(&str, &str)]) {
         let bytes = text.as_bytes();
         let mut wanted = self.offsets.iter().copied().enumerate().peekable();
@@ -88,7 +88,7 @@ impl Pointers {
             );
             let found = next.filter(|(_, offset)| *offset == at && is_value && !is_name);
             if let Some((index, _)) = found {
-                // One byte more than the limit shows that there is more.
+                // One byte above the limit shows that the pointer was truncated.
                 let mut end = pointer.len().min(MAX_POINTER + 1);
                 while !pointer.is_char_boundary(end) {
                     end += 1;
@@ -148,14 +148,14 @@ impl Pointers {
     }
 }
 
-/// Returns the string in a text, cut to the length of names in reports.
+/// Decodes a JSON string, truncated to the maximum length of names in reports.
 pub fn short_name(text: &str) -> Option<String> {
     let mut name = from_str::<String>(text).ok()?;
     cut(&mut name, MAX_NAME);
     Some(name)
 }
 
-/// Returns true if a pointer is that of an item of one of some lists.
+/// Returns true if a JSON pointer refers to an item of one of the lists.
 fn is_item(pointer: &str, lists: &[(&str, &str)]) -> bool {
     let list = pointer
         .strip_prefix('/')
@@ -163,15 +163,15 @@ fn is_item(pointer: &str, lists: &[(&str, &str)]) -> bool {
     list.is_some_and(|(list, _)| lists.iter().any(|(name, _)| *name == list))
 }
 
-/// A container that is open.
+/// An object or array that the scan is inside of.
 enum Level {
-    /// The length of the pointer without the member.
+    /// Object: the length of the pointer without the current member.
     Object(usize),
-    /// The same, and the index of the item.
+    /// Array: the length of the pointer without the current index, and the index.
     Array(usize, usize),
 }
 
-/// Moves on in the innermost container; true when a name comes next.
+/// Advances to the next part of the innermost container; returns true if a member name follows.
 fn next_part(levels: &mut [Level], pointer: &mut String) -> bool {
     match levels.last_mut() {
         Some(Level::Object(length)) => {
@@ -198,7 +198,7 @@ fn push_name(quoted: &str, pointer: &mut String) {
     }
 }
 
-/// Cuts text that is longer than `limit` bytes, and marks the cut.
+/// Truncates text that is longer than `limit` bytes, and appends `…`.
 pub fn cut(text: &mut String, mut limit: usize) {
     if text.len() <= limit {
         return;
@@ -210,7 +210,7 @@ pub fn cut(text: &mut String, mut limit: usize) {
     text.push('…');
 }
 
-/// The end of the string that `at` is inside of.
+/// Returns the end offset of the JSON string that contains offset `at`.
 fn string_end(bytes: &[u8], mut at: usize) -> usize {
     while let Some(found) = memchr::memchr2(b'"', b'\\', bytes.get(at..).unwrap_or_default()) {
         at += found + 1;

@@ -1,7 +1,7 @@
-//! Reads values by the tables of definitions: accepts and refuses exactly what decoding the type does.
+//! Reads values by the tables of definitions; accepts and refuses exactly the same input as decoding the Rust type.
 //!
-//! Takes text, returns a [`Node`]: taken apart where some step may change something, text everywhere else. Text is scanned
-//! once; values that are not taken apart allocate nothing.
+//! The input is JSON text, the output a [`Node`]: a tree where a step may change something, and text everywhere
+//! else. The text is scanned once; values that remain text need no allocation.
 
 use std::borrow::Cow;
 
@@ -17,12 +17,12 @@ use crate::node::{Body, Fixed, Member, NOWHERE, Node, UNKNOWN};
 use crate::packed::{List, Text};
 use crate::rules::{PathRow, Watch};
 
-/// Selection of the types that are taken apart.
+/// Selection of the types that become trees.
 #[derive(Clone, Copy)]
 pub enum Wanted {
-    /// None: the text is only checked.
+    /// No type: the text is only validated.
     Nothing,
-    /// Those that the steps of a path may change.
+    /// Types that a step of the path may change.
     Path(&'static PathRow),
     Everything,
 }
@@ -40,7 +40,7 @@ impl Wanted {
         }
     }
 
-    /// Returns the conditions under which the steps leave a value of a definition unchanged; `None` if they never do.
+    /// Returns the conditions under which all steps keep a value of a definition unchanged; `None` if there are none.
     fn watch(self, definition: u16) -> Option<&'static Watch> {
         let Self::Path(path) = self else {
             return None;
@@ -51,7 +51,7 @@ impl Wanted {
     }
 }
 
-/// Reads a whole text as a value of a type. `base` is where the text begins in the input, or [`NOWHERE`].
+/// Reads a complete text as a value of a type. `base` is the offset of the text in the input, or [`NOWHERE`].
 pub fn read(
     mut r: Reader<'_>,
     base: usize,
@@ -72,14 +72,14 @@ pub fn read(
     read.map_err(|DecodeFailed| r.into_error())
 }
 
-/// A member that was left out because it does not fit.
+/// A member that was dropped because its value does not match the type.
 pub struct Unfit {
     /// Offset of the value in the input, or [`NOWHERE`].
     pub at: usize,
     pub reason: String,
 }
 
-/// Reads a whole text as a value of a type, all of it taken apart. Optional members that do not fit are left out.
+/// Reads a complete text as a value of a type, as a tree. Optional members whose values do not match are dropped.
 pub fn read_lenient(
     mut r: Reader<'_>,
     base: usize,
@@ -102,24 +102,24 @@ pub fn read_lenient(
     }
 }
 
-/// Number of 64-bit words in a bit set of all definitions.
+/// Number of 64-bit words of a bit set of all definitions.
 const CHANGING: usize = DEFINITIONS.len().div_ceil(64);
 
-/// Input of the reader. Members and items of untyped values are on two stacks, so that values that stay unchanged cost no
+/// Input of the reader. Members and items of untyped values are on two stacks, so that values without a change need no
 /// allocation.
 struct Source<'t> {
     base: usize,
     wanted: Wanted,
     members: Vec<Member<'t>>,
     items: Vec<Node<'t>>,
-    /// The definitions of which a value was found that some step changes: one bit each.
+    /// Bit set of the definitions that were found with a value that a step changes.
     changing: [u64; CHANGING],
-    /// Optional members that did not fit and were left out, if that is allowed.
+    /// Optional members that were dropped because they did not match; `None` if that is not allowed.
     unfit: Option<Vec<Unfit>>,
 }
 
 impl<'t> Source<'t> {
-    /// A value of a type, taken apart when that is wanted.
+    /// Reads a value of a type, as a tree if the type is selected.
     fn value(&mut self, r: &mut Reader<'t>, value: u16) -> ReadResult<Node<'t>> {
         if !self.wanted.has(value) {
             let start = r.value_start();
@@ -193,8 +193,8 @@ impl<'t> Source<'t> {
         }
     }
 
-    /// Passes over an object that no step changes. Goes back and gives false where some step may; objects of that definition
-    /// are taken apart at once from then on, so that text is hardly ever read twice.
+    /// Skips an object that no step changes. Rewinds and returns false if a step may change it; later objects of the
+    /// same definition become trees at once, so that text is rarely read twice.
     fn passes_object(
         &mut self,
         r: &mut Reader<'t>,
@@ -215,7 +215,7 @@ impl<'t> Source<'t> {
         Ok(stays)
     }
 
-    /// Passes over a value while no step changes it; stops somewhere in it, and gives false, where some step may.
+    /// Skips a value that no step changes. Returns false at the first part that a step may change.
     fn glance(&self, r: &mut Reader<'t>, value: u16) -> ReadResult<bool> {
         if !self.wanted.has(value) {
             pass(r, value)?;
@@ -346,7 +346,7 @@ impl<'t> Source<'t> {
         Ok(node)
     }
 
-    /// The value of a known member; `None` when it does not fit and is left out.
+    /// Returns the value of a known member, or `None` if the value does not match and is dropped.
     fn member(
         &mut self,
         r: &mut Reader<'t>,
@@ -436,18 +436,18 @@ impl<'t> Source<'t> {
     }
 }
 
-/// Returns true if no step changes a document.
+/// Returns true if no step changes a JSON Schema document.
 fn stays_document(watch: &Watch, text: &str) -> bool {
     !may_contain(watch.names.rows().iter().map(|name| name.get()), text)
 }
 
-/// Returns true if a name is among some strings.
+/// Returns true if a name is in the list.
 fn has(names: List<Text>, name: &str) -> bool {
     names.rows().iter().any(|known| known.get() == name)
 }
 
-/// Returns true if the steps of a path leave the text of an object as it is, which names that do not occur in it tell. Objects
-/// with parts that some step may change have to be read.
+/// Returns true if all steps of a path keep an object unchanged, judged by the member names that do not occur in its
+/// text. Objects with parts that a step may change must be parsed.
 pub fn stays_object(text: &str, value: u16, path: &'static PathRow) -> bool {
     let wanted = Wanted::Path(path);
     let Type::Definition(place) = Type::at(value) else {
@@ -462,7 +462,7 @@ pub fn stays_object(text: &str, value: u16, path: &'static PathRow) -> bool {
         && !may_contain(watch.names.rows().iter().map(|name| name.get()), text)
 }
 
-/// Passes over a value of a type, checked as decoding checks it.
+/// Skips a value of a type and validates it like decoding does.
 fn pass(r: &mut Reader<'_>, value: u16) -> ReadResult<()> {
     match Type::at(value) {
         Type::Definition(place) => {

@@ -1,6 +1,7 @@
-//! From the notes of the steps to the report for the caller: each difference once, with the thing that it belongs to.
+//! Turns the recorded losses of all steps into the report for the caller: each difference once, with the item that
+//! contains it.
 //!
-//! Takes the notes of all steps in their order. A loss that a later step undoes or repeats is left out.
+//! The input is in the order of the steps. A loss that a later step undoes or repeats is omitted.
 
 use std::collections::HashMap;
 
@@ -9,7 +10,7 @@ use mcp_exact_wire::{Kind, Reader};
 use crate::loss::{Loss, LossKind, Noted};
 use crate::place::{Place, Pointers, short_name};
 
-/// The lists of named things, and the noun for one of their items.
+/// Members with lists of named items, and the noun for an item.
 const LISTS: [(&str, &str); 4] = [
     ("tools", "tool"),
     ("prompts", "prompt"),
@@ -17,7 +18,8 @@ const LISTS: [(&str, &str); 4] = [
     ("resourceTemplates", "resource template"),
 ];
 
-/// Definitions of such a thing or about one: its noun, and the member that names it.
+/// Definitions that describe or request a named item: the definition, the noun for the item, and the member with the
+/// name.
 const THINGS: [(&str, &str, &str); 7] = [
     ("Tool", "tool", "name"),
     ("CallToolRequestParams", "tool", "name"),
@@ -28,7 +30,7 @@ const THINGS: [(&str, &str, &str); 7] = [
     ("ReadResourceRequestParams", "resource", "uri"),
 ];
 
-/// The losses of a conversion of `text`, a value of `definition`.
+/// Returns the losses of a conversion of `text`, which is a value of `definition`.
 pub fn losses(notes: Vec<Noted>, text: &str, definition: &str) -> Vec<Loss> {
     if notes.is_empty() {
         return Vec::new();
@@ -43,10 +45,10 @@ pub fn losses(notes: Vec<Noted>, text: &str, definition: &str) -> Vec<Loss> {
         .collect()
 }
 
-/// Leaves out notes that a later step repeats for the same place, and notes about a value that a later step drops.
+/// Removes losses that a later step repeats at the same location, and losses in a value that a later step drops.
 fn without_repetition(mut notes: Vec<Noted>) -> Vec<Noted> {
     let mut is_gone = vec![false; notes.len()];
-    // By place, and those of a place in their order.
+    // Sorted by location; losses at one location stay in their order.
     let mut order: Vec<usize> = (0..notes.len()).collect();
     let place = |at: &usize| (notes[*at].place.at, notes[*at].place.below.as_str());
     order.sort_by(|one, other| place(one).cmp(&place(other)));
@@ -76,13 +78,13 @@ fn without_repetition(mut notes: Vec<Noted>) -> Vec<Noted> {
     notes
 }
 
-/// Returns true if a place is inside of another place of the same value.
+/// Returns true if a location is inside of another location of the same value.
 fn is_below(place: &Place, of: &Place) -> bool {
     let rest = place.below.strip_prefix(of.below.as_str());
     rest.is_some_and(|rest| rest.starts_with('/'))
 }
 
-/// Returns the name of the thing that a text describes as a whole.
+/// Returns the kind and name of the item that the complete text describes.
 fn whole(text: &str, definition: &str) -> Option<String> {
     let (_, what, name) = THINGS.iter().find(|thing| thing.0 == definition)?;
     let (mut r, mut first) = (Reader::of_checked(text), true);
@@ -97,7 +99,7 @@ fn whole(text: &str, definition: &str) -> Option<String> {
     None
 }
 
-/// The item of a list that the value at a pointer is, or is a part of.
+/// Returns the kind and name of the list item that contains the value at a pointer.
 fn item(pointers: &Pointers, pointer: &str) -> Option<String> {
     let mut ends = pointer.match_indices('/').map(|(at, _)| at).skip(1);
     let list = pointer.get(1..ends.next()?)?;
@@ -106,7 +108,7 @@ fn item(pointers: &Pointers, pointer: &str) -> Option<String> {
     Some(named(what, pointers.name(&pointer[..end])?))
 }
 
-/// Returns the kind of a thing together with its name.
+/// Returns the kind of an item together with its name.
 fn named(what: &str, name: &str) -> String {
     format!("{what} `{name}`")
 }

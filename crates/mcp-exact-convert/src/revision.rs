@@ -1,6 +1,7 @@
-//! The revisions that this crate converts between: identifier, lifecycle and methods, by the table of revisions.
+//! The revisions that this crate converts between: identifier, lifecycle and methods, from the table of revisions.
 //!
-//! The list itself is generated. Identifiers have no order: one that is not known is neither older nor newer.
+//! The list itself is generated. Identifiers are not ordered: an unknown one is neither older nor newer than
+//! another.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,12 +12,12 @@ use mcp_exact_wire::{Revision, RevisionTypes};
 use crate::generated::{KnownRevision, METHODS};
 use crate::rows::{MethodRow, RevisionRow, is_same};
 
-/// A marker of a revision that this crate converts to: `mcp_2025_06_18::V2025_06_18` and so on.
+/// Marker type of a revision that this crate supports, such as `mcp_2025_06_18::V2025_06_18`.
 ///
-/// Every marker of a type crate is one. With a revision that this version of the crate does not know, a program that uses
-/// [`KNOWN`](Self::KNOWN) does not compile; update this crate then.
+/// Every marker of a type crate implements this trait. Code that uses [`KNOWN`](Self::KNOWN) with a revision that this
+/// version of the crate does not support fails to compile; update this crate then.
 pub trait Home: RevisionTypes {
-    /// The revision.
+    /// Revision of the marker.
     const KNOWN: KnownRevision;
 }
 
@@ -24,12 +25,12 @@ impl<R: RevisionTypes> Home for R {
     const KNOWN: KnownRevision = KnownRevision::of(R::REVISION);
 }
 
-/// A method of a revision.
+/// A method in one revision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MethodInfo {
-    /// The method.
+    /// Name of the method.
     pub method: &'static str,
-    /// True if it is a request; otherwise it is a notification.
+    /// True for a request, false for a notification.
     pub request: bool,
     /// True if clients send it.
     pub from_client: bool,
@@ -37,7 +38,7 @@ pub struct MethodInfo {
     pub from_server: bool,
 }
 
-/// An identifier of no revision that this crate was generated for.
+/// Error: the identifier is not one of a supported revision.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnknownRevision;
 
@@ -55,7 +56,7 @@ impl fmt::Display for UnknownRevision {
 impl std::error::Error for UnknownRevision {}
 
 impl KnownRevision {
-    /// The revision of a marker.
+    /// Returns the known revision of a revision identifier; fails to compile for an unknown one in constant evaluation.
     pub(crate) const fn of(revision: Revision) -> Self {
         let mut at = 0;
         while at < Self::ALL.len() {
@@ -67,17 +68,17 @@ impl KnownRevision {
         panic!("this version of mcp-exact-convert does not know the revision; update it")
     }
 
-    /// The revision with this identifier.
+    /// Returns the revision with an identifier.
     pub fn parse(id: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|known| known.as_str() == id)
     }
 
-    /// The identifier, such as `2025-06-18`.
+    /// Returns the identifier, such as `2025-06-18`.
     pub const fn as_str(self) -> &'static str {
         self.spec().id()
     }
 
-    /// The identifier as the type crates have it.
+    /// Returns the revision as the type that the type crates use.
     pub const fn revision(self) -> Revision {
         self.spec().revision()
     }
@@ -92,12 +93,12 @@ impl KnownRevision {
         self.spec().has_batches()
     }
 
-    /// Its methods, sorted.
+    /// Returns the methods of the revision, sorted by name.
     pub fn methods(self) -> impl Iterator<Item = MethodInfo> {
         METHODS.iter().filter_map(move |row| self.info(row))
     }
 
-    /// A method by its name.
+    /// Returns the request or notification method with this name.
     pub fn method(self, method: &str, request: bool) -> Option<MethodInfo> {
         self.info(MethodRow::find(method, request)?)
     }
@@ -112,13 +113,13 @@ impl KnownRevision {
         })
     }
 
-    /// Returns the names of its definitions as the schema has them, sorted.
+    /// Returns the names of the revision's definitions in the schema, sorted.
     pub fn types(self) -> impl Iterator<Item = &'static str> {
         let rows = RevisionRow::at(self.place()).types.rows().iter();
         rows.filter(|row| row.official).map(|row| row.name.get())
     }
 
-    /// The place in the order of release, which is that in `ALL`: drafts come last.
+    /// Returns the index of the revision in order of release, which is the order of `ALL`; drafts are last.
     pub(crate) const fn place(self) -> usize {
         self as usize
     }

@@ -1,35 +1,35 @@
-//! The roots of the tables: revisions, their definitions and their methods.
+//! Top-level tables: revisions, their definitions and their methods.
 //!
-//! The generator writes them (`generated/roots.rs`). Places of definitions are those in the list of their revision.
+//! The generator writes them (`generated/roots.rs`). Indexes of definitions refer to the list of their revision.
 
 use mcp_exact_revisions::Side;
 
 use crate::generated::{METHODS, METHODS_BY_LENGTH, REVISIONS, TYPE_ROWS};
 use crate::packed::{List, Text};
 
-/// The place of nothing.
+/// Index that stands for no row.
 pub const NONE: u16 = u16::MAX;
 
-/// A revision, at its place in `KnownRevision::ALL`.
+/// A revision; its index is that in `KnownRevision::ALL`.
 pub struct RevisionRow {
-    /// Its definitions, sorted by name.
+    /// Definitions of the revision, sorted by name.
     pub types: List<TypeRow>,
-    /// The pairs with definitions of the next revision, sorted by both places.
+    /// Pairs with definitions of the next revision, sorted by both indexes.
     pub edges: List<EdgeRow>,
 }
 
 /// A definition of a revision.
 pub struct TypeRow {
     pub name: Text,
-    /// True if the schema has it under that name.
+    /// True if the schema has a definition with this name.
     pub official: bool,
-    /// The place of its type.
+    /// Index of the type.
     pub value: u16,
     newer: u16,
     older: u16,
 }
 
-/// A row of the list of definitions, with the place of its name among the strings.
+/// Creates a row of the list of definitions; `name` is the index of its name.
 pub const fn named(name: u16, official: bool, value: u16, newer: u16, older: u16) -> TypeRow {
     TypeRow {
         name: Text(name),
@@ -41,28 +41,28 @@ pub const fn named(name: u16, official: bool, value: u16, newer: u16, older: u16
 }
 
 impl TypeRow {
-    /// The place of its counterpart in a neighbour.
+    /// Returns the index of the counterpart in the next or the previous revision.
     pub fn counterpart(&self, up: bool) -> Option<u16> {
         some(self.neighbour(up))
     }
 
-    /// The same, or [`NONE`].
+    /// Returns the index of the counterpart in the next or the previous revision, or [`NONE`].
     pub const fn neighbour(&self, up: bool) -> u16 {
         if up { self.newer } else { self.older }
     }
 }
 
-/// A pair of definitions of neighbours.
+/// A pair of definitions in neighbouring revisions.
 pub struct EdgeRow {
     older: u16,
     newer: u16,
-    /// True if the text of one is the text of the other.
+    /// True if every text of one definition is also valid unchanged for the other.
     pub same: bool,
     up: u16,
     down: u16,
 }
 
-/// A row of the list of pairs.
+/// Creates a row of the list of pairs.
 pub const fn edge(older: u16, newer: u16, same: bool, up: u16, down: u16) -> EdgeRow {
     EdgeRow {
         older,
@@ -74,14 +74,14 @@ pub const fn edge(older: u16, newer: u16, same: bool, up: u16, down: u16) -> Edg
 }
 
 impl EdgeRow {
-    /// The pair of two places.
+    /// Returns the pair with these two indexes.
     pub fn find(edges: List<Self>, older: u16, newer: u16) -> Option<&'static Self> {
         let edges = edges.rows();
         let found = edges.binary_search_by_key(&(older, newer), |edge| (edge.older, edge.newer));
         found.ok().map(|at| &edges[at])
     }
 
-    /// The place of what happens to values.
+    /// Returns the index of the operation for values of the pair, by the direction.
     pub fn op(&self, up: bool) -> u16 {
         if up { self.up } else { self.down }
     }
@@ -91,15 +91,16 @@ impl EdgeRow {
 pub struct MethodRow {
     pub method: Text,
     pub request: bool,
-    /// The revisions in which clients send it, one bit each.
+    /// Bit set of the revisions in which clients send the method.
     pub client: u16,
-    /// Those in which servers send it.
+    /// Bit set of the revisions in which servers send the method.
     pub server: u16,
-    /// Revisions in which it is no message of its own: it is embedded in results, as input requests are since 2026-07-28.
+    /// Bit set of the revisions in which the request is embedded in results instead of sent, as input requests are
+    /// since 2026-07-28.
     pub embedded: u16,
-    /// Those whose next revision has the same params, all the way down.
+    /// Bit set of the revisions whose next revision has the same params, including all parts.
     pub same_params: u16,
-    /// Those whose next revision has the same result, all the way down.
+    /// Bit set of the revisions whose next revision has the same result, including all parts.
     pub same_results: u16,
     /// Rows of the method in each known revision, oldest first.
     pub revisions: List<Option<MethodIn>>,
@@ -112,7 +113,7 @@ pub struct MethodIn {
     result: u16,
 }
 
-/// Returns the row of a method in one revision.
+/// Creates the row of a method in one revision.
 pub const fn carries(params: u16, params_required: bool, result: u16) -> Option<MethodIn> {
     Some(MethodIn {
         params,
@@ -122,19 +123,19 @@ pub const fn carries(params: u16, params_required: bool, result: u16) -> Option<
 }
 
 impl MethodIn {
-    /// The place of the params or the result; `None` where the revision leaves them open.
+    /// Returns the index of the params or the result type; `None` if the revision leaves it untyped.
     pub fn part(&self, is_result: bool) -> Option<u16> {
         some(if is_result { self.result } else { self.params })
     }
 }
 
 impl MethodRow {
-    /// Returns true if a side sends it as a message of its own in the revision at a place.
+    /// Returns true if a side sends the method as a message of its own in the revision at an index.
     pub fn is_sent(&self, side: Side, place: usize) -> bool {
         self.sent(side) >> place & 1 == 1
     }
 
-    /// The revisions in which a side sends it, one bit each.
+    /// Returns the bit set of the revisions in which a side sends the method.
     pub fn sent(&self, side: Side) -> u16 {
         match side {
             Side::Client => self.client,
@@ -142,7 +143,7 @@ impl MethodRow {
         }
     }
 
-    /// The row of a method.
+    /// Returns the row of a method.
     pub fn find(method: &str, request: bool) -> Option<&'static Self> {
         let places = METHODS_BY_LENGTH.get(method.len())?.rows().iter();
         let mut rows = places.map(|at| &METHODS[usize::from(*at)]);
@@ -151,12 +152,12 @@ impl MethodRow {
 }
 
 impl RevisionRow {
-    /// The revision at a place in `KnownRevision::ALL`.
+    /// Returns the revision at an index of `KnownRevision::ALL`.
     pub const fn at(place: usize) -> &'static Self {
         &REVISIONS[place]
     }
 
-    /// The place of a definition.
+    /// Returns the index of a definition by its name.
     pub fn find(&self, name: &str) -> Option<u16> {
         let types = self.types.rows();
         let at = types
@@ -165,12 +166,12 @@ impl RevisionRow {
         u16::try_from(at).ok()
     }
 
-    /// The definition at a place.
+    /// Returns the definition at an index.
     pub fn definition(&self, place: u16) -> &'static TypeRow {
         &self.types.rows()[usize::from(place)]
     }
 
-    /// [`find`](Self::find) for constants.
+    /// Returns the index of a definition by its name, in constant evaluation.
     pub const fn find_constant(&self, name: &str) -> Option<u16> {
         let range = self.types.range();
         let mut at = range.start;
@@ -183,18 +184,18 @@ impl RevisionRow {
         None
     }
 
-    /// [`definition`](Self::definition) for constants.
+    /// Returns the definition at an index, in constant evaluation.
     pub const fn definition_constant(&self, place: u16) -> &'static TypeRow {
         &TYPE_ROWS[self.types.range().start + place as usize]
     }
 }
 
-/// The place, unless it is [`NONE`].
+/// Returns the index, or `None` if it is [`NONE`].
 pub const fn some(place: u16) -> Option<u16> {
     if place == NONE { None } else { Some(place) }
 }
 
-/// Returns true if two names are the same, for constants.
+/// Returns true if two names are equal, in constant evaluation.
 pub const fn is_same(one: &str, other: &str) -> bool {
     let (one, other) = (one.as_bytes(), other.as_bytes());
     let mut at = 0;

@@ -9,92 +9,91 @@ use crate::loss::Step;
 use crate::node::Node;
 use crate::packed::{Bounds, List, Text, list};
 
-/// A manual conversion: it rearranges a value in place.
+/// A manual conversion, which modifies a value in place.
 pub type Manual = for<'t> fn(&mut Conversion<'_, 't>, &mut Node<'t>) -> Step<()>;
 
-/// A manual conversion: its place in the list of them.
+/// Index of a manual conversion in the list of them.
 #[derive(Clone, Copy)]
 pub struct Call(pub u8);
 
 impl Call {
-    /// The function.
+    /// Returns the function of the manual conversion.
     pub fn get(self) -> Manual {
         CALLS[usize::from(self.0)]
     }
 }
 
-/// Operation on a value. A later revision may need operations that none needs today.
+/// Operation on a value. The tables may not use every operation today.
 #[allow(dead_code)]
 #[derive(Clone, Copy)]
 pub enum Op {
-    /// Its text stays.
+    /// The text of the value is unchanged.
     Keep,
-    /// The rule at this place.
+    /// The rule at this index converts the value.
     Pair(u16),
-    /// The target revision decodes and validates it as the type at this place, or it does not convert.
+    /// The target revision decodes and validates the text as the type at this index, or the value is refused.
     Reinterpret(u16),
-    /// An open object as a type: members that do not fit are dropped and reported.
+    /// An untyped object becomes a type; members that do not match are dropped and reported.
     Fit(u16),
-    /// A number has to be inside these bounds.
+    /// A number must be within these bounds.
     Bounded(Bounds),
-    /// An array: what happens to its items, and how many there have to be.
+    /// Array: the operation for each item, and bounds of the number of items.
     Array(u16, Bounds),
-    /// An object of named values: what happens to each.
+    /// Object with values by arbitrary names: the operation for each value.
     Map(u16),
-    /// A value or null: what happens to a value.
+    /// Value or null: the operation for a value.
     Nullable(u16),
-    /// Null is not allowed any more; what happens to a value.
+    /// Null is not allowed in the target: the operation for a value.
     NotNull(u16),
 }
 
 /// Combined changes of all steps of a path from one revision to another.
 pub struct PathRow {
-    /// The types that hold something that some step may change: one bit a type.
+    /// Bit set of the types with a part that a step may change.
     pub active: [u64; WORDS],
-    /// The first definition of which the path has a watch.
+    /// First definition with a watch on this path.
     pub first: u16,
-    /// For each definition from there on the place of its watch, plus one; 0 where there is none.
+    /// Indexes of the watches of the definitions from `first` on, each plus one; 0 for no watch.
     pub watched: List<u16>,
 }
 
-/// How many words have a bit for each type.
+/// Number of 64-bit words of a bit set of all types.
 pub const WORDS: usize = TYPES.len().div_ceil(64);
 
-/// Condition under which no step of a path changes a value of a definition: it stays unchanged unless a watched member is
-/// present.
+/// Condition under which no step of a path changes a value of a definition: none of the watched members may be present.
 pub struct Watch {
-    /// Of an object, the members that are changed if they are present, whatever their values; of a union, the variants that
-    /// stay if their value does. One bit each.
+    /// Bit set; for an object, the members that are changed whenever they are present; for a union, the variants that
+    /// are unchanged if their value is.
     pub known: u64,
-    /// The names of other members that some step changes.
+    /// Names of unknown members that a step changes.
     pub names: List<Text>,
 }
 
-/// A row of the table of watches.
+/// Creates a row of the table of watches.
 pub const fn watch(known: u64, names: List<Text>) -> Watch {
     Watch { known, names }
 }
 
-/// The rule of a pair of definitions.
+/// Rule for a pair of definitions.
 pub struct Rule {
-    /// The places of the definitions.
+    /// Indexes of the definitions.
     pub source: u16,
     pub target: u16,
-    /// The place of the type that the target is.
+    /// Index of the target's type.
     pub target_type: u16,
-    /// The manual conversion that comes first.
+    /// Manual conversion that runs before the rule.
     pub prepare: Option<Call>,
-    /// Members that the source does not define and that do not stay as unknown members, by name.
+    /// Members that the source does not define and that are not kept as unknown members, sorted by name.
     pub strays: List<Unknown>,
     pub body: Body,
 }
 
-/// A rule without a manual conversion that comes first.
+/// Creates a rule without a manual conversion.
 pub const fn rule(source: u16, target: u16, target_type: u16, body: Body) -> Rule {
     prepared(source, target, target_type, None, list(0, 0), body)
 }
 
-/// A rule with one, or with members that the source does not define.
+/// Creates a rule with a manual conversion, or with members that the source does not define.
 pub const fn prepared(
     source: u16,
     target: u16,
@@ -113,57 +112,57 @@ pub const fn prepared(
     }
 }
 
-/// A member that the source does not define, and what happens to it.
+/// A member that the source does not define, and its removal.
 pub type Unknown = (Text, Gone);
-/// A member that only the source has, by its place, and what happens to it.
+/// A member that only the source defines, by index, and its removal.
 pub type SourceMember = (u8, Gone);
-/// A member of the target, by its place, and what happens to it.
+/// A member of the target, by index, and the operation for it.
 pub type TargetMember = (u8, Action);
-/// A value that the target revision does not have, and the reason.
+/// A value that the target revision does not allow, and the reason.
 pub type LostValue = (Text, Text);
 
-/// Conversion of a value of a definition. A later revision may need operations that none needs today.
+/// Conversion of a value of a definition. The tables may not use every variant today.
 #[allow(dead_code)]
 pub enum Body {
-    /// Nothing.
+    /// The value is unchanged.
     Keep,
-    /// An object: members of the source, and members of the target, by their places.
+    /// Object: the members that only the source defines, and the members of the target.
     Object(List<SourceMember>, List<TargetMember>),
-    /// A string enum: the values that the target revision does not have, with the reason.
+    /// String enum: the values that the target revision does not allow, with reasons.
     Enum(List<LostValue>),
-    /// Another constant, with the reason.
+    /// The constant of the target replaces the value, for this reason.
     Constant(Text),
     /// A JSON Schema document with stricter rules.
     Document,
-    /// A union, an arm for each variant of the source revision.
+    /// Union: one arm per variant of the source revision, and the policy for unknown variants.
     Union(List<Arm>, Unrecognized),
-    /// A definition that is this variant of a union in the target revision.
+    /// The definition becomes this variant of a union in the target revision.
     Wrap(u8, u16),
-    /// As [`Op::Reinterpret`].
+    /// The target revision decodes and validates the text of the value, or the value is refused.
     Reinterpret,
 }
 
-/// Conversion of a variant.
+/// Conversion of a union variant.
 pub enum Arm {
-    /// It is this variant of the target union.
+    /// The value becomes this variant of the target union.
     Variant(u8, u16),
-    /// The target type is not a union: the value becomes the definition at this place of the table.
+    /// The target is not a union: the value becomes the definition at this index.
     Value(u16),
-    /// A manual conversion.
+    /// A manual conversion converts the value.
     Call(Call),
-    /// The message is refused.
+    /// The message is refused for this reason.
     Refuse(Text),
-    /// It is refused unless the target revision reads it as something else.
+    /// The message is refused for this reason, unless the target revision decodes the value as another variant.
     Foreign(Text),
 }
 
 /// Policy for a variant that the source revision does not define.
 pub enum Unrecognized {
-    /// There is none.
+    /// Such a variant cannot occur.
     Never,
-    /// The target revision may define it; if it does not, it stays when the union keeps such variants.
+    /// The target revision decodes the value; if that fails, the value is kept if the union keeps unknown variants.
     Read(bool),
-    /// As [`Arm::Foreign`].
+    /// The message is refused for this reason, unless the target revision decodes the value as a variant.
     Foreign(Text),
 }
 
@@ -173,52 +172,55 @@ pub enum Gone {
     Refuse(Text, Text),
     /// It is dropped with this reason, unless the value means the same as its absence.
     Drop(Text, Text),
-    /// The id of the request, which belongs to the envelope.
+    /// The id of the request, which is part of the envelope.
     Id,
-    /// A constant: whether it stays with the id, and whether it belongs to the envelope.
+    /// A constant: whether it is kept together with the id, and whether it is part of the envelope.
     Constant(bool, bool),
-    /// A member of a later revision, with the reason.
+    /// A member that a later revision introduced, with the reason.
     Newer(Text),
-    /// The same, unless its value means the same as its absence: the reason (the later revision, if another value is
-    /// refused), that value, the reason for it, whether another value is refused, and whether it is required.
+    /// A member that a later revision introduced and whose default value has the same meaning as its absence. Holds the
+    /// reason (the later revision, if another value is refused), the default, the reason for the default, whether
+    /// another value is refused, and whether the member is required.
     Default(Text, Text, Text, bool, bool),
 }
 
-/// Conversion of a member of the target. A later revision may need operations that none needs today.
+/// Conversion of a member of the target. The tables may not use every action today.
 #[allow(dead_code)]
 pub enum Action {
-    /// Required in both.
+    /// The member is required in both revisions.
     Convert(u16),
-    /// Optional in both: dropped and reported when it does not convert.
+    /// The member is optional in both; it is dropped and reported if it cannot be converted.
     Optional(u16),
-    /// Required in the source, optional in the target; with `true`, an object without members is left out.
+    /// The member is required in the source and optional in the target; with `true`, an object without members is
+    /// dropped.
     Loosened(u16, bool),
-    /// Optional in the source, required in the target.
+    /// The member is optional in the source and required in the target.
     Required(u16, Fill),
-    /// A constant of the source that is a value in the target.
+    /// The member is a constant in the source and a value in the target.
     ConstantAsValue(Text),
-    /// Member that is a constant in the target: any other value is refused. Holds the constant and the reason.
+    /// The member is a constant in the target: any other value is refused. Holds the constant and the reason.
     SameConstant(Text, Text),
-    /// Member whose constants differ between the two revisions, so that its conversion is refused; holds the reason.
+    /// The constants of the member differ between the two revisions, so that its conversion is refused; holds the
+    /// reason.
     OtherConstant(Text),
-    /// A constant that the source does not have; of the envelope with `true`.
+    /// The member is a constant that the source does not have; with `true`, part of the envelope.
     NewConstant(Text, bool),
-    /// A member that the source does not have; the session may know it with `true`.
+    /// The member is optional, and the source does not have it; with `true`, the session may provide the value.
     NewOptional(bool),
-    /// The same, required.
+    /// The member is required, and the source does not have it.
     NewRequired(Fill),
 }
 
-/// Source of a member that the message does not have.
+/// Source of the value of a member that the message does not have.
 pub enum Fill {
-    /// A value, reported as `defaulted` or, with `true`, as `rewritten`; and the reason.
+    /// A fixed value, reported as `defaulted` or, with `true`, as `rewritten`; and the reason.
     Value(Text, bool, Text),
-    /// Value that the session knows, or else a default; and the reason.
+    /// The value that the session provides, or else a default; and the reason.
     Session(Text, Text),
-    /// An object without members, of the type at this place.
+    /// An object without members, of the type at this index.
     EmptyObject(u16),
     /// The id of the request.
     RequestId,
-    /// Nothing: it is refused, with the reason.
+    /// No value: the message is refused for this reason.
     Missing(Text),
 }

@@ -1,6 +1,7 @@
-//! Conversions of typed values: encoded, rewritten, and decoded as the other type.
+//! Conversions of typed values: each value is encoded, converted as text, and decoded as the target type.
 //!
-//! Generic over the types of all type crates, so that a program pays for those that it names.
+//! The functions are generic over the types of all type crates, so that an application links only the types that it
+//! names.
 
 use mcp_exact_wire::{Decode, DecodeFailed, Defined, Encode, Reader, Revision, to_string};
 
@@ -9,9 +10,10 @@ use crate::loss::Refused;
 use crate::rows::{RevisionRow, is_same, some};
 use crate::{Context, KnownRevision};
 
-/// Converts a value to its counterpart in another revision. Pointers of losses lead into the JSON of the value.
+/// Converts a value to its counterpart in another revision. JSON pointers of losses refer to the JSON encoding of the
+/// value.
 ///
-/// Types that are no counterparts of each other, such as a tool and a prompt, do not compile.
+/// Types that are not counterparts of each other, such as a tool and a prompt, do not compile.
 ///
 /// ```
 /// use mcp_2025_06_18::{Tool, ToolInputSchema};
@@ -35,7 +37,7 @@ use crate::{Context, KnownRevision};
 /// ```
 ///
 /// # Errors
-/// [`Refused`] if the other revision cannot express it.
+/// [`Refused`] if the target revision cannot express the value.
 pub fn convert_as<T: Defined + Decode>(
     value: &(impl Defined + Encode),
     cx: &mut Context,
@@ -43,14 +45,14 @@ pub fn convert_as<T: Defined + Decode>(
     between(value, cx)
 }
 
-/// A type that can be converted to a type of another revision: the types of a definition and its counterpart.
+/// Conversion of a type to its counterpart in another revision.
 ///
-/// `From` is impossible, because both types are foreign here, and would have no place for the losses.
+/// The standard `From` trait cannot be used: both types are foreign to this crate, and `From` cannot report losses.
 pub trait ConvertTo<T>: Sized {
-    /// Converts the value as [`convert_as`].
+    /// Converts the value; see [`convert_as`].
     ///
     /// # Errors
-    /// [`Refused`] if the other revision cannot express it.
+    /// [`Refused`] if the target revision cannot express the value.
     fn convert_to(self, cx: &mut Context) -> Result<T, Refused>;
 }
 
@@ -77,9 +79,9 @@ fn between<S: Defined + Encode, T: Defined + Decode>(
     decoded(Reader::of_checked(&converted))
 }
 
-/// Reads text of any revision as a type, for programs that read what peers of several revisions wrote.
+/// Decodes text of any revision as a type, for applications that read what peers of several revisions wrote.
 ///
-/// `from` is the revision of the text; it is decoded as it is when that is the revision of the type.
+/// `from` is the revision of the text. The text is decoded without a conversion if `from` is the revision of the type.
 ///
 /// ```
 /// use mcp_2025_11_25::CallToolResult;
@@ -93,8 +95,8 @@ fn between<S: Defined + Encode, T: Defined + Decode>(
 /// ```
 ///
 /// # Errors
-/// [`Refused`] if the type has no counterpart in `from`, the text is not of that type, or the revision of the type cannot
-/// express it; the pointer leads into `text`.
+/// [`Refused`] if the type has no counterpart in `from`, the text does not have that type, or the revision of the type
+/// cannot express it; the pointer refers to `text`.
 pub fn read_as<T: Defined + Decode>(
     text: &str,
     from: KnownRevision,
@@ -119,7 +121,7 @@ fn decoded<T: Defined + Decode>(mut r: Reader<'_>) -> Result<T, Refused> {
     })
 }
 
-/// Returns true if the conversion between two revisions turns a definition into another one.
+/// Returns true if two definitions of different revisions are counterparts of each other.
 const fn are_counterparts(from: Revision, name: &str, to: Revision, target: &str) -> bool {
     let (mut at, end) = (
         KnownRevision::of(from).place(),

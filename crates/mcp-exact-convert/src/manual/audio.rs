@@ -1,20 +1,20 @@
-//! Audio in an embedded resource and back: 2024-11-05 has no audio content.
+//! Converts audio content to an embedded resource and back, because 2024-11-05 has no audio content.
 //!
-//! The resource has a URI of its own, so that the way back is exact. Other resources are left alone.
+//! The resource has a reserved URI, so that the conversion back is exact. Other resources are unchanged.
 
 use crate::LossKind;
 use crate::conversion::Conversion;
 use crate::loss::Step;
 use crate::node::{Member, NOWHERE, Node};
 
-/// The URI of resources that represent audio: `urn:` needs no authority, and no client can request it.
+/// URI of resources that contain audio. URNs need no authority, and no client can request this one.
 const URI: &str = "urn:mcp-exact:audio";
 
-/// Puts audio into an embedded resource.
+/// Converts audio content to an embedded resource.
 pub fn as_resource<'t>(cx: &mut Conversion<'_, 't>, node: &mut Node<'t>) -> Step<()> {
     cx.convert_member_as(node, "annotations", "Annotations", "AnnotatedAnnotations")?;
     let (data, mime_type) = (node.take("data"), node.take("mimeType"));
-    // A member `resource` would be in the way of the resource; nothing else of audio is.
+    // A member named `resource` would conflict with the new one; other members of audio content do not.
     if let Some(own) = node.take("resource") {
         cx.record_drop("resource", &own, "an embedded resource has its own");
     }
@@ -32,7 +32,7 @@ pub fn as_resource<'t>(cx: &mut Conversion<'_, 't>, node: &mut Node<'t>) -> Step
     Ok(())
 }
 
-/// Takes audio out of the resource that represents it; converts other resources normally.
+/// Converts a resource that contains audio back to audio content; converts other resources normally.
 pub fn from_resource<'t>(cx: &mut Conversion<'_, 't>, node: &mut Node<'t>) -> Step<()> {
     let is_free = node.member("data").is_none() && node.member("mimeType").is_none();
     if !is_free || !node.member("resource").is_some_and(stands_for_audio) {
@@ -54,7 +54,7 @@ pub fn from_resource<'t>(cx: &mut Conversion<'_, 't>, node: &mut Node<'t>) -> St
     Ok(())
 }
 
-/// Returns true if a resource holds nothing but audio.
+/// Returns true if a resource contains nothing but audio.
 fn stands_for_audio(resource: &mut Node<'_>) -> bool {
     let is_ours = resource
         .member("uri")

@@ -1,4 +1,4 @@
-//! Completion: at most a hundred values, which 2026-07-28 insists on.
+//! Completion results have at most 100 values from 2026-07-28 on.
 
 use crate::LossKind;
 use crate::conversion::Conversion;
@@ -7,7 +7,7 @@ use crate::node::{NOWHERE, Node};
 
 const MOST: usize = 100;
 
-/// Leaves out the values after the hundredth, and sets `hasMore`.
+/// Drops the values after the hundredth and sets `hasMore`.
 pub fn first_hundred<'t>(cx: &mut Conversion<'_, 't>, node: &mut Node<'t>) -> Step<()> {
     let Some(values) = node.member("values") else {
         return Ok(());
@@ -19,7 +19,7 @@ pub fn first_hundred<'t>(cx: &mut Conversion<'_, 't>, node: &mut Node<'t>) -> St
     items.truncate(MOST);
     let at = values.at;
     values.changed = true;
-    // One report for all of them: there may be many.
+    // One loss for all values, because there may be many.
     let reason = format!("2026-07-28 allows a hundred values; the last {count} are left out");
     cx.record_loss("values", at, LossKind::Dropped, reason);
     let more = node.member("hasMore");

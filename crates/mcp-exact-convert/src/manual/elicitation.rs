@@ -1,11 +1,11 @@
-//! Elicitation: enums with and without titles.
+//! Elicitation: the form capability, and enums with and without titles.
 
 use crate::LossKind;
 use crate::conversion::Conversion;
 use crate::loss::Step;
 use crate::node::{NOWHERE, Node};
 
-/// Takes the capability away from a client that takes no forms: up to 2025-06-18 the capability is that of forms.
+/// Removes the elicitation capability of a client without form support: up to 2025-06-18 the capability means forms.
 pub fn capability_of_forms<'t>(cx: &mut Conversion<'_, 't>, node: &mut Node<'t>) -> Step<()> {
     let is_without_forms = node.member("elicitation").is_some_and(|elicitation| {
         elicitation.member("url").is_some() && elicitation.member("form").is_none()
@@ -20,12 +20,12 @@ pub fn capability_of_forms<'t>(cx: &mut Conversion<'_, 't>, node: &mut Node<'t>)
     Ok(())
 }
 
-/// Converts an enum without titles: the same words, in the type that 2025-06-18 has.
+/// Converts an enum without titles to the enum type of 2025-06-18; the values are unchanged.
 pub fn untitled_enum<'t>(cx: &mut Conversion<'_, 't>, node: &mut Node<'t>) -> Step<()> {
     as_enum(cx, node)
 }
 
-/// Puts the values of an enum with titles into `enum`, and the titles into `enumNames`.
+/// Moves the values of an enum with titles into `enum`, and the titles into `enumNames`.
 pub fn titled_enum<'t>(cx: &mut Conversion<'_, 't>, node: &mut Node<'t>) -> Step<()> {
     let options = node.take("oneOf");
     let at = options.as_ref().map_or(NOWHERE, |options| options.at);

@@ -1,11 +1,11 @@
-//! Resource links as text: 2025-03-26 has no such content.
+//! Resource links as text blocks: 2025-03-26 has no resource links.
 
 use crate::LossKind;
 use crate::conversion::Conversion;
 use crate::loss::Step;
 use crate::node::{Member, Node};
 
-/// Makes a text block with the content of the link.
+/// Replaces a resource link by a text block with its contents.
 pub fn as_text<'t>(cx: &mut Conversion<'_, 't>, node: &mut Node<'t>) -> Step<()> {
     cx.record_loss_here(
         LossKind::Replaced,

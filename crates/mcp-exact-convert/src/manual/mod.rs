@@ -1,7 +1,7 @@
-//! Conversions that no difference of schemas shows, as `schema/conversions.toml` names them.
+//! Manual conversions, which schema differences do not show; `schema/conversions.toml` lists them.
 //!
-//! Each function rearranges one untyped value in place, on the way from one revision to a neighbour, and reports its
-//! changes. A value that is moved keeps its place in the input, so that later losses of it point there.
+//! Each function modifies one untyped value in place, for one step to a neighbouring revision, and reports its changes.
+//! A value that is moved keeps its input offset, so that later losses of it refer to the original location.
 
 pub mod audio;
 pub mod completion;
@@ -21,7 +21,7 @@ use crate::loss::Step;
 use crate::node::{Body, Node};
 
 impl<'t> Conversion<'_, 't> {
-    /// Says that a value is the variant of the target union that is the definition `name`.
+    /// Marks a value as the variant of the target union with the definition `name`.
     fn set_variant(&self, node: &mut Node<'t>, name: &str) {
         let union = self.target().union();
         if let Some(variant) = union.and_then(|union| variant_of(union, name)) {
@@ -29,7 +29,8 @@ impl<'t> Conversion<'_, 't> {
         }
     }
 
-    /// Converts an optional member by the rule of two definitions; it is dropped and reported when it does not convert.
+    /// Converts an optional member by the rule of two definitions; drops and reports the member if it cannot be
+    /// converted.
     fn convert_member_as(
         &mut self,
         node: &mut Node<'t>,
@@ -57,21 +58,21 @@ impl<'t> Conversion<'_, 't> {
     }
 }
 
-/// The variant of a union that is the definition `name`.
+/// Returns the variant of a union with the definition `name`.
 fn variant_of(union: &Union, name: &str) -> Option<u8> {
     let mut variants = union.variants.rows().iter();
     let at = variants.position(|value| Type::at(*value).name() == name)?;
     u8::try_from(at).ok()
 }
 
-/// The definition of a member of an object; of the items when it is an array.
+/// Returns the definition of a member of an object; for an array member, the definition of its items.
 fn member_definition(definition: &Definition, member: &str) -> Option<&'static Definition> {
     let layout = definition.layout()?;
     let value = Type::at(layout.type_of(layout.find(member)?));
     item_definition(value)
 }
 
-/// The definition that a type is, or that its items are.
+/// Returns the definition of a type; for an array, that of its items.
 fn item_definition(value: Type) -> Option<&'static Definition> {
     match value {
         Type::Definition(place) => Some(Definition::at(place)),

@@ -1,4 +1,4 @@
-//! Sampling: messages of several contents, which 2025-06-18 does not have.
+//! Sampling messages with several content blocks, which 2025-06-18 does not have.
 
 use mcp_exact_wire::Kind;
 
@@ -9,7 +9,7 @@ use crate::layout::{Definition, Type, Union};
 use crate::loss::Step;
 use crate::node::{Node, UNKNOWN};
 
-/// Makes one message of each content, of the same role and in the same order.
+/// Splits each message into one message per content block, with the same role and in the same order.
 pub fn one_content_a_message<'t>(cx: &mut Conversion<'_, 't>, node: &mut Node<'t>) -> Step<()> {
     let content = member_definition(cx.source(), "messages")
         .and_then(|message| member_definition(message, "content"));
@@ -82,7 +82,7 @@ fn report(cx: &mut Conversion<'_, '_>, contents: usize, at: usize) {
     }
 }
 
-/// Makes an item of the array variant a variant of the union itself.
+/// Marks an item of the array variant as a variant of the union itself.
 fn set_variant(item: &mut Node<'_>, content: &Definition) {
     let Some((union, items)) = content
         .union()
@@ -103,13 +103,13 @@ fn set_variant(item: &mut Node<'_>, content: &Definition) {
     }
 }
 
-/// The union of the items of the array variant.
+/// Returns the union of the items of the array variant.
 fn item_union(union: &'static Union) -> Option<&'static Union> {
     let array = *union.arrays.rows().first()?;
     item_definition(Type::at(union.variant(array)?))?.union()
 }
 
-/// Takes the content of an answer that has exactly one.
+/// Replaces the content array of a sampling result by its only content block.
 pub fn only_content<'t>(cx: &mut Conversion<'_, 't>, node: &mut Node<'t>) -> Step<()> {
     let contents = node.items().map(std::mem::take).unwrap_or_default();
     let count = contents.len();

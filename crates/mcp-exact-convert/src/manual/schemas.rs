@@ -1,18 +1,18 @@
-//! Property schemas that are true or false, which JSON Schema allows and the protocol only since 2026-07-28.
+//! Boolean property schemas, which JSON Schema allows and the protocol allows from 2026-07-28 on.
 
 use crate::LossKind;
 use crate::conversion::Conversion;
 use crate::loss::Step;
 use crate::node::{Body, Node};
 
-/// Writes property schemas that are true or false as objects that mean the same.
+/// Replaces boolean property schemas by objects with the same meaning.
 pub fn without_booleans<'t>(cx: &mut Conversion<'_, 't>, node: &mut Node<'t>) -> Step<()> {
     for name in ["inputSchema", "outputSchema"] {
         let Some(schema) = node.member(name).filter(|schema| may_have_booleans(schema)) else {
             continue;
         };
         cx.enter(name, schema.at);
-        // Where a name is there twice, which untyped JSON allows, the last one counts.
+        // If a name occurs twice, which untyped JSON allows, the last occurrence counts.
         let members = schema.members().into_iter().flatten();
         if let Some(properties) = members.filter(|member| member.name == "properties").last() {
             cx.enter("properties", properties.value.at);
@@ -24,8 +24,8 @@ pub fn without_booleans<'t>(cx: &mut Conversion<'_, 't>, node: &mut Node<'t>) ->
     Ok(())
 }
 
-/// Returns true if the schema contains a word that could be such a property schema: most contain none and are not walked
-/// through.
+/// Returns true if the schema contains a literal that could be a boolean property schema. Most schemas contain none and
+/// are not traversed.
 fn may_have_booleans(schema: &Node<'_>) -> bool {
     let Body::Text(text) = &schema.body else {
         return true;

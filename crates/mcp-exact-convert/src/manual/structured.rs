@@ -1,4 +1,4 @@
-//! Structured content as text, for revisions that have none, or none that is no object.
+//! Structured content as a text block, for revisions without structured content or with objects only.
 
 use mcp_exact_wire::Kind;
 
@@ -8,13 +8,13 @@ use crate::conversion::Conversion;
 use crate::loss::Step;
 use crate::node::{Member, NOWHERE, Node};
 
-/// Sees to it that a text block carries the JSON of `structuredContent`, which peers of the older revision do not read.
+/// Ensures that a text block contains the JSON of `structuredContent`, which peers of the older revision do not read.
 pub fn as_text<'t>(cx: &mut Conversion<'_, 't>, node: &mut Node<'t>) -> Step<()> {
     carry(cx, node);
     Ok(())
 }
 
-/// The same for structured content that is no object, which 2025-11-25 does not have.
+/// Ensures that a text block contains structured content that is not an object, which 2025-11-25 does not allow.
 pub fn other_as_text<'t>(cx: &mut Conversion<'_, 't>, node: &mut Node<'t>) -> Step<()> {
     let is_other = |structured: &mut Node<'t>| structured.kind() != Kind::Object;
     if node.member("structuredContent").is_some_and(is_other) {
@@ -59,13 +59,13 @@ fn carry<'t>(cx: &mut Conversion<'_, 't>, node: &mut Node<'t>) {
     cx.record_loss("content", at, LossKind::Rewritten, reason);
 }
 
-/// Returns true if one of the texts is this JSON, apart from white space.
+/// Returns true if one of the texts equals this JSON, ignoring white space between tokens.
 fn carried<S: AsRef<str>>(mut texts: impl Iterator<Item = S>, json: &str) -> bool {
     let wanted = compact(json);
     texts.any(|text| compact(text.as_ref()) == wanted)
 }
 
-/// JSON without white space between its tokens.
+/// Returns JSON without white space between its tokens.
 fn compact(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
     let (mut inside, mut escaped) = (false, false);

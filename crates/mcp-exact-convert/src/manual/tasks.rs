@@ -1,4 +1,4 @@
-//! Task execution of tools, which no other revision than 2025-11-25 has.
+//! Task execution of tools, which only 2025-11-25 has.
 
 use crate::LossKind;
 use crate::conversion::Conversion;
@@ -6,7 +6,7 @@ use crate::loss::Step;
 use crate::members::ABSENCE;
 use crate::node::Node;
 
-/// Removes `execution` from a tool, and reports the consequence for a client that cannot run tasks.
+/// Removes `execution` from a tool, and reports the effect on a client that does not support tasks.
 pub fn without_execution<'t>(cx: &mut Conversion<'_, 't>, node: &mut Node<'t>) -> Step<()> {
     let Some(mut execution) = node.take("execution") else {
         return Ok(());

@@ -1,11 +1,11 @@
-//! Titles of tools: up to 2025-03-26 they are part of the annotations.
+//! Titles of tools, which are part of the annotations up to 2025-03-26.
 
 use crate::LossKind;
 use crate::conversion::Conversion;
 use crate::loss::Step;
 use crate::node::{Member, Node};
 
-/// Moves the title into the annotations if they have none: its place up to 2025-03-26.
+/// Moves the title of a tool into its annotations if they have no title.
 pub fn to_annotations<'t>(cx: &mut Conversion<'_, 't>, node: &mut Node<'t>) -> Step<()> {
     let taken = node
         .member("annotations")

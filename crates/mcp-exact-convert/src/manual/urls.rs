@@ -1,4 +1,4 @@
-//! The id of elicitation by URL, which 2025-11-25 wants and 2026-07-28 does not have.
+//! The id of URL elicitation, which 2025-11-25 requires and 2026-07-28 does not have.
 
 use crate::LossKind;
 use crate::conversion::Conversion;
@@ -7,7 +7,8 @@ use crate::node::{NOWHERE, Node};
 
 const MEMBER: &str = "elicitationId";
 
-/// Gives elicitation by URL an id where its sender gave none: made of URL and message, so that it stays the same.
+/// Adds an id to a URL elicitation request that has none. The id is a hash of URL and message, so that equal requests
+/// have equal ids.
 pub fn with_id<'t>(cx: &mut Conversion<'_, 't>, node: &mut Node<'t>) -> Step<()> {
     if node.member(MEMBER).is_some() {
         return Ok(());
@@ -26,7 +27,7 @@ pub fn with_id<'t>(cx: &mut Conversion<'_, 't>, node: &mut Node<'t>) -> Step<()>
     Ok(())
 }
 
-/// FNV-1a: the same everywhere and always, which is all that is asked of it.
+/// Computes the FNV-1a hash of several strings, which is stable across platforms and versions.
 fn fingerprint(texts: &[&str]) -> u64 {
     let bytes = texts.iter().flat_map(|text| text.bytes().chain([0]));
     bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {

@@ -1,11 +1,12 @@
-//! The revision that `initialize` names: that of the message, so that it follows the message.
+//! `protocolVersion` of `initialize` messages, which follows the revision of the message.
 
 use crate::LossKind;
 use crate::conversion::Conversion;
 use crate::loss::Step;
 use crate::node::Node;
 
-/// Replaces the name of the source revision by that of the target revision; any other name is the peer's request, and stays.
+/// Replaces the identifier of the source revision by that of the target revision. Any other identifier is the peer's
+/// choice and is unchanged.
 pub fn of_target<'t>(cx: &mut Conversion<'_, 't>, node: &mut Node<'t>) -> Step<()> {
     let (source, target) = cx.step;
     let Some(version) = node.member("protocolVersion") else {
