@@ -1,17 +1,17 @@
-//! Errors about the generator's input: each has the revision, the JSON pointer and the remedy.
+//! Errors about the generator's input: each has the revision, the JSON pointer and a hint.
 
-/// A schema, an erratum or a list of revisions that the generator cannot work with.
+/// Error: the generator does not support a schema, an erratum or a list of revisions.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{revision}{}: {problem}; {remedy}", at(.pointer))]
 #[non_exhaustive]
 pub struct Error {
-    /// The revision whose input it is.
+    /// Revision of the input.
     pub revision: String,
-    /// The JSON pointer into the input, empty when it is about the whole.
+    /// JSON pointer into the input; empty if the error is about the complete input.
     pub pointer: String,
     /// Description of the problem.
     pub problem: String,
-    /// The remedy.
+    /// Hint for the person who runs the generator.
     pub remedy: String,
 }
 
@@ -19,7 +19,7 @@ pub struct Error {
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
-    /// An error of `revision` at `pointer`.
+    /// Creates an error of `revision` at `pointer`.
     pub fn new(
         revision: &str,
         pointer: &str,
@@ -43,7 +43,7 @@ fn at(pointer: &str) -> String {
     }
 }
 
-/// A value in a message: its beginning, where it is long.
+/// Returns a JSON value for a message, truncated if it is long.
 pub fn brief(value: &serde_json::Value) -> String {
     let text = value.to_string();
     match text.char_indices().nth(100) {

@@ -1,7 +1,7 @@
-//! The generator of the type crates: bytes in, a tree of files out.
+//! Generator of the type crates: from the bytes of a schema file to the files of a crate.
 //!
-//! Pure and deterministic: no clock, no network, no environment. Equal input gives equal bytes. The steps from a schema file
-//! to its crate are [`lower`], which lists the passes in their order, and [`emit`].
+//! The generator is pure and deterministic: it uses no clock, network or environment, and equal input yields equal
+//! bytes. A schema file becomes a crate by [`lower`], which runs the passes, and [`emit`].
 
 mod convert;
 mod emit;
@@ -44,26 +44,26 @@ pub use workspace::revision_table::{
 };
 pub use workspace::test_types::{FOLDER as TEST_TYPES_FOLDER, test_types};
 
-/// A schema after all passes: everything that the emitters read.
+/// Result of all passes over a schema: the complete input of the emitters.
 #[derive(Debug, Clone)]
 pub struct Lowered {
-    /// The intermediate representation, and how Rust expresses it.
+    /// Intermediate representation with its Rust types.
     pub ir: RustIr,
-    /// Of an extension: the definitions that are types of the revision that it extends.
+    /// For an extension, the definitions that are types of the revision that it extends.
     pub shared: BTreeSet<String>,
-    /// Parts that the types leave unchecked or express in an unusual way, for a person to review.
+    /// Parts of the schema that the types do not check or express in an unusual way, for review by a person.
     pub notices: Vec<Notice>,
-    /// The official schema with its errata applied; of an extension, with the definitions of its revision beside its own.
+    /// Official schema with its errata applied; for an extension, merged with the definitions of its revision.
     corrected: Schema,
-    /// The same after the passes over schemas: everything in it has a name.
+    /// Corrected schema after the passes over schemas: every object, union and enum in it is a named definition.
     schema: Schema,
-    /// The revision that an extension extends.
+    /// Identifier of the revision that an extension extends.
     base: Option<String>,
 }
 
 impl Lowered {
-    /// The official schema with its errata applied, which the generated types are tested against. That of an extension has
-    /// the definitions of its revision that it refers to.
+    /// Returns the official schema with its errata applied, which the generated types are tested against. The schema of
+    /// an extension includes the definitions of its revision that it refers to.
     pub fn corrected(&self) -> Value {
         match self.base {
             None => self.corrected.root.clone(),
@@ -72,20 +72,20 @@ impl Lowered {
     }
 }
 
-/// Takes the schema of a revision through all passes.
+/// Runs all passes over the schema of a revision.
 ///
 /// # Errors
-/// For any input that the generator does not understand, with revision, pointer and remedy.
+/// Returns an error with revision, pointer and hint for input that the generator does not support.
 pub fn lower(revision: &Revision, bytes: &[u8], tables: Tables<'_>) -> Result<Lowered> {
     let corrected = input::read(revision, bytes, tables)?;
     let names = input::names::names(tables.names)?;
     lower_schema(corrected, &names)
 }
 
-/// Takes the schema of an extension through all passes, as one with the schema of the revision that it extends.
+/// Runs all passes over the schema of an extension, merged with the schema of the revision that it extends.
 ///
 /// # Errors
-/// The errors of [`lower`].
+/// Returns an error under the same conditions as [`lower`].
 pub fn lower_extension(
     extension: Extension<'_>,
     base: &Lowered,
@@ -100,21 +100,21 @@ pub fn lower_extension(
     Ok(lowered)
 }
 
-/// Every pass, in the order in which they run.
+/// Runs all passes in order.
 fn lower_schema(corrected: Schema, names: &[input::names::Name]) -> Result<Lowered> {
     let mut schema = corrected.clone();
     let mut notices = Notices::default();
-    // From schema to schema.
+    // Passes over the schema.
     keywords::check(&schema, &mut notices)?;
     normalise::normalise(&mut schema, &mut notices)?;
     let lifted = lift::lift(&mut schema, names, &mut notices)?;
     names::check(&schema, &lifted, &mut notices)?;
-    // From the schema to the representation, which is completed.
+    // Passes that build and complete the representation.
     let mut ir = lower::build(&schema, &lifted, &mut notices)?;
     recursion::check_aliases(&schema, &ir)?;
     methods::find(&mut ir);
     outcomes::find(&mut ir);
-    // How Rust expresses it.
+    // Passes that choose Rust types.
     let unions = dispatch::plan(&schema, &ir, &mut notices)?;
     typify_check::check(&schema, &ir)?;
     let boxed = recursion::pointers(&schema, &ir)?;
@@ -128,10 +128,10 @@ fn lower_schema(corrected: Schema, names: &[input::names::Name]) -> Result<Lower
     })
 }
 
-/// Writes the crate of a revision or an extension.
+/// Emits the crate of a revision or an extension.
 ///
 /// # Errors
-/// When an emitter writes something that is not Rust: a defect of the generator.
+/// Returns an error if an emitter writes invalid Rust, which is a defect of the generator.
 pub fn emit(lowered: &Lowered, revision: &Revision) -> Result<Files> {
     let base = lowered.base.as_deref().map(|id| emit::Base {
         id,
@@ -149,18 +149,18 @@ pub fn emit(lowered: &Lowered, revision: &Revision) -> Result<Files> {
     Ok(files)
 }
 
-/// Writes the crate of one revision: [`lower`] and [`emit`].
+/// Generates the crate of one revision, by [`lower`] and [`emit`].
 ///
 /// # Errors
-/// The errors of [`lower`].
+/// Returns an error under the same conditions as [`lower`].
 pub fn generate(revision: &Revision, bytes: &[u8], tables: Tables<'_>) -> Result<Files> {
     emit(&lower(revision, bytes, tables)?, revision)
 }
 
-/// The schema of an extension with its errata applied, without the definitions of its revision.
+/// Returns the schema of an extension with its errata applied, without the definitions of its revision.
 ///
 /// # Errors
-/// When the file is not the one that is listed, or an erratum does not fit.
+/// Returns an error if the hash of the file differs from the list, or an erratum does not match.
 pub fn corrected_extension(
     extension: &Revision,
     bytes: &[u8],
@@ -169,10 +169,10 @@ pub fn corrected_extension(
     input::read_extension(extension, bytes, tables).map(|schema| schema.root)
 }
 
-/// The official schema of one revision with its errata applied, even if a pass refuses it.
+/// Returns the official schema of one revision with its errata applied, even if a pass would refuse it.
 ///
 /// # Errors
-/// When the file is not the one that is listed, or an erratum does not fit.
+/// Returns an error if the hash of the file differs from the list, or an erratum does not match.
 pub fn corrected(revision: &Revision, bytes: &[u8], tables: Tables<'_>) -> Result<Value> {
     input::read(revision, bytes, tables).map(|schema| schema.root)
 }

@@ -4,12 +4,12 @@
 
 use std::fmt;
 
-/// A notice.
+/// A notice for the person who reviews a schema.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Notice {
     /// JSON pointer into the schema.
     pub pointer: String,
-    /// Description of the generator's decision.
+    /// Description of how the generator handles the rule.
     pub words: String,
 }
 
@@ -24,7 +24,7 @@ impl fmt::Display for Notice {
 pub struct Notices(Vec<Notice>);
 
 impl Notices {
-    /// Adds a notice, unless it exists already.
+    /// Adds a notice, unless an equal one exists.
     pub fn add(&mut self, pointer: &str, words: impl Into<String>) {
         let notice = Notice {
             pointer: pointer.to_owned(),
@@ -35,7 +35,7 @@ impl Notices {
         }
     }
 
-    /// Returns all of them.
+    /// Returns all notices.
     pub fn into_list(self) -> Vec<Notice> {
         self.0
     }

@@ -1,6 +1,6 @@
-//! The page of the documentation that lists, type by type and step by step, lossless and lossy conversions and refusals.
+//! Generates `docs/conversions.md`, which lists lossless and lossy conversions and refusals by type and step.
 //!
-//! Takes the notes of the steps, so that the page always agrees with the code.
+//! The input are the recorded effects of the steps, so that the page always agrees with the code.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -11,13 +11,13 @@ use super::steps::{Effect, EffectKind};
 use super::table::{Action, Entry};
 use crate::ir::{Ir, RustIr};
 
-/// The page while it is written.
+/// Contents of the page while the generator writes it.
 pub struct Page {
     text: String,
 }
 
 impl Page {
-    /// The beginning of the page.
+    /// Creates the page with its introduction.
     pub fn new(irs: &[&RustIr]) -> Self {
         let ids: Vec<&str> = irs.iter().map(|ir| ir.revision.as_str()).collect();
         let text = format!(
@@ -52,7 +52,7 @@ impl Page {
         Self { text }
     }
 
-    /// Both directions of one step.
+    /// Adds a section with both directions of one step.
     pub fn step(&mut self, plan: &Plan<'_>, effects: &Effects) {
         let (older, newer) = (&plan.older.revision, &plan.newer.revision);
         let identical = plan.pairs.iter().filter(|(a, b)| plan.same_by_name(a, b));
@@ -112,7 +112,7 @@ impl Page {
         }
     }
 
-    /// The conversions that a person chose, with what runs and what shows it.
+    /// Adds the manual conversions with their functions and tests.
     pub fn chosen(&mut self, entries: &[Entry]) {
         self.text.push_str(
             "\n## Chosen conversions\n\nEntries of `schema/conversions.toml`. Functions are below \
@@ -135,7 +135,7 @@ impl Page {
         }
     }
 
-    /// The page.
+    /// Returns the finished page.
     pub fn finish(self) -> String {
         self.text
     }

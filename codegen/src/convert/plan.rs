@@ -1,7 +1,7 @@
-//! Pairs of definitions of neighbouring revisions that are converted into each other, and relations of their types.
+//! Pairs the definitions of neighbouring revisions that are converted into each other, and compares their types.
 //!
-//! Takes two representations; gives pairs of definitions, closed under what their members hold, and answers whether two
-//! types are the same all the way down. Knows nothing of directions.
+//! The input are two representations. The set of pairs includes the definitions that members of a pair refer to.
+//! Nothing in this module depends on the direction of a conversion.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,15 +10,15 @@ use mcp_exact_model::pairs;
 
 use crate::ir::{Bounds, Definition, Ir, Member, MemberValue, RustIr, Shape, Type, Union, Variant};
 
-/// Two neighbours and the definitions that become each other.
+/// Two neighbouring revisions and the pairs of definitions that are converted into each other.
 pub struct Plan<'i> {
-    /// The older revision.
+    /// Representation of the older revision.
     pub older: &'i RustIr,
-    /// The newer revision.
+    /// Representation of the newer revision.
     pub newer: &'i RustIr,
-    /// Pairs of definitions, by the older and the newer name.
+    /// Pairs of definitions, by their names in the older and the newer revision.
     pub pairs: BTreeSet<(&'i str, &'i str)>,
-    /// The newer name of an older definition, where the difference of the revisions says so.
+    /// Newer names of older definitions, from the comparison of the two revisions.
     forward: BTreeMap<&'i str, &'i str>,
     same: RefCell<BTreeMap<(&'i str, &'i str), bool>>,
 }
@@ -26,9 +26,9 @@ pub struct Plan<'i> {
 /// Type without its aliases.
 #[derive(Clone, Copy)]
 pub enum Resolved<'i> {
-    /// A definition that is a Rust type of its own.
+    /// A definition with a Rust type of its own.
     Definition(&'i Definition),
-    /// Anything else.
+    /// Any other type of the schema.
     Plain(&'i Type),
     /// A type of the runtime crate.
     Runtime(&'i str),
@@ -50,7 +50,7 @@ pub fn resolve<'i>(ir: &'i Ir, value: &'i Type) -> Resolved<'i> {
 }
 
 impl<'i> Plan<'i> {
-    /// Pairs the definitions of two neighbours.
+    /// Pairs the definitions of two neighbouring revisions.
     pub fn new(older: &'i RustIr, newer: &'i RustIr) -> Self {
         let forward: BTreeMap<&str, &str> = pairs(older, newer).into_iter().collect();
         let mut plan = Self {
@@ -73,7 +73,7 @@ impl<'i> Plan<'i> {
         plan
     }
 
-    /// The definition that a name leads to, behind aliases.
+    /// Returns the definition that a name refers to, after resolving aliases.
     fn definition(&self, ir: &'i Ir, name: &str) -> Option<&'i Definition> {
         let definition = ir.get(name)?;
         match &definition.shape {
@@ -108,8 +108,8 @@ impl<'i> Plan<'i> {
         pairs
     }
 
-    /// Returns true if a step between two definitions can be written: they have the same shape, or one is a member of the
-    /// other.
+    /// Returns true if the generator can convert between two definitions: they have the same shape, or one is a variant
+    /// of the other.
     pub fn is_convertible(&self, a: &'i Definition, b: &'i Definition) -> bool {
         match (&a.shape, &b.shape) {
             (Shape::Struct(_), Shape::Struct(_))
@@ -123,7 +123,7 @@ impl<'i> Plan<'i> {
         }
     }
 
-    /// The variant of a union that is the counterpart of a definition of the other revision.
+    /// Returns the variant of a union that is the counterpart of a definition in the other revision.
     pub fn member_of(
         &self,
         union: &'i [Type],
@@ -149,7 +149,8 @@ impl<'i> Plan<'i> {
         if let Some((at, _)) = named {
             return Some(*at);
         }
-        // One that was an object by itself and is a variant of a union now, under another name.
+        // Matches a definition that is an object in one revision and a union variant with another name in the other
+        // one.
         let mut alike = members.iter().filter(|(_, member)| is_alike(member, other));
         match (alike.next(), alike.next()) {
             (Some((at, _)), None) => Some(*at),
@@ -157,12 +158,12 @@ impl<'i> Plan<'i> {
         }
     }
 
-    /// The official definitions with the same meaning.
+    /// Returns the pairs of official definitions with the same meaning.
     pub fn official_pairs(&self) -> impl Iterator<Item = (&'i str, &'i str)> + '_ {
         self.forward.iter().map(|(older, newer)| (*older, *newer))
     }
 
-    /// [`same`](Self::same) for two names of definitions.
+    /// Returns true if the types of two named definitions are equal, including all parts; see [`same`](Self::same).
     pub fn same_by_name(&self, older: &str, newer: &str) -> bool {
         let (Some(a), Some(b)) = (self.older.get(older), self.newer.get(newer)) else {
             return false;
@@ -182,7 +183,7 @@ impl<'i> Plan<'i> {
         }
     }
 
-    /// The pairs inside a pair.
+    /// Returns the pairs of definitions that a pair of definitions refers to.
     fn below(&self, a: &'i Definition, b: &'i Definition) -> Vec<(&'i str, &'i str)> {
         let mut pairs = Vec::new();
         let mut add = |a: &'i Type, b: &'i Type| self.inside(a, b, &mut pairs);
@@ -236,7 +237,7 @@ impl<'i> Plan<'i> {
         }
     }
 
-    /// The variants of two unions with the same meaning.
+    /// Returns the pairs of variants of two unions with the same meaning.
     pub fn variants<'u>(&self, old: &'u Union, new: &'u Union) -> Vec<(&'u Variant, &'u Variant)> {
         let mut taken = BTreeSet::new();
         let mut pairs = Vec::new();
@@ -268,8 +269,8 @@ impl<'i> Plan<'i> {
         }
     }
 
-    /// Returns true if a value of one type is a value of the other, member by member and all the way down, so that its text
-    /// can pass untouched.
+    /// Returns true if every value of one type is a value of the other one, including all members, so that its text can
+    /// stay unchanged.
     pub fn same(&self, a: &'i Type, b: &'i Type) -> bool {
         match (resolve(self.older, a), resolve(self.newer, b)) {
             (Resolved::Definition(a), Resolved::Definition(b)) => self.same_definitions(a, b),
@@ -297,7 +298,8 @@ impl<'i> Plan<'i> {
         }
     }
 
-    /// [`same`](Self::same) for definitions. Recursive definitions count as the same until a difference is found.
+    /// Returns true if two definitions are equal, including all parts; see [`same`](Self::same). Recursive definitions
+    /// are equal until a difference is found.
     pub fn same_definitions(&self, a: &'i Definition, b: &'i Definition) -> bool {
         let key = (a.name.as_str(), b.name.as_str());
         if let Some(known) = self.same.borrow().get(&key) {
@@ -308,7 +310,7 @@ impl<'i> Plan<'i> {
         let same = self.same_shapes(a, b);
         let mut known = self.same.borrow_mut();
         if !same {
-            // What was found to be the same may have been so only because this pair was thought to be.
+            // Results found during the comparison may depend on the assumption that this pair is equal.
             known.retain(|key, same| !*same || before.contains_key(key));
             known.insert(key, false);
         }
@@ -360,7 +362,7 @@ fn is_alike(a: &Definition, b: &Definition) -> bool {
     has_all(a, b) && has_all(b, a)
 }
 
-/// The members that two objects have in common, in the order of the newer one.
+/// Returns the members that two objects have in common, in the order of the newer one.
 pub fn both<'m>(old: &'m [Member], new: &'m [Member]) -> Vec<(&'m Member, &'m Member)> {
     new.iter()
         .filter_map(|new| Some((old.iter().find(|old| old.name == new.name)?, new)))

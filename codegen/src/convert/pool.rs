@@ -1,8 +1,9 @@
-//! What the tables share: rows, lists of rows and strings, each there once, to which other rows refer by their places.
+//! Shared columns of the tables: rows, lists of rows and strings are stored once, and other rows refer to them by
+//! index.
 
 use std::collections::BTreeMap;
 
-/// Rows of a table, each there once.
+/// Distinct rows of a table.
 #[derive(Default)]
 pub struct Rows {
     places: BTreeMap<String, usize>,
@@ -10,7 +11,7 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// The place of a row, which is added when it is not there.
+    /// Returns the index of a row, and adds the row if it is missing.
     pub fn place(&mut self, row: String) -> usize {
         if let Some(place) = self.places.get(&row) {
             return *place;
@@ -20,13 +21,13 @@ impl Rows {
         self.rows.len() - 1
     }
 
-    /// All rows, in the order of their places.
+    /// Returns all rows, in the order of their indexes.
     pub fn all(&self) -> &[String] {
         &self.rows
     }
 }
 
-/// Strings, and lists of rows of several tables.
+/// Distinct strings, and lists of rows of several tables.
 pub struct Pool {
     strings: Rows,
     bounds: Rows,
@@ -34,7 +35,7 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// Without rows. The empty string, and bounds that bound nothing, are the first ones.
+    /// Creates a pool without rows. The empty string and unlimited bounds have index 0.
     pub fn new() -> Self {
         let mut pool = Self {
             strings: Rows::default(),
@@ -46,23 +47,23 @@ impl Pool {
         pool
     }
 
-    /// A string as a row has it.
+    /// Returns the Rust expression for a string in a row.
     pub fn text(&mut self, text: &str) -> String {
         format!("Text({})", self.string(text))
     }
 
-    /// The place of a string.
+    /// Returns the index of a string.
     pub fn string(&mut self, text: &str) -> usize {
         self.strings.place(format!("{text:?}"))
     }
 
-    /// Bounds as a row has them.
+    /// Returns the Rust expression for bounds in a row.
     pub fn bounds(&mut self, low: Option<i64>, high: Option<i64>) -> String {
         let row = format!("({low:?},{high:?})");
         format!("Bounds({})", self.bounds.place(row))
     }
 
-    /// A list of rows of a table as another row has it. It may be a part of a list that is there already.
+    /// Returns the Rust expression for a list of rows of a table. The list may overlap with an existing list.
     pub fn list(&mut self, table: &'static str, rows: &[String]) -> String {
         let all = self.tables.entry(table).or_default();
         let found = match rows.len() {
@@ -76,7 +77,7 @@ impl Pool {
         format!("list({place},{})", rows.len())
     }
 
-    /// A list of strings.
+    /// Returns the Rust expression for a list of strings.
     pub fn texts<'s>(
         &mut self,
         table: &'static str,
@@ -86,7 +87,7 @@ impl Pool {
         self.list(table, &rows)
     }
 
-    /// A list of numbers.
+    /// Returns the Rust expression for a list of numbers.
     pub fn numbers(
         &mut self,
         table: &'static str,
@@ -96,17 +97,17 @@ impl Pool {
         self.list(table, &rows)
     }
 
-    /// All strings, as literals.
+    /// Returns all strings, as Rust literals.
     pub fn strings(&self) -> &[String] {
         self.strings.all()
     }
 
-    /// All bounds.
+    /// Returns the rows of the table of bounds.
     pub fn all_bounds(&self) -> &[String] {
         self.bounds.all()
     }
 
-    /// All rows of a table.
+    /// Returns all rows of a table.
     pub fn table(&self, table: &str) -> &[String] {
         self.tables.get(table).map_or(&[], Vec::as_slice)
     }

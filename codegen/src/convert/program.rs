@@ -1,7 +1,7 @@
-//! The definitions, types and rules of all revisions as static tables, each written once.
+//! Generates the definitions, types and rules of all revisions as static tables without duplicate rows.
 //!
-//! Takes representations and rules; gives text in which everything refers to everything by its place. Definitions of
-//! several revisions that are identical all the way down are one entry.
+//! The input are representations and rules, the output Rust source in which rows refer to each other by index.
+//! Definitions of several revisions that are identical, including all parts, share one row.
 
 mod definitions;
 mod structure;
@@ -19,12 +19,12 @@ use crate::ir::{Definition, RustIr, Shape};
 
 use self::structure::structure;
 
-/// All tables while they are written.
+/// Contents of all tables while the generator writes them.
 pub struct Program<'i> {
     irs: Vec<&'i RustIr>,
-    /// The place of each definition of each revision.
+    /// Index of each definition of each revision.
     definitions: BTreeMap<(usize, &'i str), usize>,
-    /// One definition for each place, with its revision.
+    /// One definition, with its revision, for each index.
     distinct: Vec<(usize, &'i Definition)>,
     types: Rows,
     unions: Rows,
@@ -35,14 +35,14 @@ pub struct Program<'i> {
     watches: Rows,
     /// Strings, and the lists that rows refer to.
     pub pool: Pool,
-    /// The places of rules, by step, direction and names in the source and the target.
+    /// Indexes of rules, by step, direction and names in the source and the target.
     rules: BTreeMap<(usize, bool, String, String), usize>,
-    /// Offset of the rules of each step and direction.
+    /// Index of the first rule of each step and direction.
     begins: Vec<String>,
 }
 
 impl<'i> Program<'i> {
-    /// Gives every definition its place.
+    /// Assigns an index to each definition.
     pub fn new(irs: &[&'i RustIr]) -> Self {
         let mut program = Self {
             irs: irs.to_vec(),
@@ -64,7 +64,7 @@ impl<'i> Program<'i> {
         program
     }
 
-    /// Finds which definitions are the same: all are, until something tells them apart.
+    /// Merges equal definitions: all definitions are presumed equal until a difference is found.
     fn merge(&mut self) {
         let mut places: BTreeMap<(usize, &str), usize> = BTreeMap::new();
         let mut count = 0;
@@ -95,13 +95,13 @@ impl<'i> Program<'i> {
         }
     }
 
-    /// A manual conversion as a row has it.
+    /// Returns the Rust expression for a manual conversion.
     fn call(&mut self, function: &str) -> String {
         let place = self.calls.place(format!("manual::{function}"));
         format!("Call({place})")
     }
 
-    /// Gives the rules of one direction their places.
+    /// Assigns indexes to the rules of one direction.
     pub fn place_rules(&mut self, step: usize, up: bool, of: &Step<'_, 'i>) {
         for pair in of.plan.pairs.iter().filter(|pair| of.is_effective(**pair)) {
             let (source, target) = of.facing(pair.0, pair.1);
@@ -112,12 +112,12 @@ impl<'i> Program<'i> {
         self.begins.push(self.rules.len().to_string());
     }
 
-    /// Returns the offset of the rules of each step and direction, and the end of the last ones.
+    /// Returns the index of the first rule of each step and direction, followed by the number of rules.
     pub fn begins(&self) -> &[String] {
         &self.begins
     }
 
-    /// The place of what happens to a value.
+    /// Returns the index of the operation for a value.
     pub fn op_place(&mut self, step: usize, up: bool, op: &Op) -> usize {
         let row = match op {
             Op::Keep => "Op::Keep".to_owned(),
@@ -296,7 +296,7 @@ impl<'i> Program<'i> {
         }
     }
 
-    /// What happens to a member that only the source has.
+    /// Returns the Rust expression for the removal of a member that only the source has.
     fn gone(&mut self, kind: &GoneKind) -> String {
         let pool = &mut self.pool;
         match kind {
@@ -328,7 +328,7 @@ impl<'i> Program<'i> {
         }
     }
 
-    /// All rules, in the order of their places.
+    /// Returns all rules, in the order of their indexes.
     pub fn rule_rows(&mut self, steps: &[[Step<'_, 'i>; 2]]) -> Vec<String> {
         let mut rows = vec![String::new(); self.rules.len()];
         for (at, directions) in steps.iter().enumerate() {
@@ -344,7 +344,7 @@ impl<'i> Program<'i> {
         rows
     }
 
-    /// Every definition, once.
+    /// Returns one row per distinct definition.
     pub fn definition_rows(&mut self) -> Vec<String> {
         let distinct = self.distinct.clone();
         distinct
@@ -353,7 +353,7 @@ impl<'i> Program<'i> {
             .collect()
     }
 
-    /// The rows of a table that stand in no list.
+    /// Returns the rows of a table that are not part of a list.
     pub fn rows(&self, table: &str) -> &[String] {
         match table {
             "TYPES" => self.types.all(),
@@ -369,7 +369,7 @@ impl<'i> Program<'i> {
         }
     }
 
-    /// Returns the changes of a path of steps, as a row.
+    /// Returns the row with the changes of a path of steps.
     pub fn path(&mut self, steps: &[[Step<'_, 'i>; 2]], from: usize, to: usize) -> String {
         let active = self.active(steps, from, to);
         let active: Vec<String> = active.iter().map(|bits| format!("{bits:#x}")).collect();
@@ -394,7 +394,7 @@ impl<'i> Program<'i> {
         )
     }
 
-    /// Returns the set of types that contain something that a path of steps changes: one bit a type.
+    /// Returns the set of types with a part that a path of steps changes: one bit per type.
     fn active(&self, steps: &[[Step<'_, 'i>; 2]], from: usize, to: usize) -> Vec<u64> {
         let mut bits = vec![0_u64; self.types.all().len().div_ceil(64)];
         if from == to {
@@ -416,7 +416,7 @@ impl<'i> Program<'i> {
                 .and_then(|n| n.parse::<usize>().ok());
             let is_active = match (row.split('(').next(), inner) {
                 (Some("Type::Definition"), Some(place)) => active.contains(&place),
-                // What a row holds stands before it.
+                // Rows refer only to rows before them.
                 (Some("Type::Array" | "Type::Map" | "Type::Nullable"), Some(inner)) => {
                     bits[inner / 64] >> (inner % 64) & 1 == 1
                 }
@@ -449,7 +449,7 @@ fn is_active(steps: &[[Step<'_, '_>; 2]], name: &str, from: usize, to: usize) ->
         .map(|pair| (pair, of.facing(pair.0, pair.1)));
     let is_paired = pairs.clone().any(|(_, (source, _))| source == name);
     if !is_paired {
-        // Only manual conversions reach it, and need to know the variants of a union.
+        // Only manual conversions use this definition, and they need the variants of its union.
         let definition = of.source().get(name);
         return definition.is_some_and(|d| matches!(d.shape, Shape::Union(_)));
     }
@@ -462,7 +462,7 @@ fn place_or_none(at: Option<usize>) -> String {
     at.map_or_else(|| "NONE".to_owned(), |at| at.to_string())
 }
 
-/// The two directions of all steps.
+/// Creates both directions of all steps.
 pub fn steps<'p, 'i>(
     plans: &'p [Plan<'i>],
     table: &'p super::table::Table,

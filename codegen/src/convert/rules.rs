@@ -1,30 +1,30 @@
-//! Steps between two neighbours as data: one rule for each pair of definitions and direction.
+//! Conversion rules between two neighbours as data: one rule per pair of definitions and direction.
 //!
-//! The emitters of steps build these values, `program.rs` writes them as static tables. Names are those of the definitions
-//! and members, so that nothing depends on the places in a table.
+//! The emitters of steps create these values, and `program.rs` writes them as static tables. They contain names of
+//! definitions and members, so that they do not depend on table indexes.
 
 use crate::ir::Type;
 
 /// Operation on a value whose type differs between two neighbours.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Op {
-    /// Its text stays.
+    /// The text of the value is unchanged.
     Keep,
     /// The rule of a pair of definitions, by the names in the source and the target revision.
     Pair(String, String),
-    /// The target revision decodes and validates it as this type, or it does not convert.
+    /// The target revision decodes and validates the text as this type, or the value is refused.
     Reinterpret(TypeText),
-    /// An open object as a type: members that do not fit are dropped and reported.
+    /// An untyped object becomes a type; members that do not match are dropped and reported.
     Fit(TypeText),
-    /// A number has to be inside these bounds.
+    /// A number must be within these bounds.
     Bounded(Option<i64>, Option<i64>),
-    /// An array: what happens to its items, and how many there have to be.
+    /// Array: the operation for each item, and bounds of the number of items.
     Array(Box<Op>, Option<u64>, Option<u64>),
-    /// An object of named values: what happens to each.
+    /// Object with values by arbitrary names: the operation for each value.
     Map(Box<Op>),
-    /// A value or null: what happens to a value.
+    /// Value or null: the operation for a value.
     Nullable(Box<Op>),
-    /// Null is not allowed any more; what happens to a value.
+    /// Null is not allowed in the target: the operation for a value.
     NotNull(Box<Op>),
 }
 
@@ -44,14 +44,14 @@ impl Ord for TypeText {
     }
 }
 
-/// The rule of a pair of definitions.
+/// Conversion rule for a pair of definitions.
 #[derive(Debug, Clone)]
 pub struct Rule {
-    /// The manual conversion that rearranges the value first.
+    /// Manual conversion that runs before the rule.
     pub prepare: Option<String>,
-    /// The member without which that conversion does nothing.
+    /// Member that the value must have for the manual conversion to run.
     pub when: Option<String>,
-    /// Members that the source does not define and that do not stay as unknown members, by name.
+    /// Members that the source does not define and that are not kept as unknown members, sorted by name.
     pub strays: Vec<(String, GoneKind)>,
     /// Operation of the rule.
     pub body: Body,
@@ -60,54 +60,54 @@ pub struct Rule {
 /// Conversion of a value of a definition.
 #[derive(Debug, Clone)]
 pub enum Body {
-    /// Nothing.
+    /// The value is unchanged.
     Keep,
-    /// An object.
+    /// Object: the members that only the source defines, and the members of the target.
     Object(Vec<Gone>, Vec<MemberStep>),
-    /// A string enum: the values that the target revision does not have, each with the reason.
+    /// String enum: the values that the target revision does not allow, with reasons.
     Enum(Vec<(String, String)>),
-    /// Another constant, with the reason.
+    /// The constant of the target replaces the value, for this reason.
     Constant(String),
     /// A JSON Schema document with stricter rules.
     Document,
-    /// A union, an arm for each variant of the source revision.
+    /// Union: one arm per variant of the source revision, and the policy for unknown variants.
     Union(Vec<Arm>, Unrecognized),
-    /// A definition that is the variant of a union in the target revision.
+    /// The definition becomes this variant of a union in the target revision.
     Wrap(usize, Op),
-    /// The target revision decodes and validates it, or it does not convert.
+    /// The target revision decodes and validates the text of the value, or the value is refused.
     Reinterpret,
 }
 
 /// Conversion of a variant of a union.
 #[derive(Debug, Clone)]
 pub enum Arm {
-    /// It is this variant of the target union.
+    /// The value becomes this variant of the target union.
     Variant(usize, Op),
-    /// The target is no union but this definition.
+    /// The target is not a union: the value becomes the target definition.
     Value(Op),
-    /// A manual conversion.
+    /// A manual conversion converts the value.
     Call(String),
-    /// The message is refused.
+    /// The message is refused for this reason.
     Refuse(String),
-    /// It is refused unless the target revision reads it as something else.
+    /// The message is refused for this reason, unless the target revision decodes the value as another variant.
     Foreign(String),
 }
 
 /// Policy for a variant that the source revision does not define.
 #[derive(Debug, Clone)]
 pub enum Unrecognized {
-    /// There is none.
+    /// Such a variant cannot occur.
     Never,
-    /// The target revision may define it; if it does not, it stays when the union keeps such variants.
+    /// The target revision decodes the value; if that fails, the value is kept if the union keeps unknown variants.
     Read(bool),
-    /// As [`Arm::Foreign`].
+    /// The message is refused for this reason, unless the target revision decodes the value as a variant.
     Foreign(String),
 }
 
-/// A member that only the source has, and that does not simply stay as an unknown member.
+/// A member that only the source has and that is not simply kept as an unknown member.
 #[derive(Debug, Clone)]
 pub struct Gone {
-    /// Its place in the source.
+    /// Index of the member in the source definition.
     pub source: usize,
     pub kind: GoneKind,
 }
@@ -115,23 +115,23 @@ pub struct Gone {
 /// Kind of removal.
 #[derive(Debug, Clone)]
 pub enum GoneKind {
-    /// The message is refused, unless the value means the same as its absence.
+    /// The message is refused, unless the value has the same meaning as its absence.
     Refuse {
         reason: String,
         absence: Option<String>,
     },
-    /// It is dropped and reported, whatever the caller wants kept.
+    /// The member is dropped and reported, even if the caller keeps newer members.
     Drop {
         reason: String,
         absence: Option<String>,
     },
-    /// The id of the request, which belongs to the envelope.
+    /// The id of the request, which is part of the envelope.
     Id,
-    /// A constant is left out; of the envelope, it stays when the id does.
+    /// A constant is dropped; as part of the envelope, it is kept together with the id.
     Constant { with_id: bool, envelope: bool },
-    /// It is dropped, or kept when the caller wants newer members.
+    /// The member is dropped, or kept if the caller keeps newer members.
     Newer { reason: String },
-    /// The same, unless its value means the same as its absence.
+    /// The member is dropped or kept like a newer member, unless its value has the same meaning as its absence.
     Default {
         since: String,
         /// Reason for dropping any other value.
@@ -144,10 +144,10 @@ pub enum GoneKind {
     },
 }
 
-/// A member of the target that does not simply keep its text.
+/// A member of the target whose text may change.
 #[derive(Debug, Clone)]
 pub struct MemberStep {
-    /// Its place in the target.
+    /// Index of the member in the target definition.
     pub target: usize,
     pub action: Action,
 }
@@ -155,39 +155,41 @@ pub struct MemberStep {
 /// Conversion of the member.
 #[derive(Debug, Clone)]
 pub enum Action {
-    /// Required in both.
+    /// The member is required in both revisions.
     Convert(Op),
-    /// Optional in both: dropped and reported when it does not convert.
+    /// The member is optional in both; it is dropped and reported if it cannot be converted.
     Optional(Op),
-    /// Required in the source, optional in the target; with `true`, an object without members is left out.
+    /// The member is required in the source and optional in the target; with `true`, an object without members is
+    /// dropped.
     Loosened(Op, bool),
-    /// Optional in the source, required in the target.
+    /// The member is optional in the source and required in the target.
     Required(Op, Fill),
-    /// A constant of the source that is a value in the target.
+    /// The member is a constant in the source and a value in the target.
     ConstantAsValue(String),
-    /// Member that is a constant in the target: any other value is refused. Holds the constant and the reason.
+    /// The member is a constant in the target: any other value is refused. Holds the constant and the reason.
     SameConstant(String, String),
-    /// Member whose constants differ between the two revisions, so that its conversion is refused; holds the reason.
+    /// The constants of the member differ between the two revisions, so that its conversion is refused; holds the
+    /// reason.
     OtherConstant(String),
-    /// A constant that the source does not have; of the envelope with `true`.
+    /// The member is a constant that the source does not have; with `true`, part of the envelope.
     NewConstant(String, bool),
-    /// A member that the source does not have; the session may know it with `true`.
+    /// The member is optional, and the source does not have it; with `true`, the session may provide the value.
     NewOptional(bool),
-    /// The same, required.
+    /// The member is required, and the source does not have it.
     NewRequired(Fill),
 }
 
-/// Source of a member that the message does not have.
+/// Source of the value of a member that the message does not have.
 #[derive(Debug, Clone)]
 pub enum Fill {
-    /// A value, reported as `defaulted` or, with `true`, as `rewritten`.
+    /// A fixed value, reported as `defaulted` or, with `true`, as `rewritten`.
     Value(String, bool, String),
-    /// Value that the session knows, or else a default.
+    /// The value that the session provides, or else a default.
     Session(String, String),
     /// An object without members of the source type.
     EmptyObject(TypeText),
     /// The id of the request.
     RequestId,
-    /// Nothing: it is refused.
+    /// No value: the message is refused for this reason.
     Missing(String),
 }

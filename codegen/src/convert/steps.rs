@@ -1,6 +1,6 @@
-//! The rules of one direction between two neighbours: one for each pair of definitions.
+//! Generates the rules of one direction between two neighbours: one per pair of definitions.
 //!
-//! Each rule notes its effect on a part of a definition, for the table in the documentation.
+//! Each rule records its effect on a part of a definition, for the documentation page.
 
 mod members;
 mod structs;
@@ -22,42 +22,42 @@ pub struct Step<'p, 'i> {
     pub table: &'p Table,
     /// Effects of the steps, for the documentation.
     pub effects: RefCell<BTreeSet<Effect>>,
-    /// The pairs whose rule changes some value, by the older and the newer name.
+    /// Pairs with a rule that changes some value, by their older and newer names.
     effective: RefCell<BTreeSet<(&'i str, &'i str)>>,
 }
 
 /// Effect of a step on a part of a definition.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Effect {
-    /// The definition of the source revision.
+    /// Definition of the source revision.
     pub definition: String,
-    /// The member or variant, empty for the whole.
+    /// Member or variant; empty for the complete definition.
     pub part: String,
-    /// Kind of effect.
+    /// Kind of the effect.
     pub kind: EffectKind,
-    /// Reason for the effect, in words.
+    /// Reason for the effect, as a sentence.
     pub reason: String,
 }
 
 /// Kind of effect on a part of a definition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum EffectKind {
-    /// It is expressed in another way, or stays as an unknown member.
+    /// The part is expressed in another way, or kept as an unknown member.
     Rewritten,
-    /// It is filled in.
+    /// A default value is added.
     Defaulted,
-    /// It is left out.
+    /// The part is dropped.
     Dropped,
-    /// Another value replaces it.
+    /// Another value replaces the part.
     Replaced,
-    /// It is left out when it does not fit.
+    /// The part is dropped if its value does not match.
     Checked,
     /// The message is refused.
     Refused,
 }
 
 impl<'i> Step<'_, 'i> {
-    /// Prepares one direction: finds the pairs whose rule changes some value.
+    /// Prepares one direction: finds the pairs with a rule that changes some value.
     pub fn new<'p>(plan: &'p Plan<'i>, up: bool, table: &'p Table) -> Step<'p, 'i> {
         let step = Step {
             plan,
@@ -85,7 +85,7 @@ impl<'i> Step<'_, 'i> {
         self.effective.borrow().contains(&pair)
     }
 
-    /// The rule of a pair, by the older and the newer name; `None` when no value changes.
+    /// Returns the rule of a pair, by its older and newer names, or `None` if the rule changes no value.
     pub fn rule(&self, (older, newer): &(&'i str, &'i str)) -> Option<Rule> {
         let (source, target) = self.facing(older, newer);
         let (source, target) = (self.source().get(source)?, self.target().get(target)?);
@@ -115,7 +115,7 @@ impl<'i> Step<'_, 'i> {
         })
     }
 
-    /// The members that the source does not define and that are refused or dropped by choice.
+    /// Returns the members that the source does not define and that `conversions.toml` refuses or drops.
     fn strays(&self, source: &Definition) -> Vec<(String, GoneKind)> {
         let entries = self.table.strays(self.ids(), &source.name);
         let strays = entries.filter_map(|entry| {
@@ -127,12 +127,12 @@ impl<'i> Step<'_, 'i> {
         strays.collect()
     }
 
-    /// The revision from which it converts.
+    /// Returns the representation of the source revision.
     pub fn source(&self) -> &'i RustIr {
         self.facing(self.plan.older, self.plan.newer).0
     }
 
-    /// The revision to which it converts.
+    /// Returns the representation of the target revision.
     pub fn target(&self) -> &'i RustIr {
         self.facing(self.plan.older, self.plan.newer).1
     }
@@ -141,13 +141,13 @@ impl<'i> Step<'_, 'i> {
         (&self.source().revision, &self.target().revision)
     }
 
-    /// The same step the other way round.
+    /// Returns the identifiers of the step in the opposite direction.
     fn ids_back(&self) -> (&'i str, &'i str) {
         (&self.target().revision, &self.source().revision)
     }
 
-    /// Orders an older and a newer thing as source and target; as the swap is its own inverse, it also orders a source and a
-    /// target as older and newer.
+    /// Orders an older and a newer item as source and target; applied again, it orders source and target as older and
+    /// newer.
     pub fn facing<T>(&self, older: T, newer: T) -> (T, T) {
         if self.up {
             (older, newer)
@@ -216,7 +216,7 @@ impl<'i> Step<'_, 'i> {
     }
 }
 
-/// Returns the chosen conversion of a member that is refused or dropped by choice.
+/// Returns the effect and removal of a member that an entry of `conversions.toml` refuses or drops.
 fn taken(entry: &Entry) -> Option<(EffectKind, GoneKind)> {
     let (reason, absence) = (entry.reason.clone(), entry.absence.clone());
     match entry.action {
@@ -226,7 +226,7 @@ fn taken(entry: &Entry) -> Option<(EffectKind, GoneKind)> {
     }
 }
 
-/// The type that a definition is.
+/// Creates a reference to a definition.
 pub fn reference(name: &str) -> Type {
     Type::Ref {
         name: name.to_owned(),

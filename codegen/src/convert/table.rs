@@ -1,6 +1,6 @@
-//! `schema/conversions.toml`: the conversions that a person chose, because no difference of schemas shows them.
+//! Parses `schema/conversions.toml`: the conversions that a person chose, because schema differences do not show them.
 //!
-//! Takes the text of the table; gives entries that steps look up. An entry that no step uses fails the run.
+//! Steps look up its entries. An entry that no step uses is an error.
 
 use std::cell::Cell;
 
@@ -8,14 +8,14 @@ use serde::Deserialize;
 
 use crate::error::{Error, Result};
 
-/// The table.
+/// The parsed `schema/conversions.toml`.
 #[derive(Debug)]
 pub struct Table {
     entries: Vec<Entry>,
     consequences: Vec<Consequence>,
 }
 
-/// Effect of an omitted member on a peer of an older revision.
+/// Effect of a dropped member on a peer of an older revision.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Consequence {
@@ -23,32 +23,32 @@ struct Consequence {
     peer: String,
 }
 
-/// One choice.
+/// One chosen conversion.
 #[derive(Debug, Clone)]
 pub struct Entry {
-    /// A name for people.
+    /// Name of the entry in messages.
     pub id: String,
-    /// The revision from which it converts.
+    /// Source revision.
     pub from: String,
-    /// The revision to which it converts, a neighbour.
+    /// Target revision, which is a neighbour of the source revision.
     pub to: String,
-    /// The definition of the source revision; `*` matches each one that has the member.
+    /// Definition of the source revision; `*` matches every definition with the member.
     pub definition: String,
-    /// The variant of a union.
+    /// Variant of a union.
     pub variant: Option<String>,
-    /// The member of an object.
+    /// Member of an object.
     pub member: Option<String>,
-    /// The member without which a prepared value stays as it is.
+    /// Member that a value must have for a `prepare` conversion to run.
     pub when: Option<String>,
-    /// True if the member is one that the source revision does not define.
+    /// True if the source revision does not define the member.
     pub stray: bool,
-    /// The value of a refused or dropped member that means the same as its absence.
+    /// Value of a refused or dropped member with the same meaning as its absence.
     pub absence: Option<String>,
     /// Chosen conversion.
     pub action: Action,
-    /// Reason for the conversion, in words for its user.
+    /// Reason for the conversion, as a sentence for users.
     pub reason: String,
-    /// The test that shows it: its file and its function.
+    /// Test of the conversion: its file and its function.
     pub test: String,
     used: Cell<bool>,
 }
@@ -56,20 +56,21 @@ pub struct Entry {
 /// Chosen conversion.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
-    /// A manual conversion of the crate converts the variant.
+    /// A function of the crate converts the variant.
     Call(String),
-    /// A manual conversion of the crate rearranges the value before it is converted.
+    /// A function of the crate modifies the value before the rule converts it.
     Prepare(String),
     /// The message is refused.
     Refuse,
-    /// The member is left out and reported, whatever the caller wants kept.
+    /// The member is dropped and reported, even if the caller keeps newer members.
     Drop,
-    /// Value that the newer revision requires and that the older one expresses by absence; on the way back, such a value is
-    /// omitted. Reported as `defaulted`.
+    /// The newer revision requires this value, which the older one expresses by absence; conversions to the older
+    /// revision drop it. Reported as `defaulted`.
     Default(String),
-    /// As `default`, if the specification assigns this value to absence. Reported as `rewritten`.
+    /// The specification assigns this value to absence; otherwise like [`Default`](Self::Default). Reported as
+    /// `rewritten`.
     Means(String),
-    /// The session knows it; without a session it is this value.
+    /// The session provides the value; a conversion without a session uses this default.
     Session(String),
 }
 
@@ -185,10 +186,10 @@ impl Written {
 }
 
 impl Table {
-    /// Reads the table.
+    /// Parses the table.
     ///
     /// # Errors
-    /// When an entry has another form.
+    /// Returns an error if an entry is malformed.
     pub fn read(text: &str) -> Result<Self> {
         let file: File = toml::from_str(text).map_err(|error| {
             let remedy =
@@ -202,7 +203,7 @@ impl Table {
         })
     }
 
-    /// All entries, in the order of the file.
+    /// Returns all entries, in the order of the file.
     pub fn entries(&self) -> &[Entry] {
         &self.entries
     }
@@ -217,19 +218,19 @@ impl Table {
         format!("a member of {since} and later; for a peer of {target}: {peer}")
     }
 
-    /// The entry about a variant.
+    /// Returns the entry for a variant.
     pub fn variant(&self, step: (&str, &str), definition: &str, variant: &str) -> Option<&Entry> {
         self.find(step, definition, |e| e.variant.as_deref() == Some(variant))
     }
 
-    /// The entry about a member.
+    /// Returns the entry for a member.
     pub fn member(&self, step: (&str, &str), definition: &str, member: &str) -> Option<&Entry> {
         self.find(step, definition, |e| {
             e.member.as_deref() == Some(member) && !e.stray
         })
     }
 
-    /// The entries about members that the source revision does not define.
+    /// Returns the entries for members that the source revision does not define.
     pub fn strays<'t>(
         &'t self,
         (from, to): (&'t str, &'t str),
@@ -241,7 +242,7 @@ impl Table {
         entries.inspect(|entry| entry.used.set(true))
     }
 
-    /// The entry about a whole definition.
+    /// Returns the entry for a complete definition.
     pub fn whole(&self, step: (&str, &str), definition: &str) -> Option<&Entry> {
         self.find(step, definition, |e| {
             e.member.is_none() && e.variant.is_none()
@@ -264,10 +265,10 @@ impl Table {
         Some(found)
     }
 
-    /// Returns true if every entry was used.
+    /// Checks that every entry was used.
     ///
     /// # Errors
-    /// Names the first one that was not.
+    /// Names the first entry that was not used.
     pub fn all_used(&self, revisions: &[&str]) -> Result<()> {
         let known = |entry: &&Entry| {
             [&entry.from, &entry.to]

@@ -1,6 +1,8 @@
-//! The roots of the tables: the definitions and methods of a revision, and their counterparts in its neighbours.
+//! Generates the top-level tables: the definitions and methods of each revision, and their counterparts in its
+//! neighbours.
 //!
-//! Takes all released revisions and the plans between neighbours; gives text. The crate documents the meaning of each row.
+//! The input are all released revisions and the plans between neighbours, the output is Rust source. The conversion
+//! crate documents the meaning of each row.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -14,7 +16,7 @@ use crate::error::{Error, Result};
 use crate::ir::names::{marker_name, static_name};
 use crate::ir::{Definition, Ir, Method, RustIr, Type};
 
-/// The enum of known revisions.
+/// Generates the enum of known revisions.
 pub fn revisions(irs: &[&RustIr]) -> String {
     let names: Vec<String> = irs.iter().map(|ir| marker_name(&ir.revision)).collect();
     let mut text = "use mcp_exact_revisions::RevisionSpec;\n\n\
@@ -44,7 +46,7 @@ pub fn revisions(irs: &[&RustIr]) -> String {
     text + "        }\n    }\n}\n"
 }
 
-/// The definitions of each revision, and the pairs of neighbours.
+/// Generates the table of the definitions of each revision and of their pairs with definitions of neighbours.
 pub fn roots<'i>(
     irs: &[&'i RustIr],
     steps: &[[Step<'_, 'i>; 2]],
@@ -76,7 +78,7 @@ pub fn roots<'i>(
     text + "];\n"
 }
 
-/// Rows, as many a line as fit.
+/// Joins rows, as many per line as fit.
 pub fn packed(rows: &[String]) -> String {
     let mut text = String::new();
     let mut width = 0;
@@ -95,10 +97,11 @@ pub fn packed(rows: &[String]) -> String {
     text
 }
 
-/// The methods of all revisions.
+/// Generates the table of the methods of all revisions.
 ///
 /// # Errors
-/// When the definitions that a revision has of one method differ: a row has one type of parameters and one of results.
+/// Returns an error if a revision has several definitions of one method with different types: a row has one type of
+/// params and one of results.
 pub fn methods(irs: &[&RustIr], steps: &[[Step<'_, '_>; 2]], pool: &mut Pool) -> Result<String> {
     for ir in irs {
         check_one_type(ir)?;
@@ -173,7 +176,8 @@ fn sides(ir: &Ir, method: &str, request: bool) -> u8 {
     })
 }
 
-/// Each side can have a definition of its own, as of `notifications/cancelled` in 2026-07-28; their types are the same.
+/// Checks that both sides' definitions of a method have the same types. Each side can have its own definition, as for
+/// `notifications/cancelled` in 2026-07-28.
 fn check_one_type(ir: &Ir) -> Result<()> {
     let types = |method: &Method| (method.params.clone(), method.result.clone());
     let differs = ir.methods.iter().enumerate().find(|(at, method)| {
@@ -217,7 +221,8 @@ fn has_same_result(step: &[Step<'_, '_>; 2], old: &Method, new: &Method) -> bool
     is_same(step, old.result.as_deref(), new.result.as_deref())
 }
 
-/// Returns true if the text of a part is valid unchanged in the other revision, by the schemas and by the chosen conversions.
+/// Returns true if the text of a part is valid unchanged in the other revision, by the schemas and by
+/// `conversions.toml`.
 fn is_same(step: &[Step<'_, '_>; 2], old: Option<&str>, new: Option<&str>) -> bool {
     match (old, new) {
         (Some(old), Some(new)) => {
@@ -237,7 +242,7 @@ fn position(ir: &Ir, name: &str) -> Option<usize> {
         .ok()
 }
 
-/// The index of the definition that means the same in the neighbour.
+/// Returns the index of the definition with the same meaning in the neighbour.
 fn counterpart(plan: &Plan<'_>, definition: &Definition, up: bool) -> Option<usize> {
     let edges = edges(plan);
     let name = definition.name.as_str();
@@ -257,14 +262,14 @@ fn best<'n>(found: &[&'n str], is: impl Fn(&str) -> bool, name: &str) -> Option<
     ranked.first().copied()
 }
 
-/// Every pair of definitions that has a row: those with a step, and other names for types.
+/// Returns every pair of definitions that has a row: those with a step, and aliases.
 fn edges<'i>(plan: &Plan<'i>) -> BTreeSet<(&'i str, &'i str)> {
     let mut edges = plan.pairs.clone();
     edges.extend(plan.official_pairs());
     edges
 }
 
-/// The pairs between two neighbours with what happens to their values, sorted by both places.
+/// Returns the rows of the pairs between two neighbours with their operations, sorted by both indexes.
 fn edge_rows<'i>(at: usize, step: &[Step<'_, 'i>; 2], program: &mut Program<'i>) -> Vec<String> {
     let plan = step[0].plan;
     let mut rows: Vec<(usize, usize, String)> = Vec::new();

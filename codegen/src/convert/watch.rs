@@ -1,7 +1,8 @@
-//! When a whole path leaves a value of a definition alone: its steps are taken together, so that the interpreter passes over
-//! values that none of them changes.
+//! Conditions under which a complete path leaves a value of a definition unchanged. The steps of the path are combined,
+//! so that the interpreter skips values that none of them changes.
 //!
-//! Takes the rules of all steps; gives, for a definition and a path, the members that matter. Errs on the side of looking.
+//! The input are the rules of all steps, the output are the members that matter for a definition and a path. If in
+//! doubt, a member is listed, and the interpreter examines the value.
 
 use std::collections::BTreeSet;
 
@@ -12,15 +13,16 @@ use crate::ir::{Definition, Member, Shape};
 
 /// Changes that the steps of a path make to values of one definition.
 pub struct Watch {
-    /// Members of objects that are changed if they are present, whatever their values; members of documents with a rule.
+    /// Members of objects that are changed whenever they are present; members of documents with a rule.
     names: BTreeSet<String>,
-    /// For each variant of a union, the variant that it has become, while it stays when its value does.
+    /// The current target variant of each variant of a union that is unchanged if its value is; `None` for the other
+    /// variants.
     variants: Vec<Option<usize>>,
 }
 
 impl Watch {
-    /// Returns the changes that the steps from one revision to another make to a definition; `None` if they may change each
-    /// of its values.
+    /// Returns the changes that the steps from one revision to another make to a definition, or `None` if they may
+    /// change every value.
     pub fn of(
         steps: &[[Step<'_, '_>; 2]],
         definition: &Definition,
@@ -40,7 +42,7 @@ impl Watch {
         Some(watch)
     }
 
-    /// The row of the table.
+    /// Returns the row of the table.
     pub fn row(&self, definition: &Definition, pool: &mut Pool) -> String {
         let members: &[Member] = match &definition.shape {
             Shape::Struct(members) => members,
@@ -57,7 +59,7 @@ impl Watch {
         format!("watch({known:#x},{})", pool.texts("TEXTS", names))
     }
 
-    /// Adds the changes that the rest of a path makes to a definition that was called `name` so far.
+    /// Adds the changes that the remaining steps make to a definition, which is named `name` in the current revision.
     fn follow(
         &mut self,
         steps: &[[Step<'_, '_>; 2]],
@@ -76,10 +78,10 @@ impl Watch {
             .filter(|pair| of.facing(pair.0, pair.1).0 == name)
             .collect();
         if pairs.is_empty() {
-            // Only manual conversions reach it, and need to know the variants of a union.
+            // Only manual conversions use this definition, and they need the variants of its union.
             return self.variants.is_empty().then_some(());
         }
-        // Where a definition becomes several, each of them has its own variants.
+        // If a definition becomes several definitions, each has its own variants.
         if pairs.len() > 1 && !self.variants.is_empty() {
             return None;
         }
@@ -90,7 +92,7 @@ impl Watch {
         Some(())
     }
 
-    /// Adds what one rule changes.
+    /// Adds the changes that one rule makes.
     fn add<'i>(&mut self, of: &Step<'_, 'i>, pair: &(&'i str, &'i str)) -> Option<()> {
         let (source, target) = of.facing(pair.0, pair.1);
         let (source, target) = (of.source().get(source)?, of.target().get(target)?);
@@ -144,7 +146,7 @@ impl Watch {
             | Action::NewOptional(false) => {
                 self.names.insert(members[step.target].name.clone());
             }
-            // What is not there is filled in.
+            // An absent member gets a value.
             Action::Required(..)
             | Action::OtherConstant(_)
             | Action::NewConstant(..)
@@ -155,7 +157,7 @@ impl Watch {
     }
 }
 
-/// Returns true if a document of the source follows a rule of the target anyway.
+/// Returns true if every valid document of the source satisfies a rule of the target.
 fn has_rule(old: &[Member], rule: &Member) -> bool {
     let same = |old: &Member| {
         (&old.name, &old.value, old.required) == (&rule.name, &rule.value, rule.required)
@@ -163,7 +165,7 @@ fn has_rule(old: &[Member], rule: &Member) -> bool {
     old.iter().any(same)
 }
 
-/// Returns true if a value changes only where one of its parts does.
+/// Returns true if an operation changes a value only by changing a part of it.
 fn stays_with_parts(op: &Op) -> bool {
     match op {
         Op::Keep | Op::Pair(..) => true,

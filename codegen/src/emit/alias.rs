@@ -1,4 +1,4 @@
-//! Definitions that are other names for types.
+//! Emits definitions that are other names for types.
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -8,7 +8,7 @@ use super::docs;
 use super::types::{ident, rust_type};
 use crate::ir::{Definition, Type};
 
-/// A type alias.
+/// Emits a type alias.
 pub fn emit(cx: &Context<'_>, definition: &Definition, value: &Type) -> Parts {
     let (name, docs) = (ident(&definition.name), docs::definition(cx.ir, definition));
     let value = rust_type(value);
@@ -18,7 +18,7 @@ pub fn emit(cx: &Context<'_>, definition: &Definition, value: &Type) -> Parts {
     }
 }
 
-/// A string or an integer: the runtime crate has a type of the same name.
+/// Emits an alias of a string-or-integer type, which the runtime crate defines with the same name.
 pub fn emit_runtime(cx: &Context<'_>, definition: &Definition) -> Parts {
     let (name, docs) = (ident(&definition.name), docs::definition(cx.ir, definition));
     Parts {

@@ -1,8 +1,8 @@
-//! Constructors: `new` of objects, and a function for each variant of a union of objects.
+//! Emits constructors: `new` of objects, and a function per variant of a union of objects.
 //!
-//! `new` takes the required members in the order of two tables, which is the same in every revision: a member that becomes
-//! required later takes its place and moves no other. Schemas state no order; their TypeScript sources do, and the
-//! examples of the specification.
+//! `new` takes the required members in the order of two tables, which are the same for every revision: a member that
+//! becomes required later does not move the other parameters. JSON schemas have no member order; the tables follow the
+//! TypeScript sources and the examples of the specification.
 
 use heck::ToSnakeCase;
 use proc_macro2::{Ident, TokenStream};
@@ -12,7 +12,7 @@ use super::context::{Context, fields, is_message};
 use super::types::{ident, parameter};
 use crate::ir::{Definition, Member, Shape, Type, Union, field};
 
-/// JSON names of members that come first, in this order: what identifies a value, then what describes it.
+/// JSON names of members that are first, in this order: what identifies a value, then what describes it.
 const FIRST: &[&str] = &[
     "id",
     "method",
@@ -36,13 +36,14 @@ const FIRST: &[&str] = &[
     "lastUpdatedAt",
 ];
 
-/// JSON names of members that come last, in this order: how long a value holds, for whom, and metadata.
+/// JSON names of members that are last, in this order: how long a value is valid, for whom, and metadata.
 const LAST: &[&str] = &["ttl", "ttlMs", "cacheScope", "_meta"];
 
-/// Strings that `new` fills in, as the default unless another one is set.
+/// Strings that `new` sets as defaults.
 const FILLED: &[(&str, &str)] = &[("resultType", "complete")];
 
-/// Returns the place of a member among the parameters of `new`. Members of neither table come between the two, by name.
+/// Returns the sort key of a member among the parameters of `new`. Members of neither table are between the two groups,
+/// sorted by name.
 fn precedence(json: &str) -> (usize, &str) {
     let first = FIRST.iter().position(|name| *name == json);
     let last = LAST.iter().position(|name| *name == json);
@@ -53,14 +54,14 @@ fn precedence(json: &str) -> (usize, &str) {
     }
 }
 
-/// The value that `new` fills in for a member.
+/// Returns the default that `new` sets for a member.
 fn filled(member: &Member, value: &Type) -> Option<&'static str> {
     let mut known = FILLED.iter().filter(|(name, _)| *name == member.name);
     let is_string = matches!(value, Type::String(_));
     known.next().map(|(_, text)| *text).filter(|_| is_string)
 }
 
-/// Members that `new` takes, in the order of its parameters.
+/// Returns the members that are parameters of `new`, in their order.
 fn parameters(members: &[Member]) -> Vec<(&Member, &Type)> {
     let required = fields(members).filter(|(member, _)| member.required);
     let mut taken: Vec<_> = required
@@ -70,7 +71,7 @@ fn parameters(members: &[Member]) -> Vec<(&Member, &Type)> {
     taken
 }
 
-/// `new`, and `Default` where it takes nothing.
+/// Emits `new`, and `Default` if `new` has no parameters.
 pub fn emit(cx: &Context<'_>, definition: &Definition, members: &[Member]) -> TokenStream {
     let name = ident(&definition.name);
     let taken = parameters(members);
@@ -116,8 +117,8 @@ pub fn emit(cx: &Context<'_>, definition: &Definition, members: &[Member]) -> To
     }
 }
 
-/// A function for each variant that is an object, such as `ContentBlock::text`. Unions of messages and of results have
-/// none: a program builds those of the request that it answers.
+/// Emits a function for each variant that is an object, such as `ContentBlock::text`. Unions of messages and of results
+/// have none: applications construct the variants of the request that they handle.
 pub fn of_variants(cx: &Context<'_>, definition: &Definition, union: &Union) -> TokenStream {
     let is_answer = |name: &str| name.ends_with("Result") || name.ends_with("Outcome");
     if is_answer(&definition.name) {

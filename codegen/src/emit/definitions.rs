@@ -1,4 +1,4 @@
-//! Definition of each type, by revision and name.
+//! Emits the `Definition` of each type, by revision and name.
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -6,7 +6,7 @@ use quote::quote;
 use super::types::ident;
 use crate::ir::{Definition, Ir, Shape};
 
-/// The list of types that are definitions of their own.
+/// Emits the list of types that are definitions of this revision.
 pub fn emit<'i>(ir: &Ir, own: impl Iterator<Item = &'i Definition>) -> TokenStream {
     let revision = &ir.revision;
     let types = own.filter(|definition| {

@@ -1,4 +1,4 @@
-//! The messages of each direction: which methods there are, and which result answers which request.
+//! Emits the messages of each direction: the methods, and the result type of each request.
 
 use std::collections::BTreeMap;
 
@@ -11,14 +11,14 @@ use super::unions;
 use crate::ir::properties::{error_id_required, has_batches, has_envelope_in_types};
 use crate::ir::{Ir, Member, MemberValue, Method, RustIr, Shape, Type, Union};
 
-/// The directions of the revision.
+/// Emits the directions of the revision.
 pub fn emit(cx: &Context<'_>) -> TokenStream {
     let client = direction(cx, "Client", |method| method.from_client);
     let server = direction(cx, "Server", |method| method.from_server);
-    // A client's results answer the server's requests, and the other way round.
+    // The results of a client are responses to requests of the server, and vice versa.
     let client_results = results(cx, "ClientResult", |method| method.from_server);
     let server_results = results(cx, "ServerResult", |method| method.from_client);
-    // A definition that is no union may be what both sides send.
+    // Both sides may send a definition that is not a union.
     let mut sent = BTreeMap::new();
     for (side, kind) in [
         ("Client", "Request"),
@@ -32,7 +32,7 @@ pub fn emit(cx: &Context<'_>) -> TokenStream {
     quote!(#client #server #client_results #server_results #(#calls)*)
 }
 
-/// The definition that a name leads to through other names.
+/// Resolves the aliases of a name and returns the name of the definition.
 fn unaliased(ir: &Ir, name: &str) -> String {
     match ir.get(name).map(|definition| &definition.shape) {
         Some(Shape::Alias(Type::Ref { name, .. })) => unaliased(ir, name),
@@ -40,7 +40,8 @@ fn unaliased(ir: &Ir, name: &str) -> String {
     }
 }
 
-/// Kind, method, id and params of a request or notification: of one definition, or of each variant of a union.
+/// Generates the methods that return kind, method, id and params of a request or notification; for a union, with one
+/// match arm per variant.
 fn call(ir: &RustIr, name: &str, kind: &str) -> TokenStream {
     let Some(calls) = calls(ir, name) else {
         return TokenStream::new();
@@ -87,7 +88,7 @@ fn call(ir: &RustIr, name: &str, kind: &str) -> TokenStream {
 
 /// The requests or notifications of one side.
 struct Calls<'i> {
-    /// Each with the name of its variant; a definition that is no union has none.
+    /// Each message with the name of its variant; a definition that is not a union has no variant name.
     calls: Vec<CallOf<'i>>,
     is_open: bool,
 }
@@ -108,7 +109,7 @@ impl CallOf<'_> {
 }
 
 impl Calls<'_> {
-    /// One arm for each.
+    /// Generates one match arm per message.
     fn each(
         &self,
         binding: TokenStream,
@@ -116,7 +117,7 @@ impl Calls<'_> {
     ) -> TokenStream {
         let arms = self.calls.iter().map(|call| {
             let value = value(call);
-            // A pattern that binds what its value does not use would be a warning in each crate.
+            // A pattern with an unused binding would cause a warning in the generated crate.
             let used = value.to_string().contains("message");
             let binding = if used { binding.clone() } else { quote!(_) };
             match call.variant {
@@ -136,7 +137,7 @@ impl Calls<'_> {
     }
 }
 
-/// The requests or notifications of a definition; `None` if one of them has no method.
+/// Returns the requests or notifications of a definition, or `None` if one of them has no method.
 fn calls<'i>(ir: &'i RustIr, name: &'i str) -> Option<Calls<'i>> {
     let method_of = |definition: &str| {
         let mut methods = ir.methods.iter();
@@ -171,7 +172,7 @@ fn calls<'i>(ir: &'i RustIr, name: &'i str) -> Option<Calls<'i>> {
     })
 }
 
-/// Returns true if the definition of a request or notification holds `jsonrpc`.
+/// Returns true if the definition of a request or notification has the member `jsonrpc`.
 pub fn holds_version(ir: &Ir, method: &Method) -> bool {
     let definition = ir.get(&method.definition);
     match definition.map(|definition| &definition.shape) {
@@ -190,7 +191,7 @@ fn direction(cx: &Context<'_>, side: &str, sends: impl Fn(&Method) -> bool) -> T
         (union("Request"), union("Notification"), union("Result"));
     let requests = ir.get(&format!("{side}Request"));
     let requests = requests.map(|definition| &definition.shape);
-    // A definition that is no union is the only request there is, which says so itself.
+    // A definition that is not a union is the only request of its direction.
     let bare = (!inside && matches!(requests, Some(Shape::Union(_))))
         .then(|| quote!(impl mcp_exact_wire::private::Bare for #request {}));
     let request = if inside || requests.is_none() {
@@ -242,7 +243,7 @@ fn known(ir: &Ir, name: &str) -> TokenStream {
     }
 }
 
-/// Decoding of results by the method of the request.
+/// Emits the decoding of results by the method of the request.
 fn results(cx: &Context<'_>, name: &str, asks: impl Fn(&Method) -> bool) -> TokenStream {
     let ir = cx.ir;
     let union = match ir.get(name).map(|definition| &definition.shape) {
@@ -299,7 +300,7 @@ fn decode_as(variant: &str) -> TokenStream {
     quote!(Decode::decode(r).map(Self::#variant))
 }
 
-/// The union of the possible answers to a request.
+/// Returns the union of the possible results of a request.
 fn outcomes<'i>(ir: &'i RustIr, method: &Method) -> Option<&'i Union> {
     if method.outcomes.is_empty() {
         return None;
@@ -307,7 +308,8 @@ fn outcomes<'i>(ir: &'i RustIr, method: &Method) -> Option<&'i Union> {
     ir.unions.get(method.result.as_deref()?)
 }
 
-/// Decodes one of several results: selected as in the union of the outcomes, stored in the union of all results.
+/// Emits the decoding of a result with several possible types: the type is selected by the union of the request's
+/// outcomes and stored in the union of all results.
 fn one_of(ir: &Ir, results: &Union, method: &Method, outcomes: &Union) -> TokenStream {
     let name = method.result.as_deref().unwrap_or_default();
     let Some(objects) = &outcomes.dispatch.objects else {
@@ -334,7 +336,7 @@ fn one_of(ir: &Ir, results: &Union, method: &Method, outcomes: &Union) -> TokenS
     })
 }
 
-/// The variant that holds a definition, or the target of its alias.
+/// Returns the variant that contains a definition, or the target of its alias.
 fn variant_of<'i>(ir: &'i Ir, union: &'i Union, name: &'i str) -> Option<&'i str> {
     let holds = |value: &Type| matches!(value, Type::Ref { name: found, .. } if found == name);
     let found = union.variants.iter().find(|variant| holds(&variant.value));

@@ -1,13 +1,14 @@
-//! Rustdoc from the schema's descriptions.
+//! Emits doc comments from the descriptions of the schema.
 //!
-//! Turns JSDoc links into rustdoc links where the type exists, and keeps everything else from being read as markup.
+//! JSDoc links become rustdoc links if the type exists; all other text is escaped so that Markdown does not
+//! interpret it.
 
 use proc_macro2::TokenStream;
 use quote::quote;
 
 use crate::ir::{Definition, Ir, Member, MemberValue, Type, field};
 
-/// The documentation of a type.
+/// Returns the documentation of a type.
 pub fn definition(ir: &Ir, definition: &Definition) -> TokenStream {
     let place = if definition.official {
         format!("Schema: `{}`.", definition.pointers[0])
@@ -28,7 +29,7 @@ pub fn definition(ir: &Ir, definition: &Definition) -> TokenStream {
     attributes(&format!("{words}\n\n{place}"))
 }
 
-/// Words for a type that the schema does not describe.
+/// Returns a documentation sentence for a type without a description.
 fn undescribed(ir: &Ir, definition: &Definition) -> String {
     let name = &definition.name;
     match name.strip_suffix("Params") {
@@ -41,14 +42,14 @@ fn undescribed(ir: &Ir, definition: &Definition) -> String {
     }
 }
 
-/// The request whose result can be one of several and goes by this name.
+/// Returns the request whose possible results are the union with this name.
 fn answered<'i>(ir: &'i Ir, name: &str) -> Option<&'i str> {
     let mut methods = ir.methods.iter().filter(|m| !m.outcomes.is_empty());
     let method = methods.find(|method| method.result.as_deref() == Some(name));
     method.map(|method| method.definition.as_str())
 }
 
-/// The documentation of a field; none where the schema has no words and the type has its own.
+/// Returns the documentation of a field; empty if the schema has no description and the type has one.
 pub fn member(ir: &Ir, member: &Member) -> TokenStream {
     if let Some(words) = &member.description {
         return lines(ir, words);
@@ -63,7 +64,7 @@ pub fn member(ir: &Ir, member: &Member) -> TokenStream {
     }
 }
 
-/// The definition that a type is made of.
+/// Returns the definition that a type refers to.
 fn named(value: &Type) -> Option<&str> {
     match value {
         Type::Ref { name, .. } => Some(name),
@@ -73,12 +74,12 @@ fn named(value: &Type) -> Option<&str> {
     }
 }
 
-/// Documentation attributes of words of the schema, one a line.
+/// Returns documentation attributes for a description of the schema, one per line.
 pub fn lines(ir: &Ir, words: &str) -> TokenStream {
     attributes(&markdown(ir, words))
 }
 
-/// Documentation attributes, one a line.
+/// Returns documentation attributes for text, one per line.
 pub fn attributes(text: &str) -> TokenStream {
     let lines = text.lines().map(|line| match line.trim_end() {
         "" => String::new(),
@@ -87,13 +88,13 @@ pub fn attributes(text: &str) -> TokenStream {
     quote!(#(#[doc = #lines])*)
 }
 
-/// Base address of links between the specification's pages.
+/// Base URL of links between pages of the specification.
 const SITE: &str = "https://modelcontextprotocol.io";
 
 fn markdown(ir: &Ir, words: &str) -> String {
     let mut out = String::new();
     let mut rest = words.trim();
-    // The text before each link is taken as a whole, because a code span may go over several words.
+    // The text before each link is handled in one piece, because a code span may contain several words.
     let mut pending = 0;
     let mut is_code = false;
     while let Some(found) = rest[pending..].find(['{', '[']) {
@@ -122,7 +123,7 @@ fn markdown(ir: &Ir, words: &str) -> String {
     out
 }
 
-/// A JSDoc link: a target, and perhaps words for it after a bar or a space.
+/// Converts a JSDoc link: a target, optionally followed by a bar or a space and a label.
 fn link(ir: &Ir, inside: &str) -> String {
     let (target, label) = inside
         .split_once('|')
@@ -141,7 +142,7 @@ fn link(ir: &Ir, inside: &str) -> String {
     format!("`{label}`")
 }
 
-/// Text that is not a link: code spans stay, the rest is kept from being markup where it is none.
+/// Escapes text that is not a link; code spans are unchanged.
 fn escaped(words: &str) -> String {
     let parts: Vec<&str> = words.split('`').collect();
     let mut out = String::new();
@@ -185,7 +186,7 @@ fn plain(words: &str) -> String {
     out
 }
 
-/// Maximum length of a link: a text of brackets alone must not be searched to its end from each of them.
+/// Maximum length of a link, so that a text of many brackets is not searched to its end for each of them.
 const MAX_LINK: usize = 1000;
 
 fn start(text: &str, most: usize) -> &str {
@@ -195,8 +196,8 @@ fn start(text: &str, most: usize) -> &str {
     &text[..end.unwrap_or_default()]
 }
 
-/// The label and the target of a Markdown link at the start of the text, and its length; the target is absolute, or a page
-/// of the specification.
+/// Returns label, target and length of a Markdown link at the start of the text; the target is an absolute URL or a
+/// page of the specification.
 fn markdown_link(text: &str) -> Option<(&str, &str, usize)> {
     let text = start(text, MAX_LINK);
     let close = text.strip_prefix('[')?.find("](")? + 1;
@@ -209,7 +210,7 @@ fn markdown_link(text: &str) -> Option<(&str, &str, usize)> {
     (is_page && is_plain).then_some((label, target, close + 2 + target.len() + 1))
 }
 
-/// Returns the page of the specification that is named in brackets at the start of the text.
+/// Returns the specification page that is named in brackets at the start of the text.
 fn page(text: &str) -> Option<&str> {
     let inside = start(text, MAX_LINK).strip_prefix('[')?;
     let page = &inside[..inside.find(']')?];
@@ -225,7 +226,7 @@ mod tests {
     use super::*;
     use crate::testing::built;
 
-    /// Turns a description into Markdown, where the definition `Tool` is known.
+    /// Checks the Markdown of a description in a schema with the definition `Tool`.
     fn check(words: &str, expected: Expect) {
         let ir = built(json!({ "Tool": { "type": "string" } })).expect("a small schema");
         expected.assert_eq(&(markdown(&ir, words) + "\n"));

@@ -1,4 +1,4 @@
-//! Strings with known values.
+//! Emits enums for strings with known values.
 
 use quote::quote;
 
@@ -8,14 +8,14 @@ use super::types::ident;
 use crate::ir::Definition;
 use crate::ir::names;
 
-/// A string enum; values that the revision does not define are kept.
+/// Emits a string enum; values that the revision does not define are kept as unknown values.
 pub fn emit(cx: &Context<'_>, definition: &Definition, values: &[String]) -> Parts {
     let name = ident(&definition.name);
     let docs = docs::definition(cx.ir, definition);
     let variants: Vec<_> = names::values(values).iter().map(|n| ident(n)).collect();
     let variant_docs = values.iter().map(|value| format!(" `{value}`"));
     let non_exhaustive = cx.non_exhaustive();
-    // Names that differ in case only hold their values.
+    // Variant names that differ only in case contain the value after an underscore.
     let is_plain = variants.iter().all(|name| !name.to_string().contains('_'));
     let camel_case = (!is_plain).then(|| quote!(#[allow(non_camel_case_types)]));
     let definition = quote! {
@@ -74,7 +74,7 @@ pub fn emit(cx: &Context<'_>, definition: &Definition, values: &[String]) -> Par
     Parts { definition, codec }
 }
 
-/// An optional constant: an enum of one value, because its presence matters.
+/// Emits an optional constant as an enum with one value, because its presence has a meaning.
 pub fn emit_constant(cx: &Context<'_>, definition: &Definition, value: &str) -> Parts {
     let name = ident(&definition.name);
     let docs = docs::definition(cx.ir, definition);

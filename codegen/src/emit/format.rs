@@ -1,13 +1,13 @@
-//! From tokens to the text of a generated file.
+//! Formats tokens as the text of a generated file.
 
 use proc_macro2::TokenStream;
 
 use crate::error::{Error, Result};
 
-/// Formats a file under its header.
+/// Formats a file and adds its header.
 ///
 /// # Errors
-/// When an emitter wrote something that is not Rust: a defect of the generator.
+/// Returns an error if an emitter wrote invalid Rust, which is a defect of the generator.
 pub fn format(revision: &str, header: &str, tokens: TokenStream) -> Result<String> {
     let file = syn::parse2(tokens).map_err(|error| {
         let problem = format!("an emitter wrote something that is not Rust: {error}");
@@ -22,7 +22,7 @@ pub fn format(revision: &str, header: &str, tokens: TokenStream) -> Result<Strin
     Ok(format!("{header}\n{}", spaced(&text)))
 }
 
-/// A blank line between items, which prettyplease leaves out.
+/// Adds a blank line between items, which prettyplease omits.
 fn spaced(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + text.len() / 20);
     let mut previous = "";

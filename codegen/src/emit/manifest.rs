@@ -1,4 +1,4 @@
-//! The files of a crate that are no modules: its manifest, its README and its front page.
+//! Emits the files of a crate other than its modules: manifest, README and front page.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use crate::ir::names::{library, marker_name};
 use crate::ir::reserved::REEXPORTED;
 use crate::ir::{Ir, Member, MemberValue, RustIr, Shape, Type, Union, Variant, field};
 
-/// `Cargo.toml`
+/// Returns `Cargo.toml`.
 pub fn cargo_toml(revision: &Revision, base: Option<Base<'_>>) -> String {
     let id = &revision.id;
     let what = subject(revision, base);
@@ -65,7 +65,7 @@ workspace = true
     )
 }
 
-/// `README.md`
+/// Returns `README.md`.
 pub fn readme(revision: &Revision, base: Option<Base<'_>>) -> String {
     let id = &revision.id;
     if let Some(base) = base {
@@ -87,10 +87,10 @@ pub fn readme(revision: &Revision, base: Option<Base<'_>>) -> String {
     )
 }
 
-/// `src/lib.rs`
+/// Returns `src/lib.rs`.
 ///
 /// # Errors
-/// When this writes something that is not Rust.
+/// Returns an error if the emitted code is invalid Rust.
 pub fn lib_rs(ir: &RustIr, revision: &Revision, base: Option<Base<'_>>) -> Result<String> {
     let id = &revision.id;
     let docs = match base {
@@ -120,7 +120,7 @@ pub fn lib_rs(ir: &RustIr, revision: &Revision, base: Option<Base<'_>>) -> Resul
     format(id, header, tokens)
 }
 
-/// Returns the description of the crate's types.
+/// Returns a phrase for what the crate's types belong to, such as `revision 2025-11-25`.
 fn subject(revision: &Revision, base: Option<Base<'_>>) -> String {
     match base {
         Some(base) => format!("the extension {} to revision {}", revision.id, base.id),
@@ -134,7 +134,7 @@ fn draft_words(what: &str) -> String {
     )
 }
 
-/// The front page of an extension.
+/// Returns the front page of an extension crate.
 fn extension_page(ir: &Ir, revision: &Revision, base: Base<'_>) -> String {
     let defined = ir.definitions.iter().filter(|d| d.official);
     let (defined, own): (Vec<_>, Vec<_>) = defined
@@ -193,7 +193,7 @@ fn front_page(ir: &RustIr, id: &str, draft: bool) -> String {
     page
 }
 
-/// An example of messages, for revisions that keep requests of unknown methods.
+/// Returns an example with messages, for revisions that keep requests of unknown methods.
 fn messages(ir: &RustIr, library: &str) -> String {
     let requests = ir.unions.get("ClientRequest");
     if requests.and_then(Union::open_tag) != Some("method") {
@@ -214,7 +214,7 @@ fn messages(ir: &RustIr, library: &str) -> String {
     )
 }
 
-/// The definitions under the headings of their topics.
+/// Returns the list of definitions, grouped by topic.
 fn by_topic(ir: &Ir) -> String {
     let mut topics: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for (name, topic) in topics::topics(ir) {
@@ -229,7 +229,7 @@ fn by_topic(ir: &Ir) -> String {
     )
 }
 
-/// The members of a definition that is an object.
+/// Returns the members of a definition that is an object.
 fn members<'i>(ir: &'i Ir, name: &str) -> &'i [Member] {
     match ir.get(name).map(|definition| &definition.shape) {
         Some(Shape::Struct(members)) => members,
@@ -237,11 +237,11 @@ fn members<'i>(ir: &'i Ir, name: &str) -> &'i [Member] {
     }
 }
 
-/// A field by its name, and the types that an example takes there.
+/// Name of a field, and a predicate for the types that an example supports.
 type Field<'f> = (&'f str, fn(&Ir, &Type) -> bool);
 
-/// Returns true if a definition has exactly these required fields, which `new` takes, and this optional one. Each example is
-/// written for the types of the released revisions; a schema with others has a page without it.
+/// Returns true if a definition has exactly these required fields, which `new` takes, and this optional one. Examples
+/// are written for the types of the released revisions; the page of a schema with other types has no example.
 fn is_built_of(ir: &Ir, name: &str, required: &[Field<'_>], optional: Option<Field<'_>>) -> bool {
     let all = members(ir, name);
     let is_field = |member: &&Member, name: &str| field(member) == name;
@@ -257,7 +257,7 @@ fn is_built_of(ir: &Ir, name: &str, required: &[Field<'_>], optional: Option<Fie
     let constants = all
         .iter()
         .filter(|m| !matches!(m.value, MemberValue::Type(_)));
-    // A content block has its type, and the others have no constants.
+    // A content block has its `type` constant; the other definitions have no constants.
     let is_plain = constants
         .map(|m| m.name.as_str())
         .eq(name.ends_with("Content").then_some("type"));
@@ -276,7 +276,7 @@ fn is_object(_: &Ir, value: &Type) -> bool {
     *value == Type::JsonObject
 }
 
-/// Returns true for JSON Schema documents whose smallest one is an object schema.
+/// Returns true for a JSON Schema document whose minimal value is an object schema.
 fn is_object_schema(ir: &Ir, value: &Type) -> bool {
     let Type::Ref { name } = value else {
         return false;
@@ -375,7 +375,7 @@ fn reading(ir: &RustIr, library: &str) -> String {
     )
 }
 
-/// Returns the construction of a value with one optional member; types that may still change allow no struct update.
+/// Returns an expression for a value with one optional member; types that may change do not allow struct update syntax.
 fn built(
     variable: &str,
     name: &str,

@@ -1,4 +1,4 @@
-//! Requests and notifications by method, and the types of the revision by direction.
+//! Emits requests and notifications by method, and the types of the revision by direction.
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -9,7 +9,7 @@ use super::types::{ident, rust_type};
 use crate::ir::names::marker_name;
 use crate::ir::{Ir, Method};
 
-/// The trait implementations of all methods.
+/// Emits the trait implementations of all methods.
 pub fn emit(cx: &Context<'_>) -> TokenStream {
     let methods = cx.ir.methods.iter().map(|found| method(cx.ir, found));
     quote!(#(#methods)*)
@@ -52,7 +52,7 @@ fn method(ir: &Ir, method: &Method) -> TokenStream {
     }
 }
 
-/// The revision's marker: its types by direction.
+/// Emits the marker type of the revision, with its types by direction.
 pub fn marker(cx: &Context<'_>) -> TokenStream {
     let revision = &cx.ir.revision;
     let marker = ident(&marker_name(revision));

@@ -1,6 +1,7 @@
-//! The emitters: from the representation of one revision to the files of its crate.
+//! Emitters: from the representation of one revision to the files of its crate.
 //!
-//! Functions without type parameters are `#[inline]`, so that a program compiles only the parts of a revision that it uses.
+//! Functions without type parameters are `#[inline]`, so that an application compiles only the parts of a revision
+//! that it uses.
 
 mod alias;
 mod constructors;
@@ -37,10 +38,10 @@ use format::format;
 pub use context::{Base, Files};
 pub use types::ident;
 
-/// The files of the crate of one revision.
+/// Emits the files of one revision's crate.
 ///
 /// # Errors
-/// When an emitter writes something that is not Rust.
+/// Returns an error if an emitter writes invalid Rust.
 pub fn emit(ir: &RustIr, revision: &Revision, base: Option<Base<'_>>) -> Result<Files> {
     let cx = Context {
         ir,
@@ -93,7 +94,7 @@ pub fn emit(ir: &RustIr, revision: &Revision, base: Option<Base<'_>>) -> Result<
         write(&format!("codec/{name}"), quote!(#imports #codec))?;
     }
     let methods = methods::emit(&cx);
-    // Who sends what is for the revision to say.
+    // Senders and receivers are defined by the revision, not by an extension.
     let (marker, directions) = match base {
         None => (methods::marker(&cx), directions::emit(&cx)),
         Some(_) => Default::default(),

@@ -1,4 +1,4 @@
-//! The table of definitions by name, for tools and tests.
+//! Emits the table of definitions by name, for tools and tests.
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -6,7 +6,7 @@ use quote::quote;
 use super::types::ident;
 use crate::ir::Ir;
 
-/// The table.
+/// Emits the table.
 pub fn emit(ir: &Ir) -> TokenStream {
     let entries = ir
         .definitions

@@ -1,4 +1,5 @@
-//! `JsonSchema` of schemars 1 for every type, behind a feature: the definitions as data, and the table of their types.
+//! Emits `JsonSchema` of schemars 1 for every type, in an optional feature: the definitions as data, and the table of
+//! their types.
 
 use quote::quote;
 use serde_json::{Map, Value};
@@ -11,11 +12,11 @@ use crate::input::lists::Revision;
 use crate::input::schema::Schema;
 use crate::ir::{Ir, Shape, Type};
 
-/// The module and its data. Official definitions are copied from the corrected schema, others from the place where they were
-/// lifted.
+/// Emits the module and its data. Official definitions are copied from the corrected schema, anonymous ones from the
+/// JSON pointer where they were lifted.
 ///
 /// # Errors
-/// When this writes something that is not Rust.
+/// Returns an error if the emitted code is invalid Rust.
 pub fn emit(
     ir: &Ir,
     revision: &Revision,
@@ -73,7 +74,7 @@ pub fn emit(
     Ok(files)
 }
 
-/// A schema inside a document names no dialect.
+/// Removes the dialect of a schema, because a schema inside a document names none.
 fn without_dialect(schema: &Value) -> Value {
     let mut schema = schema.clone();
     if let Some(object) = schema.as_object_mut() {
@@ -82,7 +83,7 @@ fn without_dialect(schema: &Value) -> Value {
     schema
 }
 
-/// Returns the schema of an anonymous type: the lifted one, or the variants of a union that the generator made.
+/// Returns the schema of an anonymous type: the lifted one, or a union of variants that the generator created.
 fn anonymous(lifted: &Schema, name: &str, shape: &Shape, references: &str) -> Value {
     let found = &lifted.root[lifted.definitions][name];
     if let Some(object) = found.as_object() {
@@ -100,7 +101,7 @@ fn anonymous(lifted: &Schema, name: &str, shape: &Shape, references: &str) -> Va
     serde_json::json!({"anyOf": members.collect::<Vec<_>>()})
 }
 
-/// One object, a definition a line.
+/// Writes one JSON object with one definition per line.
 fn lines(schemas: &Map<String, Value>) -> String {
     let lines: Vec<String> = schemas
         .iter()

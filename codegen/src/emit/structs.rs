@@ -1,4 +1,4 @@
-//! Objects with known members: the struct, `new`, decoding and encoding.
+//! Emits objects with known members: the struct, `new`, decoding and encoding.
 
 use proc_macro2::{Ident, TokenStream};
 use quote::quote;
@@ -8,7 +8,7 @@ use super::types::{field_type, ident};
 use super::{constructors, docs, validate};
 use crate::ir::{Definition, Member, MemberValue, Type, field};
 
-/// A struct and all that belongs to it.
+/// Emits a struct with its constructor and codec.
 pub fn emit(cx: &Context<'_>, definition: &Definition, members: &[Member]) -> Parts {
     let name = ident(&definition.name);
     let struct_ = declaration(cx, definition, members);
@@ -44,7 +44,7 @@ pub fn emit(cx: &Context<'_>, definition: &Definition, members: &[Member]) -> Pa
     }
 }
 
-/// A JSON Schema document and its typed view.
+/// Emits a JSON Schema document type and its typed view.
 pub fn emit_document(cx: &Context<'_>, definition: &Definition, members: &[Member]) -> Parts {
     let view = Definition {
         name: format!("{}View", definition.name),
@@ -85,7 +85,7 @@ pub fn emit_document(cx: &Context<'_>, definition: &Definition, members: &[Membe
     Parts { definition, codec }
 }
 
-/// The document that holds only the required constants.
+/// Returns the document with only the required constants.
 fn smallest(members: &[Member]) -> String {
     let constants = members
         .iter()
@@ -149,7 +149,7 @@ fn decode(name: &Ident, members: &[Member]) -> TokenStream {
         [one] => quote!(let Some(#one) = #one #incomplete),
         _ => quote!(#(let Some(#needed) = #needed #incomplete)*),
     };
-    // Without members, nothing else says what is read.
+    // Without members, no decoded value determines the type of the result.
     let type_ = members.is_empty().then(|| quote!(: ReadResult<()>));
     let all = fields(members).map(|(member, _)| {
         let (field, local) = (ident(&field(member)), local(member));
@@ -182,7 +182,8 @@ fn decode(name: &Ident, members: &[Member]) -> TokenStream {
     }
 }
 
-/// The variable that holds a member until all are read: named as the field, except for names that `decode` needs itself.
+/// Returns the variable that holds a member during decoding: the field name, except for names that `decode` uses
+/// itself.
 fn local(member: &Member) -> Ident {
     match field(member).as_str() {
         taken @ ("object" | "r" | "read") => ident(&format!("{taken}_")),
@@ -213,7 +214,8 @@ fn step(member: &Member) -> TokenStream {
     }
 }
 
-/// Constants first, then required members, then the rest: as much text as possible in one piece.
+/// Emits the encoding: constants first, then required members, then the others, so that adjacent constant text is one
+/// string.
 fn encode(members: &[Member]) -> TokenStream {
     let mut steps = Vec::new();
     let mut text = "{".to_owned();

@@ -1,13 +1,15 @@
-//! Topics: the file of a crate that holds a definition, and the heading of its front page that names it.
+//! Assigns definitions to topics: the file of a crate that contains a definition, and the heading on the front page
+//! that lists it.
 //!
-//! Schemas have no groups. A table of ours names the topics and the definitions of each by their words; a definition that no
-//! row fits goes to the topic of its method, or to the one topic whose definitions use it, or to `common`.
+//! Schemas have no groups. A table in this module names the topics and matches definitions by the words of their
+//! names. A definition that no row matches belongs to the topic of its method, to the only topic whose definitions use
+//! it, or to `common`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::ir::Ir;
 
-/// Form in which a row of the table matches a name.
+/// How a row of the table matches a name.
 enum Word {
     Is(&'static str),
     Begins(&'static str),
@@ -17,10 +19,10 @@ enum Word {
 
 use Word::{Begins, Ends, Has, Is};
 
-/// The topic of what nothing else decides.
+/// Topic of definitions that no other rule assigns.
 const COMMON: &str = "common";
 
-/// Topics with the names of their definitions; the first row that fits decides.
+/// Topics with the names of their definitions; the first matching row is used.
 const TABLE: &[(&str, &[Word])] = &[
     ("jsonrpc", &[Begins("JSONRPC"), Is("RequestId")]),
     (
@@ -87,7 +89,7 @@ const TABLE: &[(&str, &[Word])] = &[
     ("progress", &[Has("Progress"), Has("Cancelled")]),
 ];
 
-/// Topics of methods by the first part of the name, unless they have that name.
+/// Topics of methods by the first segment of the method, unless both are equal.
 const METHODS: &[(&str, &str)] = &[
     ("elicitation", "elicitation"),
     ("initialize", "lifecycle"),
@@ -117,7 +119,7 @@ fn by_method(method: &str) -> Option<&'static str> {
     known.into_iter().find(|known| *known == topic)
 }
 
-/// The topic of each definition.
+/// Returns the topic of each definition.
 pub fn topics(ir: &Ir) -> BTreeMap<&str, &'static str> {
     let mut topics = BTreeMap::new();
     for definition in &ir.definitions {
@@ -128,7 +130,7 @@ pub fn topics(ir: &Ir) -> BTreeMap<&str, &'static str> {
             topics.insert(name, topic);
         }
     }
-    // Each round reaches what the definitions of the one before use.
+    // Each iteration assigns what the definitions of the previous one use.
     loop {
         let mut users: BTreeMap<&str, BTreeSet<&'static str>> = BTreeMap::new();
         for definition in &ir.definitions {

@@ -5,7 +5,8 @@ use quote::quote;
 
 use crate::ir::{Definition, Member, RustIr, Shape, Type};
 
-/// An identifier; keywords become raw ones. syn does not count `gen`, which edition 2024 made one.
+/// Creates an identifier; keywords become raw identifiers. syn does not treat `gen` as a keyword, which it is since
+/// edition 2024.
 pub fn ident(name: &str) -> Ident {
     let plain = (name != "gen").then(|| syn::parse_str(name).ok());
     plain
@@ -13,7 +14,7 @@ pub fn ident(name: &str) -> Ident {
         .unwrap_or_else(|| Ident::new_raw(name, Span::call_site()))
 }
 
-/// The type of a value.
+/// Returns the Rust type of a value.
 pub fn rust_type(value: &Type) -> TokenStream {
     match value {
         Type::Json => quote!(Json),
@@ -41,7 +42,7 @@ pub fn rust_type(value: &Type) -> TokenStream {
     }
 }
 
-/// The type of the field of a member: behind a pointer where values contain themselves.
+/// Returns the type of a member's field: a `Box` if the type contains itself.
 pub fn field_type(
     ir: &RustIr,
     definition: &Definition,
@@ -61,7 +62,7 @@ pub fn field_type(
     }
 }
 
-/// Returns the parameter of `new` for a member: with a conversion if callers have a value that converts.
+/// Returns the parameter of `new` for a member: generic with `Into` if callers may have a convertible value.
 pub fn parameter(
     ir: &RustIr,
     definition: &Definition,

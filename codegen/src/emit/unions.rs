@@ -1,4 +1,4 @@
-//! Unions: the enum, its conversions, and dispatch by static tables.
+//! Emits unions: the enum, its conversions, and dispatch by static tables.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use super::{constructors, docs, validate};
 use crate::ir::properties::has_envelope_in_types;
 use crate::ir::{Definition, Ir, MemberValue, ObjectDispatch, Shape, Tag, Type, Union};
 
-/// An enum and all that belongs to it.
+/// Emits an enum with its conversions and codec.
 pub fn emit(cx: &Context<'_>, definition: &Definition, union: &Union) -> Parts {
     let name = ident(&definition.name);
     let docs = docs::definition(cx.ir, definition);
@@ -79,7 +79,7 @@ pub fn emit(cx: &Context<'_>, definition: &Definition, union: &Union) -> Parts {
     Parts { definition, codec }
 }
 
-/// A function that gives the discriminant of a value, for unions of values in which each variant has one.
+/// Emits a method that returns the discriminant of a value, for unions in which each variant has one.
 fn tag(ir: &Ir, definition: &Definition, union: &Union) -> Option<TokenStream> {
     let tag = union.open_tag()?;
     if role(ir, &definition.name, tag) != Role::Value {
@@ -134,7 +134,7 @@ fn open_union(ir: &Ir, definition: &Definition, tag: &str) -> TokenStream {
     }
 }
 
-/// Role of a union's objects: `UnionRole` of the runtime.
+/// Role of a union's objects, as in `UnionRole` of the runtime crate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     Value,
@@ -143,7 +143,7 @@ pub enum Role {
     Notification,
 }
 
-/// Returns the role of the objects of the union `name`, which `tag` tells apart.
+/// Returns the role of the objects of the union `name` with the discriminant `tag`.
 pub fn role(ir: &Ir, name: &str, tag: &str) -> Role {
     let inside = has_envelope_in_types(ir);
     match name {
@@ -154,7 +154,7 @@ pub fn role(ir: &Ir, name: &str, tag: &str) -> Role {
     }
 }
 
-/// `From` for each variant whose type occurs there once, and for `&str` if there is a string.
+/// Emits `From` for each variant type that occurs once, and `From<&str>` if there is a string variant.
 fn conversions(ir: &Ir, definition: &Definition, union: &Union) -> TokenStream {
     let name = ident(&definition.name);
     let text = |value: &Type| rust_type(value).to_string();
@@ -193,7 +193,7 @@ fn conversions(ir: &Ir, definition: &Definition, union: &Union) -> TokenStream {
     quote!(#(#impls)*)
 }
 
-/// Resolves a type that is only another name.
+/// Resolves the aliases of a type.
 fn unaliased<'i>(ir: &'i Ir, value: &'i Type) -> &'i Type {
     let Type::Ref { name, .. } = value else {
         return value;
@@ -248,7 +248,7 @@ fn decode(definition: &Definition, union: &Union) -> TokenStream {
     }
 }
 
-/// Strings of which some have known values: the variants of these, and one more for all others.
+/// Emits the decoding of strings of which some have known values: the variants of these values, and one for all others.
 fn known_strings(union: &Union) -> TokenStream {
     let dispatch = &union.dispatch;
     let sets = dispatch
@@ -330,7 +330,7 @@ fn object_cases(definition: &Definition, union: &Union, objects: &ObjectDispatch
     }
 }
 
-/// The static dispatch table of objects.
+/// Emits the static dispatch table of object variants.
 pub fn table(table: &str, union: &str, objects: &ObjectDispatch) -> TokenStream {
     let table = ident(table);
     let tag = objects.tag.as_deref().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Checks of what decoding tolerates: only for types that have something to report.
+//! Emits `validate()` checks for deviations that decoding tolerates, only for types that can have one.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use super::context::Context;
 use super::types::ident;
 use crate::ir::{Bounds, Definition, Ir, Member, MemberValue, RustIr, Shape, Type, Union, field};
 
-/// Formats that the runtime can judge; others are annotations.
+/// Formats that the runtime crate can validate; other formats are annotations.
 const FORMATS: &[(&str, &str)] = &[
     ("byte", "Byte"),
     ("date", "Date"),
@@ -18,7 +18,7 @@ const FORMATS: &[(&str, &str)] = &[
     ("uri-template", "UriTemplate"),
 ];
 
-/// The definitions whose values can deviate from the schema.
+/// Returns the definitions whose values can deviate from the schema.
 pub fn checked(ir: &RustIr) -> BTreeSet<&str> {
     let mut checked = BTreeSet::new();
     loop {
@@ -70,7 +70,7 @@ pub fn known_format(format: Option<&str>) -> Option<&'static str> {
     known.map(|(_, variant)| *variant)
 }
 
-/// The `check` of a struct.
+/// Emits `check` of a struct.
 pub fn members(cx: &Context<'_>, members: &[Member], closed: bool) -> TokenStream {
     let mut checks = Vec::new();
     if closed {
@@ -98,7 +98,7 @@ pub fn members(cx: &Context<'_>, members: &[Member], closed: bool) -> TokenStrea
     function(checks)
 }
 
-/// The `check` of a union.
+/// Emits `check` of a union.
 pub fn union(cx: &Context<'_>, union: &Union) -> TokenStream {
     let mut arms: Vec<TokenStream> = Vec::new();
     for variant in union
@@ -134,7 +134,7 @@ fn function(checks: Vec<TokenStream>) -> TokenStream {
     }
 }
 
-/// Checks one value at a path.
+/// Emits the check of one value at a path.
 fn check(cx: &Context<'_>, value: &Type, place: TokenStream, path: TokenStream) -> TokenStream {
     match value {
         Type::String(text) => match known_format(text.format.as_deref()) {
@@ -209,7 +209,7 @@ fn check_bounds(bounds: Bounds, place: TokenStream, path: TokenStream) -> TokenS
     quote!(#minimum #maximum)
 }
 
-/// Returns the rule of a document's table for one member.
+/// Returns the rule of a JSON Schema document for one member.
 pub fn document_rule(ir: &Ir, member: &Member) -> TokenStream {
     let (name, required) = (&member.name, member.required);
     let value = match &member.value {

@@ -1,7 +1,8 @@
-//! Corrections of the official schemas, as data with proof.
+//! Applies corrections of the official schemas, each with its evidence.
 //!
-//! Takes `schema/errata.toml` and a schema; returns the corrected schema. An erratum that does not find its expected text, or
-//! changes nothing, is an error: the official file has changed, and a person has to review it.
+//! The input are `schema/errata.toml` and a schema, the output is the corrected schema. An erratum that does not
+//! find its expected text, or changes nothing, is an error: the official file has changed, and a person has to review
+//! the erratum.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -9,31 +10,31 @@ use serde_json::{Map, Value};
 use crate::error::{Error, Result, brief};
 use crate::input::schema::Schema;
 
-/// One correction.
+/// One correction of a schema.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Erratum {
-    /// The name that messages use.
+    /// Name of the erratum in messages.
     pub id: String,
-    /// The revisions that it corrects.
+    /// Revisions that the erratum corrects.
     pub revisions: Vec<String>,
-    /// JSON pointer of the place.
+    /// JSON pointer of the corrected value.
     #[serde(default)]
     pub pointer: Option<String>,
-    /// JSON pointers of the places, if the same text is put at several of them.
+    /// JSON pointers of the corrected values, if several get the same contents.
     #[serde(default)]
     pub pointers: Vec<String>,
-    /// Expected content, as JSON text.
+    /// Expected value, as JSON text.
     #[serde(default)]
     pub expect: Option<String>,
-    /// That nothing is expected there.
+    /// True if no value is expected at the pointer.
     #[serde(default)]
     pub absent: bool,
-    /// New content, as JSON text.
+    /// New value, as JSON text.
     pub put: String,
     /// Reason for the correction.
     pub reason: String,
-    /// The upstream commit or page that proves it.
+    /// URL of the upstream commit or page that proves the error.
     pub proof: String,
 }
 
@@ -43,10 +44,10 @@ struct Errata {
     erratum: Vec<Erratum>,
 }
 
-/// The entries of `schema/errata.toml`.
+/// Parses the entries of `schema/errata.toml`.
 ///
 /// # Errors
-/// When the text is not such a list.
+/// Returns an error if the text is not a list of errata.
 pub fn errata(text: &str) -> Result<Vec<Erratum>> {
     let list: Errata = toml::from_str(text).map_err(|error| {
         let remedy = "see the comment at the top of the file for its form";
@@ -76,7 +77,7 @@ pub fn errata(text: &str) -> Result<Vec<Erratum>> {
 /// Applies the errata of the schema's revision.
 ///
 /// # Errors
-/// When one of them does not fit.
+/// Returns an error if an erratum does not match the schema.
 pub fn correct(schema: &mut Schema, errata: &[Erratum]) -> Result<()> {
     let revision = schema.revision.clone();
     let mut touched: Vec<String> = Vec::new();
@@ -100,7 +101,7 @@ fn places(erratum: &Erratum) -> impl Iterator<Item = &String> {
     erratum.pointer.iter().chain(&erratum.pointers)
 }
 
-/// Returns true if a place is equal to another one or inside it.
+/// Returns true if a JSON pointer equals another one or refers to a value inside it.
 fn is_below(pointer: &str, above: &str) -> bool {
     let rest = pointer.strip_prefix(above);
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))

@@ -1,4 +1,4 @@
-//! The schema of an extension, as one schema with that of the revision that it extends.
+//! Merges the schema of an extension with that of the revision that it extends.
 
 use std::collections::BTreeSet;
 
@@ -10,24 +10,24 @@ use crate::input::{Tables, read_extension};
 /// An extension with the bytes of its schema.
 #[derive(Debug, Clone, Copy)]
 pub struct Extension<'e> {
-    /// The entry of the list.
+    /// Entry in `schema/extensions.toml`.
     pub listed: &'e ListedExtension,
-    /// Its schema.
+    /// Bytes of the extension's schema file.
     pub schema: &'e [u8],
 }
 
-/// Both schemas as one.
+/// The merged schemas of an extension and its revision.
 pub struct MergedSchema {
-    /// The schema.
+    /// The merged schema.
     pub schema: Schema,
-    /// The definitions of the extension; the others are the revision's.
+    /// Definitions of the extension; all others belong to the revision.
     pub own: BTreeSet<String>,
 }
 
 /// Adds the definitions of the revision to those of the extension.
 ///
 /// # Errors
-/// When the schema of the extension cannot be read, or is written in another dialect.
+/// Returns an error if the schema of the extension cannot be read, or uses another dialect.
 pub fn merge(extension: Extension<'_>, core: &Schema, tables: Tables<'_>) -> Result<MergedSchema> {
     let mut schema = read_extension(&extension.listed.revision, extension.schema, tables)?;
     if schema.definitions != core.definitions {

@@ -1,19 +1,18 @@
-//! The keywords of JSON Schema that the generator knows, in one table: the subject of each, and the places where it may
-//! occur.
+//! Table of the JSON Schema keywords that the generator supports: what each constrains, and where it may occur.
 //!
-//! To support another keyword, add its row here, its data to the representation, and read it in `passes/lower.rs`; an emitter
-//! writes it, and `validate()` checks it.
+//! To support another keyword, add its row here and its data to the representation, read it in `passes/lower.rs`,
+//! emit it in an emitter, and check it in `validate()`.
 
-/// Subject of a keyword.
+/// What a keyword constrains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Subject {
-    /// Readers of the schema: it restricts no value.
+    /// Nothing: the keyword is for readers of the schema.
     Reader,
     /// Values of any type.
     Any,
-    /// Values of these types.
+    /// Values of these JSON types.
     Of(&'static [&'static str]),
-    /// Values of these types, of which the generated types check nothing: a notice says so.
+    /// Values of these JSON types, without a check by the generated types; a notice reports it.
     Unchecked(&'static [&'static str]),
 }
 
@@ -48,7 +47,7 @@ const TABLE: &[(&str, Subject)] = &[
     ("type", Any),
 ];
 
-/// Keywords whose value is a count.
+/// Keywords whose value is a non-negative count.
 const COUNTS: &[&str] = &["maxItems", "minItems"];
 
 fn subject(key: &str) -> Option<Subject> {
@@ -56,7 +55,7 @@ fn subject(key: &str) -> Option<Subject> {
     row.map(|(_, subject)| *subject)
 }
 
-/// Construct that is lowered as a whole, with the keywords that belong to it.
+/// Schema construct that is lowered in one piece, with the keywords that belong to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Construct {
     Constant,
@@ -68,7 +67,7 @@ pub enum Construct {
 }
 
 impl Construct {
-    /// Returns the name for errors.
+    /// Returns the name of the construct for error messages.
     pub fn name(self) -> &'static str {
         match self {
             Self::Constant => "a constant",
@@ -80,7 +79,8 @@ impl Construct {
         }
     }
 
-    /// Returns the keywords that may occur in it beside annotations. `x-document` is a mark of the pass `lift`.
+    /// Returns the keywords, apart from annotations, that may occur in the construct. `x-document` is a mark of the
+    /// pass `lift`.
     pub fn allowed_keywords(self) -> &'static [&'static str] {
         match self {
             Self::Constant => &["const", "type"],
@@ -98,17 +98,17 @@ impl Construct {
     }
 }
 
-/// Returns true if the value of a keyword is a count: a whole number below 2^32.
+/// Returns true if the value of a keyword is a count: an integer from 0 to 2^32 - 1.
 pub fn is_count(key: &str) -> bool {
     COUNTS.contains(&key)
 }
 
-/// Returns true if a pass reads the keyword or may leave it out.
+/// Returns true if a pass reads the keyword or may ignore it.
 pub fn is_known(key: &str) -> bool {
     subject(key).is_some()
 }
 
-/// Returns true if a keyword restricts no value.
+/// Returns true if a keyword does not constrain any value.
 pub fn is_annotation(key: &str) -> bool {
     subject(key) == Some(Reader)
 }
@@ -118,7 +118,7 @@ pub fn is_unchecked(key: &str) -> bool {
     matches!(subject(key), Some(Unchecked(_)))
 }
 
-/// Returns true if a keyword may occur beside the type `one`, once the passes over schemas have run.
+/// Returns true if a keyword may occur next to the type `one` after the passes over schemas.
 pub fn speaks_of(key: &str, one: &str) -> bool {
     match subject(key) {
         Some(Of(types)) => types.contains(&one),

@@ -27,10 +27,10 @@ struct Revisions {
     revision: Vec<Revision>,
 }
 
-/// The entries of `schema/revisions.toml`.
+/// Parses the entries of `schema/revisions.toml`.
 ///
 /// # Errors
-/// When the text is not such a list.
+/// Returns an error if the text is not a list of revisions.
 pub fn revisions(text: &str) -> Result<Vec<Revision>> {
     let list: Revisions = toml::from_str(text).map_err(|error| {
         let remedy = "give each revision an id, a status and a sha256";
@@ -42,10 +42,10 @@ pub fn revisions(text: &str) -> Result<Vec<Revision>> {
 /// One entry of `schema/extensions.toml`.
 #[derive(Debug, Clone, Deserialize)]
 pub struct ListedExtension {
-    /// Fields that a revision has as well.
+    /// Fields that an entry of a revision has as well.
     #[serde(flatten)]
     pub revision: Revision,
-    /// The revision that it extends.
+    /// Revision that the extension extends.
     pub extends: String,
 }
 
@@ -55,10 +55,10 @@ struct Extensions {
     extension: Vec<ListedExtension>,
 }
 
-/// The entries of `schema/extensions.toml`.
+/// Parses the entries of `schema/extensions.toml`.
 ///
 /// # Errors
-/// When the text is not such a list.
+/// Returns an error if the text is not a list of extensions.
 pub fn extensions(text: &str) -> Result<Vec<ListedExtension>> {
     let list: Extensions = toml::from_str(text).map_err(|error| {
         let remedy =

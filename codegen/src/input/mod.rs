@@ -1,4 +1,4 @@
-//! Input of the generator: schema files with the lists that name them, and the tables beside them.
+//! Input of the generator: schema files, the lists that name them, and the tables with corrections and names.
 
 pub mod errata;
 pub mod extension;
@@ -12,19 +12,19 @@ use crate::error::Result;
 use lists::Revision;
 use schema::Schema;
 
-/// Input of the generator besides the schema files: the text of the tables beside them.
+/// Input of the generator in addition to the schema files: the texts of two tables.
 #[derive(Debug, Clone, Copy)]
 pub struct Tables<'t> {
-    /// `schema/errata.toml`
+    /// Contents of `schema/errata.toml`.
     pub errata: &'t str,
-    /// `schema/names.toml`
+    /// Contents of `schema/names.toml`.
     pub names: &'t str,
 }
 
 /// Reads the schema of a revision and applies its errata.
 ///
 /// # Errors
-/// When the file is not the one that is listed, or an erratum does not fit.
+/// Returns an error if the hash of the file differs from the list, or an erratum does not match.
 pub fn read(revision: &Revision, bytes: &[u8], tables: Tables<'_>) -> Result<Schema> {
     let mut schema = schema::load(revision, bytes)?;
     errata::correct(&mut schema, &errata::errata(tables.errata)?)?;
@@ -34,7 +34,7 @@ pub fn read(revision: &Revision, bytes: &[u8], tables: Tables<'_>) -> Result<Sch
 /// Reads the schema of an extension and applies its errata.
 ///
 /// # Errors
-/// The errors of [`read`].
+/// Returns an error under the same conditions as [`read`].
 pub fn read_extension(extension: &Revision, bytes: &[u8], tables: Tables<'_>) -> Result<Schema> {
     let mut schema = schema::load_extension(extension, bytes)?;
     errata::correct(&mut schema, &errata::errata(tables.errata)?)?;

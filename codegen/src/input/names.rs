@@ -4,15 +4,15 @@ use serde::Deserialize;
 
 use crate::error::{Error, Result};
 
-/// One entry of `schema/names.toml`: a better name than the automatic one.
+/// One entry of `schema/names.toml`: a name that replaces the automatic one.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Name {
-    /// The revisions that it is for.
+    /// Revisions that the name applies to.
     pub revisions: Vec<String>,
     /// JSON pointer of the first occurrence of the anonymous schema.
     pub pointer: String,
-    /// Its name.
+    /// Name of the generated type.
     pub name: String,
 }
 
@@ -22,10 +22,10 @@ struct Names {
     name: Vec<Name>,
 }
 
-/// The entries of `schema/names.toml`.
+/// Parses the entries of `schema/names.toml`.
 ///
 /// # Errors
-/// When the text is not such a list.
+/// Returns an error if the text is not a list of names.
 pub fn names(text: &str) -> Result<Vec<Name>> {
     let list: Names = toml::from_str(text).map_err(|error| {
         let remedy = "give each entry revisions, a pointer and a name";

@@ -1,7 +1,7 @@
-//! From the bytes of a schema file to a checked JSON document with sorted members.
+//! Parses the bytes of a schema file to a validated JSON document with sorted members.
 //!
-//! Takes bytes and the list entry of the revision; returns the document, or the reason why the bytes are no schema of the
-//! protocol. Never repairs anything.
+//! The input are the bytes and the list entry of the revision. Bytes that are not a schema of the protocol are
+//! refused and never repaired.
 
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -12,16 +12,16 @@ use crate::input::lists::Revision;
 /// The schema of one revision.
 #[derive(Debug, Clone)]
 pub struct Schema {
-    /// The revision.
+    /// Identifier of the revision.
     pub revision: String,
-    /// The document.
+    /// The JSON document.
     pub root: Value,
-    /// The member that holds the definitions: `definitions` or `$defs`.
+    /// Name of the member with the definitions: `definitions` or `$defs`.
     pub definitions: &'static str,
 }
 
 impl Schema {
-    /// An error in this schema.
+    /// Creates an error in this schema.
     pub fn error(
         &self,
         pointer: &str,
@@ -31,12 +31,12 @@ impl Schema {
         Error::new(&self.revision, pointer, problem, remedy)
     }
 
-    /// The pointer of the definition `name`.
+    /// Returns the JSON pointer of the definition `name`.
     pub fn pointer(&self, name: &str) -> String {
         format!("/{}/{}", self.definitions, escape(name))
     }
 
-    /// The definition that a `$ref` names.
+    /// Returns the name of the definition that a `$ref` refers to.
     pub fn target<'r>(&self, reference: &'r str) -> Option<&'r str> {
         reference
             .strip_prefix("#/")?
@@ -45,12 +45,12 @@ impl Schema {
     }
 }
 
-/// A name as a token of a JSON pointer.
+/// Escapes a name as a reference token of a JSON pointer.
 pub fn escape(name: &str) -> String {
     name.replace('~', "~0").replace('/', "~1")
 }
 
-/// The sha256 of some bytes, in hexadecimal digits.
+/// Returns the SHA-256 digest of `bytes` in hexadecimal.
 pub fn sha256(bytes: &[u8]) -> String {
     Sha256::digest(bytes)
         .iter()
@@ -58,20 +58,20 @@ pub fn sha256(bytes: &[u8]) -> String {
         .collect()
 }
 
-/// Reads a schema file.
+/// Parses a schema file.
 ///
 /// # Errors
-/// When the hash differs, or the bytes are not a JSON Schema document with definitions of the protocol.
+/// Returns an error if the hash differs, or the bytes are not a JSON Schema document with definitions of the protocol.
 pub fn load(revision: &Revision, bytes: &[u8]) -> Result<Schema> {
     let schema = load_extension(revision, bytes)?;
     check_protocol(&schema)?;
     Ok(schema)
 }
 
-/// Reads the schema file of an extension, which has no messages of the protocol of its own.
+/// Parses the schema file of an extension, which does not define the base messages of the protocol.
 ///
 /// # Errors
-/// When the hash differs, or the bytes are not a JSON Schema document with definitions.
+/// Returns an error if the hash differs, or the bytes are not a JSON Schema document with definitions.
 pub fn load_extension(revision: &Revision, bytes: &[u8]) -> Result<Schema> {
     let found = sha256(bytes);
     if found != revision.sha256 {
@@ -129,7 +129,7 @@ fn check_dialect(schema: &Schema) -> Result<()> {
     })
 }
 
-/// A schema of another protocol would generate useless types.
+/// Refuses a schema of another protocol, which would generate useless types.
 fn check_protocol(schema: &Schema) -> Result<()> {
     for name in ["JSONRPCMessage", "ClientRequest", "ServerResult"] {
         if schema.root[schema.definitions].get(name).is_none() {

@@ -1,15 +1,15 @@
-//! Checks of the tables beside the schemas that need all revisions at once.
+//! Checks of `errata.toml` and `names.toml` that need all revisions at once.
 //!
-//! Takes the tables and the listed identifiers; returns an error for an entry that can never apply. One revision is
-//! generated at a time, so that nothing else would notice it.
+//! An entry that can never apply is an error. The generator processes one revision at a time, so that no other check
+//! would find such an entry.
 
 use crate::error::{Error, Result};
 use crate::input::{Tables, errata, names};
 
-/// Checks that every revision that the tables name is listed.
+/// Checks that `schema/revisions.toml` lists every revision that the tables name.
 ///
 /// # Errors
-/// At the first entry with an unlisted identifier, with the file and the entry.
+/// Returns an error with file and entry for the first unlisted identifier.
 pub fn check_tables(tables: Tables<'_>, listed: &[&str]) -> Result<()> {
     let check = |file: &str, entry: String, revisions: &[String]| {
         let unknown = revisions.iter().find(|id| !listed.contains(&id.as_str()));

@@ -1,5 +1,5 @@
-//! Output of the passes: the representation of the crate `mcp-exact-model`, and [`RustIr`], which adds the names and types
-//! of Rust.
+//! Output of the passes: the representation of the crate `mcp-exact-model`, and [`RustIr`], which adds the Rust names
+//! and types.
 
 pub(crate) mod names;
 pub(crate) mod properties;

@@ -1,15 +1,18 @@
 //! Rust names of types, variants, fields, crates and markers.
 //!
-//! The specification's names are kept; anonymous types are named after their places. Never invents numbered names.
+//! Names of the specification are kept; anonymous types are named after their JSON pointers. Names never contain
+//! invented numbers.
 
 use heck::{ToSnakeCase, ToUpperCamelCase};
 
-/// A word of a type name from a JSON name: `io.modelcontextprotocol/clientInfo` gives `ClientInfo`, `_meta` `Meta`.
+/// Returns a word of a type name for a JSON name: `io.modelcontextprotocol/clientInfo` becomes `ClientInfo`, `_meta`
+/// becomes `Meta`.
 pub fn type_word(json: &str) -> String {
     last_part(json).to_upper_camel_case()
 }
 
-/// The name of an anonymous member: its owner's and its own. The possible answers to a request are its outcome.
+/// Returns the name of an anonymous member type: the owner's name and the member's name. The possible results of a
+/// request are called its outcome.
 pub fn member_type(owner: &str, json: &str) -> String {
     match owner.strip_suffix("ResultResponse") {
         Some(stem) if json == "result" => format!("{stem}Outcome"),
@@ -17,7 +20,7 @@ pub fn member_type(owner: &str, json: &str) -> String {
     }
 }
 
-/// A field name from a JSON name.
+/// Returns the field name for a JSON name.
 pub fn field(json: &str) -> String {
     let name = last_part(json).to_snake_case();
     match name.as_str() {
@@ -26,7 +29,8 @@ pub fn field(json: &str) -> String {
     }
 }
 
-/// A word from the value of a constant: `ref/prompt` gives `RefPrompt`, `2.0` gives `V20`, `+` gives `Plus`.
+/// Returns a word for the value of a constant: `ref/prompt` becomes `RefPrompt`, `2.0` becomes `V20`, `+` becomes
+/// `Plus`.
 pub fn variant(value: &str) -> String {
     let plain = value.to_upper_camel_case();
     let numbered = format!("V{plain}");
@@ -39,8 +43,8 @@ pub fn variant(value: &str) -> String {
     }
 }
 
-/// The names of the variants of an enum, each of its own: the words of the value, with its symbols where two values differ
-/// in these only, and with the value itself where they differ in nothing else, as `a` and `A` do.
+/// Returns unique variant names for the values of an enum: the words of the value, with its symbols if two values
+/// differ only in symbols, and with every character if they differ in nothing else, such as `a` and `A`.
 pub fn values<S: AsRef<str>>(values: &[S]) -> Vec<String> {
     let mut names: Vec<String> = values.iter().map(|v| variant(v.as_ref())).collect();
     for rename in [spelt, exact] {
@@ -55,7 +59,7 @@ pub fn values<S: AsRef<str>>(values: &[S]) -> Vec<String> {
     names
 }
 
-/// A type name from any text: letters and digits, and the names of symbols.
+/// Returns a type name for any text: letters and digits, and the names of symbols.
 fn spelt(text: &str) -> String {
     let mut words = String::new();
     for c in text.chars() {
@@ -74,7 +78,7 @@ fn spelt(text: &str) -> String {
     }
 }
 
-/// A name that no other text has: its words, then every character as it is or by its code.
+/// Returns a name that no other text has: its words, then every character as it is or by its code point.
 fn exact(text: &str) -> String {
     let mut name = spelt(text) + "_";
     for c in text.chars() {
@@ -87,7 +91,7 @@ fn exact(text: &str) -> String {
     name
 }
 
-/// The name of a symbol of ASCII.
+/// Returns the name of an ASCII symbol.
 fn symbol(c: char) -> Option<&'static str> {
     const SYMBOLS: &[(char, &str)] = &[
         ('!', "exclamation"),
@@ -126,20 +130,20 @@ fn symbol(c: char) -> Option<&'static str> {
     found.map(|(_, name)| *name)
 }
 
-/// The part after the reverse-domain prefix that the specification gives to reserved `_meta` names.
+/// Returns the part after the reverse-domain prefix that the specification assigns to reserved `_meta` names.
 fn last_part(json: &str) -> &str {
     json.rsplit('/').next().unwrap_or(json)
 }
 
-/// Returns true if a name can be a Rust type as it is.
+/// Returns true if a name is a valid Rust type name without a change.
 pub fn is_type_name(name: &str) -> bool {
     name.starts_with(|c: char| c.is_ascii_uppercase())
         && name.chars().all(|c| c.is_ascii_alphanumeric())
         && name != "Self"
 }
 
-/// The names of the variants of a union, short and unique: without the words that all of them begin or end with, or the
-/// discriminant's value, or the whole names.
+/// Returns short and unique names for the variants of a union: without the words that all names start or end with, or
+/// the discriminant's values, or the complete names.
 pub fn variants(names: &[&str], tags: Option<&[&str]>) -> Vec<String> {
     for suffix in [
         "ResourceContents",
@@ -185,7 +189,7 @@ fn unique(names: &[&str], short: Vec<String>) -> Vec<String> {
     }
 }
 
-/// `2025-06-18` gives `V2025_06_18`, `draft-x` gives `VDraftX`.
+/// Returns the name of a revision's marker type: `2025-06-18` becomes `V2025_06_18`, `draft-x` becomes `VDraftX`.
 pub fn marker_name(revision: &str) -> String {
     if !revision.starts_with(|c: char| c.is_ascii_digit()) {
         return format!("V{}", revision.to_upper_camel_case());
@@ -196,13 +200,13 @@ pub fn marker_name(revision: &str) -> String {
     )
 }
 
-/// The name of the static that holds a revision: `V2025_06_18`, or `VDRAFT` for one that is named by a word.
+/// Returns the name of the static for a revision: `V2025_06_18`, or `VDRAFT` for an identifier that is a word.
 pub fn static_name(id: &str) -> String {
     let plain = id.replace(|c: char| !c.is_ascii_alphanumeric(), "_");
     format!("V{}", plain.to_ascii_uppercase())
 }
 
-/// The name of a crate in paths.
+/// Returns the library name of a crate, as used in paths.
 pub fn library(id: &str) -> String {
     format!(
         "mcp_{}",
@@ -216,7 +220,7 @@ mod tests {
 
     use super::*;
 
-    /// Names each of some texts and checks them, one a line.
+    /// Checks the names of several texts, one per line.
     fn check(name: impl Fn(&str) -> String, texts: &[&str], expected: Expect) {
         let line = |text: &&str| format!("{text} => {}\n", name(text));
         expected.assert_eq(&texts.iter().map(line).collect::<String>());

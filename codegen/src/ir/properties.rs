@@ -1,32 +1,33 @@
-//! The named properties of a revision: accessor, documentation and origin of each value, in one table.
+//! Named properties of a revision: accessor, documentation and source of each value, in one table.
 //!
-//! A property that the schema shows has a rule over the intermediate representation. Any other property is listed in
-//! `schema/revisions.toml` under the name of its accessor. To add a property, add a row here, and the key where it is
-//! listed; everything else is generated.
+//! A property that the schema shows has a rule over the intermediate representation. All other properties are listed
+//! in `schema/revisions.toml` by the names of their accessors. To add a property, add a row to this table and, for a
+//! listed property, the key in that file; everything else is generated.
 
 use crate::ir::{Ir, Member, MemberValue, Shape, Type};
 
 /// A named property.
 pub struct Property {
-    /// The name of the accessor, and of the key in `schema/revisions.toml`.
+    /// Name of the accessor, and of the key in `schema/revisions.toml`.
     pub name: &'static str,
-    /// The first sentence of the accessor's documentation.
+    /// First sentence of the accessor's documentation.
     pub summary: &'static str,
-    /// Page and heading of the specification: `2025-06-18/server/tools#Structured Content`.
+    /// Page and heading of the specification, such as `2025-06-18/server/tools#Structured Content`.
     pub section: &'static str,
-    /// The origin of the value.
+    /// Source of the value.
     pub source: Source,
 }
 
-/// The origin of the value of a property.
+/// Source of the value of a property.
 pub enum Source {
-    /// The schema, by a rule.
+    /// A rule reads the value from the schema.
     Schema(fn(&Ir) -> bool),
-    /// `schema/revisions.toml`. The values are those that `schema add` assumes for the first revision of a lifecycle.
+    /// The value is listed in `schema/revisions.toml`. `schema add` assumes these values for the first revision of a
+    /// lifecycle.
     Listed {
-        /// For the lifecycle that begins with `initialize`.
+        /// Assumed value for the `initialize` lifecycle.
         initialize: Value,
-        /// For the lifecycle of `server/discover`.
+        /// Assumed value for the `server/discover` lifecycle.
         discover: Value,
     },
 }
@@ -37,7 +38,7 @@ pub enum Source {
 pub enum Value {
     /// True if the revision has the property.
     Flag(bool),
-    /// An error code of JSON-RPC.
+    /// JSON-RPC error code.
     Code(i64),
 }
 
@@ -50,7 +51,7 @@ impl std::fmt::Display for Value {
     }
 }
 
-/// A row whose value a rule reads from the schema.
+/// Creates a row whose value a rule reads from the schema.
 const fn schema(
     name: &'static str,
     summary: &'static str,
@@ -65,7 +66,7 @@ const fn schema(
     }
 }
 
-/// A row whose value is listed.
+/// Creates a row whose value is listed in `schema/revisions.toml`.
 const fn listed(
     name: &'static str,
     summary: &'static str,
@@ -180,7 +181,7 @@ pub const PROPERTIES: &[Property] = &[
         "2026-07-28/server/resources#Error Handling", Value::Code(-32002), Value::Code(-32602)),
 ];
 
-/// Returns true if one array may hold several messages.
+/// Returns true if one JSON array may contain several messages.
 pub fn has_batches(ir: &Ir) -> bool {
     ir.get("JSONRPCBatchRequest").is_some()
 }
@@ -191,7 +192,7 @@ pub fn error_id_required(ir: &Ir) -> bool {
     names.iter().any(|name| has_required(ir, name, "id"))
 }
 
-/// Returns true if requests and notifications hold `jsonrpc` themselves.
+/// Returns true if the types of requests and notifications include `jsonrpc`.
 pub fn has_envelope_in_types(ir: &Ir) -> bool {
     let mut sent = ir
         .methods
@@ -269,7 +270,7 @@ fn resolved<'i>(ir: &'i Ir, value: &'i MemberValue) -> Resolved<'i> {
         return Resolved::Constant;
     };
     let mut value = value;
-    // A chain of other names is no longer than the list of definitions.
+    // A chain of aliases cannot be longer than the list of definitions.
     for _ in 0..=ir.definitions.len() {
         let Type::Ref { name, .. } = value else {
             break;

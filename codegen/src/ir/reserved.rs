@@ -1,12 +1,12 @@
-//! Names that generated crates need for themselves; no definition may have one of them.
+//! Names that generated crates use themselves; no definition may have one of them.
 
-/// Returns true if a crate needs a name for something else than a definition.
+/// Returns true if a generated crate uses a name for something other than a definition.
 pub fn is_taken(name: &str) -> bool {
     let reexported = |text: &&str| text.rsplit(' ').next() == Some(name);
     IMPORTED.contains(&name) || GENERATED.contains(&name) || REEXPORTED.iter().any(reexported)
 }
 
-/// Names that generated code defines itself or takes from Rust's prelude.
+/// Names that generated code defines itself or uses from Rust's prelude.
 const GENERATED: &[&str] = &[
     "Box",
     "ClientMessage",
@@ -21,7 +21,7 @@ const GENERATED: &[&str] = &[
     "Vec",
 ];
 
-/// Names of `mcp_exact_wire::generated`, which generated modules import; no definition may have one of them.
+/// Names of `mcp_exact_wire::generated` that generated modules import; no definition may have one of them.
 const IMPORTED: &[&str] = &[
     "DispatchCase",
     "UnionDispatch",
@@ -59,7 +59,7 @@ const IMPORTED: &[&str] = &[
     "Writer",
 ];
 
-/// Names that the front page re-exports from the runtime; no definition may have one of them.
+/// Names that the front page re-exports from the runtime crate; no definition may have one of them.
 pub const REEXPORTED: &[&str] = &[
     "Call",
     "decode_frame",

@@ -1,4 +1,5 @@
-//! Representation of a revision in Rust: names, pointers and dispatch beside the language-neutral representation.
+//! Rust representation of a revision: union dispatch and boxed members in addition to the language-neutral
+//! representation.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
@@ -8,22 +9,23 @@ use mcp_exact_model::{Ir, Member};
 use super::names;
 use super::unions::Union;
 
-/// A revision with the unions and pointers of its Rust types. Everything else is read from its representation.
+/// A revision with the unions and boxed members of its Rust types. All other Rust names and types follow from the
+/// representation.
 #[derive(Debug, Clone)]
 pub struct RustIr {
     /// Language-neutral representation of the schema.
     pub ir: Ir,
-    /// The unions by the names of their definitions.
+    /// Unions by the names of their definitions.
     pub unions: BTreeMap<String, Union>,
-    /// Members whose values are behind a pointer, because they contain themselves: names of definition and member.
+    /// Members whose type contains itself, so that their field is a `Box`: names of definition and member.
     pub boxed: BTreeSet<(String, String)>,
 }
 
 impl RustIr {
-    /// Returns the union of that name.
+    /// Returns the union with this name.
     ///
     /// # Panics
-    /// If the definition is no union: the pass `dispatch` plans every one.
+    /// Panics if the definition is not a union: the pass `dispatch` plans all unions.
     pub fn union(&self, name: &str) -> &Union {
         &self.unions[name]
     }

@@ -1,4 +1,4 @@
-//! Unions as Rust enums: the names of their variants, and how a decoder tells them apart.
+//! Unions as Rust enums: the names of their variants, and how a decoder selects one.
 
 use mcp_exact_model::Type;
 use serde::Serialize;
@@ -6,14 +6,14 @@ use serde::Serialize;
 /// One of several types.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Union {
-    /// The members in the order of the schema.
+    /// Variants in the order of the schema.
     pub variants: Vec<Variant>,
     /// Dispatch among the variants.
     pub dispatch: Dispatch,
 }
 
 impl Union {
-    /// The name of the discriminant, when an unknown value of it is kept.
+    /// Returns the name of the discriminant if its unknown values are kept.
     pub fn open_tag(&self) -> Option<&str> {
         let tag = self.dispatch.objects.as_ref()?.tag.as_deref();
         tag.filter(|_| self.dispatch.open)
@@ -23,39 +23,39 @@ impl Union {
 /// A variant of a union.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Variant {
-    /// The name of the variant.
+    /// Name of the variant.
     pub name: String,
-    /// Its type.
+    /// Type of the variant.
     pub value: Type,
 }
 
-/// Dispatch among the variants of a union: by the kind of JSON value first, then by the members of objects or the items of
-/// arrays. Numbers are indices of variants.
+/// Dispatch among the variants of a union: first by the kind of JSON value, then by the members of objects or the items
+/// of arrays. Numbers are indexes of variants.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Dispatch {
-    /// The variants of strings with known values, which are tried before `string`.
+    /// Variants for strings with known values, which are tried before `string`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub values: Vec<(Vec<String>, usize)>,
-    /// The variant of strings.
+    /// Variant for strings.
     pub string: Option<usize>,
-    /// The variant of numbers.
+    /// Variant for numbers.
     pub number: Option<usize>,
-    /// The variant of booleans.
+    /// Variant for booleans.
     pub boolean: Option<usize>,
-    /// The variant of null.
+    /// Variant for null.
     pub null: Option<usize>,
-    /// The variants of arrays; an empty array is the first one.
+    /// Variants for arrays; an empty array is the first one.
     pub arrays: Vec<usize>,
-    /// Dispatch among several arrays by their first item, which is an object.
+    /// Dispatch among several array variants by their first item, which is an object.
     pub items: Option<ObjectDispatch>,
-    /// The variants of objects.
+    /// Dispatch among the object variants.
     pub objects: Option<ObjectDispatch>,
-    /// True if an unknown value of the discriminant is kept.
+    /// True if unknown values of the discriminant are kept.
     pub open: bool,
 }
 
 impl Dispatch {
-    /// Returns true if some value is decoded as the variant.
+    /// Returns true if the dispatch selects the variant for some value.
     pub fn uses(&self, variant: usize) -> bool {
         let scalars = [self.string, self.number, self.boolean, self.null];
         let cases = |plan: &ObjectDispatch| plan.cases.iter().any(|case| case.variant == variant);
@@ -69,37 +69,37 @@ impl Dispatch {
     }
 }
 
-/// Dispatch among objects.
+/// Dispatch among the object variants of a union.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct ObjectDispatch {
-    /// The discriminant.
+    /// Name of the discriminant.
     pub tag: Option<String>,
-    /// Members whose presence decides, with a member of their value that must be present too.
+    /// Members whose presence selects a variant, optionally with a member of their value that must be present too.
     pub probes: Vec<(String, Option<String>)>,
-    /// Cases that tell the variants apart, in the order in which decoding tries them; the first that fits wins.
+    /// Cases in the order in which decoding tries them; the first matching case selects the variant.
     pub cases: Vec<DispatchCase>,
-    /// Pairs of members that exclude each other, as indices of `probes`.
+    /// Pairs of members that exclude each other, as indexes of `probes`.
     pub exclusive: Vec<(usize, usize)>,
 }
 
-/// One way to be a certain variant.
+/// A condition that selects a variant.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct DispatchCase {
-    /// Value that the discriminant must have.
+    /// Required value of the discriminant.
     pub tag: Tag,
-    /// Indices of probes that must be present.
+    /// Indexes of probes that must be present.
     pub has: Vec<usize>,
-    /// The variant.
+    /// Index of the selected variant.
     pub variant: usize,
 }
 
-/// Value that a discriminant must have.
+/// Required value of a discriminant.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub enum Tag {
-    /// This value.
+    /// The discriminant has this value.
     Is(String),
-    /// Not there.
+    /// The discriminant is absent.
     Absent,
-    /// It does not decide.
+    /// The discriminant may have any value.
     Any,
 }

@@ -1,6 +1,6 @@
 //! Rows of definitions and their types.
 //!
-//! Takes definitions of a revision; gives the text of their rows, in which types are places.
+//! The input are definitions of a revision, the output Rust source in which types are indexes.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use crate::ir::{
 };
 
 impl Program<'_> {
-    /// The place of a type of a revision.
+    /// Returns the index of a type of a revision.
     pub fn type_place(&mut self, revision: usize, value: &Type) -> usize {
         let ir = self.irs[revision];
         let row = match resolve(ir, value) {
@@ -50,7 +50,7 @@ impl Program<'_> {
             Type::Nullable(value) => {
                 format!("Type::Nullable({})", self.type_place(revision, value))
             }
-            // A reference that leads nowhere, which no representation has.
+            // References without a target do not occur in a valid representation.
             Type::Ref { .. } => "Type::Json".to_owned(),
         }
     }
@@ -166,7 +166,7 @@ impl Program<'_> {
         ))
     }
 
-    /// The place of how the objects of a union are told apart.
+    /// Returns the index of the dispatch table for the objects of a union.
     pub(super) fn dispatch(&mut self, name: &str, dispatch: &ObjectDispatch) -> usize {
         let bits = |all: &[usize]| all.iter().fold(0_u32, |bits, at| bits | 1 << at);
         let pool = &mut self.pool;
@@ -210,7 +210,7 @@ impl Program<'_> {
     }
 
     pub(super) fn sizes(&mut self, low: Option<u64>, high: Option<u64>) -> String {
-        // More items than that are in no message.
+        // No message has more items than this limit.
         let size = |size: Option<u64>| size.map(|size| i64::try_from(size).unwrap_or(i64::MAX));
         self.pool.bounds(size(low), size(high))
     }

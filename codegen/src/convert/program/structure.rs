@@ -1,4 +1,4 @@
-//! Structures of definitions: what has the same structure is one entry of the tables.
+//! Structural keys of definitions: definitions with equal keys share one row of the tables.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -6,7 +6,8 @@ use std::fmt::Write as _;
 use crate::convert::plan::{Resolved, resolve};
 use crate::ir::{Definition, Ir, Member, MemberValue, RustIr, Shape, Type};
 
-/// Returns the structure of a definition with references as places, which distinguishes it from others.
+/// Returns the structural key of a definition, in which references are indexes; different definitions have different
+/// keys.
 pub(super) fn structure(
     ir: &RustIr,
     at: usize,

@@ -1,6 +1,6 @@
-//! Rules for one member of an object: for members of both revisions, of the source alone and of the target alone.
+//! Generates rules for the members of an object: members of both revisions, of the source only and of the target only.
 //!
-//! Every decision is noted for the page of the documentation.
+//! Every rule is recorded for the documentation page.
 
 use super::{EffectKind, Step, taken};
 use crate::convert::plan::{Resolved, resolve};
@@ -13,7 +13,7 @@ pub(super) struct Members<'s, 'p, 'i> {
     pub step: &'s Step<'p, 'i>,
     pub source: &'i Definition,
     pub target: &'i Definition,
-    /// True if they are requests or notifications.
+    /// True if the definitions are requests or notifications.
     pub request: bool,
     /// True if the newer definition has no id.
     pub has_id: bool,
@@ -25,7 +25,7 @@ impl Members<'_, '_, '_> {
             .note(&self.source.name, &member.name, kind, reason);
     }
 
-    /// A member that only the source has; `None` when it stays as an unknown member.
+    /// Returns the removal of a member that only the source has; `None` if the member is kept as an unknown member.
     pub fn gone(&self, source: usize, member: &Member) -> Option<Gone> {
         let envelope = self.request && matches!(member.name.as_str(), "id" | "jsonrpc");
         let kind = match &member.value {
@@ -42,7 +42,7 @@ impl Members<'_, '_, '_> {
             "a constant of the type"
         };
         self.note(member, EffectKind::Rewritten, what);
-        // The constant of the envelope goes with the id.
+        // The constant of the envelope is dropped together with the id.
         (!self.step.up).then_some(GoneKind::Constant {
             with_id: self.has_id && envelope,
             envelope,
@@ -91,8 +91,8 @@ impl Members<'_, '_, '_> {
         })
     }
 
-    /// Returns the meaning of an absent newer member, its reason, and whether another value decides the meaning of the
-    /// message.
+    /// Returns the value that an absent newer member stands for, the reason, and whether any other value determines the
+    /// meaning of the message.
     fn said_by_silence(&self, member: &Member) -> Option<(&String, &String, bool)> {
         let step = self.step;
         let entry = step
@@ -106,7 +106,7 @@ impl Members<'_, '_, '_> {
         }
     }
 
-    /// Returns the chosen conversion of a removed member.
+    /// Returns the removal of a member by `conversions.toml`.
     fn chosen(&self, member: &Member) -> Option<(EffectKind, &String, GoneKind)> {
         let step = self.step;
         let entry = step
@@ -116,7 +116,7 @@ impl Members<'_, '_, '_> {
         Some((kind, &entry.reason, gone))
     }
 
-    /// A member of the target; `None` when it keeps its text.
+    /// Returns the conversion of a member of the target, or `None` if its text is unchanged.
     pub fn member(
         &self,
         target: usize,
@@ -214,7 +214,7 @@ impl Members<'_, '_, '_> {
         Fill::Missing(reason)
     }
 
-    /// A member that only the target has.
+    /// Returns the conversion of a member that only the target has.
     fn new_value(&self, after: &Member) -> Does {
         if !after.required {
             let entry = self
@@ -234,7 +234,7 @@ impl Members<'_, '_, '_> {
         Does::NewRequired(fill)
     }
 
-    /// The chosen value for a member that the source does not have.
+    /// Returns the value from `conversions.toml` for a member that the source does not have.
     fn filled(&self, after: &Member) -> Option<Fill> {
         let step = self.step;
         let entry = step

@@ -1,4 +1,4 @@
-//! Rules between objects; `members.rs` has the rules of each member.
+//! Generates rules between objects; `members.rs` generates the rules of each member.
 
 use super::Step;
 use super::members::Members;
@@ -35,7 +35,7 @@ impl<'i> Step<'_, 'i> {
             members.member(at, before, member)
         });
         let steps: Vec<_> = steps.collect();
-        // A member that only the source has stays as an unknown member, which changes no text.
+        // A member that only the source has is kept as an unknown member, which changes no text.
         if gone.is_empty() && steps.is_empty() {
             return Body::Keep;
         }

@@ -1,6 +1,7 @@
-//! Rules between unions, and between a union and one of its variants.
+//! Generates rules between unions, and between a union and one of its variants.
 //!
-//! Variants are paired by their meaning; those without a counterpart are converted by choice, or refused.
+//! Variants are paired by their meaning; those without a counterpart are converted as `conversions.toml` says, or
+//! refused.
 
 use super::{EffectKind, Step, reference};
 use crate::convert::rules::{Arm, Body, Op, Unrecognized};
@@ -71,7 +72,8 @@ impl<'i> Step<'_, 'i> {
         Body::Union(arms, unrecognized)
     }
 
-    /// The arms for the variants of a union: chosen, paired, or read as the other revision reads them.
+    /// Returns one arm per variant of a union: from `conversions.toml`, paired with a counterpart, or decoded by the
+    /// target revision.
     fn arms(
         &self,
         source: &'i Definition,
@@ -103,7 +105,7 @@ impl<'i> Step<'_, 'i> {
                 self.note(&source.name, part, EffectKind::Refused, reason);
                 Arm::Refuse(reason.clone())
             }
-            // The table lets nothing else through.
+            // The parser of the table accepts no other action here.
             _ => Arm::Foreign(reason.clone()),
         }
     }

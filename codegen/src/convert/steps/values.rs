@@ -1,4 +1,4 @@
-//! Conversion of a value between two types: the operations of a step on members, items and entries.
+//! Generates conversions of values between two types: the operations of a step on members, items and entries.
 
 use super::Step;
 use crate::convert::plan::{Resolved, narrower, resolve};
