@@ -1,5 +1,5 @@
-//! `cargo xtask bench`: builds a program of the workspace in `benches/` in release and hands the arguments on to it. The
-//! benchmarks decide what they measure, and how; their libraries never reach this workspace.
+//! `cargo xtask bench`: builds a benchmark executable of the workspace in `benches/` in release mode and passes the
+//! arguments to it. The benchmarks define what they measure; their dependencies are not part of this workspace.
 
 use std::path::Path;
 use std::process::Command;
@@ -9,21 +9,21 @@ use anyhow::{Context, bail};
 /// The benchmarks.
 #[derive(Debug, clap::Subcommand)]
 pub enum Task {
-    /// Calls through the macro API, next to the drivers and endpoints below it.
+    /// Calls through the macro API, compared with the drivers and endpoints below it.
     Api(Arguments),
     /// Speed, allocations and instructions of decoding and encoding.
     Codec(Arguments),
-    /// Conversions between revisions, next to looking at and decoding the same messages.
+    /// Conversions between revisions, compared with parsing and decoding the same messages.
     Convert(Arguments),
-    /// Servers of an echo tool over stdio and HTTP, next to hand-written floors and rmcp.
+    /// Servers with an echo tool over stdio and HTTP, compared with hand-written minimal servers and rmcp.
     Serve(Arguments),
-    /// A tool call through both endpoints of a session, next to decoding and encoding its messages.
+    /// A tool call through both endpoints of a session, compared with decoding and encoding its messages.
     Session(Arguments),
     /// CPU time of a clean build, dependencies and size of a small program.
     Compile(Arguments),
 }
 
-/// Arguments of a benchmark, which its own program reads.
+/// Arguments that the benchmark executable parses.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
     /// Handed on, such as `--quick`, `--only NAME` and `--markdown FILE`; `-- --help` lists them.
@@ -53,7 +53,7 @@ impl Task {
 /// Runs a benchmark in the directory where the command was given, so that files it writes are found there.
 ///
 /// # Errors
-/// When the benchmark cannot be built or fails.
+/// Returns an error if the benchmark cannot be built or fails.
 pub fn run(root: &Path, task: &Task) -> anyhow::Result<()> {
     let status = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
         .args(cargo_line(root, task))

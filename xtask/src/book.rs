@@ -1,7 +1,7 @@
-//! Builds the documentation site: the pages of `docs/book` by mdBook, the page of all revisions, and the program that the
-//! page "Try it" runs.
+//! Builds the documentation site: the pages of `docs/book` by mdBook, the page of all revisions, and the WebAssembly
+//! module of the page "Try it".
 //!
-//! Installs mdBook into `target/tools` if it is missing. Writes to `target/book` alone.
+//! Installs mdBook into `target/tools` if it is missing. Writes only to `target/book`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,20 +11,20 @@ use anyhow::{Context, bail};
 
 use crate::{diff, wasm};
 
-/// Release of mdBook that is installed.
+/// Version of mdBook that is installed.
 const VERSION: &str = "0.5.4";
 const SOURCE: &str = "docs/book";
 /// Folder of the site.
 pub(crate) const SITE: &str = "target/book";
-/// Page of all revisions, which the chapter `revisions.md` links.
+/// File name of the page of all revisions, which the chapter `revisions.md` links to.
 const REVISIONS: &str = "revisions-page.html";
-/// Program that the page `try.md` runs.
+/// WebAssembly module that the page `try.md` runs.
 const PROGRAM: &str = "try/mcp-exact.wasm";
 
 /// Builds the site.
 ///
 /// # Errors
-/// When mdBook cannot be installed or refuses the pages, or the program for browsers cannot be built.
+/// Returns an error if mdBook cannot be installed or refuses the pages, or the program for browsers cannot be built.
 pub fn run(root: &Path) -> anyhow::Result<()> {
     let site = root.join(SITE);
     let status = Command::new(installed(root)?)
@@ -43,7 +43,7 @@ pub fn run(root: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns the path of mdBook in `target/tools`, where it is installed if it is missing.
+/// Returns the path of mdBook in `target/tools`, and installs mdBook if it is missing.
 fn installed(root: &Path) -> anyhow::Result<PathBuf> {
     let place = root.join("target/tools");
     let name = format!("mdbook{}", std::env::consts::EXE_SUFFIX);

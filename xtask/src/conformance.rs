@@ -1,7 +1,7 @@
-//! `cargo xtask conformance`: our everything server and everything client against the official conformance suite.
+//! `cargo xtask conformance`: tests the example server and client against the official conformance suite.
 //!
-//! Takes the pins in `tests/conformance`, installs the suite into an ignored folder, runs every scenario that a frozen
-//! requirement set names, one at a time, and prints a table. The suite decides what the scenarios demand.
+//! Installs the suite, as pinned in `tests/conformance`, into an ignored folder, runs every scenario of the frozen
+//! requirement sets, one at a time, and prints a table. The suite defines what the scenarios require.
 
 mod expected;
 mod install;
@@ -24,23 +24,23 @@ use report::{Row, Table};
 use requirements::Requirement;
 use suite::{Peer, Suite};
 
-/// The package with our two examples.
+/// Package with the example server and client.
 const PACKAGE: &str = "mcp-exact";
 
-/// The revisions whose requirement sets are run.
+/// Revisions whose requirement sets are tested.
 const REVISIONS: [&str; 2] = ["2025-11-25", "2026-07-28"];
 
 /// Role that a scenario tests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub enum Side {
-    /// The suite is the client.
+    /// The scenario tests a server; the suite is the client.
     Server,
-    /// The suite is the server.
+    /// The scenario tests a client; the suite is the server.
     Client,
 }
 
 impl Side {
-    /// Returns the name of the suite's command for the side, and of its section in a requirement set.
+    /// Returns the name of the suite's command for the side, which is also its section in a requirement set.
     fn name(self) -> &'static str {
         match self {
             Self::Server => "server",
@@ -49,7 +49,7 @@ impl Side {
     }
 }
 
-/// The arguments of `cargo xtask conformance`.
+/// Arguments of `cargo xtask conformance`.
 #[derive(Debug, Default, Args)]
 pub struct Arguments {
     /// Only the scenarios for servers, or for clients.
@@ -80,27 +80,29 @@ impl Arguments {
             && (self.scenario.is_empty() || self.scenario.contains(&requirement.scenario))
     }
 
-    /// Returns whether every scenario is run.
+    /// Returns true if every scenario is selected.
     fn is_complete(&self) -> bool {
         self.side.is_none() && self.scenario.is_empty()
     }
 }
 
-/// Installs the suite, and returns the node that it brings: programs of npm may need a newer one than the system has.
+/// Installs the suite and returns the path of its node executable: npm packages may need a newer version than the
+/// system has.
 ///
 /// # Errors
-/// When it cannot be installed.
+/// Returns an error if it cannot be installed.
 pub fn node(root: &Path) -> anyhow::Result<PathBuf> {
     let source = root.join("tests").join("conformance");
     let target = root.join("target").join("conformance");
     Ok(install::install(&source, &target, false)?.node)
 }
 
-/// Installs the suite, runs the scenarios, prints the table, and writes it into the documentation when it is complete.
+/// Installs the suite, runs the scenarios and prints the table; after a complete run, writes the table to the
+/// documentation.
 ///
 /// # Errors
-/// When the suite cannot be installed, our examples do not build, a scenario fails that is not expected to, or one passes
-/// that is expected to fail.
+/// Returns an error if the suite cannot be installed, our examples do not build, a scenario fails that is not expected
+/// to, or one passes that is expected to fail.
 pub fn run(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
     if cfg!(windows) {
         bail!("the suite starts clients in the ways of Unix; run this on Linux or macOS");
@@ -170,7 +172,7 @@ pub fn run(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
     table.conclude(suite.results())
 }
 
-/// Runs scenarios against another library, and records their results.
+/// Runs scenarios against another library and records the results.
 fn record(
     suite: &Suite,
     (name, url, client): (&str, &str, &Path),

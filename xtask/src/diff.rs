@@ -1,4 +1,4 @@
-//! `cargo xtask diff`: what changed between two revisions, or one page over all of them.
+//! `cargo xtask diff`: lists the changes between two revisions, or writes one page with all revisions.
 //!
 //! Reads the schema folders, lowers the revisions, and prints or writes the output of the model crate.
 
@@ -11,7 +11,7 @@ use clap::{ArgGroup, Args};
 use codegen::Tables;
 use codegen::ir::{Ir, diff, diff_with_descriptions, render};
 
-/// The arguments of `cargo xtask diff`, the same as those of `mcp-exact diff`.
+/// Arguments of `cargo xtask diff`, equal to those of `mcp-exact diff`.
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("form").args(["markdown", "json", "html"]))]
 pub struct Arguments {
@@ -38,10 +38,10 @@ pub struct Arguments {
     schemas: Vec<PathBuf>,
 }
 
-/// Prints the differences that the arguments ask for, or writes the page.
+/// Prints the differences or writes the page, as the arguments specify.
 ///
 /// # Errors
-/// When a schema cannot be used, a revision is not known, or a file cannot be written.
+/// Returns an error if a schema cannot be used, a revision is not known, or a file cannot be written.
 pub fn run(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
     let folders = if arguments.schemas.is_empty() {
         vec![root.join("schema")]
@@ -67,10 +67,10 @@ pub fn run(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
     }
 }
 
-/// Returns the page over all revisions of the repository.
+/// Returns the HTML page with all revisions of the repository.
 ///
 /// # Errors
-/// When a schema cannot be used.
+/// Returns an error if a schema cannot be used.
 pub fn page(root: &Path) -> anyhow::Result<String> {
     let revisions = lower(&[root.join("schema")])?;
     Ok(render::html(&revisions, &page_options())?)
@@ -101,7 +101,7 @@ fn print(arguments: &Arguments, from: &Ir, to: &Ir) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The place of a revision.
+/// Returns the index of a revision.
 fn find(revisions: &[Ir], id: &str) -> anyhow::Result<usize> {
     let found = revisions.iter().position(|ir| ir.revision == id);
     found.with_context(|| {
@@ -113,10 +113,10 @@ fn find(revisions: &[Ir], id: &str) -> anyhow::Result<usize> {
     })
 }
 
-/// The revisions of schema folders, in the order of the folders and of their lists.
+/// Returns the revisions of several schema folders, in the order of the folders and of their lists.
 ///
 /// # Errors
-/// When a file is missing or a schema cannot be used.
+/// Returns an error if a file is missing or a schema cannot be used.
 pub fn lower(folders: &[PathBuf]) -> anyhow::Result<Vec<Ir>> {
     let mut revisions = Vec::new();
     for folder in folders {

@@ -1,15 +1,15 @@
-//! Builds examples of a package and returns the paths of their programs. Cargo itself names the files, so that a target
-//! folder set elsewhere is found.
+//! Builds examples of a package and returns the paths of their executables, as cargo reports them, so that a custom
+//! target folder works.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, bail};
 
-/// Builds examples of a package with further features; returns their programs in the order of the names.
+/// Builds examples of a package with additional features; returns their executables in the order of the names.
 ///
 /// # Errors
-/// When cargo cannot be started, or an example does not build.
+/// Returns an error if cargo cannot be started, or an example does not build.
 pub fn build<const N: usize>(
     root: &Path,
     package: &str,
@@ -36,7 +36,7 @@ pub fn build<const N: usize>(
     Ok(programs)
 }
 
-/// Returns the program that cargo has built for an example, according to its messages.
+/// Returns the executable of an example from the messages of cargo.
 fn executable(messages: &str, package: &str, example: &str) -> anyhow::Result<PathBuf> {
     messages
         .lines()

@@ -1,7 +1,8 @@
-//! `cargo xtask interop`: our examples against the official SDKs, over stdio, Streamable HTTP and HTTP+SSE, in both directions.
+//! `cargo xtask interop`: tests the examples against the official SDKs over stdio, Streamable HTTP and HTTP+SSE, in
+//! both directions.
 //!
-//! Takes the peers in `tests/interop/peers.toml`, installs them into an ignored folder, starts the programs, and prints a
-//! table of negotiated revisions and failures. The programs decide which steps a client takes.
+//! Installs the peers of `tests/interop/peers.toml` into an ignored folder, starts clients and servers, and prints a
+//! table of negotiated revisions and failures. The client executables define the steps.
 
 pub(crate) mod install;
 mod outcome;
@@ -28,17 +29,17 @@ use peers::{Peers, Transport};
 use process::Listening;
 use proxy::Proxy;
 
-/// Timeout of one client and its server together. A slow machine needs a tenth of it.
+/// Timeout of one client and its server. A slow machine needs about a tenth of it.
 const DEADLINE: Duration = Duration::from_secs(120);
 
-/// The packages with our examples: over stdio, and over HTTP.
+/// Package with the stdio examples; `HTTP` is the package with the HTTP examples.
 const STDIO: &str = "mcp-exact-session";
 const HTTP: &str = "mcp-exact-transport";
 
-/// Pairs that run at once: most of their time they wait.
+/// Maximum number of pairs that run concurrently; pairs wait most of the time.
 const AT_ONCE: usize = 2;
 
-/// The arguments of `cargo xtask interop`.
+/// Arguments of `cargo xtask interop`.
 #[derive(Debug, Args)]
 pub struct Arguments {
     /// Only the peers whose name contains this; may be repeated.
@@ -55,7 +56,7 @@ pub struct Arguments {
     peers_only: bool,
 }
 
-/// Installs a peer where that is needed; returns its folder.
+/// Installs a peer if necessary; returns its folder.
 pub(crate) fn folder(root: &Path, name: &str) -> anyhow::Result<PathBuf> {
     let source = root.join("tests").join("interop");
     let target = root.join("target").join("interop");
@@ -69,7 +70,7 @@ pub(crate) fn folder(root: &Path, name: &str) -> anyhow::Result<PathBuf> {
 /// Installs the peers, runs every pair and prints the table.
 ///
 /// # Errors
-/// When a peer cannot be installed, our examples do not build, or a pair fails.
+/// Returns an error if a peer cannot be installed, our examples do not build, or a pair fails.
 pub fn run(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
     if cfg!(windows) {
         bail!("the peers are installed and ended in the ways of Unix; run this on Linux or macOS");
@@ -111,7 +112,7 @@ pub fn run(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
     conclude(&rows, &logs)
 }
 
-/// Runs several pairs at once; the rows keep the order of the pairs.
+/// Runs the pairs concurrently; the rows keep the order of the pairs.
 fn run_all(pairs: Vec<Pair>, logs: &Path) -> anyhow::Result<Vec<Row>> {
     let queue = Mutex::new(pairs.into_iter().enumerate());
     let rows = Mutex::new(Vec::new());
@@ -142,7 +143,7 @@ fn run_all(pairs: Vec<Pair>, logs: &Path) -> anyhow::Result<Vec<Row>> {
     Ok(rows.into_iter().map(|(_, row)| row).collect())
 }
 
-/// Writes the table into the documentation.
+/// Writes the table to the documentation.
 fn keep(root: &Path, rows: &[Row]) -> anyhow::Result<()> {
     let mut text = concat!(
         "# Interoperability\n\n",
@@ -166,7 +167,7 @@ fn keep(root: &Path, rows: &[Row]) -> anyhow::Result<()> {
     fs::write(&file, text).with_context(|| format!("cannot write {}", file.display()))
 }
 
-/// Our examples, built.
+/// Paths of the built examples.
 struct Examples {
     client: PathBuf,
     server: PathBuf,
@@ -202,10 +203,10 @@ impl Examples {
     }
 }
 
-/// Output of our client when its call has begun.
+/// Output of the example client after the start of its call.
 const WAITING: &str = "restart: waiting";
 
-/// A line of the table.
+/// One row of the table.
 struct Row {
     peer: String,
     direction: &'static str,
@@ -258,11 +259,11 @@ impl Pair {
     }
 }
 
-/// The server of a pair, and the proxy before it.
+/// Server of a pair, and the proxy in front of it.
 struct Site {
-    /// The server that takes new connections; `None` where the client starts it.
+    /// Server for new connections; `None` if the client starts the server.
     server: Option<Listening>,
-    /// The one that takes its place.
+    /// Server that replaces the first one after a restart.
     next: Option<Listening>,
     proxy: Option<Proxy>,
     fault: Option<Fault>,
@@ -278,7 +279,7 @@ impl Site {
             Listening::start(command.args(arguments), log).map(Some)
         };
         let server = start(log)?;
-        // Some servers take longer to start than the call that they are to be started in.
+        // Some servers take longer to start than the call during which they replace another one.
         let next = match fault {
             Some(Fault::Restart) => {
                 let name = log.file_name().unwrap_or_default().to_string_lossy();
@@ -305,11 +306,11 @@ impl Site {
         proxy.or(self.server.as_ref().map(|server| server.origin.as_str()))
     }
 
-    /// Puts another process in place of the server, once.
+    /// Replaces the server by another process, once.
     fn restart(&mut self) -> anyhow::Result<()> {
         if let (Some(next), Some(proxy)) = (self.next.take(), &self.proxy) {
             proxy.lead_to(next.address()?);
-            // The old one is killed here.
+            // The old process is killed here.
             self.server = Some(next);
         }
         Ok(())
@@ -325,7 +326,8 @@ impl Site {
 }
 
 impl Row {
-    /// The name of its logs, without the extension: nothing that a file system or a path would take apart, dots included.
+    /// Returns the base name of the pair's logs, without characters that have a meaning in file names or paths, such as
+    /// dots.
     fn log(&self) -> String {
         let transport = self.transport.name();
         let name = format!("{} {} {transport} {}", self.peer, self.direction, self.mode);
@@ -351,7 +353,7 @@ impl Row {
     }
 }
 
-/// The last line, and the error that becomes the exit code.
+/// Prints the last line; returns an error, for the exit code, if a row has failed.
 fn conclude(rows: &[Row], logs: &Path) -> anyhow::Result<()> {
     let (passed, failed): (Vec<_>, Vec<_>) = rows.iter().partition(|row| row.failures.is_empty());
     println!("{} passed, {} failed", passed.len(), failed.len());

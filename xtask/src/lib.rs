@@ -1,7 +1,7 @@
-//! The tasks behind `cargo xtask`: arguments, files, child processes and printing. The `codegen` library decides what is
-//! generated, and how; no task here reads a schema.
+//! Implementation of `cargo xtask`: arguments, files, child processes and printing. The `codegen` library contains the
+//! generator; tasks do not parse schemas.
 
-// Printing is what a task runner is for.
+// Printing is the purpose of a task runner.
 #![allow(clippy::print_stdout)]
 
 pub mod bench;
@@ -28,7 +28,7 @@ pub mod wasm;
 
 use std::path::PathBuf;
 
-/// The directory of the workspace, which holds this package.
+/// Returns the root directory of the workspace, which contains this package.
 pub fn workspace_root() -> PathBuf {
     let mut root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
     root.pop();

@@ -1,5 +1,5 @@
-//! The command line of `cargo xtask`: reads the arguments, calls the task, turns an error into an exit code.
-//! Every task is a function of the library beside it.
+//! Command line of `cargo xtask`: parses the arguments, calls the task, and turns an error into an exit code. Every
+//! task is a function of the library `xtask`.
 
 use std::process::ExitCode;
 
@@ -106,7 +106,7 @@ fn run(task: Task) -> anyhow::Result<()> {
     }
 }
 
-/// Prints the error and its causes, and never a backtrace: these are mistakes of input, not of this program.
+/// Prints the error and its causes without a backtrace: errors are mistakes of input, not of xtask.
 #[allow(clippy::print_stderr)]
 fn report(error: &anyhow::Error) {
     eprintln!("error: {error}");

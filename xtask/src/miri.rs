@@ -1,15 +1,15 @@
-//! `cargo xtask miri`: the unit tests of the modules of `mcp-exact-wire` that hold unsafe code, and of the modules that they
-//! use, under Miri.
+//! `cargo xtask miri`: runs unit tests of `mcp-exact-wire` under Miri, for the modules with unsafe code and the modules
+//! that they use.
 //!
-//! Takes the nightly toolchain with its components `miri` and `rust-src`. Runs the tests twice: as on an x86-64 processor
-//! with byte shuffles, and as on a big-endian one for which neither this project nor memchr has vector code.
+//! Requires the nightly toolchain with the components `miri` and `rust-src`. Runs the tests twice: for x86-64 with
+//! byte shuffles, and for a big-endian target without vector code in this project and memchr.
 
 use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, bail};
 
-/// Modules with unsafe code, and those that give them their input or replace them elsewhere.
+/// Modules with unsafe code, and modules that produce their input or replace them on other targets.
 const MODULES: &[&str] = &[
     "decode::",
     "escape::",
@@ -20,7 +20,7 @@ const MODULES: &[&str] = &[
     "unescape::",
 ];
 
-/// One run: the interpreted target, and the features of its processor beyond the common ones.
+/// One run: the interpreted target, and its additional processor features.
 struct Run {
     target: &'static str,
     features: &'static str,
@@ -86,7 +86,7 @@ mod tests {
         assert!(targets.iter().any(|target| !target.starts_with("x86_64")));
     }
 
-    /// A module that gets unsafe code has to be among those whose tests Miri runs, and needs tests.
+    /// Every module with unsafe code must have tests and be listed in `MODULES`.
     #[test]
     fn modules_with_unsafe_code_are_tested() {
         let sources = crate::workspace_root().join("crates/mcp-exact-wire/src");

@@ -1,7 +1,9 @@
-//! `cargo xtask nightly oracle`: the conversions by tables next to those of the typed implementation that they replaced.
+//! `cargo xtask nightly oracle`: compares the table-driven conversions with the typed implementation that they
+//! replaced.
 //!
-//! Clones the repository at the last commit of that implementation into `target/oracle`, records seeded conversions there, and
-//! compares them with the current ones. A recording is made again each time: compressed it has 10 MB, too much for a repository.
+//! Clones the repository at the last commit of that implementation into `target/oracle`, records seeded conversions
+//! there, and compares them with the current ones. Recordings are created in every run: compressed they have 10 MB,
+//! which is too large for the repository.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -9,11 +11,11 @@ use std::process::Command;
 
 use anyhow::{Context, bail, ensure};
 
-/// The last commit of the typed implementation.
+/// Last commit of the typed implementation.
 const COMMIT: &str = "ec0cc61dc448";
-/// Seeds of the recordings, each of about 200,000 conversions.
+/// Seeds of the recordings, with about 200,000 conversions each.
 const SEEDS: [&str; 2] = ["20261122", "20261123"];
-/// Arguments of cargo that run the program of the recordings.
+/// Cargo arguments that run the recording executable.
 const PROGRAM: [&str; 8] = [
     "run",
     "--release",
@@ -25,10 +27,11 @@ const PROGRAM: [&str; 8] = [
     "--",
 ];
 
-/// Records and compares.
+/// Records and compares conversions.
 ///
 /// # Errors
-/// The commit is missing, as in a shallow clone, a program does not build, or a difference is not documented.
+/// Returns an error if the commit is missing, as in a shallow clone, an executable does not build, or a difference is
+/// not documented.
 pub fn run(root: &Path) -> anyhow::Result<()> {
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or(root.join("target"), PathBuf::from);
     let place = target.join("oracle");
@@ -51,7 +54,7 @@ pub fn run(root: &Path) -> anyhow::Result<()> {
     finish(&mut check, "conversions differ from the recorded ones")
 }
 
-/// Makes a copy of the repository at the commit of the typed implementation.
+/// Clones the repository at the commit of the typed implementation.
 fn clone(root: &Path, copy: &Path) -> anyhow::Result<()> {
     let mut clone = Command::new("git");
     clone.args(["clone", "--quiet", "--no-checkout", "--shared"]);
@@ -67,7 +70,8 @@ fn clone(root: &Path, copy: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The program of the recordings in a copy of the workspace. Both copies build into one directory and share what is not theirs.
+/// Returns the command for the recording executable in a copy of the workspace. Both copies share a target directory
+/// and its dependencies.
 fn cargo(workspace: &Path, target: &Path) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(workspace).args(PROGRAM);

@@ -1,7 +1,8 @@
-//! Packages the crates as they are published, and builds and tests them outside of the workspace.
+//! `cargo xtask package`: packages the crates as they are published, and builds and tests them outside of the
+//! workspace.
 //!
-//! Crates that only work inside the workspace fail here: files that a package does not hold, features that another member
-//! switches on, dependencies without a version.
+//! This detects crates that work only inside the workspace: files missing in a package, features that another member
+//! enables, dependencies without a version.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -37,7 +38,7 @@ struct Package {
 }
 
 impl Package {
-    /// Drafts and tests say `publish = false`.
+    /// Returns true if the package is published; drafts and tests have `publish = false`.
     fn is_published(&self) -> bool {
         self.publish
             .as_ref()
@@ -49,10 +50,10 @@ impl Package {
     }
 }
 
-/// Packages, builds and tests.
+/// Packages, builds and tests the crates.
 ///
 /// # Errors
-/// When a crate cannot be packaged, does not build, or a test fails.
+/// Returns an error if a crate cannot be packaged, does not build, or a test fails.
 pub fn run(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
     let packages = published(root)?;
     let mut pack = cargo(root);
@@ -109,7 +110,7 @@ fn cargo(folder: &Path) -> Command {
     command
 }
 
-/// Lets the packages find each other as if they were published.
+/// Adds `[patch]` entries, so that the packages find each other as if they were published.
 fn patch(folder: &Path, packages: &[Package]) -> anyhow::Result<()> {
     let mut config = "[patch.crates-io]\n".to_owned();
     for package in packages {
@@ -132,7 +133,7 @@ fn build(place: &Path, folder: &Path, arguments: &[&str]) -> anyhow::Result<()> 
         .arg(folder.join("target"));
     let has_targets = place.join("src/lib.rs").exists() || !arguments.contains(&"--lib");
     if !has_targets {
-        // A program alone has no library to test.
+        // There is no library to test.
         command = cargo(place);
         command
             .args(["test", "--bins", "--target-dir"])

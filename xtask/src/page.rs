@@ -1,4 +1,5 @@
-//! Uses the page of revisions in headless Chromium as a person does: search, filters, rows, keys, a small screen.
+//! `cargo xtask page`: tests the page of revisions in headless Chromium: search, filters, rows, keys, and a small
+//! screen.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,10 +9,10 @@ use anyhow::{Context, bail};
 
 use crate::diff;
 
-/// Remedy if Chromium is missing.
+/// Hint if Chromium is missing.
 pub(crate) const NO_CHROMIUM: &str = "cannot run chromium; install the Debian package `chromium`";
 const CHECKS: &str = include_str!("page_checks.js");
-/// Width and height of a large and of a small screen.
+/// Width and height of a large and of a small screen, in pixels.
 pub(crate) const SCREENS: [(u32, u32); 2] = [(1280, 900), (390, 844)];
 
 /// Arguments of `cargo xtask page`.
@@ -28,7 +29,7 @@ pub struct Arguments {
 /// Runs the checks on each screen.
 ///
 /// # Errors
-/// When there is no Chromium, or a check fails.
+/// Returns an error if there is no Chromium, or a check fails.
 pub fn run(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
     let page = match &arguments.page {
         Some(file) => {
@@ -76,8 +77,8 @@ fn results(page: &Path, width: u32, height: u32) -> anyhow::Result<String> {
         .context("the checks did not run to their end")
 }
 
-/// Opens a page in a frame of this size, because Chromium has no window as narrow as a telephone. Messages that the page
-/// posts to its parent become the results.
+/// Opens a page in a frame of this size, because Chromium windows cannot be as narrow as a phone. Messages that the
+/// page posts to its parent are the results.
 fn chromium(page: &Path, width: u32, height: u32, arguments: &[&str]) -> anyhow::Result<String> {
     let outer = page.with_extension("frame.html");
     let name = page.file_name().unwrap_or_default().to_string_lossy();
@@ -105,7 +106,7 @@ fn chromium(page: &Path, width: u32, height: u32, arguments: &[&str]) -> anyhow:
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// Returns the command that starts Chromium without a window, with room for a frame of this size.
+/// Returns the command that starts headless Chromium with a window that fits a frame of this size.
 pub(crate) fn headless(width: u32, height: u32) -> Command {
     let mut chromium = Command::new("chromium");
     chromium

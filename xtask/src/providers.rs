@@ -1,6 +1,7 @@
-//! `cargo xtask providers`: our clients and resource servers with authorization servers of other people.
+//! `cargo xtask providers`: tests our clients and resource servers with third-party authorization servers.
 //!
-//! Installs them into an ignored folder from the pins in `tests/auth/providers`, and runs the tests that start them.
+//! Installs the servers into an ignored folder from the pins in `tests/auth/providers`, and runs the tests that
+//! start them.
 
 use std::fs;
 use std::path::Path;
@@ -11,11 +12,11 @@ use anyhow::{Context, bail};
 use crate::interop;
 use crate::interop::install::{install_python, quietly};
 
-/// Files of `tests/auth/providers` that pin the npm packages.
+/// Files in `tests/auth/providers` that pin the npm packages.
 const PINS: [&str; 2] = ["package.json", "package-lock.json"];
-/// Packages that pip installs.
+/// File with the packages that pip installs.
 const REQUIREMENTS: &str = "requirements.txt";
-/// The programs that start a provider or a peer.
+/// Scripts that start a provider or a peer.
 const PROGRAMS: [&str; 7] = [
     "mock.mjs",
     "provider.mjs",
@@ -25,16 +26,16 @@ const PROGRAMS: [&str; 7] = [
     "typescript_client.mjs",
     "typescript_server.mjs",
 ];
-/// The peers of `cargo xtask interop` with whose packages the programs of the SDKs run.
+/// Peers of `cargo xtask interop` whose packages the SDK scripts use.
 const PYTHON: &str = "python-2.3.0";
 const TYPESCRIPT: &str = "typescript-1.32.2";
-/// Copy of the pins that were installed; written last.
+/// File with a copy of the installed pins; written after the installation.
 const STAMP: &str = "installed.txt";
 
-/// Installs the providers where that is needed, and runs their tests.
+/// Installs the providers if necessary, and runs their tests.
 ///
 /// # Errors
-/// When npm or pip fails, or a test does.
+/// Returns an error if npm or pip fails, or a test does.
 pub fn run(root: &Path) -> anyhow::Result<()> {
     let source = root.join("tests").join("auth").join("providers");
     let target = root.join("target").join("providers");

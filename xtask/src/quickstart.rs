@@ -1,7 +1,7 @@
-//! `cargo xtask quickstart`: runs the steps that the README tells a new user to take, word by word, in an empty folder.
+//! `cargo xtask quickstart`: runs the README's steps for a new user, unchanged, in an empty folder.
 //!
-//! Takes the blocks between the marks `<!-- quickstart -->` and `<!-- quickstart: end -->`: commands, files, and expected
-//! output. `git clone` takes this checkout instead of the published repository; nothing else is changed.
+//! The steps are the code blocks between `<!-- quickstart -->` and `<!-- quickstart: end -->`: commands, files, and
+//! expected output. `git clone` clones this checkout instead of the published repository.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,25 +14,25 @@ use crate::conformance;
 
 const BEGIN: &str = "<!-- quickstart -->";
 const END: &str = "<!-- quickstart: end -->";
-/// Total time that the README promises.
+/// Maximum total time that the README promises.
 const PROMISED: Duration = Duration::from_secs(10 * 60);
-/// Marks the line of output after which a block has printed everything.
+/// Output line that marks the end of a block's output.
 const DONE: &str = "== quickstart: block";
 
-/// One fenced block of the README.
+/// A fenced code block of the README.
 #[derive(Debug, PartialEq, Eq)]
 enum Block {
-    /// Commands.
+    /// Shell commands.
     Commands(String),
-    /// A command that runs until the end, and the address that it listens on.
+    /// A command that runs until the end of the test, and the address that it listens on.
     Server(String),
-    /// A file: its path in the folder where the commands have led, and its text.
+    /// A file: its path relative to the current folder of the commands, and its contents.
     File(String, String),
-    /// Line that the earlier commands have printed, among others.
+    /// Line that must be part of the output of the earlier commands.
     Printed(String),
 }
 
-/// Runs the blocks, and prints how long it took.
+/// Runs the blocks and prints the duration.
 pub fn run(root: &Path) -> anyhow::Result<()> {
     if cfg!(windows) {
         bail!(
@@ -77,17 +77,17 @@ fn execute(root: &Path, node: &Path, folder: &Path, blocks: &[Block]) -> anyhow:
         .args(["-c", &script])
         .current_dir(folder)
         .env("PATH", path)
-        // Tools of npm write into the home folder.
+        // npm tools write to the home folder.
         .env("HOME", &home)
         .envs(homes)
-        // `git clone` of the repository's address takes this checkout.
+        // Maps `git clone` of the published URL to this checkout.
         .env("GIT_CONFIG_COUNT", "1")
         .env(
             "GIT_CONFIG_KEY_0",
             format!("url.{}.insteadOf", root.display()),
         )
         .env("GIT_CONFIG_VALUE_0", repository)
-        // A new user has none of what cargo sets for this program.
+        // A new user has no cargo environment variables of this process.
         .env_remove("CARGO")
         .env_remove("CARGO_MANIFEST_DIR")
         .env_remove("CARGO_TARGET_DIR")
@@ -103,7 +103,7 @@ fn execute(root: &Path, node: &Path, folder: &Path, blocks: &[Block]) -> anyhow:
     check(blocks, &printed)
 }
 
-/// Returns the folders of cargo, rustup and npm, which otherwise follow from the home folder.
+/// Returns the folders of cargo, rustup and npm, whose defaults depend on the home folder.
 fn homes() -> Vec<(&'static str, PathBuf)> {
     let Some(home) = std::env::home_dir() else {
         return Vec::new();
@@ -121,7 +121,7 @@ fn homes() -> Vec<(&'static str, PathBuf)> {
         .collect()
 }
 
-/// Returns the script that runs the blocks.
+/// Returns the shell script that runs the blocks.
 fn script(blocks: &[Block]) -> String {
     let mut script =
         "set -euo pipefail\ntrap 'kill $(jobs -p) 2>/dev/null || true' EXIT\n".to_owned();
@@ -129,7 +129,7 @@ fn script(blocks: &[Block]) -> String {
         match block {
             Block::Commands(commands) => script += commands,
             Block::Server(command) => {
-                // The server is there once its last address answers.
+                // The server is ready when its last address responds.
                 let port = command.rsplit(':').next().unwrap_or_default().trim();
                 let command = command.lines().next().unwrap_or_default();
                 script += &format!(
@@ -145,7 +145,7 @@ fn script(blocks: &[Block]) -> String {
     script
 }
 
-/// Checks that each block of output was printed by the commands before it.
+/// Checks that the commands before each block of expected output have printed it.
 fn check(blocks: &[Block], printed: &str) -> anyhow::Result<()> {
     let mut rest = printed;
     for (number, block) in blocks.iter().enumerate() {
@@ -167,7 +167,7 @@ fn check(blocks: &[Block], printed: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Reads the blocks of the README.
+/// Parses the code blocks of the README.
 fn blocks(readme: &str) -> anyhow::Result<Vec<Block>> {
     let mut blocks = Vec::new();
     let mut rest = readme;
@@ -251,7 +251,7 @@ mod tests {
         );
     }
 
-    /// The blocks of the real README can be read; they are run by `cargo xtask quickstart`.
+    /// The blocks of the README can be parsed; `cargo xtask quickstart` runs them.
     #[test]
     fn the_readme_has_blocks() {
         let readme = crate::workspace_root().join("README.md");

@@ -1,7 +1,7 @@
-//! `cargo xtask redis`: servers that share their sessions on a real Redis, behind a real balancer.
+//! `cargo xtask redis`: tests servers that share their sessions in Redis, behind HAProxy.
 //!
-//! Uses redis-server and haproxy where they are installed, and else unpacks their Debian packages into an ignored folder: that needs
-//! apt-get and dpkg, and neither root nor a system service. Then runs the tests that start them.
+//! Uses the installed redis-server and haproxy, or unpacks their Debian packages into an ignored folder, which
+//! requires apt-get and dpkg but neither root nor a system service. Then runs the tests that start them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,9 +11,9 @@ use anyhow::{Context, bail};
 
 use crate::interop;
 
-/// Programs that the tests start.
+/// Executables that the tests start.
 const PROGRAMS: [&str; 3] = ["redis-server", "redis-cli", "haproxy"];
-/// Debian packages with the programs, and the libraries that a small system lacks.
+/// Debian packages with the executables, and the libraries that a minimal system lacks.
 const PACKAGES: [&str; 9] = [
     "redis-server",
     "redis-tools",
@@ -25,7 +25,8 @@ const PACKAGES: [&str; 9] = [
     "libopentracing-c-wrapper0",
     "libopentracing1",
 ];
-/// Peers of `cargo xtask interop` whose clients use the servers: the SDKs of each revision with sessions over Streamable HTTP.
+/// Peers of `cargo xtask interop` whose clients the tests use: SDKs of each revision with sessions over Streamable
+/// HTTP.
 const PEERS: [&str; 6] = [
     "python-1.9.4",
     "python-1.10.1",
@@ -34,10 +35,10 @@ const PEERS: [&str; 6] = [
     "typescript-1.22.0",
     "typescript-1.32.2",
 ];
-/// Names the packages that were unpacked; written last.
+/// File that lists the unpacked packages; written after unpacking.
 const STAMP: &str = "unpacked.txt";
 
-/// What to test, and for how long.
+/// Arguments of `cargo xtask redis`.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct Arguments {
     /// Handed on to the tests, such as the name of one.
@@ -45,10 +46,10 @@ pub struct Arguments {
     tests: Vec<String>,
 }
 
-/// Installs what is missing and runs the tests.
+/// Installs missing packages and runs the tests.
 ///
 /// # Errors
-/// When the packages cannot be had, or a test fails.
+/// Returns an error if the packages cannot be had, or a test fails.
 pub fn run(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
     let status = test_command(root)?
         .arg("--")
@@ -62,10 +63,10 @@ pub fn run(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
     }
 }
 
-/// Returns the command that runs the tests, with the programs that they need.
+/// Returns the command that runs the tests, with the paths of the executables.
 ///
 /// # Errors
-/// When the packages or the SDKs cannot be had.
+/// Returns an error if the packages or the SDKs cannot be had.
 pub fn test_command(root: &Path) -> anyhow::Result<Command> {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(root);
@@ -81,7 +82,7 @@ pub fn test_command(root: &Path) -> anyhow::Result<Command> {
     Ok(command)
 }
 
-/// Returns the folder with the unpacked programs; `None` if the system has all of them.
+/// Returns the folder with the unpacked executables; `None` if the system has all of them.
 fn tools(root: &Path) -> anyhow::Result<Option<PathBuf>> {
     if PROGRAMS.iter().all(|program| is_installed(program)) {
         return Ok(None);
@@ -95,7 +96,7 @@ fn tools(root: &Path) -> anyhow::Result<Option<PathBuf>> {
     println!("unpacking the Debian packages of Redis and HAProxy");
     fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
     if !download(&folder)? {
-        // The lists of packages are missing or old. Without root this fails, and so does the second download.
+        // The package lists are missing or outdated. Without root the update fails, and so does the second download.
         let _ = Command::new("apt-get")
             .args(["update", "--quiet=2"])
             .status();

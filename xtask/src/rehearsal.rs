@@ -1,8 +1,8 @@
-//! `cargo xtask nightly rehearsal`: the day on which a revision is published, with an invented one.
+//! `cargo xtask nightly rehearsal`: rehearses the publication of a new revision with an invented one.
 //!
-//! Copies the files of the workspace into a scratch folder, makes a schema from that of the newest revision, and runs
-//! `cargo xtask schema add` there, for the revision and for an extension of it. Then removes both and expects every file as
-//! it was. Changes nothing outside of the scratch folder but `target/`.
+//! Copies the files of the workspace into a scratch folder, derives a schema from that of the newest revision, and
+//! runs `cargo xtask schema add` for the revision and for an extension of it. Then removes both and checks that all
+//! files are restored. Outside of the scratch folder, only `target/` changes.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,15 +11,15 @@ use std::process::Command;
 use anyhow::{Context, bail, ensure};
 use serde_json::{Value, json};
 
-/// The identifier of the invented revision.
+/// Identifier of the invented revision.
 const REVISION: &str = "2099-01-01";
-/// The invented extension of it.
+/// Identifier of the invented extension.
 const EXTENSION: &str = "ext-rehearsal";
 
-/// Adds and removes an invented revision and an extension in a copy of `root`.
+/// Adds an invented revision and an extension to a copy of `root`, and removes them.
 ///
 /// # Errors
-/// When a command fails, or files differ afterwards.
+/// Returns an error if a command fails, or files differ afterwards.
 pub fn run(root: &Path) -> anyhow::Result<()> {
     let scratch = tempfile::tempdir().context("cannot make a temporary directory; check TMPDIR")?;
     let copy = scratch.path().join("workspace");
@@ -39,7 +39,7 @@ pub fn run(root: &Path) -> anyhow::Result<()> {
     let repository = "https://example.com/ext-rehearsal";
     let of_extension = ["--extends", REVISION, "--repository", repository];
     schema(&[&["add", EXTENSION, "--from", &extension], &of_extension[..]].concat())?;
-    // What lists revisions by features knows the new one.
+    // Checks that commands that list revisions by features include the new one.
     let users = [
         "--package",
         "mcp-exact-session",
@@ -69,7 +69,7 @@ pub fn run(root: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Copies what git tracks or would track, as it is in the working tree; returns the paths.
+/// Copies the files that git tracks or would track from the working tree; returns their paths.
 fn copy_files(root: &Path, copy: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let listed = Command::new("git")
         .arg("-C")
@@ -106,7 +106,7 @@ fn copy_files(root: &Path, copy: &Path) -> anyhow::Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// The schema of the newest released revision.
+/// Returns the schema of the newest released revision.
 fn newest(root: &Path) -> anyhow::Result<Value> {
     let folder = root.join("schema");
     let schemas = crate::codegen::Schemas::read(&folder)?;
@@ -119,8 +119,8 @@ fn newest(root: &Path) -> anyhow::Result<Value> {
     Ok(serde_json::from_str(&text)?)
 }
 
-/// A schema with what a next revision may bring: a method, a kind of content, members that come and go, values, and
-/// keywords that no official schema has.
+/// Returns a schema with typical changes of a new revision: a new method, a kind of content, added and removed members,
+/// values, and keywords that no official schema has.
 fn invented(newest: &Value) -> anyhow::Result<Vec<u8>> {
     let mut schema = newest.clone();
     let definitions = &mut schema["$defs"];
@@ -173,7 +173,7 @@ fn invented(newest: &Value) -> anyhow::Result<Vec<u8>> {
     Ok(serde_json::to_vec_pretty(&schema)?)
 }
 
-/// A schema with a definition of its own, which refers to one of the revision.
+/// Returns a schema with a definition that refers to one of the revision.
 fn invented_extension() -> Value {
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -191,7 +191,7 @@ fn invented_extension() -> Value {
     })
 }
 
-/// Runs cargo in the copy, with the target folder of this workspace: dependencies are built already.
+/// Runs cargo in the copy with the target folder of this workspace, so that dependencies are built already.
 fn cargo(root: &Path, copy: &Path, words: &[&str]) -> anyhow::Result<()> {
     println!("running: cargo {}", words.join(" "));
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());

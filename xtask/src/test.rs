@@ -1,11 +1,11 @@
-//! `cargo xtask test`: all tests of the workspace through `cargo test`, unit, integration and doc tests alike.
+//! `cargo xtask test`: runs all unit, integration and doc tests of the workspace with `cargo test`.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, bail};
 
-/// Programs that the tests run, with the way to get each.
+/// Executables that the tests run, with installation hints.
 const NEEDED: [(&str, &str); 2] = [
     ("cc", "Debian package build-essential"),
     (
@@ -14,11 +14,11 @@ const NEEDED: [(&str, &str); 2] = [
     ),
 ];
 
-/// Runs `cargo test` in `root` with `arguments` behind, over the whole workspace and the whole program unless they name
-/// packages.
+/// Runs `cargo test` in `root`, followed by `arguments`. Without a package in the arguments, all tests of the workspace
+/// run.
 ///
 /// # Errors
-/// When a program that the tests run is missing, or a test fails.
+/// Returns an error if a program that the tests run is missing, or a test fails.
 pub fn run(root: &Path, arguments: &[String]) -> anyhow::Result<()> {
     let missing: Vec<String> = NEEDED
         .iter()
@@ -44,7 +44,7 @@ pub fn run(root: &Path, arguments: &[String]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns true if the program can be started.
+/// Returns true if the executable can be started.
 fn is_installed(program: &str) -> bool {
     let mut command = Command::new(program);
     command.arg("--version");

@@ -26,7 +26,7 @@ pub struct Arguments {
 /// Runs the commands of the page.
 ///
 /// # Errors
-/// When the server cannot be installed, a command cannot be run, or the page differs with `--check`.
+/// Returns an error if the server cannot be installed, a command cannot be run, or the page differs with `--check`.
 pub fn run(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
     install(root)?;
     build(root)?;

@@ -61,7 +61,7 @@ enum Step {
 /// Runs the steps.
 ///
 /// # Errors
-/// When a step fails, or a tool that it needs is missing.
+/// Returns an error if a step fails, or a tool that it needs is missing.
 pub fn run(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
     let is_wanted = |step| arguments.only.is_none_or(|only| only == step);
     if is_wanted(Step::Build) {
@@ -96,7 +96,7 @@ pub fn run(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
 /// Builds the program for the page. Returns its file.
 ///
 /// # Errors
-/// When it does not build.
+/// Returns an error if it does not build.
 pub fn program(root: &Path) -> anyhow::Result<PathBuf> {
     let mut build = cargo(root, "build", WASI);
     build.args(["--profile", "wasm", "--package", "mcp-exact-cli"]);

@@ -1,7 +1,7 @@
-//! Scenarios that are expected to fail, each with its reason.
+//! Scenarios that are expected to fail, each with a reason, from `tests/conformance/expected-failures.toml`.
 //!
-//! Takes `tests/conformance/expected-failures.toml`. An entry that names no scenario of the requirement sets is an error, and
-//! so is one whose scenario passes: the file can only become shorter knowingly.
+//! An entry with a scenario that no requirement set names is an error, and so is an entry whose scenario passes, so
+//! that no entry is out of date.
 
 use std::fs;
 use std::path::Path;
@@ -11,7 +11,7 @@ use serde::Deserialize;
 
 use super::requirements::Requirement;
 
-/// All entries of the file.
+/// Entries of the file.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Expected {
@@ -43,14 +43,14 @@ impl Expected {
         toml::from_str(&text).with_context(|| format!("cannot read {}", path.display()))
     }
 
-    /// Returns why a scenario is expected to fail; `None` when it has to pass.
+    /// Returns the reason why a scenario is expected to fail; `None` if it must pass.
     pub(super) fn reason(&self, requirement: &Requirement) -> Option<&str> {
         let mut all = self.failure.iter();
         all.find(|failure| failure.is_of(requirement))
             .map(|failure| &*failure.reason)
     }
 
-    /// Checks that every entry names a scenario that is run.
+    /// Checks that every entry names a scenario of the run.
     pub(super) fn check_names(&self, all: &[Requirement]) -> anyhow::Result<()> {
         for failure in &self.failure {
             if !all.iter().any(|requirement| failure.is_of(requirement)) {

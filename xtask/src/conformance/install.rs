@@ -1,5 +1,5 @@
-//! Installs the suite and, on Linux, the node that it needs, from pins alone.
-//! A folder whose pins have not changed is left as it is. Needs npm; on other systems also node 22.
+//! Installs the pinned suite and, on Linux, the node version that it needs. Skips the installation if the pins are
+//! unchanged. Requires npm, and node 22 on systems other than Linux.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,21 +9,21 @@ use anyhow::{Context, bail};
 
 use crate::interop::install::quietly;
 
-/// The files that pin the installed packages.
+/// Files that pin the installed packages.
 const PINS: [&str; 2] = ["package.json", "package-lock.json"];
-/// Copy of the pins that were installed; written last.
+/// File with a copy of the installed pins; written after the installation.
 const STAMP: &str = "installed.txt";
 
-/// The suite, installed.
+/// Paths of the installed suite.
 #[derive(Debug)]
 pub(super) struct Installed {
-    /// The program that runs the suite.
+    /// Node executable that runs the suite.
     pub(super) node: PathBuf,
     package: PathBuf,
 }
 
 impl Installed {
-    /// Returns the script of the suite.
+    /// Returns the path of the suite's script.
     pub(super) fn script(&self) -> PathBuf {
         self.package.join("dist").join("index.js")
     }
@@ -45,7 +45,7 @@ impl Installed {
     }
 }
 
-/// Installs the suite where that is needed.
+/// Installs the suite if necessary.
 pub(super) fn install(source: &Path, target: &Path, offline: bool) -> anyhow::Result<Installed> {
     let mut stamp = String::new();
     for pin in PINS {
@@ -83,7 +83,7 @@ pub(super) fn install(source: &Path, target: &Path, offline: bool) -> anyhow::Re
     })
 }
 
-/// Returns the node on the path, for systems that the pins bring none for.
+/// Returns the path of the system's node, for systems without a pinned one.
 fn system_node() -> anyhow::Result<PathBuf> {
     let output = Command::new("node").arg("--version").output();
     let output = output.context("cannot start node; install node 22")?;
@@ -97,7 +97,7 @@ fn system_node() -> anyhow::Result<PathBuf> {
     }
 }
 
-/// Returns the first number of a version such as `v22.1.0`.
+/// Returns the major version of a version such as `v22.1.0`.
 fn major(version: &str) -> Option<u32> {
     let (major, _) = version.trim().strip_prefix('v')?.split_once('.')?;
     major.parse().ok()

@@ -1,6 +1,6 @@
-//! Results of another library in the same table: recorded from a run against its own programs, with its version and the date.
+//! Results of another library in the same table, recorded in a run against its own executables, with version and date.
 //!
-//! `tests/conformance/peer.toml` keeps them; a run with `--peer` writes it.
+//! `cargo xtask conformance --peer` writes them to `tests/conformance/peer.toml`.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -18,14 +18,14 @@ use super::suite::Verdict;
 pub(super) struct PeerResults {
     /// Name and version of the library.
     pub(super) name: String,
-    /// Version of the suite.
+    /// Version of the suite in the recorded run.
     pub(super) suite: String,
     /// Outcome of each scenario, by `side revision scenario`: true if it passed.
     pub(super) passed: BTreeMap<String, bool>,
 }
 
 impl PeerResults {
-    /// Reads the results; `None` when none are recorded.
+    /// Reads the results; `None` if none are recorded.
     pub(super) fn read(path: &Path) -> anyhow::Result<Option<Self>> {
         if !path.exists() {
             return Ok(None);
@@ -46,12 +46,12 @@ impl PeerResults {
         self.passed.insert(key(requirement), verdict.is_pass());
     }
 
-    /// Returns whether a scenario passed; `None` when it was not run.
+    /// Returns true if a scenario passed; `None` if it was not run.
     pub(super) fn verdict(&self, requirement: &Requirement) -> Option<bool> {
         self.passed.get(&key(requirement)).copied()
     }
 
-    /// Returns how many of some scenarios passed and were run.
+    /// Returns the number of passed scenarios and the number of run scenarios.
     pub(super) fn count<'a>(
         &self,
         all: impl IntoIterator<Item = &'a Requirement>,

@@ -1,7 +1,7 @@
-//! The frozen requirement sets of the suite: which scenarios a revision requires of servers and of clients.
+//! Frozen requirement sets of the suite: the scenarios that a revision requires of servers and of clients.
 //!
-//! Takes the files `requirements/<revision>.yaml` of the package. They use a small part of YAML: sections, lists of names,
-//! and lists of records of one line a member; anything else is refused.
+//! Parses the files `requirements/<revision>.yaml` of the package. They use a small subset of YAML: sections, lists
+//! of names, and lists of records with one member per line; other syntax is an error.
 
 use std::fs;
 use std::path::Path;
@@ -10,26 +10,26 @@ use anyhow::{Context, bail};
 
 use super::Side;
 
-/// One scenario that is run at one revision.
+/// A scenario that is run at one revision.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Requirement {
     pub(super) side: Side,
     pub(super) revision: String,
     pub(super) scenario: String,
-    /// Reason why the scenario does not count, as the suite states it; `None` if it counts.
+    /// Reason of the suite for not scoring the scenario; `None` if it is scored.
     pub(super) not_scored: Option<String>,
 }
 
-/// Scenarios for clients that no set names, about servers of 2025-03-26.
+/// Client scenarios with 2025-03-26 servers, which no requirement set names.
 const BACKWARDS: [&str; 2] = [
     "auth/2025-03-26-oauth-metadata-backcompat",
     "auth/2025-03-26-oauth-endpoint-fallback",
 ];
 
-/// Reads the sets of several revisions.
+/// Reads the requirement sets of several revisions.
 ///
 /// # Errors
-/// When a file cannot be read, or has a form that is unknown.
+/// Returns an error if a file cannot be read, or has a form that is unknown.
 pub(super) fn read_all(folder: &Path, revisions: &[&str]) -> anyhow::Result<Vec<Requirement>> {
     let mut all = Vec::new();
     for revision in revisions {
@@ -56,7 +56,7 @@ pub(super) fn read_all(folder: &Path, revisions: &[&str]) -> anyhow::Result<Vec<
     Ok(all)
 }
 
-/// A scenario that does not count, while its members are read.
+/// A scenario that is not scored, while the parser reads its members.
 #[derive(Default)]
 struct NotScored {
     scenario: String,
@@ -87,7 +87,7 @@ fn parse(text: &str, revision: &str) -> anyhow::Result<Vec<Requirement>> {
                 set(&mut others, member)?;
             }
             ("not_scored", 4, None) => set(&mut others, content)?,
-            // A text that is folded over several lines.
+            // A string that is folded over several lines.
             ("not_scored", 6, _) => {}
             _ => bail!("the line {content:?} in section {section:?} is unknown; adapt this reader"),
         }

@@ -1,7 +1,7 @@
-//! Runs one scenario of the suite and reads its verdict; starts the server that scenarios talk to.
+//! Runs a scenario of the suite and reads its verdict; starts the server that server scenarios connect to.
 //!
-//! Verdicts come from `checks.json`: the exit code of the suite is 0 for some failures. Each scenario runs alone, because on
-//! few cores the time limits of scenarios that run at once mean nothing.
+//! Verdicts are read from `checks.json`, because the suite exits with 0 after some failures. Scenarios run one at a
+//! time, because concurrent scenarios would exceed their time limits on few cores.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write};
@@ -17,21 +17,21 @@ use super::install::Installed;
 use super::requirements::Requirement;
 use crate::interop::process;
 
-/// Timeout of one scenario, the start of node included.
+/// Timeout of one scenario, including the start of node.
 const DEADLINE: Duration = Duration::from_secs(120);
-/// Timeout of the client in the suite, in milliseconds.
+/// Timeout of the suite's client, in milliseconds.
 const CLIENT_TIMEOUT: &str = "60000";
-/// Output of the suite for a client that it had to kill.
+/// Output of the suite after it killed a client that timed out.
 const TIMED_OUT: &str = "CLIENT TIMED OUT";
-/// Output of the suite for a client that should not have failed.
+/// Output of the suite for a client that exited with an unexpected error.
 const CLIENT_FAILED: &str = "CLIENT EXITED WITH ERROR";
 
-/// Peer that a scenario is run against.
+/// Peer that a scenario runs against.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Peer<'a> {
-    /// The URL of a server.
+    /// URL of a server.
     Server(&'a str),
-    /// The program of a client.
+    /// Path of a client executable.
     Client(&'a Path),
 }
 
@@ -44,7 +44,7 @@ pub(super) struct Verdict {
 }
 
 impl Verdict {
-    /// Returns whether the scenario counts as passed: no check fails, and one at least succeeds.
+    /// Returns true if the scenario passed: at least one check succeeded and none failed.
     pub(super) fn is_pass(&self) -> bool {
         self.failures.is_empty() && self.passed > 0
     }
@@ -60,7 +60,7 @@ struct Check {
     error_message: Option<String>,
 }
 
-/// The suite, and where its results are kept.
+/// Paths of the suite and of its results.
 pub(super) struct Suite {
     installed: Installed,
     results: PathBuf,
@@ -87,7 +87,7 @@ impl Suite {
         self.installed.version()
     }
 
-    /// Runs a scenario; once more when it ran out of time.
+    /// Runs a scenario; repeats it once after a timeout.
     pub(super) fn run(&self, requirement: &Requirement, peer: Peer<'_>) -> anyhow::Result<Verdict> {
         match self.attempt(requirement, peer, "first")? {
             Some(verdict) => Ok(verdict),
@@ -100,7 +100,7 @@ impl Suite {
         }
     }
 
-    /// Runs a scenario once; `None` when it ran out of time.
+    /// Runs a scenario once; `None` after a timeout.
     fn attempt(
         &self,
         requirement: &Requirement,
@@ -127,7 +127,7 @@ impl Suite {
         command
             .args(["--scenario", &requirement.scenario])
             .args(["--spec-version", &requirement.revision])
-            // Extensions belong to no revision: the requirement set says at which one they are run.
+            // Extensions do not belong to a revision: the requirement set states the revision to run them with.
             .arg("--force")
             .arg("--output-dir")
             .arg(&folder);
@@ -152,7 +152,7 @@ impl Suite {
     }
 }
 
-/// Returns the command line of a client. The suite takes it apart at spaces.
+/// Returns the command line of a client. The suite splits it at spaces.
 pub(super) fn client_command(program: &Path) -> anyhow::Result<&str> {
     let text = program.to_str().unwrap_or_default();
     if text.is_empty() || text.contains(char::is_whitespace) {
@@ -164,7 +164,7 @@ pub(super) fn client_command(program: &Path) -> anyhow::Result<&str> {
     Ok(text)
 }
 
-/// Finds the one `checks.json` in a folder and the folders within.
+/// Finds the only `checks.json` in a folder and its subfolders.
 fn checks(folder: &Path) -> anyhow::Result<Option<PathBuf>> {
     let entries =
         fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
@@ -213,7 +213,7 @@ fn verdict(checks: Vec<Check>) -> anyhow::Result<Verdict> {
     Ok(verdict)
 }
 
-/// A running server; it ends when this is dropped.
+/// A running server process, which is killed on drop.
 pub(super) struct Running {
     child: Child,
     url: String,
@@ -227,13 +227,14 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // The process may have exited already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// Starts the server on a free port. The first line on its standard error is its URL, the rest goes into a file.
+/// Starts the server on a free port. The first line of its standard error is its URL; the other lines are written to a
+/// file.
 pub(super) fn start(program: &Path, log: &Path) -> anyhow::Result<Running> {
     let mut child = Command::new(program)
         .arg("0")
@@ -256,7 +257,7 @@ pub(super) fn start(program: &Path, log: &Path) -> anyhow::Result<Running> {
     let mut log = File::create(log).with_context(|| format!("cannot write {}", log.display()))?;
     thread::spawn(move || {
         for line in errors.lines().map_while(Result::ok) {
-            // A log that cannot be written must not stop the server.
+            // The server continues if the log cannot be written.
             let _ = writeln!(log, "{line}");
         }
     });
@@ -286,7 +287,7 @@ mod tests {
         assert!(!check(&["SUCCESS", "FAILURE"]).expect("known").is_pass());
     }
 
-    /// A client that does nothing has no failed check in several scenarios.
+    /// In several scenarios, a client that does nothing has no failed check.
     #[test]
     fn nothing_checked_is_no_pass() {
         for statuses in [&[][..], &["INFO"], &["SKIPPED"], &["WARNING"]] {

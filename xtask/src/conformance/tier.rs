@@ -1,7 +1,7 @@
-//! `tier-check` of the suite: the score that it gives an SDK, by its own count of the scored scenarios of all revisions.
+//! `tier-check` of the suite: the score of an SDK, from its own count of the scored scenarios of all revisions.
 //!
-//! Its requests to GitHub about the repository are answered from this checkout (`tests/conformance/github.mjs`), and the
-//! answers are not used.
+//! Requests of the suite to GitHub are answered by a local stub (`tests/conformance/github.mjs`), and the responses
+//! are not used.
 
 use std::path::Path;
 use std::process::Command;
@@ -14,14 +14,14 @@ use super::REVISIONS;
 use super::suite::{Suite, client_command};
 use crate::interop::process;
 
-/// Timeout of all scenarios together.
+/// Timeout of all scenarios.
 const DEADLINE: Duration = Duration::from_secs(30 * 60);
 /// Timeout of one client, in milliseconds.
 const CLIENT_TIMEOUT: &str = "60000";
-/// The name under which the repository is published.
+/// Name of the published repository.
 const REPOSITORY: &str = "mcp-exact/mcp-exact";
 
-/// The score of one side.
+/// Score of one side.
 #[derive(Debug, Deserialize)]
 struct Side {
     passed: usize,
@@ -51,7 +51,7 @@ struct Scorecard {
 }
 
 impl Side {
-    /// Returns the line of the score, or an error when a scenario fails that does not need authorization.
+    /// Returns the score line; returns an error if a scenario without authorization fails.
     fn line(&self, name: &str) -> anyhow::Result<String> {
         if let Some(error) = &self.error {
             bail!("tier-check did not measure the {name}: {error}");
@@ -72,7 +72,7 @@ impl Side {
     }
 }
 
-/// Runs `tier-check` on our server and client; returns a line for the report.
+/// Runs `tier-check` for the example server and client; returns a line for the report.
 pub(super) fn run(
     root: &Path,
     suite: &Suite,

@@ -1,5 +1,5 @@
-//! Installs a peer into a folder of its own, from pins alone, and returns the commands that start its programs. Takes
-//! `pins/` and the programs; a folder whose pins have not changed is left as it is. Needs python3 with pip, npm, or cargo.
+//! Installs a pinned peer into its own folder and returns the commands that start its executables. Skips the
+//! installation if the pins are unchanged. Requires python3 with pip, npm, or cargo.
 
 use std::env;
 use std::ffi::OsString;
@@ -13,18 +13,18 @@ use sha2::{Digest, Sha256};
 
 use super::peers::{Language, Mode, Peer, Transport};
 
-/// Holds the hash of the installed packages; written last.
+/// File with the hash of the installed packages; written after the installation.
 const STAMP: &str = "installed.sha256";
 
-/// A peer that can be started.
+/// An installed peer.
 pub(super) struct Installed {
-    /// Runs the programs; `None` where they run by themselves.
+    /// Interpreter of the executables; `None` for compiled ones.
     interpreter: Option<PathBuf>,
     programs: PathBuf,
 }
 
 impl Installed {
-    /// The command that starts a program in a mode.
+    /// Returns the command that starts an executable in a mode.
     pub(super) fn command(&self, mode: &Mode) -> Vec<OsString> {
         let program = match &self.interpreter {
             Some(_) => self.programs.join(&mode.program),
@@ -36,7 +36,7 @@ impl Installed {
         command
     }
 
-    /// The command that starts a server in a mode, on a transport.
+    /// Returns the command that starts a server in a mode, on a transport.
     pub(super) fn server(&self, mode: &Mode, transport: Transport) -> Vec<OsString> {
         let mut command = self.command(mode);
         if transport != Transport::Stdio {
@@ -46,7 +46,7 @@ impl Installed {
     }
 }
 
-/// Installs a peer where that is needed, and brings its programs up to date.
+/// Installs a peer if necessary, and updates its executables.
 pub(super) fn install(
     source: &Path,
     target: &Path,
@@ -102,7 +102,7 @@ pub(super) fn install(
     })
 }
 
-/// The files that pin the installed packages.
+/// Returns the files that pin the installed packages.
 fn pins(source: &Path, peer: &Peer) -> Vec<PathBuf> {
     let pins = source.join("pins");
     match peer.language {
@@ -116,7 +116,7 @@ fn pins(source: &Path, peer: &Peer) -> Vec<PathBuf> {
     }
 }
 
-/// The hash of the pins, and of the version of the interpreter: a folder does not outlive either.
+/// Returns the hash of the pins and of the interpreter's version: a change of either causes a new installation.
 fn stamp(pins: &[PathBuf], language: Language) -> anyhow::Result<String> {
     let mut hash = Sha256::new();
     for pin in pins {
@@ -142,7 +142,8 @@ fn stamp(pins: &[PathBuf], language: Language) -> anyhow::Result<String> {
         }))
 }
 
-/// The pins are complete, so that pip resolves nothing; wheels only, so that nothing is built.
+/// Installs Python packages. The pins are complete, so that pip resolves nothing, and are restricted to wheels, so that
+/// nothing is built.
 pub(crate) fn install_python(folder: &Path, requirements: &Path) -> anyhow::Result<()> {
     quietly(
         Command::new("python3")
@@ -159,7 +160,7 @@ pub(crate) fn install_python(folder: &Path, requirements: &Path) -> anyhow::Resu
     )
 }
 
-/// Builds the programs of a peer and returns the folder that they are in. Cargo leaves alone what has not changed.
+/// Builds the executables of a peer and returns their folder. Cargo rebuilds only what has changed.
 fn build(folder: &Path, offline: bool) -> anyhow::Result<PathBuf> {
     let target = folder.join("target");
     let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
@@ -193,7 +194,7 @@ fn install_typescript(folder: &Path, pins: &[PathBuf]) -> anyhow::Result<()> {
     )
 }
 
-/// Runs a command; its output is shown only if it fails.
+/// Runs a command; prints its output only if the command fails.
 pub(crate) fn quietly(command: &mut Command) -> anyhow::Result<()> {
     let program = command.get_program().to_string_lossy().into_owned();
     let output = command
@@ -210,7 +211,8 @@ pub(crate) fn quietly(command: &mut Command) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Node looks for packages above the file that imports them: programs have to be beside the installed packages.
+/// Copies a file next to the installed packages, because node searches for packages in the folders above the importing
+/// file.
 fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
     if to.exists() {
         fs::remove_dir_all(to).with_context(|| format!("cannot remove {}", to.display()))?;
@@ -242,7 +244,7 @@ mod tests {
         for peer in peers.choose(&[]).expect("all of them") {
             for pin in pins(&source, peer) {
                 let text = fs::read_to_string(&pin).expect("a pin for each peer");
-                // The name that cargo has for crates.io, whatever mirror it reads.
+                // Cargo's name for crates.io, independent of mirrors.
                 let text =
                     text.replace("registry+https://github.com/rust-lang/crates.io-index", "");
                 assert!(!text.contains("://"), "{}", pin.display());

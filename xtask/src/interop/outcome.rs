@@ -1,36 +1,38 @@
-//! Reports of a client, compared with the demands.
+//! Parses the reports of a client and compares them with the requirements.
 //!
-//! The peers' clients print one JSON object a step and the revision last. Our own example prints text for people: lines that
-//! begin with the name of the step, and the revision in the last one.
+//! Clients of peers print one JSON object per step and the revision in the last line. The example client prints
+//! lines for people that start with the name of the step, and the revision in the last line.
 
 use serde::Deserialize;
 
 use super::peers::{FIRST_WITHOUT_HANDSHAKE, Peers};
 use super::process::Ended;
 
-/// Demand on a run.
+/// Required outcome of a run.
 pub(super) enum Demand {
     Session(Session),
-    /// The two have no revision in common: the client says so and leaves. 101 would be a panic, a signal a crash.
+    /// The two sides have no revision in common: the client reports that and exits with an error code. Exit code 101 (a
+    /// panic) and signals count as failures.
     Refusal,
-    /// A restarted server answers requests of the earlier session with this status, which does not mean that the session has
-    /// ended (`basic/transports`, "Session Management", demands 404): our client reports the status that it received.
+    /// A restarted server answers requests of the earlier session with this status, which does not indicate that the
+    /// session has ended (`basic/transports`, "Session Management", requires 404): the example client reports the
+    /// status.
     LostSession(u16),
 }
 
-/// A session on a revision, with every step taken.
+/// A session with this revision in which every step succeeds.
 pub(super) struct Session {
     revision: String,
     steps: Vec<String>,
     reports: Reports,
-    /// True if the specification's "not send a response" for a cancelled request is held against the server. Old SDKs
-    /// answer with an error, so it is only for ours.
+    /// True if a response to a cancelled request is a failure, because the specification says "not send a response".
+    /// Old SDKs respond with an error, so that this applies only to our server.
     silent_after_cancel: bool,
-    /// True if each of the twenty notifications of the slow tool has to be reported, once and in order.
+    /// True if each of the 20 progress notifications of the slow tool must be reported, once and in order.
     whole_progress: bool,
 }
 
-/// Progress of the slow tool as our client reports it.
+/// Output of the example client for the complete progress of the slow tool.
 const WHOLE_PROGRESS: &str = "progress: [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 11.0, 12.0, 13.0, 14.0, 15.0, 16.0, 17.0, 18.0, 19.0, 20.0]";
 
 /// Format of a client's reports.
@@ -41,12 +43,12 @@ enum Reports {
 }
 
 impl Demand {
-    /// Of a peer's client with a peer's server.
+    /// Requirement for a peer's client with a peer's server.
     pub(super) fn among_peers(peers: &Peers, lacks: &[String], revision: String) -> Self {
         Self::Session(Session::json(peers, lacks, revision))
     }
 
-    /// Of a peer's client with our server.
+    /// Requirement for a peer's client with our server.
     pub(super) fn with_our_server(peers: &Peers, lacks: &[String], revision: String) -> Self {
         Self::Session(Session {
             silent_after_cancel: true,
@@ -54,7 +56,8 @@ impl Demand {
         })
     }
 
-    /// Of our client with a peer's server. That it connected and went away shows in the revision and the exit code.
+    /// Requirement for our client with a peer's server. The revision and the exit code show that it connected and
+    /// disconnected.
     pub(super) fn of_our_client(peers: &Peers, lacks: &[String], revision: String) -> Self {
         let mut session = Session::json(peers, lacks, revision);
         session
@@ -64,8 +67,8 @@ impl Demand {
         Self::Session(session)
     }
 
-    /// Of our client with a server that is started again in the middle of a call: the call is lost, a list is repeated, and
-    /// another call works.
+    /// Requirement for our client with a server that is restarted during a call: the call is lost, the list request is
+    /// repeated, and another call succeeds.
     pub(super) fn after_restart(revision: String) -> Self {
         let steps = ["call", "restart", "tools/list"].map(str::to_owned);
         Self::Session(Session {
@@ -77,7 +80,7 @@ impl Demand {
         })
     }
 
-    /// Demands that none of the progress of our client is missing, although its connection was cut.
+    /// Requires all progress notifications of our client although its connection was cut.
     pub(super) fn with_whole_progress(mut self) -> Self {
         if let Self::Session(session) = &mut self {
             session.whole_progress = session.reports == Reports::Text;
@@ -85,17 +88,17 @@ impl Demand {
         self
     }
 
-    /// Expected outcome of peers without a common revision.
+    /// Requirement for peers without a common revision.
     pub(super) fn refusal() -> Self {
         Self::Refusal
     }
 
-    /// Outcome of our client with a restarted server that does not report the end of the session.
+    /// Requirement for our client with a restarted server that does not report the end of the session.
     pub(super) fn lost_session(status: u16) -> Self {
         Self::LostSession(status)
     }
 
-    /// The verdict on a run that has shown it.
+    /// Returns the verdict for a run that meets the requirement.
     pub(super) fn when_met(&self) -> &'static str {
         match self {
             Self::Session(_) => "ok",
@@ -124,13 +127,13 @@ impl Session {
 
 /// Parsed output of a client.
 pub(super) struct Outcome {
-    /// The revision in the last line.
+    /// Revision in the last line.
     pub(super) revision: Option<String>,
     steps: Vec<Step>,
     text: String,
     /// True if the exit code of the program is a failure.
     failed: bool,
-    /// Reason why a session is a failure regardless of its output.
+    /// Reason why a session failed regardless of its output.
     end: Option<String>,
 }
 
@@ -170,7 +173,7 @@ impl Outcome {
         }
     }
 
-    /// Everything that is not as demanded, one line each.
+    /// Returns the deviations from the requirement, one line each.
     pub(super) fn failures(&self, demand: &Demand) -> Vec<String> {
         match demand {
             Demand::Session(session) => self.of_session(session),
@@ -234,13 +237,13 @@ impl Outcome {
     }
 }
 
-/// Returns true if a line begins with the whole name of a step.
+/// Returns true if a line starts with the complete name of a step.
 fn begins(line: &str, step: &str) -> bool {
     let rest = line.strip_prefix(step);
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with([':', ' ']))
 }
 
-/// A detail in one line.
+/// Formats a detail as one line.
 fn plain(detail: &serde_json::Value) -> String {
     match detail {
         serde_json::Value::String(text) => text.split_whitespace().collect::<Vec<_>>().join(" "),
@@ -248,7 +251,7 @@ fn plain(detail: &serde_json::Value) -> String {
     }
 }
 
-/// The first word of a line that looks like a revision.
+/// Returns the first word of a line that has the format of a revision.
 fn date(line: &str) -> Option<String> {
     line.split(|character: char| !character.is_ascii_digit() && character != '-')
         .find(|word| {

@@ -1,4 +1,4 @@
-//! Pairs of clients and servers: transports, modes, and the demands on their runs. Takes the list of peers; starts nothing.
+//! Pairs of clients and servers: transports, modes, and the requirements for their runs. Starts no processes.
 
 use std::ffi::OsString;
 
@@ -7,30 +7,30 @@ use super::install::Installed;
 use super::outcome::Demand;
 use super::peers::{LAST_WITH_HANDSHAKE, Mode, Peer, Peers, Transport};
 
-/// The directions of the table.
+/// Names of the directions in the table.
 const OUR_CLIENT: &str = "our client, its server";
 const OUR_SERVER: &str = "its client, our server";
 
-/// One client with one server.
+/// A client and a server that are tested together.
 pub(super) struct Pair {
     pub(super) peer: String,
     pub(super) direction: &'static str,
     pub(super) transport: Transport,
     pub(super) mode: String,
-    /// The client, and what comes after it. Over stdio that is the server's command, over HTTP the URL is added.
+    /// Command of the client; its last arguments are the server's command for stdio, or the server's URL for HTTP.
     pub(super) command: Vec<OsString>,
-    /// The server, where it is started before the client.
+    /// Command of a server that is started before the client.
     pub(super) server: Vec<OsString>,
     pub(super) fault: Option<Fault>,
     pub(super) demand: Demand,
 }
 
-/// Fault in the middle of the run of a pair.
+/// Fault during the run of a pair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fault {
     /// The connection of a call is cut.
     Cut,
-    /// Another server takes the place of the first one during a call, and knows nothing of its sessions.
+    /// During a call, the server is replaced by another one that does not have its sessions.
     Restart,
 }
 
@@ -43,7 +43,8 @@ impl Fault {
     }
 }
 
-/// Our client with the peer's server, then the peer's client with our server, on every transport, every mode with every mode.
+/// Returns pairs of our client with the peer's server and of the peer's client with our server, for all transports and
+/// all combinations of modes.
 pub(super) fn against_ours(
     peers: &Peers,
     peer: &Peer,
@@ -60,7 +61,7 @@ pub(super) fn against_ours(
     pairs
 }
 
-/// Our client over Streamable HTTP, with a connection that is cut and with a server that is started again.
+/// Returns pairs of our client over Streamable HTTP with a cut connection and with a restarted server.
 fn with_faults(peers: &Peers, peer: &Peer, installed: &Installed, ours: &Examples) -> Vec<Pair> {
     let mut pairs = Vec::new();
     let has_http = |mode: &&Mode| mode.transports.contains(&Transport::Http);
@@ -74,7 +75,7 @@ fn with_faults(peers: &Peers, peer: &Peer, installed: &Installed, ours: &Example
                 continue;
             };
             for fault in [Fault::Cut, Fault::Restart] {
-                // From 2026-07-28 on no stream can be resumed.
+                // From 2026-07-28 on, streams cannot be resumed.
                 let resumes = revision.as_str() <= LAST_WITH_HANDSHAKE;
                 if fault == Fault::Cut && !resumes {
                     continue;
@@ -110,7 +111,7 @@ fn with_faults(peers: &Peers, peer: &Peer, installed: &Installed, ours: &Example
     pairs
 }
 
-/// Its clients that resume, with a connection that is cut before our server of handshake revisions.
+/// Returns pairs of the peer's clients that resume streams with our `initialize` server, with a cut connection.
 fn with_cut_clients(
     peers: &Peers,
     peer: &Peer,
@@ -219,8 +220,8 @@ fn with_our_server(
     pairs
 }
 
-/// Returns the command that starts a peer's client. Over stdio the command of the server is appended to it, over HTTP the name
-/// of the transport.
+/// Returns the command that starts a peer's client. For stdio, the caller appends the server's command, for HTTP the
+/// name of the transport.
 fn of_peer(
     mut command: Vec<OsString>,
     transport: Transport,
@@ -233,7 +234,7 @@ fn of_peer(
     command
 }
 
-/// The peer's client with the peer's server, on every transport, every mode with every mode.
+/// Returns pairs of the peer's client with the peer's server, for all transports and all combinations of modes.
 pub(super) fn among_themselves(peers: &Peers, peer: &Peer, installed: &Installed) -> Vec<Pair> {
     let mut pairs = Vec::new();
     for transport in Transport::ALL {
@@ -263,7 +264,7 @@ pub(super) fn among_themselves(peers: &Peers, peer: &Peer, installed: &Installed
     pairs
 }
 
-/// The mode of the client, then that of the server.
+/// Returns the modes of the client and the server, in this order.
 fn modes(client: Option<&String>, server: Option<&String>) -> String {
     let modes: Vec<&str> = client
         .into_iter()

@@ -1,5 +1,4 @@
-//! `tests/interop/peers.toml` as data: the peers, their programs, and which revision a pair of programs negotiates. Reads
-//! that one file; never looks at the installed packages.
+//! Parses `tests/interop/peers.toml`: the peers, their executables, and the revision that a pair should negotiate.
 
 use std::fs;
 use std::path::Path;
@@ -7,13 +6,13 @@ use std::path::Path;
 use anyhow::{Context, bail};
 use serde::Deserialize;
 
-/// The revision that brought the handshake's end: from it on there are no handshake steps.
+/// First revision without the `initialize` handshake; from it on there are no handshake steps.
 pub(super) const FIRST_WITHOUT_HANDSHAKE: &str = "2026-07-28";
 
-/// The newest revision with a handshake, which is the newest that HTTP+SSE can carry.
+/// Last revision with the `initialize` handshake, which is the last one that HTTP+SSE supports.
 pub(super) const LAST_WITH_HANDSHAKE: &str = "2025-11-25";
 
-/// The whole file.
+/// Contents of the file.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Peers {
@@ -43,30 +42,31 @@ pub(super) struct OurMode {
     newest: Option<String>,
 }
 
-/// Oldest and newest revision that a side speaks, with all between them. Revisions are dates, and sort as text.
+/// Oldest and newest revision that a side supports, including all between them. Revisions are dates and sort as
+/// strings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Range {
     pub(super) oldest: String,
     pub(super) newest: String,
 }
 
-/// The names of the steps that a client reports.
+/// Names of the steps that a client reports.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Steps {
     pub(super) always: Vec<String>,
-    /// Only where a handshake was made.
+    /// Steps that only sessions with a handshake have.
     pub(super) handshake: Vec<String>,
 }
 
-/// One SDK at one version.
+/// One SDK in one version.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Peer {
     pub(super) name: String,
     pub(super) language: Language,
     newest: String,
-    /// For people: what this version does that others do not.
+    /// Notes for people: how this version differs from others.
     #[serde(default, rename = "notes")]
     _notes: Vec<String>,
     pub(super) server: Vec<Mode>,
@@ -107,7 +107,7 @@ pub(super) enum Transport {
 impl Transport {
     pub(super) const ALL: [Self; 3] = [Self::Stdio, Self::Http, Self::Sse];
 
-    /// Name in the table and in `peers.toml`.
+    /// Returns the name in the table and in `peers.toml`.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Stdio => "stdio",
@@ -116,7 +116,7 @@ impl Transport {
         }
     }
 
-    /// Path of the endpoint, the same for all servers; empty where there are no URLs.
+    /// Returns the URL path of the endpoint, which all servers use; empty for stdio.
     pub(super) fn path(self) -> &'static str {
         match self {
             Self::Stdio => "",
@@ -130,27 +130,27 @@ fn only_stdio() -> Vec<Transport> {
     vec![Transport::Stdio]
 }
 
-/// A program, and the mode in which it is started.
+/// An executable, and the mode in which it is started.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Mode {
     pub(super) program: String,
-    /// The first argument of the program.
+    /// First argument of the executable.
     pub(super) mode: Option<String>,
     oldest: Option<String>,
     newest: Option<String>,
-    /// The transports that the program has in this mode.
+    /// Transports that the executable supports in this mode.
     #[serde(default = "only_stdio")]
     pub(super) transports: Vec<Transport>,
     #[serde(default)]
     pub(super) lacks: Vec<String>,
-    /// True if a server offers tools of its own instead of those that `README.md` names.
+    /// True if a server has its own tools instead of those in `README.md`.
     #[serde(default)]
     pub(super) own_tools: bool,
-    /// True if a client resumes the stream of a call by itself, once its connection is cut.
+    /// True if a client resumes the stream of a call automatically after its connection was cut.
     #[serde(default)]
     pub(super) resumes: bool,
-    /// Status of a server's answer to an ended session, where it is not the 404 of the specification.
+    /// HTTP status for requests of an ended session, if it differs from 404.
     pub(super) ended_session: Option<u16>,
 }
 
@@ -163,7 +163,7 @@ impl Peers {
         toml::from_str(&text).with_context(|| format!("cannot use {}", file.display()))
     }
 
-    /// The peers whose name contains one of the parts; all of them when there is no part.
+    /// Returns the peers whose name contains one of the parts; without parts, all peers.
     pub(super) fn choose(&self, parts: &[String]) -> anyhow::Result<Vec<&Peer>> {
         let known = || {
             let names: Vec<&str> = self.peers.iter().map(|peer| peer.name.as_str()).collect();
@@ -180,17 +180,17 @@ impl Peers {
         Ok(chosen.collect())
     }
 
-    /// The modes in which our client meets a peer, the first one with each.
+    /// Returns the modes of our client that are tested with a peer; the first one is tested with every peer.
     pub(super) fn client_modes(&self, peer: &Peer) -> impl Iterator<Item = &OurMode> {
         peer.meets(&self.ours.client)
     }
 
-    /// The modes in which our server meets a peer, the first one with each.
+    /// Returns the modes of our server that are tested with a peer; the first one is tested with every peer.
     pub(super) fn server_modes(&self, peer: &Peer) -> impl Iterator<Item = &OurMode> {
         peer.meets(&self.ours.server)
     }
 
-    /// Returns the revisions that our examples speak in a mode.
+    /// Returns the revisions that our examples support in a mode.
     pub(super) fn our_range(&self, mode: &OurMode) -> Range {
         Range {
             oldest: mode.oldest.as_ref().unwrap_or(&self.ours.oldest).clone(),
@@ -198,7 +198,7 @@ impl Peers {
         }
     }
 
-    /// Returns the revisions that a peer speaks in a mode. None speaks less than what ours speaks at the old end.
+    /// Returns the revisions that a peer supports in a mode. The oldest one defaults to the oldest one of our examples.
     pub(super) fn range(&self, peer: &Peer, mode: &Mode) -> Range {
         Range {
             oldest: mode.oldest.as_ref().unwrap_or(&self.ours.oldest).clone(),
@@ -208,7 +208,8 @@ impl Peers {
 }
 
 impl Peer {
-    /// A peer that knows the handshake alone meets the first mode, which speaks both eras: in the others there is less to see.
+    /// Returns the modes to test. A peer with handshake revisions only is tested with the first mode, which supports
+    /// both lifecycles: the other modes would test less.
     fn meets<'m>(&self, modes: &'m [OurMode]) -> impl Iterator<Item = &'m OurMode> + use<'m> {
         let count = if self.newest.as_str() < FIRST_WITHOUT_HANDSHAKE {
             1
@@ -220,7 +221,7 @@ impl Peer {
 }
 
 impl OurMode {
-    /// Returns true if our examples have the transport in this mode: HTTP+SSE needs a handshake.
+    /// Returns true if our examples support the transport in this mode: HTTP+SSE needs a handshake.
     pub(super) fn has(&self, transport: Transport) -> bool {
         let oldest = self.oldest.as_deref().unwrap_or_default();
         transport != Transport::Sse || oldest < FIRST_WITHOUT_HANDSHAKE
@@ -228,7 +229,7 @@ impl OurMode {
 }
 
 impl Range {
-    /// Restricts the range to a transport: no revision without handshake over HTTP+SSE.
+    /// Restricts the range to a transport: HTTP+SSE excludes revisions without a handshake.
     pub(super) fn on(mut self, transport: Transport, newest_with_handshake: &str) -> Self {
         if transport == Transport::Sse && self.newest.as_str() >= FIRST_WITHOUT_HANDSHAKE {
             newest_with_handshake.clone_into(&mut self.newest);
@@ -236,7 +237,7 @@ impl Range {
         self
     }
 
-    /// The revision on which two sides have to agree.
+    /// Returns the revision that two sides must negotiate.
     pub(super) fn newest_common(&self, other: &Self) -> Option<String> {
         let newest = (&self.newest).min(&other.newest);
         (newest >= (&self.oldest).max(&other.oldest)).then(|| newest.clone())

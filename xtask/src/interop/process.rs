@@ -1,5 +1,5 @@
-//! Runs a program to its end or to a deadline, with its output in two files. At the deadline it is killed with all its
-//! descendants, which matters because clients start servers.
+//! Runs a process until it exits or a deadline expires, with its output in two files. At the deadline, the process and
+//! all its descendants are killed, because clients start servers.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -12,23 +12,23 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 
-/// Interval at which the output of a program is checked.
+/// Interval at which the output of a process is checked.
 const GLANCE: Duration = Duration::from_millis(50);
 
-/// Result of a program's run.
+/// Result of a process.
 pub(crate) struct Ended {
-    /// Absent when it was killed at the deadline.
+    /// Exit status; `None` if the process was killed at the deadline.
     pub(crate) status: Option<ExitStatus>,
     pub(crate) stdout: String,
     pub(crate) stderr: String,
 }
 
-/// Runs a program. Files instead of pipes: a grandchild that keeps one open delays nothing.
+/// Runs a process. Output is written to files, because a pipe that a grandchild keeps open would delay the end.
 pub(crate) fn run(command: &mut Command, deadline: Duration, log: &Path) -> anyhow::Result<Ended> {
     run_watched(command, deadline, log, |_| Ok(()))
 }
 
-/// Runs a program, and passes its output so far to `watch` at intervals.
+/// Runs a process, and passes its output so far to `watch` at intervals.
 pub(super) fn run_watched(
     command: &mut Command,
     deadline: Duration,
@@ -64,7 +64,7 @@ pub(super) fn run_watched(
             Err(_) => watched = watch(&fs::read_to_string(&out).unwrap_or_default()),
         }
     };
-    // After a kill the program is dead, so this comes to an end.
+    // The process is dead after the kill, so that the wait ends.
     let _ = waiter.join();
     watched?;
     let read = |file: &Path| {
@@ -78,7 +78,7 @@ pub(super) fn run_watched(
     })
 }
 
-/// A server that listens, until it is dropped.
+/// A listening server process, killed on drop.
 pub(super) struct Listening {
     child: Child,
     /// Scheme, host and port.
@@ -86,7 +86,7 @@ pub(super) struct Listening {
 }
 
 impl Listening {
-    /// Host and port, for a proxy before it.
+    /// Returns host and port, for a proxy in front of the server.
     pub(super) fn address(&self) -> anyhow::Result<SocketAddr> {
         let address = self.origin.strip_prefix("http://").unwrap_or_default();
         address
@@ -96,7 +96,7 @@ impl Listening {
 }
 
 impl Listening {
-    /// Starts a server and waits until it prints where it listens.
+    /// Starts a server and waits until it prints its URL.
     pub(super) fn start(command: &mut Command, log: &Path) -> anyhow::Result<Self> {
         let out = log.with_extension("server.out");
         let err = log.with_extension("server.err");
@@ -131,14 +131,14 @@ impl Listening {
 
 impl Drop for Listening {
     fn drop(&mut self) {
-        // A server may already have ended; the wait collects it in either case.
+        // The server may have exited already; the wait reaps the process in both cases.
         let _ = kill(self.child.id());
         let _ = self.child.wait();
     }
 }
 
-/// Kills a process and its descendants. A signal to the group would not do: some SDKs start servers in a session of their
-/// own. All are stopped before one is killed, so that none starts another one meanwhile.
+/// Kills a process and its descendants. Killing the process group is not sufficient, because some SDKs start servers in
+/// a session of their own. All processes are stopped before the first is killed, so that none can start another one.
 fn kill(id: u32) -> anyhow::Result<()> {
     let mut known = Vec::new();
     loop {
@@ -151,7 +151,8 @@ fn kill(id: u32) -> anyhow::Result<()> {
     }
 }
 
-/// Sends a signal by the shell's own `kill`, which needs no package. One that has already ended is no failure.
+/// Sends a signal with the shell's built-in `kill`, which needs no package. A process that has exited already is not an
+/// error.
 fn signal(name: &str, ids: &[u32]) -> anyhow::Result<()> {
     Command::new("sh")
         .args(["-c", "kill -$0 \"$@\" 2>/dev/null", name])
@@ -161,7 +162,7 @@ fn signal(name: &str, ids: &[u32]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A process and its descendants.
+/// Returns a process and its descendants.
 fn family(id: u32) -> Vec<u32> {
     let children = children();
     let mut ids = vec![id];
@@ -173,7 +174,7 @@ fn family(id: u32) -> Vec<u32> {
     ids
 }
 
-/// The children of every process, from `/proc`; empty where there is none.
+/// Returns the children of every process, from `/proc`; empty on systems without `/proc`.
 fn children() -> BTreeMap<u32, Vec<u32>> {
     let mut children: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
     for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
@@ -192,7 +193,8 @@ fn children() -> BTreeMap<u32, Vec<u32>> {
     children
 }
 
-/// The parent in a line of `/proc/<id>/stat`: the second word after the name, which may hold anything in parentheses.
+/// Returns the parent in a line of `/proc/<id>/stat`: the second word after the name, which is in parentheses and may
+/// contain any text.
 fn parent(stat: &str) -> Option<u32> {
     let (_, after) = stat.rsplit_once(')')?;
     after.split_whitespace().nth(1)?.parse().ok()
@@ -231,7 +233,7 @@ mod tests {
         assert!(ended.expect("it ran").status.is_none());
     }
 
-    /// The pipe closes when the last process that holds it has ended: the test needs no waiting time.
+    /// The pipe closes when the last process with an open end has exited, so that the test needs no delay.
     #[test]
     #[cfg(target_os = "linux")]
     fn a_kill_reaches_the_descendants() {

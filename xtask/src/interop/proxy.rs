@@ -1,5 +1,5 @@
-//! A proxy between a client and a server: cuts one connection in the middle of a call, or leads to a server that was started again.
-//! Moves bytes and looks for one name in them; knows nothing else of the protocol.
+//! TCP proxy between a client and a server: cuts one connection during a call, or forwards to a restarted server. The
+//! proxy searches the bytes for one method name and does not parse messages.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -10,10 +10,10 @@ use std::thread;
 /// Text that the proxy counts in the output of the server.
 const COUNTED: &[u8] = b"notifications/progress";
 
-/// Number that the connection is cut behind.
+/// Number of occurrences after which the connection is cut.
 const CUT_AFTER: usize = 5;
 
-/// A proxy that accepts for as long as the program runs.
+/// A proxy that accepts connections until the process exits.
 pub(super) struct Proxy {
     /// Scheme, host and port.
     pub(super) origin: String,
@@ -22,17 +22,17 @@ pub(super) struct Proxy {
 
 struct Shared {
     target: Mutex<SocketAddr>,
-    /// Progress notifications that have passed; none are counted by a proxy that does not cut.
+    /// Number of forwarded progress notifications; `None` for a proxy that does not cut.
     seen: Option<AtomicUsize>,
 }
 
 impl Proxy {
-    /// Starts a proxy that leads to a server, and cuts the connection that the fifth progress notification comes on.
+    /// Starts a proxy to a server that cuts the connection after the fifth progress notification.
     pub(super) fn cutting(target: SocketAddr) -> io::Result<Self> {
         Self::start(target, Some(AtomicUsize::new(0)))
     }
 
-    /// Starts a proxy that leads to a server.
+    /// Starts a proxy to a server.
     pub(super) fn leading_to(target: SocketAddr) -> io::Result<Self> {
         Self::start(target, None)
     }
@@ -52,7 +52,7 @@ impl Proxy {
         Ok(Self { origin, shared })
     }
 
-    /// Leads new connections to this server.
+    /// Forwards new connections to this server.
     pub(super) fn lead_to(&self, target: SocketAddr) {
         let current = &self.shared.target;
         *current.lock().unwrap_or_else(PoisonError::into_inner) = target;
@@ -66,7 +66,7 @@ impl Proxy {
 }
 
 impl Shared {
-    /// Moves the bytes of a connection until one side ends it. An error is an end too.
+    /// Forwards the bytes of a connection in both directions until one side closes it or an error occurs.
     fn serve(&self, near: TcpStream) {
         let target = *self.target.lock().unwrap_or_else(PoisonError::into_inner);
         let Ok(far) = TcpStream::connect(target) else {
@@ -81,7 +81,8 @@ impl Shared {
         let _ = upwards.join();
     }
 
-    /// Counts in what comes; returns false where the connection is to be cut. `kept` is the end of what came before.
+    /// Counts occurrences in the received bytes; returns false if the connection must be cut. `kept` holds the end of
+    /// the previous bytes.
     fn passes(&self, bytes: &[u8], kept: &mut Vec<u8>) -> bool {
         let Some(seen) = &self.seen else {
             return true;
@@ -96,7 +97,7 @@ impl Shared {
     }
 }
 
-/// Moves bytes until the end, or until `passes` returns false for the latest ones.
+/// Forwards bytes until the end, or until `passes` returns false.
 fn move_bytes(mut from: TcpStream, mut to: TcpStream, mut passes: impl FnMut(&[u8]) -> bool) {
     let mut buffer = [0; 16 << 10];
     while let Ok(count @ 1..) = from.read(&mut buffer) {
@@ -105,7 +106,7 @@ fn move_bytes(mut from: TcpStream, mut to: TcpStream, mut passes: impl FnMut(&[u
             break;
         }
         if !goes_on {
-            // Both directions, so that both sides see the connection gone.
+            // Both directions are shut down, so that both sides notice the end.
             let _ = from.shutdown(Shutdown::Both);
             break;
         }
@@ -118,7 +119,7 @@ fn move_bytes(mut from: TcpStream, mut to: TcpStream, mut passes: impl FnMut(&[u
 mod tests {
     use super::*;
 
-    /// Sends a text through a proxy and returns what arrives, to the end of the connection.
+    /// Sends text through a proxy and returns the received text up to the end of the connection.
     fn through(proxy: &Proxy, listener: &TcpListener, text: &str) -> String {
         let address: SocketAddr = proxy.origin["http://".len()..].parse().expect("an address");
         let mut near = TcpStream::connect(address).expect("connected");

@@ -1,7 +1,7 @@
-//! `cargo xtask schema add`: a revision joins the workspace in one step.
+//! `cargo xtask schema add`: adds a revision to the workspace in one command.
 //!
-//! Takes a schema file; writes its entry, its crate and every generated region, then builds and tests the result. When
-//! anything fails, every file is as it was. Looks into the schema through the generator only.
+//! Writes the list entry, the crate and every generated region for a schema file, then builds and tests the result.
+//! After a failure, all files are restored. Only the generator parses the schema.
 
 use std::fs;
 use std::path::Path;
@@ -21,7 +21,7 @@ use super::rollback::Rollback;
 use super::source::Source;
 use crate::codegen::{Schemas, generate};
 
-/// The arguments of `cargo xtask schema add`.
+/// Arguments of `cargo xtask schema add`.
 #[derive(Debug, Args)]
 pub struct Arguments {
     /// Name of the revision in the specification, such as 2025-06-18.
@@ -49,16 +49,17 @@ pub struct Arguments {
 /// Status of a revision: drafts may still change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Status {
-    /// Draft: its types can grow, and its crate is never published.
+    /// The revision is a draft: its types can change, and its crate is not published.
     Draft,
-    /// Released: it no longer changes.
+    /// The revision is released and does not change.
     Release,
 }
 
 /// Adds a revision.
 ///
 /// # Errors
-/// If the file is no schema that the generator understands, or the generated code does not build or pass its tests.
+/// Returns an error if the file is no schema that the generator understands, or the generated code does not build or
+/// pass its tests.
 pub fn add(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
     if let Some(extends) = &arguments.extends {
         return extension::add(root, arguments, extends);
@@ -101,7 +102,7 @@ pub fn add(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
     let place = revisions_toml::place(&list, id, draft)?;
     let assumed = codegen::assumed_properties(&schemas.facts, place, lifecycle);
     let facts = RevisionFacts::new(id, lifecycle, &assumed);
-    // Everything before this line only reads.
+    // Nothing before this line writes files.
     let list = revisions_toml::with(
         &list,
         &entry(
@@ -157,7 +158,7 @@ pub fn add(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A name that can be a part of paths, crate names and features.
+/// Checks that a name can be part of paths, crate names and features.
 pub fn check_id(id: &str) -> anyhow::Result<()> {
     let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     let ends = [id.bytes().next(), id.bytes().last()];
@@ -192,19 +193,19 @@ fn entry<'e>(
     }
 }
 
-/// The name that the lists have for the dialect of a schema.
+/// Returns the name that the lists use for the dialect of a schema.
 pub fn dialect(schema: &[u8]) -> &'static str {
     let is_draft_07 = schema.windows(8).any(|word| word == b"draft-07");
     if is_draft_07 { "draft-07" } else { "2020-12" }
 }
 
-/// The day in UTC, such as `2026-11-21`.
+/// Returns the current date in UTC, such as `2026-11-21`.
 pub fn today() -> String {
     let now = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
     now[.."2026-11-21".len()].to_owned()
 }
 
-/// Writes the generator's output for the current list; returns the lines of the crate of `id`.
+/// Writes the generator's output for the current list; returns the number of lines of the crate `id`.
 pub fn write_generated(root: &Path, rollback: &mut Rollback, id: &str) -> anyhow::Result<usize> {
     let schemas = Schemas::read(&root.join("schema"))?;
     let files = generate(root, &schemas)?;
@@ -244,7 +245,7 @@ pub fn prove(root: &Path, id: &str, tests: &[&str]) -> anyhow::Result<()> {
     rustfmt(root, &format!("crates/{package}/src/lib.rs"))
 }
 
-/// Runs cargo; what it prints is shown only when it fails.
+/// Runs cargo; prints its output only if it fails.
 pub(super) fn cargo(
     root: &Path,
     arguments: &[&str],
@@ -264,7 +265,7 @@ fn rustfmt(root: &Path, file: &str) -> anyhow::Result<()> {
         .current_dir(root))
 }
 
-/// Runs a command; its output is shown only if it fails.
+/// Runs a command; prints its output only if it fails.
 fn run(command: &mut Command) -> anyhow::Result<()> {
     let program = command.get_program().to_string_lossy().into_owned();
     let output = command
@@ -283,7 +284,7 @@ fn run(command: &mut Command) -> anyhow::Result<()> {
     )
 }
 
-/// A revision of the list, with its facts.
+/// A listed revision, with its listed properties.
 struct Listed<'s> {
     revision: &'s Revision,
     facts: &'s RevisionFacts,
@@ -300,7 +301,7 @@ impl Listed<'_> {
     }
 }
 
-/// The newest released revision before `id`.
+/// Returns the newest released revision before `id`.
 fn previous<'s>(schemas: &'s Schemas, id: &str) -> Option<Listed<'s>> {
     let listed = schemas.revisions.iter().zip(&schemas.facts);
     let released = listed.filter(|(revision, _)| !revision.is_draft());

@@ -1,7 +1,7 @@
-//! `cargo xtask schema check`: the files that are kept here against the official repositories.
+//! `cargo xtask schema check`: compares the vendored schema files with the official repositories.
 //!
-//! Takes clones, or clones the addresses that the lists name; prints which revisions and versions of extensions are new,
-//! which files were amended and whether errata cover that, and whether drafts moved. Writes nothing.
+//! Uses given clones, or clones the URLs in the lists; prints new revisions and extension versions, amended files
+//! and whether errata cover the changes, and changed drafts. Writes nothing.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use super::origin::{self, git};
 
-/// Fields of schema/revisions.toml that this task needs.
+/// Fields of `schema/revisions.toml` that this task needs.
 #[derive(Deserialize)]
 struct Index {
     upstream_repository: String,
@@ -29,7 +29,7 @@ struct Listed {
     upstream_reviewed: Option<String>,
 }
 
-/// Fields of schema/extensions.toml that this task needs.
+/// Fields of `schema/extensions.toml` that this task needs.
 #[derive(Deserialize)]
 struct Extensions {
     #[serde(default)]
@@ -60,15 +60,15 @@ impl Places<'_> {
     }
 }
 
-/// Returns true for `ext-tasks=PLACE`. Addresses and paths begin otherwise.
+/// Returns true for `ext-tasks=PLACE`; URLs and paths do not have this format.
 fn is_of_extension(place: &str) -> bool {
     place.starts_with("ext-") && place.contains('=')
 }
 
-/// Compares; an error lists the remedies.
+/// Compares the files; the error contains hints for each difference.
 ///
 /// # Errors
-/// When something is new or amended, or there is no such repository.
+/// Returns an error if something is new or amended, or there is no such repository.
 pub fn check(root: &Path, upstream: &[String]) -> anyhow::Result<()> {
     let places = Places(upstream);
     let folder = root.join("schema");
@@ -93,7 +93,7 @@ pub fn check(root: &Path, upstream: &[String]) -> anyhow::Result<()> {
     println!("{}", draft(&clone, &index)?);
     let extensions = match read("extensions.toml") {
         Ok(text) => toml::from_str::<Extensions>(&text)?.extension,
-        // A folder without extensions has no list of them.
+        // A folder without extensions has no `extensions.toml`.
         Err(_) => Vec::new(),
     };
     for extension in &extensions {
@@ -119,7 +119,7 @@ pub fn check(root: &Path, upstream: &[String]) -> anyhow::Result<()> {
     bail!("{} of the lines above need work", to_do.len())
 }
 
-/// The clone itself, or one of an address.
+/// Returns the path of a local clone, or clones a URL.
 fn clone(place: &str, scratch: &Path) -> anyhow::Result<PathBuf> {
     if !place.starts_with("http://") && !place.starts_with("https://") {
         let place = origin::clone_of(place);
@@ -158,7 +158,7 @@ fn new_revisions(clone: &Path, index: &Index) -> anyhow::Result<Vec<String>> {
         .collect())
 }
 
-/// Versions of an extension that its repository has and the list has not.
+/// Returns the versions of an extension that its repository has and the list does not.
 fn new_versions(clone: &Path, extension: &Listed) -> anyhow::Result<Vec<String>> {
     let id = &extension.revision.id;
     let own = extension.upstream_path.as_deref().unwrap_or_default();
@@ -172,7 +172,7 @@ fn new_versions(clone: &Path, extension: &Listed) -> anyhow::Result<Vec<String>>
         .collect())
 }
 
-/// The file that is kept here.
+/// Reads the vendored file.
 fn kept(folder: &Path, listed: &Listed) -> anyhow::Result<Vec<u8>> {
     let id = &listed.revision.id;
     let file = folder.join(id).join("schema.json");
@@ -182,7 +182,7 @@ fn kept(folder: &Path, listed: &Listed) -> anyhow::Result<Vec<u8>> {
     })
 }
 
-/// Returns the remedy for a file that upstream changed since it was reviewed.
+/// Returns a hint for a file that upstream has changed since its review.
 fn amended(
     clone: &Path,
     listed: &Listed,
@@ -224,7 +224,7 @@ fn amended(
     Ok(Some(format!("{id}: amended by {newest}: {words}")))
 }
 
-/// The pointers of the smallest parts that differ.
+/// Collects the JSON pointers of the smallest values that differ.
 fn differences(ours: &Value, theirs: &Value, pointer: &str, places: &mut Vec<String>) {
     match (ours, theirs) {
         (Value::Object(a), Value::Object(b)) => {
@@ -243,7 +243,7 @@ fn differences(ours: &Value, theirs: &Value, pointer: &str, places: &mut Vec<Str
     }
 }
 
-/// A line about the draft, which is work only for those who follow it.
+/// Returns a line about the draft, which is relevant only for users of the draft.
 fn draft(clone: &Path, index: &Index) -> anyhow::Result<String> {
     let text = git(clone, &["show", "HEAD:schema/draft/schema.json"]);
     let Some(bytes) = text

@@ -1,7 +1,7 @@
-//! `cargo xtask schema add --extends`: an extension joins the workspace in one step.
+//! `cargo xtask schema add --extends`: adds an extension to the workspace in one command.
 //!
-//! Takes a schema file; writes its entry, its crate and every generated region, then builds and tests the result. When
-//! anything fails, every file is as it was.
+//! Writes the list entry, the crate and every generated region for a schema file, then builds and tests the result.
+//! After a failure, all files are restored.
 
 use std::fs;
 use std::path::Path;
@@ -15,13 +15,14 @@ use super::revisions_toml::{ExtensionEntry, with_extension};
 use super::rollback::Rollback;
 use crate::codegen::Schemas;
 
-/// The list of extensions.
+/// Path of the list of extensions.
 const LIST: &str = "schema/extensions.toml";
 
 /// Adds an extension to the revision `extends`.
 ///
 /// # Errors
-/// If the file is no schema that the generator understands, or the generated code does not build or pass its tests.
+/// Returns an error if the file is no schema that the generator understands, or the generated code does not build or
+/// pass its tests.
 pub fn add(root: &Path, arguments: &Arguments, extends: &str) -> anyhow::Result<()> {
     let id = arguments.revision.as_str();
     check_id(id)?;
@@ -46,7 +47,7 @@ pub fn add(root: &Path, arguments: &Arguments, extends: &str) -> anyhow::Result<
         extends: extends.to_owned(),
     };
     let lowered = schemas.lower_extension_bytes(&listed, &origin.bytes)?;
-    // Everything before this line only reads.
+    // Nothing before this line writes files.
     let list = fs::read_to_string(root.join(LIST)).unwrap_or_default();
     let entry = ExtensionEntry {
         id,

@@ -1,6 +1,6 @@
-//! `cargo xtask schema fetch`: takes the schema files from the packages that the lists name.
+//! `cargo xtask schema fetch`: downloads the schema files from the packages that the lists name.
 //!
-//! Asks registries, and writes a file only when its hash is the pinned one.
+//! Uses the registries of the packages, and writes a file only if its hash is the pinned one.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,7 +11,7 @@ use anyhow::{Context, bail, ensure};
 use super::lists::{FILE, INDEX, Index, Revision, file_of, load, sha256};
 use super::source::{self, Source};
 
-/// Takes the named revisions, or all, from their packages and stores them under `directory`.
+/// Downloads the named revisions, or all, from their packages and stores them under `directory`.
 pub fn fetch(directory: &Path, wanted: &[String]) -> anyhow::Result<()> {
     let index = load(directory)?;
     for revision in select(&index, wanted)? {
@@ -36,7 +36,7 @@ pub fn fetch(directory: &Path, wanted: &[String]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The revisions to work on, in the order of the index.
+/// Returns the selected revisions, in the order of the list.
 fn select<'index>(
     index: &'index Index,
     wanted: &[String],
@@ -62,7 +62,7 @@ fn select<'index>(
         .collect())
 }
 
-/// Writes the bytes if they are the pinned ones; returns the outcome.
+/// Writes the bytes if their hash is the pinned one; returns a word for the outcome.
 fn store(directory: &Path, revision: &Revision, bytes: &[u8]) -> anyhow::Result<&'static str> {
     let found = sha256(bytes);
     ensure!(

@@ -1,7 +1,7 @@
-//! `cargo xtask schema history`: the generator over every schema that the official repository ever had.
+//! `cargo xtask schema history`: runs the generator over every schema version in the official repository.
 //!
-//! Takes a clone; prints which versions the generator takes and why it refuses the others. Writes nothing, and is run by
-//! hand: the clone is large.
+//! Prints which versions of a clone the generator accepts and why it refuses the others. Writes nothing. The command
+//! is run manually, because the clone is large.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,7 +12,7 @@ use codegen::Revision;
 use super::origin::git;
 use crate::codegen::Schemas;
 
-/// One version of a schema file.
+/// A version of a schema file.
 struct Version {
     commit: String,
     path: String,
@@ -21,7 +21,7 @@ struct Version {
 /// Runs the generator over every version in the history of a clone.
 ///
 /// # Errors
-/// When the directory is no clone. A version that the generator refuses is no error but a line.
+/// Returns an error if the directory is no clone. A version that the generator refuses is no error but a line.
 pub fn run(root: &Path, clone: &Path) -> anyhow::Result<()> {
     let schemas = Schemas::read(&root.join("schema"))?;
     let versions = versions(clone)?;
@@ -51,7 +51,7 @@ pub fn run(root: &Path, clone: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Every distinct schema file by its hash, with the first commit that has it.
+/// Returns every distinct schema file by its hash, with the first commit that contains it.
 fn versions(clone: &Path) -> anyhow::Result<BTreeMap<String, Version>> {
     let log = text(
         clone,

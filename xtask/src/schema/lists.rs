@@ -1,5 +1,5 @@
-//! Reads schema/revisions.toml and schema/extensions.toml as `schema fetch` and `schema verify` need them: which files are
-//! kept, and with which hash. Never looks into a schema.
+//! Parses `schema/revisions.toml` and `schema/extensions.toml` for `schema fetch` and `schema verify`: the vendored
+//! files and their hashes.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -12,17 +12,17 @@ use sha2::{Digest, Sha256};
 
 use super::source::Source;
 
-/// The file with one entry a revision.
+/// File name of the list with one entry per revision.
 pub(super) const INDEX: &str = "revisions.toml";
-/// The file with one entry an extension.
+/// File name of the list with one entry per extension.
 pub(super) const EXTENSIONS: &str = "extensions.toml";
-/// The only file of a revision's directory.
+/// Name of the only file in a revision's directory.
 pub(super) const FILE: &str = "schema.json";
 
-/// Fields of schema/revisions.toml that these commands need; the generator reads the rest.
+/// Fields of the lists that these commands need; the generator reads the others.
 #[derive(Debug, Deserialize)]
 pub(super) struct Index {
-    /// Extensions follow the revisions: their files are kept in the same way.
+    /// Revisions, followed by extensions, whose files are stored in the same way.
     #[serde(rename = "revision")]
     pub(super) revisions: Vec<Revision>,
 }
@@ -98,7 +98,7 @@ pub(super) mod tests {
 
     pub(in crate::schema) const BYTES: &[u8] = b"{\"definitions\":{}}\n";
 
-    /// A schema directory with the revisions `a` and `b`, both in order.
+    /// Creates a schema directory with the valid revisions `a` and `b`.
     pub(in crate::schema) fn tree() -> TempDir {
         let tree = tempfile::tempdir().expect("temporary directory");
         let mut text = String::new();

@@ -1,5 +1,5 @@
-//! `cargo xtask schema`: the official schema files, the lists that name them, and what comes and goes with a revision. One
-//! file a command, and what they share.
+//! `cargo xtask schema`: the official schema files, their lists, and adding and removing revisions. Each command has
+//! its own file.
 
 pub mod add;
 pub mod check;
@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
 
-/// The commands of `cargo xtask schema`.
+/// Commands of `cargo xtask schema`.
 #[derive(Debug, Subcommand)]
 pub enum Action {
     /// Take a revision in: its entry, its crate, and its place in everything that lists revisions; build and test it.
@@ -50,10 +50,10 @@ pub enum Action {
     Verify,
 }
 
-/// Runs one of the commands.
+/// Runs a command.
 ///
 /// # Errors
-/// As the command says.
+/// Returns the error of the command.
 pub fn run(root: &Path, action: &Action) -> anyhow::Result<()> {
     let folder = root.join("schema");
     match action {

@@ -1,6 +1,6 @@
-//! Brings a schema file from where it is offered: a file, a clone of the official repository, or an address.
+//! Reads a schema file from a file, a clone of the official repository, or a URL.
 //!
-//! Returns bytes and their origin. Never writes, and never trusts that the bytes are a schema.
+//! Returns the bytes and their origin, without writing files and without checking that the bytes are a schema.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -10,30 +10,30 @@ use std::process::{Command, Output};
 
 use anyhow::{Context, bail, ensure};
 
-/// The official file is about 0.2 MB.
+/// Maximum size of a schema file in bytes; the official file has about 0.2 MB.
 const LIMIT: u64 = 16 << 20;
 
 /// A schema file and its origin.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Origin {
-    /// The file.
+    /// Contents of the file.
     pub bytes: Vec<u8>,
-    /// Its path in the official repository.
+    /// Path of the file in the official repository.
     pub path: String,
-    /// The commit of the official repository that last touched it, when that is known.
+    /// Last commit of the official repository that changed the file, if known.
     pub commit: Option<String>,
 }
 
-/// The path of a revision's schema in the official repository.
+/// Returns the path of a revision's schema in the official repository.
 pub fn upstream_path(revision: &str, draft: bool) -> String {
     let folder = if draft { "draft" } else { revision };
     format!("schema/{folder}/schema.json")
 }
 
-/// Takes the file from `from`: a path, a clone of the official repository, or an address.
+/// Reads the file from `from`: a path, a clone of the official repository, or a URL.
 ///
 /// # Errors
-/// When there is no such file, or it is too large to be a schema of the protocol.
+/// Returns an error if there is no such file, or it is too large to be a schema of the protocol.
 pub fn bring(from: &str, revision: &str, draft: bool) -> anyhow::Result<Origin> {
     let path = upstream_path(revision, draft);
     if from.starts_with("http://") || from.starts_with("https://") {
@@ -73,7 +73,7 @@ pub fn bring(from: &str, revision: &str, draft: bool) -> anyhow::Result<Origin> 
 /// Reads a file that may be a schema.
 ///
 /// # Errors
-/// When it cannot be read or is too large.
+/// Returns an error if it cannot be read or is too large.
 pub fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
     let name = path.display();
     let file = File::open(path).with_context(|| format!("cannot read {name}; check the path"))?;
@@ -104,14 +104,14 @@ fn download(address: &str) -> anyhow::Result<Vec<u8>> {
     Ok(output.stdout)
 }
 
-/// The newest commit that touched a path of a clone; nothing without git, or when it is no clone.
+/// Returns the newest commit that changed a path of a clone; `None` without git or a clone.
 pub fn newest_commit(clone: &Path, path: &str) -> Option<String> {
     let output = git(clone, &["log", "-1", "--format=%H", "--", path])?;
     let hash = String::from_utf8(output.stdout).ok()?.trim().to_owned();
     (output.status.success() && hash.len() == 40).then_some(hash)
 }
 
-/// Runs git on a clone, whose files are never executed.
+/// Runs git in a clone, without executing files of the clone.
 pub fn git<A: AsRef<OsStr>>(clone: &Path, arguments: &[A]) -> Option<Output> {
     let git = Command::new("git")
         .arg("-C")
@@ -121,7 +121,7 @@ pub fn git<A: AsRef<OsStr>>(clone: &Path, arguments: &[A]) -> Option<Output> {
     git.ok()
 }
 
-/// Returns the path of a git directory, or of a clone itself.
+/// Returns the path of a git directory for a path to it or to its work tree.
 pub fn clone_of(place: &str) -> PathBuf {
     PathBuf::from(place.strip_prefix("file://").unwrap_or(place))
 }

@@ -1,7 +1,7 @@
-//! `cargo xtask schema remove`: a revision or an extension leaves the workspace in one step.
+//! `cargo xtask schema remove`: removes a revision or an extension from the workspace in one command.
 //!
-//! Takes its entry out of its list, removes its crate and its data, and writes every generated region anew. When anything
-//! fails, every file is as it was.
+//! Removes the list entry, the crate and its data, and regenerates every region. After a failure, all files are
+//! restored.
 
 use std::fs;
 use std::path::Path;
@@ -12,10 +12,10 @@ use super::add::{cargo, write_generated};
 use super::revisions_toml;
 use super::rollback::Rollback;
 
-/// Takes a revision or an extension out again.
+/// Removes a revision or an extension.
 ///
 /// # Errors
-/// When there is no such revision, or what is left cannot be generated.
+/// Returns an error if there is no such revision, or what is left cannot be generated.
 pub fn remove(root: &Path, id: &str) -> anyhow::Result<()> {
     let mut found = None;
     for path in LISTS {
@@ -47,5 +47,5 @@ pub fn remove(root: &Path, id: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The lists that an entry may stand in.
+/// Lists that may contain the entry.
 const LISTS: [&str; 2] = ["schema/revisions.toml", "schema/extensions.toml"];

@@ -1,13 +1,13 @@
-//! Review list for a person after a revision has been added.
+//! Generates a review list for a person after a revision has been added.
 //!
-//! Takes representations, gives lines of text; decides nothing.
+//! The input are representations, the output lines of text.
 
 use std::collections::BTreeSet;
 
 use codegen::ir::{Ir, MemberValue, ObjectDispatch, RustIr, Shape, Tag, Type, Union, diff};
 use codegen::{AssumedProperties, Lifecycle};
 
-/// Methods that begin, end or steer a connection; a change of one of them needs work in the session.
+/// Methods that start, end or control a connection; a change of one requires work in the session crate.
 const LIFECYCLE: &[&str] = &[
     "initialize",
     "logging/setLevel",
@@ -19,10 +19,10 @@ const LIFECYCLE: &[&str] = &[
     "subscriptions/listen",
 ];
 
-/// Formats that `validate()` judges.
+/// Formats that `validate()` checks.
 const JUDGED: &[&str] = &["byte", "date", "date-time", "uri", "uri-template"];
 
-/// The revision in one line.
+/// Summarizes the revision in one line.
 pub fn summary(ir: &Ir, lines: usize) -> String {
     let official = ir.definitions.iter().filter(|d| d.official).count();
     let count = |request: bool| {
@@ -36,7 +36,7 @@ pub fn summary(ir: &Ir, lines: usize) -> String {
     )
 }
 
-/// One line for each point to review.
+/// Returns one line per point to review.
 pub fn review(ir: &RustIr, previous: Option<&RustIr>) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(previous) = previous {
@@ -48,7 +48,7 @@ pub fn review(ir: &RustIr, previous: Option<&RustIr>) -> Vec<String> {
     lines
 }
 
-/// Describes the properties of a revision that its schema does not state and the generator assumed, for the review report.
+/// Describes the properties that the generator assumed because the schema does not show them, for the review report.
 pub fn assumed(id: &str, lifecycle: Lifecycle, assumed: &AssumedProperties) -> String {
     let origin = match &assumed.copied_from {
         Some(other) => format!("copied from {other}"),
@@ -92,7 +92,7 @@ fn changes(previous: &Ir, ir: &Ir) -> Vec<String> {
     lines
 }
 
-/// A union that is dispatched by the presence of members, or in which some variants look alike.
+/// Describes a union that is dispatched by the presence of members, or whose variants are similar.
 fn union(name: &str, union: &Union) -> Option<String> {
     let plans = [&union.dispatch.objects, &union.dispatch.items];
     let plans: Vec<&ObjectDispatch> = plans.into_iter().flatten().collect();

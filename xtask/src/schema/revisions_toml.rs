@@ -1,5 +1,5 @@
-//! Edits schema/revisions.toml and schema/extensions.toml: puts an entry in, takes one out, and leaves the other entries and
-//! all comments as they are.
+//! Edits `schema/revisions.toml` and `schema/extensions.toml`: adds or removes an entry, and preserves other entries
+//! and all comments.
 
 use anyhow::Context;
 use codegen::{Lifecycle, PropertyValue};
@@ -7,31 +7,31 @@ use toml_edit::{ArrayOfTables, DocumentMut, InlineTable, Item, Table, value};
 
 use super::source::{Registry, Source};
 
-/// The tables of the two lists.
+/// Names of the arrays of tables in the two lists.
 const LISTS: [&str; 2] = ["revision", "extension"];
 
 /// Fields of a new entry.
 #[derive(Debug, Clone)]
 pub struct Entry<'e> {
-    /// The revision.
+    /// Identifier of the revision.
     pub id: &'e str,
-    /// True if it may still change.
+    /// True if the revision is a draft.
     pub draft: bool,
-    /// `draft-07` or `2020-12`.
+    /// JSON Schema dialect: `draft-07` or `2020-12`.
     pub dialect: &'e str,
     /// Handshake by which client and server establish the revision.
     pub lifecycle: Lifecycle,
-    /// The hash of the file.
+    /// SHA-256 hash of the file.
     pub sha256: &'e str,
-    /// The path of the file upstream.
+    /// Path of the file in the upstream repository.
     pub upstream_path: &'e str,
-    /// The commit upstream, when it is known.
+    /// Upstream commit, if known.
     pub upstream_commit: Option<&'e str>,
-    /// The package that has a copy, when there is one.
+    /// Package with a copy of the file, if there is one.
     pub source: Option<&'e Source>,
-    /// The day, such as `2026-11-21`.
+    /// Date of retrieval, such as `2026-11-21`.
     pub retrieved: &'e str,
-    /// The properties that no schema states, by the names of their accessors.
+    /// Properties that the schema does not show, by the names of their accessors.
     pub properties: &'e [(&'static str, PropertyValue)],
 }
 
@@ -64,27 +64,27 @@ impl Entry<'_> {
 /// Fields of a new entry of `schema/extensions.toml`.
 #[derive(Debug, Clone)]
 pub struct ExtensionEntry<'e> {
-    /// The extension.
+    /// Identifier of the extension.
     pub id: &'e str,
     /// The revision that it extends.
     pub extends: &'e str,
-    /// True if it may still change.
+    /// True if the extension is a draft.
     pub draft: bool,
-    /// `draft-07` or `2020-12`.
+    /// JSON Schema dialect: `draft-07` or `2020-12`.
     pub dialect: &'e str,
-    /// The hash of the file.
+    /// SHA-256 hash of the file.
     pub sha256: &'e str,
     /// Repository of the extension.
     pub repository: &'e str,
-    /// The path of the file there.
+    /// Path of the file in the repository.
     pub upstream_path: &'e str,
-    /// The commit there, when it is known.
+    /// Commit of the repository, if known.
     pub upstream_commit: Option<&'e str>,
-    /// The package that has a copy, when there is one.
+    /// Package with a copy of the file, if there is one.
     pub source: Option<&'e Source>,
-    /// The day, such as `2026-11-21`.
+    /// Date of retrieval, such as `2026-11-21`.
     pub retrieved: &'e str,
-    /// The licence of the file.
+    /// Licence of the file.
     pub licence: &'e str,
 }
 
@@ -133,10 +133,10 @@ fn add_source(table: &mut Table, source: Option<&Source>) {
     }
 }
 
-/// Returns the list of revisions with an entry more: releases first, oldest first, then drafts.
+/// Returns the list of revisions with an additional entry: releases first, oldest first, then drafts.
 ///
 /// # Errors
-/// If the list is not TOML.
+/// Returns an error if the list is not TOML.
 pub fn with(list: &str, entry: &Entry<'_>) -> anyhow::Result<String> {
     let mut document = parse(list)?;
     let mut list = List::take(&mut document, "revision");
@@ -146,10 +146,10 @@ pub fn with(list: &str, entry: &Entry<'_>) -> anyhow::Result<String> {
     Ok(document.to_string())
 }
 
-/// Returns the list of extensions with an entry more, at its end.
+/// Returns the list of extensions with an additional entry at its end.
 ///
 /// # Errors
-/// If the list is not TOML.
+/// Returns an error if the list is not TOML.
 pub fn with_extension(list: &str, entry: &ExtensionEntry<'_>) -> anyhow::Result<String> {
     let mut document = parse(list)?;
     let mut list = List::take(&mut document, "extension");
@@ -158,18 +158,18 @@ pub fn with_extension(list: &str, entry: &ExtensionEntry<'_>) -> anyhow::Result<
     Ok(document.to_string())
 }
 
-/// Returns the number of entries before a new one.
+/// Returns the index that a new entry would have.
 ///
 /// # Errors
-/// If the list is not TOML.
+/// Returns an error if the list is not TOML.
 pub fn place(list: &str, id: &str, draft: bool) -> anyhow::Result<usize> {
     Ok(List::take(&mut parse(list)?, "revision").place(id, draft))
 }
 
-/// Returns the list without the entry of a revision or extension; `None` if it has none.
+/// Returns the list without the entry of a revision or extension; `None` if there is no such entry.
 ///
 /// # Errors
-/// If the list is not TOML.
+/// Returns an error if the list is not TOML.
 pub fn without(list: &str, id: &str) -> anyhow::Result<Option<String>> {
     for name in LISTS {
         let mut document = parse(list)?;
@@ -196,10 +196,10 @@ fn text<'e>(entry: &'e Table, key: &str) -> &'e str {
     entry.get(key).and_then(Item::as_str).unwrap_or_default()
 }
 
-/// Entries of a document, taken out of it to be changed.
+/// Entries of a document, removed from it for editing.
 struct List {
     name: &'static str,
-    /// Comment above the first entry, which belongs to the whole list.
+    /// Comment above the first entry, which belongs to the complete list.
     head: String,
     entries: Vec<Table>,
 }
@@ -235,7 +235,7 @@ impl List {
         later.unwrap_or(self.entries.len())
     }
 
-    /// Puts the entries into a document, in their order and with a blank line between them.
+    /// Inserts the entries into a document, in order and separated by blank lines.
     fn put(mut self, document: &mut DocumentMut) {
         let Some(first) = self.entries.first_mut() else {
             document.set_trailing(self.head);
@@ -260,7 +260,7 @@ impl List {
     }
 }
 
-/// Returns the text above an entry, without blank lines before it.
+/// Returns the comment above an entry, without leading blank lines.
 fn comment(entry: &Table) -> String {
     let prefix = entry.decor().prefix().and_then(|prefix| prefix.as_str());
     prefix
@@ -393,7 +393,7 @@ mod tests {
         assert_eq!(removed(LIST, "2025"), None);
     }
 
-    /// A revision that is taken out and put in again has the properties that it had, copied or assumed.
+    /// A revision that is removed and added again has its previous properties, copied or assumed.
     #[test]
     fn properties_of_revisions_come_back() {
         let file = crate::workspace_root().join("schema/revisions.toml");
@@ -405,7 +405,7 @@ mod tests {
         ] {
             let mut rest = removed(&list, id).expect("it is listed");
             if lifecycle == Lifecycle::Initialize {
-                // Without another revision of its lifecycle, it has the values of the first one.
+                // Without another revision of its lifecycle, the revision gets the values of the first one.
                 for newer in ["2025-03-26", "2025-06-18", "2025-11-25"] {
                     rest = removed(&rest, newer).expect("it is listed");
                 }

@@ -1,13 +1,13 @@
-//! Remembers files before they change, and puts them back unless the change is kept.
+//! Saves files before they change, and restores them unless the change is kept.
 //!
-//! Works byte for byte: new files are removed again, and so are the folders that were made for them.
+//! Contents are restored byte for byte; new files and folders are removed.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 
-/// Saved state of a tree.
+/// Saved state of a directory tree.
 #[derive(Debug)]
 #[must_use = "dropping it puts everything back"]
 pub struct Rollback {
@@ -17,7 +17,7 @@ pub struct Rollback {
 }
 
 impl Rollback {
-    /// Nothing of the tree is remembered yet.
+    /// Creates a rollback without saved files.
     pub fn new(root: &Path) -> Self {
         Self {
             root: root.to_owned(),
@@ -26,10 +26,10 @@ impl Rollback {
         }
     }
 
-    /// Remembers a file as it is now; a later call for the same file changes nothing.
+    /// Saves a file; later calls for the same file have no effect.
     ///
     /// # Errors
-    /// If the file exists and cannot be read.
+    /// Returns an error if the file exists and cannot be read.
     pub fn remember(&mut self, path: &str) -> anyhow::Result<()> {
         let file = self.root.join(path);
         if self.files.iter().any(|(known, _)| *known == file) {
@@ -45,10 +45,10 @@ impl Rollback {
         Ok(())
     }
 
-    /// Writes a file, after remembering it and the directories that are made for it.
+    /// Writes a file, after saving it and the directories that must be created.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// Returns an error if it cannot be written.
     pub fn write(&mut self, path: &str, bytes: &[u8]) -> anyhow::Result<()> {
         self.remember(path)?;
         let file = self.root.join(path);
@@ -64,10 +64,10 @@ impl Rollback {
         fs::write(&file, bytes).with_context(|| format!("cannot write {path}"))
     }
 
-    /// Removes a directory and all that is in it, after remembering every file.
+    /// Removes a directory with all contents, after saving every file.
     ///
     /// # Errors
-    /// When something in it cannot be read or removed.
+    /// Returns an error if something in it cannot be read or removed.
     pub fn remove(&mut self, path: &str) -> anyhow::Result<()> {
         let folder = self.root.join(path);
         let entries = fs::read_dir(&folder)
@@ -85,10 +85,10 @@ impl Rollback {
         fs::remove_dir(&folder).with_context(|| format!("cannot remove {path}"))
     }
 
-    /// Removes a file, after remembering it; a missing one is no error.
+    /// Removes a file, after saving it; a missing file is not an error.
     ///
     /// # Errors
-    /// When it cannot be read or removed.
+    /// Returns an error if it cannot be read or removed.
     pub fn remove_file(&mut self, path: &str) -> anyhow::Result<()> {
         self.remember(path)?;
         let file = self.root.join(path);
@@ -98,7 +98,7 @@ impl Rollback {
         Ok(())
     }
 
-    /// Lets everything stay as it is now.
+    /// Keeps all changes, so that nothing is restored on drop.
     pub fn keep(mut self) {
         self.files.clear();
         self.directories.clear();
@@ -120,7 +120,7 @@ impl Rollback {
         self.directories
             .sort_by_key(|path| std::cmp::Reverse(path.components().count()));
         for folder in self.directories.drain(..) {
-            // One that holds files of somebody else stays.
+            // A directory with other files is not removed.
             let _ = fs::remove_dir(folder);
         }
         failed

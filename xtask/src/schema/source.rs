@@ -1,5 +1,5 @@
-//! Takes one file out of a published package, with the ordinary client of its registry: `cargo` or `pip`. Returns bytes and
-//! leaves nothing behind; the caller checks them.
+//! Downloads one file of a published package with the client of its registry: `cargo` or `pip`. Temporary files are
+//! removed; the caller verifies the bytes.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -11,7 +11,7 @@ use std::str::FromStr;
 use anyhow::{Context, bail};
 use serde::Deserialize;
 
-/// Reads one member of a source distribution and writes it to standard output; nothing is unpacked.
+/// Python script that writes one member of a source distribution to standard output, without unpacking the archive.
 const READ_MEMBER: &str = "\
 import sys, tarfile
 archive, path = sys.argv[1:]
@@ -33,17 +33,17 @@ pub struct Source {
     pub package: String,
     /// Exact version of the package.
     pub version: String,
-    /// The file, relative to the root of the package.
+    /// Path of the file, relative to the root of the package.
     pub path: String,
 }
 
-/// A registry, and with it the client that is used.
+/// A package registry, which determines the client.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq)]
 #[serde(rename_all = "lowercase")]
 pub enum Registry {
-    /// Rust packages, through `cargo`.
+    /// crates.io, through `cargo`.
     Crates,
-    /// Python source distributions, through `pip`.
+    /// PyPI source distributions, through `pip`.
     Pypi,
 }
 
@@ -85,7 +85,7 @@ impl fmt::Display for Source {
     }
 }
 
-/// Brings the bytes of the file.
+/// Downloads the bytes of the file.
 pub fn read(source: &Source) -> anyhow::Result<Vec<u8>> {
     let scratch = tempfile::tempdir().context("cannot make a temporary directory; check TMPDIR")?;
     match source.registry {
@@ -94,7 +94,7 @@ pub fn read(source: &Source) -> anyhow::Result<Vec<u8>> {
     }
 }
 
-/// Lets cargo unpack the package as the dependency of an empty one, and reads the file where cargo put it.
+/// Makes cargo unpack the package as the dependency of an empty package, and reads the file from cargo's directory.
 fn read_crate(source: &Source, scratch: &Path) -> anyhow::Result<Vec<u8>> {
     let manifest = scratch.join("Cargo.toml");
     write(&manifest, &manifest_for(source))?;
@@ -124,7 +124,7 @@ fn manifest_for(source: &Source) -> String {
     )
 }
 
-/// Finds the directory of the package in the answer of `cargo metadata`.
+/// Finds the directory of the package in the output of `cargo metadata`.
 fn package_directory(metadata: &[u8], source: &Source) -> anyhow::Result<PathBuf> {
     #[derive(Deserialize)]
     struct Metadata {
@@ -155,7 +155,7 @@ fn read_inside(directory: &Path, source: &Source) -> anyhow::Result<Vec<u8>> {
     })
 }
 
-/// Lets pip download the source distribution, and reads the file out of the archive.
+/// Makes pip download the source distribution, and reads the file from the archive.
 fn read_sdist(source: &Source, scratch: &Path) -> anyhow::Result<Vec<u8>> {
     run(Command::new("python3")
         .args([
@@ -195,7 +195,7 @@ fn only_archive(directory: &Path, source: &Source) -> anyhow::Result<PathBuf> {
     }
 }
 
-/// Runs the command and returns its output; an error carries its error output.
+/// Runs the command and returns its output; an error contains its standard error.
 fn run(command: &mut Command) -> anyhow::Result<Vec<u8>> {
     let program = command.get_program().to_string_lossy().into_owned();
     let output = command

@@ -1,6 +1,6 @@
-//! `cargo xtask schema verify`: the schema files that are kept against the hashes that the lists pin.
+//! `cargo xtask schema verify`: compares the vendored schema files with the hashes in the lists.
 //!
-//! Reads files only, and reports everything that is wrong at once.
+//! Only reads files, and reports all problems at once.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -42,7 +42,7 @@ pub fn verify(directory: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns the problem of the stored file of the revision, with the remedy.
+/// Returns the problem of a revision's file, with a hint.
 fn problem_of(directory: &Path, revision: &Revision) -> Option<String> {
     let id = &revision.id;
     let path = format!("{id}/{FILE}");
@@ -64,7 +64,7 @@ fn problem_of(directory: &Path, revision: &Revision) -> Option<String> {
     }
 }
 
-/// The names of the directories below `directory`, sorted.
+/// Returns the names of the directories in `directory`, sorted.
 fn directories(directory: &Path) -> anyhow::Result<BTreeSet<String>> {
     let unreadable = || format!("cannot list {}; check its permissions", directory.display());
     let mut names = BTreeSet::new();
