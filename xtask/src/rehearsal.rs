@@ -39,7 +39,7 @@ pub fn run(root: &Path) -> anyhow::Result<()> {
     let repository = "https://example.com/ext-rehearsal";
     let of_extension = ["--extends", REVISION, "--repository", repository];
     schema(&[&["add", EXTENSION, "--from", &extension], &of_extension[..]].concat())?;
-    // Checks that commands that list revisions by features include the new one.
+    // These packages list revisions by features and must include the new one.
     let users = [
         "--package",
         "mcp-exact-session",

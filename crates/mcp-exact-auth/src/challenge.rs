@@ -1,13 +1,13 @@
-//! Challenges of `WWW-Authenticate` (RFC 9110, section 11.6.1): read and written.
+//! Parses and writes `WWW-Authenticate` challenges (RFC 9110, section 11.6.1).
 //!
-//! Takes and gives text. A header can hold several challenges, and a response several headers; what cannot be read is skipped.
+//! A header can contain several challenges, and a response several headers; the parser skips invalid parts.
 
 use std::fmt::Write as _;
 
 use http::header::WWW_AUTHENTICATE;
 use http::{HeaderMap, HeaderValue};
 
-/// One challenge: a scheme and its parameters.
+/// A challenge: a scheme and its parameters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Challenge {
     scheme: String,
@@ -30,26 +30,26 @@ impl Challenge {
         self
     }
 
-    /// Returns true if this is the scheme, in any case.
+    /// Returns true if this is the scheme of the challenge; case is ignored.
     pub fn is(&self, scheme: &str) -> bool {
         self.scheme.eq_ignore_ascii_case(scheme)
     }
 
-    /// Returns a parameter; its name in any case.
+    /// Returns the value of a parameter; the case of the name is ignored.
     pub fn param(&self, name: &str) -> Option<&str> {
         let mut all = self.params.iter();
         let found = all.find(|(known, _)| known.eq_ignore_ascii_case(name));
         found.map(|(_, value)| value.as_str())
     }
 
-    /// Reads all challenges of a response, those of unknown schemes included.
+    /// Parses all challenges of a response, including those of unknown schemes.
     pub fn read_all(headers: &HeaderMap) -> Vec<Self> {
         let values = headers.get_all(WWW_AUTHENTICATE).iter();
         let texts = values.filter_map(|value| std::str::from_utf8(value.as_bytes()).ok());
         texts.flat_map(Self::parse).collect()
     }
 
-    /// Reads the challenges of one header.
+    /// Parses the challenges of one header.
     pub fn parse(text: &str) -> Vec<Self> {
         let mut rest = Rest(text);
         let mut found: Vec<Self> = Vec::new();
@@ -59,7 +59,7 @@ impl Challenge {
                 return found;
             }
             let Some(name) = rest.token() else {
-                // What is no token: up to the next comma.
+                // Text that is not a token is skipped up to the next comma.
                 rest.skip_until_comma();
                 continue;
             };
@@ -80,7 +80,7 @@ impl Challenge {
         }
     }
 
-    /// Returns the value of the header. Characters that a header cannot hold become `?`.
+    /// Returns the header value. Characters that a header must not contain become `?`.
     pub fn to_header(&self) -> HeaderValue {
         let mut text = self.scheme.clone();
         for (at, (name, value)) in self.params.iter().enumerate() {
@@ -100,7 +100,7 @@ impl Challenge {
     }
 }
 
-/// Unread part of a header.
+/// Remaining text of a header during parsing.
 struct Rest<'t>(&'t str);
 
 impl<'t> Rest<'t> {
@@ -120,7 +120,7 @@ impl<'t> Rest<'t> {
         (!token.is_empty()).then_some(token)
     }
 
-    /// Reads `=` and a token or a quoted string. Leaves a `=` that ends a token68.
+    /// Parses `=` and a token or a quoted string. Does not consume a `=` that ends a token68.
     fn value(&mut self) -> Option<String> {
         let after = self.0.strip_prefix('=')?;
         let after = after.trim_start_matches([' ', '\t']);
@@ -128,7 +128,7 @@ impl<'t> Rest<'t> {
             return None;
         }
         let Some(quoted) = after.strip_prefix('"') else {
-            // Some servers write URLs without quotes.
+            // Some servers send URLs without quotes.
             let end = after.find([',', ' ', '\t']).unwrap_or(after.len());
             self.0 = &after[end..];
             return Some(after[..end].to_owned());
@@ -149,7 +149,7 @@ impl<'t> Rest<'t> {
         Some(value)
     }
 
-    /// Skips the credentials-like form of a challenge, such as that of Negotiate.
+    /// Skips the token68 of a challenge, such as that of Negotiate.
     fn skip_token68(&mut self) {
         let is_token68 = |c: char| c.is_ascii_alphanumeric() || "-._~+/".contains(c);
         let end = self.0.find(|c| !is_token68(c)).unwrap_or(self.0.len());

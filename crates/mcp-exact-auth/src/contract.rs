@@ -1,4 +1,4 @@
-//! Test suite that every implementation of [`TokenStore`] has to pass. Feature `contract`.
+//! Test suite that every implementation of [`TokenStore`] must pass, in the feature `contract`.
 
 use std::future::Future;
 use std::pin::pin;
@@ -7,10 +7,10 @@ use std::task::{Context, Poll, Waker};
 use crate::client::TokenStore;
 use crate::secret::Secret;
 
-/// Tests a token store that holds nothing.
+/// Tests an empty token store.
 ///
 /// # Panics
-/// With the rule that the store violates.
+/// Panics with the rule that the store violates.
 pub async fn token_store(store: &dyn TokenStore) {
     let large = "0123456789äöü ".repeat(2000);
     for key in ["k", "token https://mcp.example/mcp a b", "../k", "ä \u{1}"] {

@@ -1,18 +1,19 @@
 //! Authorization of the Model Context Protocol: OAuth 2.1 clients and resource servers, for every revision.
 //!
-//! Authorization is optional, and for HTTP only; servers on standard streams take credentials from their environment.
-//! [`client`] obtains tokens, [`server`] verifies them. Both build on the transports of [`mcp_exact_transport`].
+//! Authorization is optional, and defined for HTTP only; servers on stdio take credentials from their environment.
+//! [`client`] obtains tokens, [`server`] verifies them. Both use the transports of [`mcp_exact_transport`].
 //!
 //! Each guide has examples for one task:
 //!
-//! - [`guide::protect`]: a server over HTTP that demands tokens;
+//! - [`guide::protect`]: an HTTP server that requires tokens;
 //! - [`guide::connect`]: a client whose user logs in with a browser;
 //! - [`guide::headless`]: clients without a browser, or without a user;
-//! - [`guide::elicit`]: servers that obtain a credential of a third party for a user;
-//! - [`guide::store`]: where tokens are kept;
-//! - [`guide::providers`]: known deviations of authorization servers, and what to set for them.
+//! - [`guide::elicit`]: servers that obtain a third-party credential for a user;
+//! - [`guide::store`]: storage of tokens;
+//! - [`guide::providers`]: known deviations of authorization servers, and the options for them.
 //!
-//! Programs that use `mcp-exact` turn on its features `oauth-client` and `oauth-server` instead of adding this crate.
+//! Applications that use `mcp-exact` enable its features `oauth-client` and `oauth-server` instead of adding this
+//! crate.
 #![cfg_attr(
     not(all(feature = "client", feature = "server")),
     allow(rustdoc::broken_intra_doc_links)

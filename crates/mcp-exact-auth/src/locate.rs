@@ -1,6 +1,6 @@
-//! URLs: where metadata is, and whether a resource covers an endpoint.
+//! Well-known URLs of metadata, and the check whether a resource covers an endpoint.
 //!
-//! Issuers and resources go through as the strings that they are; URLs are parsed only to take them apart.
+//! Issuers and resources are passed as unmodified strings; URLs are parsed only to read their components.
 
 use url::Url;
 
@@ -8,7 +8,8 @@ const RESOURCE: &str = "/.well-known/oauth-protected-resource";
 const SERVER: &str = "/.well-known/oauth-authorization-server";
 const OPENID: &str = "/.well-known/openid-configuration";
 
-/// Parses an absolute URL of HTTP without credentials in it. Spaces and control characters, which browsers leave out, are refused.
+/// Parses an absolute HTTP URL without credentials. URLs with spaces or control characters, which browsers remove, are
+/// rejected.
 pub(crate) fn parse(text: &str) -> Option<Url> {
     if text.contains(|character: char| character.is_control() || character == ' ') {
         return None;
@@ -19,8 +20,8 @@ pub(crate) fn parse(text: &str) -> Option<Url> {
     (is_http && is_plain).then_some(url)
 }
 
-/// Returns a URL as errors and logs show it: without user name, password, query and fragment, which can hold secrets, as one short
-/// line.
+/// Returns a URL for errors and logs: without user name, password, query and fragment, which can contain secrets, and
+/// shortened to one line.
 pub(crate) fn shown(text: &str) -> String {
     let text = text.split(['?', '#']).next().unwrap_or("");
     let without_user = text.split_once("://").map(|(scheme, rest)| {
@@ -31,7 +32,7 @@ pub(crate) fn shown(text: &str) -> String {
     plain(without_user.as_deref().unwrap_or(text))
 }
 
-/// Returns the words of a server as one short line without control characters.
+/// Returns text from a server as one short line without control characters.
 pub(crate) fn plain(text: impl AsRef<str>) -> String {
     let characters = text.as_ref().chars().take(300);
     characters
@@ -39,17 +40,17 @@ pub(crate) fn plain(text: impl AsRef<str>) -> String {
         .collect()
 }
 
-/// Returns scheme, host and port of a URL, without a slash at the end.
+/// Returns scheme, host and port of a URL, without a trailing slash.
 pub(crate) fn origin(url: &Url) -> String {
     url.origin().ascii_serialization()
 }
 
-/// Returns the path without a slash at its end.
+/// Returns the path without a trailing slash.
 fn path(url: &Url) -> &str {
     url.path().trim_end_matches('/')
 }
 
-/// Returns the URLs where the metadata of a resource may be, the most specific first (RFC 9728, section 3.1).
+/// Returns the well-known URLs for the metadata of a resource, the most specific first (RFC 9728, section 3.1).
 pub(crate) fn resource_metadata_urls(endpoint: &Url) -> Vec<String> {
     let origin = origin(endpoint);
     let mut urls = vec![format!("{origin}{RESOURCE}{}", path(endpoint))];
@@ -59,8 +60,9 @@ pub(crate) fn resource_metadata_urls(endpoint: &Url) -> Vec<String> {
     urls
 }
 
-/// Returns the URLs where the metadata of an authorization server may be, in the order in which clients ask ("Authorization
-/// Server Metadata Discovery"). The root of the origin is none of them unless the issuer has no path.
+/// Returns the well-known URLs for the metadata of an authorization server, in the order in which clients must try them
+/// ("Authorization Server Metadata Discovery"). URLs without the issuer's path are included only if the issuer has no
+/// path.
 pub(crate) fn server_metadata_urls(issuer: &Url) -> Vec<String> {
     let origin = origin(issuer);
     match path(issuer) {
@@ -73,8 +75,8 @@ pub(crate) fn server_metadata_urls(issuer: &Url) -> Vec<String> {
     }
 }
 
-/// Returns the identifier that a client derives from the URL of the endpoint: no fragment, no slash that is the whole path
-/// ("Canonical Server URI").
+/// Returns the resource identifier for the URL of the endpoint, without a fragment and without a path that is only a
+/// slash ("Canonical Server URI").
 pub(crate) fn canonical_resource(endpoint: &Url) -> String {
     let mut url = endpoint.clone();
     url.set_fragment(None);
@@ -84,7 +86,8 @@ pub(crate) fn canonical_resource(endpoint: &Url) -> String {
     }
 }
 
-/// Returns true if a resource covers an endpoint: same origin, and a path that is equal or a prefix of whole segments.
+/// Returns true if a resource covers an endpoint: the origins are equal, and the path of the resource is equal or a
+/// prefix of complete segments.
 pub(crate) fn covers(resource: &str, endpoint: &Url) -> bool {
     let Some(resource) = parse(resource) else {
         return false;
@@ -98,8 +101,8 @@ pub(crate) fn covers(resource: &str, endpoint: &Url) -> bool {
         && (query.is_none() || query == endpoint.query())
 }
 
-/// Returns true if two texts name one issuer. They have to be equal; a slash that is the whole path is the one difference that
-/// is allowed, since Google needs it.
+/// Returns true if two strings identify the same issuer. They must be equal, except that a path may be empty or a
+/// slash, which Google requires.
 pub(crate) fn is_same_issuer(a: &str, b: &str) -> bool {
     let is_origin = |text: &str| parse(text).is_some_and(|url| url.path() == "/");
     a == b || (a.trim_end_matches('/') == b.trim_end_matches('/') && is_origin(a) && is_origin(b))

@@ -1,6 +1,7 @@
-//! Metadata documents: of protected resources (RFC 9728) and of authorization servers (RFC 8414, OpenID Connect Discovery).
+//! Metadata documents of protected resources (RFC 9728) and of authorization servers (RFC 8414, OpenID Connect
+//! Discovery).
 //!
-//! URLs stay strings: issuers and resources are compared byte for byte.
+//! URLs are strings, because issuers and resources are compared byte by byte.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,27 +9,27 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ResourceMetadata {
-    /// Identifier of the resource: what tokens have as audience.
+    /// Identifier of the resource, which tokens have as their audience.
     pub resource: String,
     /// Issuers of the authorization servers.
     #[serde(default)]
     pub authorization_servers: Vec<String>,
-    /// Scopes that clients ask for.
+    /// Scopes that clients should request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scopes_supported: Option<Vec<String>>,
-    /// Methods of sending tokens.
+    /// Methods of sending tokens, such as `header`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bearer_methods_supported: Option<Vec<String>>,
-    /// Name for people.
+    /// Display name of the resource.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resource_name: Option<String>,
-    /// Page for developers.
+    /// URL of the documentation for developers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resource_documentation: Option<String>,
     /// Signature algorithms of DPoP proofs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dpop_signing_alg_values_supported: Option<Vec<String>>,
-    /// True if tokens have to be bound to a key (RFC 9449).
+    /// True if tokens must be bound to a key (RFC 9449).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dpop_bound_access_tokens_required: Option<bool>,
 }
@@ -39,7 +40,7 @@ pub struct ResourceMetadata {
 pub struct ServerMetadata {
     /// Identifier of the authorization server.
     pub issuer: String,
-    /// URL that the user's browser opens.
+    /// URL of the authorization endpoint, which the user's browser opens.
     #[serde(default)]
     pub authorization_endpoint: Option<String>,
     /// URL of the token endpoint.
@@ -48,38 +49,38 @@ pub struct ServerMetadata {
     /// URL of dynamic client registration.
     #[serde(default)]
     pub registration_endpoint: Option<String>,
-    /// URL of the server's keys.
+    /// URL of the server's key set.
     #[serde(default)]
     pub jwks_uri: Option<String>,
-    /// Scopes of the authorization server, of all its resources.
+    /// Scopes that the authorization server supports, for all of its resources.
     #[serde(default)]
     pub scopes_supported: Option<Vec<String>>,
-    /// Grants.
+    /// Supported grant types.
     #[serde(default)]
     pub grant_types_supported: Option<Vec<String>>,
     /// Methods of client authentication at the token endpoint.
     #[serde(default)]
     pub token_endpoint_auth_methods_supported: Option<Vec<String>>,
-    /// PKCE methods (RFC 7636).
+    /// Supported PKCE methods (RFC 7636).
     #[serde(default)]
     pub code_challenge_methods_supported: Option<Vec<String>>,
-    /// True if redirects carry `iss` (RFC 9207).
+    /// True if redirects have the parameter `iss` (RFC 9207).
     #[serde(default)]
     pub authorization_response_iss_parameter_supported: Option<bool>,
-    /// True if the id of a client may be the URL of its metadata.
+    /// True if a client id may be the URL of a client metadata document.
     #[serde(default)]
     pub client_id_metadata_document_supported: Option<bool>,
     /// Signature algorithms of DPoP proofs.
     #[serde(default)]
     pub dpop_signing_alg_values_supported: Option<Vec<String>>,
-    /// Profiles of the grant `jwt-bearer`, such as ID-JAG.
+    /// Supported profiles of the grant `jwt-bearer`, such as ID-JAG.
     #[serde(default)]
     pub authorization_grant_profiles_supported: Option<Vec<String>>,
 }
 
 impl ServerMetadata {
-    /// Returns the metadata that 2025-03-26 assumes of a server without a document ("Fallbacks for Servers without Metadata
-    /// Discovery"): endpoints at the origin.
+    /// Returns the metadata that clients assume for a 2025-03-26 server without a metadata document, with endpoints at
+    /// the origin ("Fallbacks for Servers without Metadata Discovery").
     pub fn assumed(origin: &str) -> Self {
         let at = |path: &str| Some(format!("{origin}{path}"));
         Self {
@@ -92,7 +93,7 @@ impl ServerMetadata {
         }
     }
 
-    /// Returns whether a list names a value; `None` when the list is absent.
+    /// Returns whether a list contains a value; `None` if the list is absent.
     pub(crate) fn lists(list: &Option<Vec<String>>, value: &str) -> Option<bool> {
         list.as_ref()
             .map(|all| all.iter().any(|known| known == value))
@@ -102,18 +103,19 @@ impl ServerMetadata {
 /// Meaning of the response to a request for a metadata document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer<T> {
-    /// The document.
+    /// The response contains the document.
     Found(T),
-    /// There is no document at this URL.
+    /// The URL has no document.
     Absent,
-    /// The document may exist but could not be fetched: the status reports a problem of the server.
+    /// The document may exist but is unavailable: the status reports a server problem.
     Unavailable,
 }
 
-/// Reads the response to a request for a metadata document.
+/// Interprets the response to a request for a metadata document.
 ///
-/// A status of the server's trouble (408, 425, 429, 5xx) is not an absence: an attacker who can cause it must not be able to
-/// move the client to another document. CDNs answer 401 and 403 for paths that do not exist.
+/// A status for a server problem (408, 425, 429, 5xx) does not mean that the document is absent: an attacker who can
+/// cause such a status must not be able to make the client use another document. CDNs respond with 401 and 403 for
+/// paths that do not exist.
 pub fn read_answer<T: for<'de> Deserialize<'de>>(status: u16, body: &[u8]) -> Answer<T> {
     match status {
         200..=299 => serde_json::from_slice(body).map_or(Answer::Absent, Answer::Found),

@@ -1,5 +1,5 @@
-//! Connections to servers that a peer names: TLS with the roots of the system, and no connection to an address that is not
-//! allowed, whatever a name resolves to.
+//! HTTP connections to URLs from metadata: TLS with the system's root certificates, and no connections to disallowed
+//! addresses, even after name resolution.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::pin::Pin;
@@ -19,22 +19,22 @@ use mcp_exact_transport::http::client::{HttpBody, HttpClient, HttpClientError, H
 use tokio_rustls::rustls::{self, ClientConfig, RootCertStore};
 use tower_service::Service;
 
-/// Largest document or answer.
+/// Maximum size of a response body in bytes.
 const BODY_BYTES: usize = 1 << 20;
 
-/// Addresses that may be connected to. Public ones always may.
+/// Addresses that connections are allowed to, in addition to public ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Addresses {
-    /// Loopback addresses, and plain HTTP to them.
+    /// True if loopback addresses are allowed, with and without TLS.
     pub(crate) loopback: bool,
-    /// Private networks.
+    /// True if private networks are allowed.
     pub(crate) private: bool,
-    /// Plain HTTP to all addresses that are allowed.
+    /// True if plain HTTP is allowed to all allowed addresses.
     pub(crate) plain: bool,
 }
 
 impl Addresses {
-    /// Returns true if an address may be connected to.
+    /// Returns true if connections to an address are allowed.
     pub(crate) fn allow(self, address: IpAddr) -> bool {
         let address = address.to_canonical();
         if address.is_loopback() {
@@ -44,7 +44,7 @@ impl Addresses {
         is_public(address) || (self.private && may_be_private)
     }
 
-    /// Checks a URL before it is requested; returns the rule that it breaks. Names are checked when they are resolved.
+    /// Checks a URL before a request; returns the rule that it violates. Host names are checked after name resolution.
     pub(crate) fn check(self, url: &Uri) -> Result<(), &'static str> {
         let host = url.host().unwrap_or("");
         let literal = host.trim_start_matches('[').trim_end_matches(']');
@@ -72,13 +72,13 @@ impl Addresses {
     }
 }
 
-/// Returns true for the names of the loopback address.
+/// Returns true if a host name refers to the loopback address.
 pub(crate) fn is_localhost(host: &str) -> bool {
     let host = host.trim_end_matches('.').to_ascii_lowercase();
     host == "localhost" || host.ends_with(".localhost")
 }
 
-/// Returns true for addresses of the public Internet (IANA special-purpose registries).
+/// Returns true for public Internet addresses (IANA special-purpose registries).
 fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => is_public_v4(address),
@@ -108,27 +108,27 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
         is_public_v4(Ipv4Addr::new(a, b, c, d))
     };
     match (a, b) {
-        // NAT64 and 6to4 lead to the IPv4 address inside.
+        // NAT64 and 6to4 addresses contain an IPv4 address.
         (0x64, 0xff9b) if [c, d, e, f] == [0; 4] => embedded(g, h),
         (0x2002, _) => embedded(b, c),
-        // Teredo, benchmarking, ORCHID and documentation.
+        // The rejected ranges are Teredo, benchmarking, ORCHID and documentation.
         (0x2001, ..0x200 | 0xdb8) | (0x3fff, ..0x1000) => false,
         // Only 2000::/3 is global unicast.
         _ => a & 0xe000 == 0x2000,
     }
 }
 
-/// A name led to addresses that are not allowed.
+/// Error: a name resolved only to disallowed addresses.
 #[derive(Debug, thiserror::Error)]
 #[error("`{0}` resolves to a private or reserved address")]
 struct BlockedName(String);
 
-/// A URL breaks a rule.
+/// Error: a URL violates a rule.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 struct BlockedUrl(&'static str);
 
-/// Returns the rule that an error is about, if it is one of these.
+/// Returns the violated rule if an error is a blocked name or URL.
 pub(crate) fn blocked_by(error: &(dyn std::error::Error + 'static)) -> Option<String> {
     let mut error = Some(error);
     while let Some(cause) = error {
@@ -140,7 +140,7 @@ pub(crate) fn blocked_by(error: &(dyn std::error::Error + 'static)) -> Option<St
     None
 }
 
-/// Returns an error with its causes.
+/// Returns an error with its causes, as one string.
 pub(crate) fn chain(error: &(dyn std::error::Error + 'static)) -> String {
     let mut words = error.to_string();
     let mut source = error.source();
@@ -166,8 +166,8 @@ pub(crate) async fn read_body(mut body: HttpBody) -> Result<Bytes, HttpClientErr
     Ok(whole.freeze())
 }
 
-/// Resolver that gives out the allowed addresses of a name alone: the address that was checked is the one that is connected
-/// to.
+/// Resolver that returns only the allowed addresses of a name, so that the connection uses the address that was
+/// checked.
 #[derive(Clone)]
 struct CheckedResolver {
     resolver: GaiResolver,
@@ -204,7 +204,7 @@ impl Service<Name> for CheckedResolver {
 
 type Connector = HttpsConnector<HttpConnector<CheckedResolver>>;
 
-/// HTTP client whose connector holds the rules.
+/// HTTP client whose connector enforces the address rules.
 pub(crate) struct CheckedClient {
     client: Client<Connector, Full<Bytes>>,
     addresses: Addresses,
@@ -229,8 +229,9 @@ impl CheckedClient {
     }
 }
 
-/// Returns a configuration of TLS that trusts the certificates of the system, which are read once. Without any, connections by HTTPS
-/// fail. It names its provider of cryptography: a program may link several, and have none that is the default.
+/// Returns a TLS configuration that trusts the system's root certificates, which are loaded once. Without any, HTTPS
+/// connections fail. The cryptography provider is set explicitly, because an application may link several ones without
+/// a default.
 fn system_trust() -> ClientConfig {
     static ROOTS: LazyLock<Arc<RootCertStore>> = LazyLock::new(|| {
         let mut roots = RootCertStore::empty();
@@ -248,7 +249,7 @@ fn system_trust() -> ClientConfig {
 impl HttpClient for CheckedClient {
     fn send(&self, request: Request<Bytes>) -> HttpFuture<'_> {
         Box::pin(async move {
-            // Addresses in URLs are not resolved.
+            // Addresses in URLs are not resolved and therefore checked here.
             self.addresses.check(request.uri()).map_err(BlockedUrl)?;
             let response = self.client.request(request.map(Full::new)).await?;
             let boxed = |body: hyper::body::Incoming| {
@@ -342,7 +343,7 @@ mod tests {
         }
     }
 
-    /// The address counts, not the name.
+    /// The check uses the resolved address, not the name.
     #[tokio::test]
     async fn names_are_checked_when_resolved() {
         let client = CheckedClient::new(PUBLIC);

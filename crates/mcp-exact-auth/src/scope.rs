@@ -1,41 +1,41 @@
-//! Sets of scopes (RFC 6749, section 3.3): text with spaces between, and their union.
+//! Sets of scopes (RFC 6749, section 3.3), separated by spaces, and their union.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Set of scopes that keeps the order in which they were named.
+/// Set of scopes in insertion order.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "String", into = "String")]
 pub struct Scopes(Vec<String>);
 
 impl Scopes {
-    /// Reads scopes with spaces between.
+    /// Parses scopes that are separated by spaces.
     pub fn parse(text: &str) -> Self {
         text.split(' ').filter(|scope| !scope.is_empty()).collect()
     }
 
-    /// Returns true if there are none.
+    /// Returns true if the set is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Returns the scopes in their order.
+    /// Returns the scopes in insertion order.
     pub fn iter(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(String::as_str)
     }
 
-    /// Returns true if a scope is one of them. Case matters.
+    /// Returns true if the set contains a scope; case is significant.
     pub fn contains(&self, scope: &str) -> bool {
         self.0.iter().any(|known| known == scope)
     }
 
-    /// Returns true if all scopes of `other` are among them.
+    /// Returns true if the set contains all scopes of `other`.
     pub fn contains_all(&self, other: &Self) -> bool {
         other.iter().all(|scope| self.contains(scope))
     }
 
-    /// Returns the scopes of both, those of `self` first.
+    /// Returns the union of two sets, starting with the scopes of `self`.
     #[must_use]
     pub fn union(&self, other: &Self) -> Self {
         self.iter().chain(other.iter()).collect()

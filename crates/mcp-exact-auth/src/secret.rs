@@ -1,6 +1,6 @@
-//! Text that must not be shown: tokens, secrets of clients, codes, verifiers.
+//! Strings that must not be displayed: tokens, client secrets, authorization codes, verifiers.
 //!
-//! `Debug` shows nothing of it, there is no `Display`, and the memory is overwritten when the value is dropped.
+//! `Debug` does not show the string, there is no `Display`, and the memory is overwritten on drop.
 
 use std::fmt;
 
@@ -8,27 +8,27 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize, Serializer};
 use zeroize::Zeroizing;
 
-/// Secret text. [`expose`](Self::expose) is the only way to read it.
+/// A secret string. [`expose`](Self::expose) is the only way to read it.
 #[derive(Clone, Default)]
 pub struct Secret(Zeroizing<String>);
 
 impl Secret {
-    /// Wraps a text.
+    /// Wraps a string.
     pub fn new(text: impl Into<String>) -> Self {
         Self(Zeroizing::new(text.into()))
     }
 
-    /// Returns the text. Do not log it.
+    /// Returns the string, which must not be logged.
     pub fn expose(&self) -> &str {
         &self.0
     }
 
-    /// Gives the text to an HTTP client. The memory is overwritten when the last part is dropped.
+    /// Converts the string to bytes for an HTTP client. The memory is overwritten when the last reference is dropped.
     pub(crate) fn into_bytes(self) -> Bytes {
         Bytes::from_owner(self.0)
     }
 
-    /// Returns true if there is no text.
+    /// Returns true if the string is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -47,7 +47,7 @@ impl From<&str> for Secret {
 }
 
 impl PartialEq for Secret {
-    /// Compares in a time that depends on the lengths alone.
+    /// Compares in a time that depends only on the lengths.
     fn eq(&self, other: &Self) -> bool {
         let (a, b) = (self.0.as_bytes(), other.0.as_bytes());
         let difference = a.iter().zip(b).fold(0, |sum, (a, b)| sum | (a ^ b));
@@ -69,12 +69,12 @@ impl<'de> Deserialize<'de> for Secret {
     }
 }
 
-/// Writes the text of a secret: for fields of records that a token store keeps.
+/// Serializes the string of a secret, for records in a token store.
 pub(crate) fn expose<S: Serializer>(secret: &Secret, serializer: S) -> Result<S::Ok, S::Error> {
     secret.expose().serialize(serializer)
 }
 
-/// Writes the text of a secret that may be absent.
+/// Serializes the string of an optional secret.
 pub(crate) fn expose_option<S: Serializer>(
     secret: &Option<Secret>,
     serializer: S,

@@ -1,5 +1,5 @@
-//! User agents: the browser of the system with a loopback redirect, or a URL that is shown and an answer that is pasted.
-//! Programs with a user interface of their own implement [`UserAgent`].
+//! User agents: the system browser with a loopback redirect, or a URL that is displayed and a redirect URL that the
+//! user pastes. Applications with their own user interface implement [`UserAgent`].
 
 use std::future::Future;
 use std::pin::Pin;
@@ -19,16 +19,16 @@ use super::request::LIFETIME;
 use crate::locate;
 use crate::secret::Secret;
 
-/// Connections to the port of a redirect at the same time.
+/// Maximum number of concurrent connections to the redirect port.
 const CONNECTIONS: usize = 16;
 
-/// Future of a user agent. Its error is shown to people.
+/// Future of a user agent. Its error is displayed to the user.
 pub type AgentFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, String>> + Send + 'a>>;
 
-/// Brings the user to the authorization server and back.
+/// Sends the user to the authorization server and receives the redirect.
 pub trait UserAgent: Send + Sync + 'static {
-    /// Prepares to take the redirect of one authorization. `preferred` is the redirect URI that the client is registered
-    /// with: a different one needs a new registration.
+    /// Prepares to receive the redirect of one authorization. `preferred` is the redirect URI that the client is
+    /// registered with: returning a different one causes a new registration.
     fn begin<'a>(&'a self, preferred: Option<&'a str>) -> AgentFuture<'a, Box<dyn Redirect>>;
 }
 
@@ -37,13 +37,13 @@ pub trait Redirect: Send {
     /// Returns the redirect URI: https, a loopback address, or a custom scheme.
     fn redirect_uri(&self) -> &str;
 
-    /// Opens the URL for the user and returns the whole query of the redirect, undecoded and unchecked.
+    /// Opens the URL for the user and returns the complete query of the redirect, without decoding or validating it.
     fn authorize(self: Box<Self>, url: Url) -> AgentFuture<'static, Secret>;
 }
 
 type Open = Arc<dyn Fn(&Url) -> Result<(), String> + Send + Sync>;
 
-/// The browser of the system, and a listener on `127.0.0.1` for the redirect.
+/// User agent that opens the system browser and receives the redirect on `127.0.0.1`.
 #[derive(Clone)]
 pub struct Browser {
     open: Open,
@@ -64,7 +64,7 @@ impl Default for Browser {
 }
 
 impl Browser {
-    /// Sets how a URL is opened, in place of the browser of the system.
+    /// Sets the function that opens a URL, instead of the system browser.
     #[must_use]
     pub fn open_with(
         mut self,
@@ -74,22 +74,22 @@ impl Browser {
         self
     }
 
-    /// Writes `localhost` in redirect URIs, for authorization servers that do not know `127.0.0.1`.
+    /// Uses `localhost` in redirect URIs, for authorization servers that reject `127.0.0.1`.
     #[must_use]
     pub fn use_localhost(mut self) -> Self {
         self.host = "localhost";
         self
     }
 
-    /// Takes redirects on this port alone, for clients that are registered by hand with one redirect URI:
-    /// `http://127.0.0.1:PORT/callback`. Without it, the system chooses a port.
+    /// Listens for redirects only on this port, for clients that are registered manually with the redirect URI
+    /// `http://127.0.0.1:PORT/callback`. By default, the system chooses a free port.
     #[must_use]
     pub fn port(mut self, port: u16) -> Self {
         self.port = Some(port);
         self
     }
 
-    /// Sets the text that the browser shows at the end.
+    /// Sets the text that the browser displays after the redirect.
     #[must_use]
     pub fn page(mut self, text: &str) -> Self {
         self.page = text.into();
@@ -166,13 +166,13 @@ impl Redirect for Loopback {
     }
 }
 
-/// Redirect that is waited for.
+/// The redirect that the listener waits for.
 struct Expected {
     state: Secret,
     page: Arc<str>,
 }
 
-/// Takes connections side by side: browsers open some that they do not use.
+/// Accepts several connections concurrently, because browsers open connections that they do not use.
 async fn listen(
     listener: TcpListener,
     expected: Arc<Expected>,
@@ -191,7 +191,7 @@ async fn listen(
         let (expected, found) = (Arc::clone(&expected), found.clone());
         connections.spawn(async move {
             if let Some(query) = expected.answer(stream).await {
-                // Nobody waits after the first one.
+                // After the first redirect, no receiver waits.
                 let _ = found.send(Ok(query)).await;
             }
         });
@@ -199,8 +199,8 @@ async fn listen(
 }
 
 impl Expected {
-    /// Answers one request; returns its query if it is the redirect. Others are answered with 404: that for an icon, and those of
-    /// pages that guess the port and know no state.
+    /// Responds to one request; returns its query if it is the redirect. All other requests get 404, such as those for
+    /// an icon, and those of web pages that guess the port and do not know the state.
     async fn answer(&self, mut stream: TcpStream) -> Option<Secret> {
         let read = timeout(Duration::from_secs(10), read_target(&mut stream)).await;
         let target = read.ok().flatten();
@@ -215,7 +215,7 @@ impl Expected {
             "HTTP/1.1 {status}\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: {}\r\nCache-Control: no-store\r\nReferrer-Policy: no-referrer\r\nConnection: close\r\n\r\n{text}",
             text.len()
         );
-        // The browser may have gone.
+        // The browser may have disconnected.
         let _ = stream.write_all(response.as_bytes()).await;
         let _ = stream.shutdown().await;
         query.map(Secret::new)
@@ -227,7 +227,7 @@ fn has_state(query: &str, state: &Secret) -> bool {
     pairs.any(|(name, value)| name == "state" && Secret::new(value) == *state)
 }
 
-/// Reads the target of a GET.
+/// Reads the request target of a GET request.
 async fn read_target(stream: &mut TcpStream) -> Option<Secret> {
     let mut head = zeroize::Zeroizing::new(Vec::new());
     while !head.windows(4).any(|end| end == b"\r\n\r\n") {
@@ -244,10 +244,10 @@ async fn read_target(stream: &mut TcpStream) -> Option<Secret> {
     Some(Secret::new(target))
 }
 
-/// Opens a URL in the browser of the system, without a shell. Nothing of the page is read.
+/// Opens a URL in the system browser, without a shell. The contents of the page are not read.
 ///
 /// # Errors
-/// It is neither https nor on loopback, or no browser starts. The error is shown to people.
+/// Returns an error for the user if the URL is neither https nor loopback, or no browser starts.
 pub fn open_browser(url: &Url) -> Result<(), String> {
     let is_loopback = url.scheme() == "http" && is_loopback(url);
     if url.scheme() != "https" && !is_loopback {
@@ -272,14 +272,14 @@ pub fn open_browser(url: &Url) -> Result<(), String> {
             "`{program}` does not open the browser ({error}); use `Headless` where there is none"
         )
     })?;
-    // Waits so that no zombie stays.
+    // Waits for the process, so that it does not become a zombie.
     std::thread::spawn(move || child.wait());
     Ok(())
 }
 
 type Show = Arc<dyn Fn(&Url) -> AgentFuture<'static, String> + Send + Sync>;
 
-/// A user without a browser on this machine: the URL is shown, and the user pastes the URL at which the browser ends.
+/// User agent for systems without a browser: displays the URL, and the user pastes the URL of the redirect.
 #[derive(Clone)]
 pub struct Headless {
     redirect_uri: String,
@@ -287,7 +287,8 @@ pub struct Headless {
 }
 
 impl Headless {
-    /// Creates an agent that calls `show` with the URL to open; its future gives the URL that the browser was redirected to.
+    /// Creates an agent that calls `show` with the URL to open; its future returns the URL that the browser was
+    /// redirected to.
     pub fn new<F, Fut>(show: F) -> Self
     where
         F: Fn(&Url) -> Fut + Send + Sync + 'static,
@@ -299,7 +300,7 @@ impl Headless {
         }
     }
 
-    /// Creates an agent on the terminal: prints to standard error, reads from standard input.
+    /// Creates an agent for the terminal, which writes to standard error and reads from standard input.
     pub fn terminal() -> Self {
         Self::new(|url| {
             use std::io::Write as _;
@@ -363,7 +364,7 @@ mod tests {
         let port = uri.port().expect("a port");
         let opened = Url::parse("https://as.example/?state=s").expect("a URL");
         let waiting = tokio::spawn(redirect.authorize(opened));
-        // A connection that says nothing holds nobody up.
+        // A connection without data does not block others.
         let silent = TcpStream::connect(("127.0.0.1", port)).await.expect("open");
         let mut answers = Vec::new();
         for target in [
@@ -400,7 +401,7 @@ mod tests {
         }
     }
 
-    /// "Communication Security": nothing but pages of the web, and of this machine, is opened.
+    /// "Communication Security": the browser opens only https and loopback URLs.
     #[test]
     fn other_schemes_are_not_opened() {
         for url in [

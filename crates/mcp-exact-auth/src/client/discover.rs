@@ -1,4 +1,5 @@
-//! Discovery: from the endpoint of a server to the metadata of its authorization server ("Authorization Server Discovery").
+//! Discovery of the authorization server's metadata from the endpoint of an MCP server ("Authorization Server
+//! Discovery").
 
 use url::Url;
 
@@ -13,26 +14,27 @@ use crate::scope::Scopes;
 const RESOURCE: &str = "the resource metadata";
 const SERVER: &str = "the metadata of the authorization server";
 
-/// Challenge of a response with status 401 or 403.
+/// Authorization challenge of a response with status 401 or 403.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Demand {
     pub(crate) metadata_url: Option<String>,
     pub(crate) scopes: Option<Scopes>,
     pub(crate) error: Option<String>,
     pub(crate) description: Option<String>,
-    /// True if a token that is bound to a key is wanted.
+    /// True if the server requires a token that is bound to a key.
     pub(crate) wants_dpop: bool,
 }
 
 impl Demand {
-    /// Reads the challenges of a response. Bearer and DPoP count, in any position; other schemes are ignored.
+    /// Parses the challenges of a response. Bearer and DPoP challenges are used in any position; other schemes are
+    /// ignored.
     pub(crate) fn of(challenges: &[Challenge]) -> Self {
         let of_scheme = |scheme| challenges.iter().find(|challenge| challenge.is(scheme));
         let (bearer, dpop) = (of_scheme("Bearer"), of_scheme("DPoP"));
         let Some(challenge) = bearer.or(dpop) else {
             return Self::default();
         };
-        // With both schemes, either may hold what the other one leaves out.
+        // With both schemes, each may contain parameters that the other one omits.
         let param = |name| {
             let mut both = [Some(challenge), dpop].into_iter().flatten();
             both.find_map(|challenge| challenge.param(name))
@@ -56,14 +58,14 @@ pub(crate) struct Found {
     pub(crate) resource: String,
     pub(crate) sends_resource: bool,
     pub(crate) server: ServerMetadata,
-    /// True if the metadata is assumed (2025-03-26).
+    /// True if the metadata is assumed because the server publishes none (2025-03-26).
     pub(crate) is_assumed: bool,
-    /// Scopes that the resource names.
+    /// Scopes in the resource metadata.
     pub(crate) scopes: Option<Scopes>,
     pub(crate) is_dpop: bool,
 }
 
-/// Discovers resource and authorization server.
+/// Discovers the resource and its authorization server.
 pub(crate) async fn discover(
     fetch: &Fetch,
     options: &OAuth,
@@ -101,7 +103,8 @@ pub(crate) async fn discover(
     })
 }
 
-/// Returns the issuer that is used: the configured one, if the resource names it, or the first. Its bytes stay as they are.
+/// Returns the issuer to use: the configured one, if the resource lists it, or the first one listed. The issuer string
+/// is not normalized.
 fn choose(options: &OAuth, url: &str, named: &[String]) -> Result<String, OAuthError> {
     let Some(wanted) = &options.issuer else {
         let first = named.first().cloned();
@@ -117,7 +120,7 @@ fn choose(options: &OAuth, url: &str, named: &[String]) -> Result<String, OAuthE
     })
 }
 
-/// Finds the metadata of the resource; `None` if it is at none of its places.
+/// Fetches the metadata of the resource; `None` if no well-known URL has it.
 async fn resource_metadata(
     fetch: &Fetch,
     endpoint: &Url,
@@ -151,7 +154,7 @@ fn trouble(what: &'static str, url: String, status: http::StatusCode) -> OAuthEr
     }
 }
 
-/// Finds and checks the metadata of an issuer.
+/// Fetches and validates the metadata of an issuer.
 pub(crate) async fn server_metadata(
     fetch: &Fetch,
     options: &OAuth,
@@ -183,7 +186,7 @@ async fn first_of(
     Ok(None)
 }
 
-/// Checks that metadata belongs to the issuer, and that it promises PKCE where a code is asked for.
+/// Checks that metadata belongs to the issuer, and that it lists PKCE if the grant uses an authorization code.
 fn checked(
     options: &OAuth,
     url: &str,
@@ -213,7 +216,8 @@ fn checked(
     }
 }
 
-/// A server of 2025-03-26 is its own authorization server ("Authorization Base URL").
+/// Returns the default endpoints of a 2025-03-26 server, which is its own authorization server ("Authorization Base
+/// URL").
 async fn fallback(fetch: &Fetch, options: &OAuth, endpoint: &Url) -> Result<Found, OAuthError> {
     let origin = locate::origin(endpoint);
     if !options.has_fallback {

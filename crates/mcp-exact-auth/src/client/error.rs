@@ -1,55 +1,56 @@
-//! Errors of authorization: the step that failed, the document or endpoint, and what to do.
+//! Errors of authorization: the step that failed, the document or endpoint, and a hint.
 //!
-//! No variant holds a secret: what servers answer is reduced to the fields `error` and `error_description`.
+//! No variant contains a secret: of error responses, only the members `error` and `error_description` are kept.
 
 use super::pkce::NoRandomness;
 
-/// Reason why a client has no token.
+/// Reason why a client could not obtain a token.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum OAuthError {
-    /// A URL cannot be used.
+    /// A URL is invalid or not allowed.
     #[error("{what} `{url}` cannot be used: {reason}")]
     Url {
         /// Role of the URL.
         what: &'static str,
-        /// The URL.
+        /// The rejected URL.
         url: String,
-        /// Description of the problem, and the remedy.
+        /// Description of the problem, and a hint.
         reason: String,
     },
-    /// A document or endpoint could not be reached, or its server has a problem. Trying again later may help.
+    /// A document or endpoint could not be reached, or the server reported a temporary problem. A later attempt may
+    /// succeed.
     #[error("{what} at `{url}` could not be had: {reason}; try again later")]
     Unavailable {
         /// Document or token that was requested.
         what: &'static str,
-        /// The URL.
+        /// URL of the request.
         url: String,
         /// Description of the failure.
         reason: String,
     },
-    /// The server publishes no protected resource metadata: neither at the URL that its challenge names nor at the well-known ones
-    /// (RFC 9728, section 3.1).
+    /// The server does not publish protected resource metadata, neither at the URL in its challenge nor at the
+    /// well-known URLs (RFC 9728, section 3.1).
     #[error(
         "there is no resource metadata at `{url}`; the server has to publish it (one of 2025-03-26 has none: `OAuth::fallback` uses it)"
     )]
     NoResourceMetadata {
-        /// The URL of the challenge, or the first that was tried.
+        /// URL in the challenge, or the first well-known URL.
         url: String,
     },
-    /// The metadata is about another resource (RFC 9728, section 3.3).
+    /// The metadata describes another resource (RFC 9728, section 3.3).
     #[error(
         "the resource metadata at `{url}` is about `{resource}`, not about `{endpoint}`; connect to the URL that the metadata names, or have the server corrected"
     )]
     ResourceMismatch {
         /// URL of the metadata.
         url: String,
-        /// The resource that it names.
+        /// Resource in the metadata.
         resource: String,
         /// The endpoint of the server.
         endpoint: String,
     },
-    /// The resource names no authorization server.
+    /// The resource metadata lists no authorization server.
     #[error(
         "the resource metadata at `{url}` names no authorization server; the server has to name one"
     )]
@@ -57,7 +58,7 @@ pub enum OAuthError {
         /// URL of the metadata.
         url: String,
     },
-    /// The resource does not name the issuer that the program has chosen.
+    /// The resource metadata does not list the issuer that the application has configured.
     #[error(
         "the resource metadata names the authorization servers {named:?}, not `{issuer}`, which is configured; configure one of them"
     )]
@@ -74,7 +75,7 @@ pub enum OAuthError {
     NoServerMetadata {
         /// The issuer.
         issuer: String,
-        /// The URLs that were asked.
+        /// URLs that were requested.
         tried: Vec<String>,
     },
     /// The metadata belongs to another issuer (RFC 8414, section 3.3).
@@ -84,9 +85,9 @@ pub enum OAuthError {
     IssuerMismatch {
         /// URL of the metadata.
         url: String,
-        /// Issuer that was asked for.
+        /// Issuer whose metadata was requested.
         expected: String,
-        /// Issuer in the document.
+        /// Issuer in the received metadata.
         found: String,
     },
     /// The authorization server does not declare PKCE with S256.
@@ -94,7 +95,7 @@ pub enum OAuthError {
         "the authorization server `{issuer}` does not list S256 in `code_challenge_methods_supported`; if it is known to support PKCE (Entra ID and Cognito leave the list out), call `assume_pkce(\"{issuer}\")`"
     )]
     NoPkce {
-        /// The issuer.
+        /// Issuer of the metadata.
         issuer: String,
     },
     /// The metadata lacks an endpoint that the grant needs.
@@ -102,77 +103,77 @@ pub enum OAuthError {
         "the metadata of the authorization server `{issuer}` has no `{endpoint}`, which this grant needs; use another grant, or have the server corrected"
     )]
     NoEndpoint {
-        /// The issuer.
+        /// Issuer of the metadata.
         issuer: String,
-        /// Member of the metadata.
+        /// Missing member of the metadata.
         endpoint: &'static str,
     },
-    /// The client has no id at this authorization server.
+    /// The client has no client id at this authorization server.
     #[error(
         "the authorization server `{issuer}` supports neither client metadata documents nor dynamic registration{}; register the client there and configure its id with `OAuth::registered`",
         other_issuer(configured)
     )]
     NoClientId {
-        /// The issuer.
+        /// Issuer identifier of the authorization server.
         issuer: String,
-        /// Issuer that the configured id belongs to.
+        /// Issuer that the configured client id belongs to.
         configured: Option<String>,
     },
-    /// The server refuses to register the client.
+    /// The authorization server refused to register the client.
     #[error(
         "the client could not be registered at `{url}`: {reason}; register it there by hand and configure its id with `OAuth::registered`"
     )]
     Registration {
-        /// The endpoint.
+        /// Registration endpoint.
         url: String,
-        /// Its answer.
+        /// Error response of the endpoint.
         reason: String,
     },
-    /// The redirect back to the client cannot be trusted.
+    /// The redirect to the client is not trustworthy.
     #[error("the answer of the authorization server `{issuer}` was refused: {reason}")]
     Callback {
-        /// Issuer that was asked.
+        /// Issuer of the authorization request.
         issuer: String,
-        /// Defect of the answer.
+        /// Defect of the redirect.
         reason: String,
     },
-    /// The user or the authorization server refused.
+    /// The user or the authorization server denied the request.
     #[error(
         "authorization was refused by `{issuer}`: {error}{}{}",
         described(description),
         hint(error)
     )]
     Refused {
-        /// The issuer.
+        /// Issuer of the authorization request.
         issuer: String,
-        /// Code, such as `access_denied`.
+        /// Error code, such as `access_denied`.
         error: String,
-        /// Words of the server.
+        /// Error description from the server.
         description: Option<String>,
     },
-    /// The token endpoint answered with an error (RFC 6749, section 5.2).
+    /// The token endpoint returned an error (RFC 6749, section 5.2).
     #[error(
         "the token endpoint `{url}` answered {error}{}{}",
         described(description),
         hint(error)
     )]
     Token {
-        /// The endpoint.
+        /// URL of the token endpoint.
         url: String,
-        /// Code, such as `invalid_grant`.
+        /// Error code, such as `invalid_grant`.
         error: String,
-        /// Words of the server.
+        /// Error description from the server.
         description: Option<String>,
     },
-    /// The response of the token endpoint cannot be used.
+    /// The response of the token endpoint is invalid.
     #[error("the token endpoint `{url}` gave a token that cannot be used: {reason}")]
     BadToken {
-        /// The endpoint.
+        /// URL of the token endpoint.
         url: String,
         /// Description of the problem.
         reason: String,
     },
-    /// The server wants more scopes again and again ("Step-Up Authorization Flow", retry limits).
+    /// The server repeatedly requires more scopes ("Step-Up Authorization Flow", retry limits).
     #[error(
         "the server wants the scopes `{scopes}` for {operation}, and still does after {rounds} further authorizations; ask the operator which scopes the account may have"
     )]
@@ -181,48 +182,49 @@ pub enum OAuthError {
         operation: String,
         /// Scopes of the last challenge.
         scopes: String,
-        /// Number of authorizations for the operation.
+        /// Number of authorizations that were made for the operation.
         rounds: u32,
     },
-    /// The server refuses a token that was just obtained.
+    /// The server rejects a token that was just issued.
     #[error(
         "the server refuses a token that `{issuer}` has just issued for `{resource}`{}; compare the audience and issuer that the server expects (Keycloak and Entra ID write other audiences than the resource)",
         described(description)
     )]
     StillUnauthorized {
-        /// The issuer.
+        /// Issuer of the token.
         issuer: String,
-        /// The resource.
+        /// Resource that the token was requested for.
         resource: String,
-        /// Words of the server.
+        /// Error description from the server.
         description: Option<String>,
     },
-    /// A URL leads to an address that must not be reached (server-side request forgery).
+    /// A URL refers to an address that is not allowed, to prevent server-side request forgery.
     #[error("{what} `{url}` was not opened: {reason}")]
     Blocked {
         /// Role of the URL.
         what: &'static str,
-        /// The URL.
+        /// The blocked URL.
         url: String,
-        /// The rule.
+        /// Rule that the address violates.
         reason: String,
     },
-    /// The user could not be asked.
+    /// The user agent failed, so that the user could not authorize the client.
     #[error("the user could not be asked: {0}")]
     UserAgent(String),
     /// The token store failed.
     #[error("the token store failed: {0}")]
     Store(String),
-    /// A key or assertion cannot be used.
+    /// A key or assertion is invalid.
     #[error("{0}")]
     Key(String),
-    /// The system has no random numbers.
+    /// The operating system provides no random numbers.
     #[error("the system has no random numbers")]
     NoRandomness,
 }
 
 impl OAuthError {
-    /// Returns true if the same attempt may succeed later, without a change of configuration or a decision of the user.
+    /// Returns true if the same attempt may succeed later, without a change of the configuration or a decision of the
+    /// user.
     pub fn is_transient(&self) -> bool {
         matches!(
             self,
@@ -249,7 +251,7 @@ fn other_issuer(configured: &Option<String>) -> String {
     })
 }
 
-/// Remedies for known errors of providers.
+/// Returns a hint for a known error of an authorization server.
 fn hint(error: &str) -> &'static str {
     match error {
         "invalid_target" => {
@@ -270,7 +272,7 @@ fn hint(error: &str) -> &'static str {
 mod tests {
     use super::*;
 
-    /// Whoever reads an error of a provider learns what to configure.
+    /// Error messages for known errors of providers contain a hint for the configuration.
     #[test]
     fn errors_of_providers_name_a_remedy() {
         for (error, remedy) in [

@@ -1,4 +1,4 @@
-//! Requests to metadata and authorization servers: through the gate, with limits of size, time and redirects.
+//! Requests to metadata and authorization servers, with URL checks and with limits of size, time and redirects.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -16,10 +16,10 @@ use crate::locate;
 use crate::net::{CheckedClient, blocked_by, chain, read_body};
 use crate::secret::Secret;
 
-/// Redirects of a GET.
+/// Maximum number of redirects of a GET request.
 const REDIRECTS: usize = 3;
 
-/// Response that was read. Its body can hold secrets, so that there is no `Debug`.
+/// A complete response. There is no `Debug` implementation, because the body can contain secrets.
 pub(crate) struct Response {
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
@@ -31,9 +31,9 @@ pub(crate) struct Response {
 pub(crate) struct Fetch {
     client: Arc<dyn HttpClient>,
     gate: Gate,
-    /// Value of `MCP-Protocol-Version` of requests for metadata.
+    /// Value of `MCP-Protocol-Version` in requests for metadata.
     revision: Option<HeaderValue>,
-    /// Longest time of a request, with its redirects and body.
+    /// Maximum duration of a request, including its redirects and the body.
     deadline: Duration,
 }
 
@@ -52,12 +52,12 @@ impl Fetch {
         }
     }
 
-    /// Checks a URL that is opened elsewhere, or taken apart.
+    /// Checks a URL that is not requested by this client.
     pub(crate) fn check(&self, what: &'static str, url: &str) -> Result<Url, OAuthError> {
         self.gate.check(what, url)
     }
 
-    /// Gets a metadata document. Follows redirects within the origin.
+    /// Fetches a metadata document. Redirects are followed within the origin.
     pub(crate) async fn get(&self, what: &'static str, url: &str) -> Result<Response, OAuthError> {
         let mut target = self.gate.check(what, url)?;
         let exchange = async {
@@ -102,7 +102,7 @@ impl Fetch {
         }
     }
 
-    /// Posts to an endpoint. Redirects are not followed: the body holds secrets.
+    /// Sends a POST request. Redirects are not followed, because the body contains secrets.
     pub(crate) async fn post(
         &self,
         what: &'static str,

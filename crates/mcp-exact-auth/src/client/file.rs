@@ -1,4 +1,4 @@
-//! Token store in a folder: one file a key, readable by its owner alone, and locks that hold over processes.
+//! Token store in a folder: one file per key, readable only by its owner, and locks that also exclude other processes.
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{ErrorKind, Write as _};
@@ -22,7 +22,7 @@ pub struct FileStore {
 }
 
 impl FileStore {
-    /// Names the folder. It is created when something is written.
+    /// Creates a store in a folder. The first write creates the folder.
     pub fn new(folder: impl Into<PathBuf>) -> Self {
         Self {
             folder: folder.into(),
@@ -46,7 +46,7 @@ fn create_folder(folder: &Path) -> Result<(), String> {
     check_folder(folder)
 }
 
-/// Checks that others can neither read the files nor replace them.
+/// Checks that other users can neither read nor replace the files.
 fn check_folder(folder: &Path) -> Result<(), String> {
     let metadata = match folder.metadata() {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
@@ -76,7 +76,7 @@ fn read(folder: &Path, path: &Path) -> Result<Option<Secret>, String> {
     }
 }
 
-/// Writes beside the file and renames: readers find the old value or the new one.
+/// Writes a temporary file and renames it, so that readers see either the old or the new value.
 fn write(folder: &Path, path: &Path, value: &Secret) -> Result<(), String> {
     create_folder(folder)?;
     let random = random().map_err(|error| error.to_string())?;
@@ -94,7 +94,7 @@ fn write(folder: &Path, path: &Path, value: &Secret) -> Result<(), String> {
         File::open(folder)?.sync_all()
     })();
     written.map_err(|error| {
-        // It may never have been created.
+        // The file may not exist.
         let _ = std::fs::remove_file(&beside);
         words(path, &error)
     })
@@ -107,7 +107,7 @@ fn remove(path: &Path) -> Result<(), String> {
     }
 }
 
-/// Takes a lock that the system releases when the process ends, however it ends.
+/// Acquires a lock that the operating system releases when the process ends.
 fn lock(folder: &Path, path: &Path) -> Result<StoreLock, String> {
     create_folder(folder)?;
     let mut options = OpenOptions::new();

@@ -1,6 +1,6 @@
-//! The way from a refused request to a token: discovery, refresh, the grants, and storage.
+//! Obtains a token after a refused request: discovery, refresh, grants, and storage.
 //!
-//! One task at a time works for a credential, in one process at a time; the others wait and take its token.
+//! For each credential, only one task in one process obtains a token at a time; the others wait and use its token.
 
 mod client_id;
 mod code_grant;
@@ -31,12 +31,12 @@ use crate::locate;
 use crate::metadata::ServerMetadata;
 use crate::scope::Scopes;
 
-/// Seconds before its end at which a token is refreshed.
+/// Seconds before the expiry of a token at which it is refreshed.
 const EARLY: u64 = 45;
-/// Further authorizations for one operation ("Step-Up Authorization Flow": "a few times").
+/// Maximum number of additional authorizations per operation ("Step-Up Authorization Flow": "a few times").
 const ROUNDS: u32 = 2;
 
-/// Token in use.
+/// The token in use.
 #[derive(Debug)]
 pub(crate) struct Token {
     pub(crate) stored: StoredToken,
@@ -51,10 +51,10 @@ impl Token {
     }
 }
 
-/// Origin of a token.
+/// How a token was obtained.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Origin {
-    /// Somebody else obtained it.
+    /// Another task or process obtained the token.
     Adopted,
     Refreshed,
     Authorized,
@@ -62,9 +62,9 @@ pub(crate) enum Origin {
 
 #[derive(Default)]
 struct State {
-    /// Further authorizations, by operation.
+    /// Number of additional authorizations by operation.
     rounds: HashMap<String, u32>,
-    /// Error that only a person can remove.
+    /// Error that requires an action of a person.
     failed: Option<OAuthError>,
 }
 
@@ -75,10 +75,10 @@ pub(crate) struct Flow {
     fetch: Fetch,
     records: Records,
     key: String,
-    /// Held while a token is obtained.
+    /// State of the authorization; locked while a token is obtained.
     state: tokio::sync::Mutex<State>,
     current: Mutex<Option<Arc<Token>>>,
-    /// Number of tokens that were in use.
+    /// Version of the token in use, incremented by each new token.
     version: AtomicU64,
     is_loaded: tokio::sync::OnceCell<()>,
     /// Latest DPoP nonce of each origin.
@@ -137,7 +137,7 @@ impl Flow {
         &self.endpoint
     }
 
-    /// Waits while a token is being obtained. Returns false if none was.
+    /// Waits while a token is being obtained. Returns false if there was nothing to wait for.
     pub(crate) async fn settled(&self) -> bool {
         let is_busy = self.state.try_lock().is_err();
         drop(self.state.lock().await);
@@ -175,7 +175,7 @@ impl Flow {
         self.version.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// Returns the token to send, refreshed if it ends soon.
+    /// Returns the token to send, after refreshing a token that expires soon.
     pub(crate) async fn token(self: &Arc<Self>) -> Result<Option<Arc<Token>>, OAuthError> {
         let load = || async {
             let stored = self.records.read::<StoredToken>(&self.key).await?;
@@ -193,12 +193,12 @@ impl Flow {
         let flow = Arc::clone(self);
         match in_task(async move { flow.refresh_early(token).await }).await {
             Ok(token) => Ok(Some(token)),
-            // The server decides whether the old one still holds.
+            // The server decides whether the old token is still valid.
             Err(_) => Ok(self.current()),
         }
     }
 
-    /// Obtains a token in place of one that was refused with status 401.
+    /// Obtains a new token after the server rejected one with status 401.
     pub(crate) async fn renew(
         self: &Arc<Self>,
         used: Option<Arc<Token>>,
@@ -209,7 +209,7 @@ impl Flow {
         in_task(async move { flow.renew_now(used, &demand, may_refresh).await }).await
     }
 
-    /// Obtains a token with more scopes, after status 403.
+    /// Obtains a token with more scopes after a response with status 403.
     pub(crate) async fn step_up(
         self: &Arc<Self>,
         used: Option<Arc<Token>>,
@@ -220,14 +220,14 @@ impl Flow {
         in_task(async move { flow.step_up_now(used, &demand, operation).await }).await
     }
 
-    /// Forgets the rounds of an operation that has succeeded.
+    /// Resets the count of authorizations for an operation that succeeded.
     pub(crate) fn succeeded(&self, operation: &str) {
         if let Ok(mut state) = self.state.try_lock() {
             state.rounds.remove(operation);
         }
     }
 
-    /// Forgets the token and an error that is remembered.
+    /// Removes the token and the stored error.
     pub(crate) async fn sign_out(&self) -> Result<(), OAuthError> {
         let mut state = self.state.lock().await;
         *state = State::default();
@@ -252,7 +252,7 @@ impl Flow {
         };
         match self.refresh(&used, &server).await {
             Err(error) if !error.is_transient() => {
-                // The token still holds for a moment; it is not refreshed again.
+                // The token is still valid for a short time and is not refreshed again.
                 self.keep(StoredToken {
                     refresh_token: None,
                     ..stored.clone()
@@ -273,7 +273,7 @@ impl Flow {
         if let Some(current) = self.other_than(used.as_ref()) {
             return Ok((current, Origin::Adopted));
         }
-        // A person may have removed the error in another process.
+        // The user may have resolved the error in another process.
         if let Some(token) = self.stored_by_another(used.as_ref()).await? {
             return Ok((token, Origin::Adopted));
         }
@@ -299,7 +299,7 @@ impl Flow {
         demand: &Demand,
         may_refresh: bool,
     ) -> Result<(Arc<Token>, Origin), OAuthError> {
-        // The resource may have moved to another authorization server: nothing of the old one is shown to the new one.
+        // If the resource uses another authorization server now, nothing of the old one is sent to the new one.
         let found = discover(&self.fetch, &self.options, &self.endpoint, demand).await?;
         let known = used.filter(|token| token.stored.issuer == found.server.issuer);
         if let Some(token) = known
@@ -345,18 +345,18 @@ impl Flow {
         let _lock = self.records.lock(&self.key).await?;
         let known = match self.stored_by_another(used.as_ref()).await? {
             Some(token) if has_all(&token) => return Ok(token),
-            // Scopes that another operation has obtained meanwhile are not lost.
+            // Keeps scopes that another operation has obtained meanwhile.
             _ => self.current().or(used),
         };
         *rounds += 1;
         let found = discover(&self.fetch, &self.options, &self.endpoint, demand).await?;
         let known = known.filter(|token| token.stored.issuer == found.server.issuer);
         let asked = self.scopes_of(demand, &found, known.as_ref());
-        // A refresh cannot widen the scopes (RFC 6749, section 6).
+        // A refresh cannot add scopes (RFC 6749, section 6).
         self.authorize(&found, asked).await
     }
 
-    /// Returns the token in use if it is not `used`.
+    /// Returns the token in use if it differs from `used`.
     fn other_than(&self, used: Option<&Arc<Token>>) -> Option<Arc<Token>> {
         let current = self.current()?;
         let is_other = used.is_none_or(|used| !Arc::ptr_eq(used, &current));
@@ -380,8 +380,8 @@ impl Flow {
         Ok(Some(token))
     }
 
-    /// Returns the scopes to ask for ("Scope Selection Strategy"): those of the challenge, else all of the resource, never
-    /// those of the authorization server; and those that were asked for before.
+    /// Returns the scopes to request ("Scope Selection Strategy"): those of the challenge, or else all scopes of the
+    /// resource, and the previously requested ones. Scopes of the authorization server are never used.
     fn scopes_of(&self, demand: &Demand, found: &Found, known: Option<&Arc<Token>>) -> Scopes {
         let before = known.map_or(Scopes::default(), |token| token.stored.asked.clone());
         let named = demand.scopes.as_ref().or(found.scopes.as_ref());
@@ -418,7 +418,7 @@ impl Flow {
             .await?;
         let stored = StoredToken {
             access_token: issued.access_token,
-            // Without a new one, the old one goes on (RFC 6749, section 6).
+            // Without a new refresh token, the old one stays valid (RFC 6749, section 6).
             refresh_token: Some(issued.refresh_token.unwrap_or(secret)),
             is_dpop: issued.is_dpop,
             expires_at: issued.expires_in.map(after),
@@ -428,7 +428,7 @@ impl Flow {
         self.keep(stored).await
     }
 
-    /// Stores a token before it is used, and uses it.
+    /// Stores a token, and then uses it.
     async fn keep(&self, stored: StoredToken) -> Result<Arc<Token>, OAuthError> {
         self.records.write(&self.key, &stored).await?;
         let token = Token::new(stored)?;
@@ -436,7 +436,7 @@ impl Flow {
         Ok(token)
     }
 
-    /// Sends a token request and reads the token.
+    /// Sends a token request and parses the token response.
     async fn exchange(
         &self,
         form: &(dyn Fn() -> TokenRequest + Sync),
@@ -450,7 +450,7 @@ impl Flow {
             && error == "invalid_client"
             && client.is_dynamic
         {
-            // The server has forgotten the registration: the next attempt registers again.
+            // The server has deleted the registration: the next attempt registers again.
             self.records.remove(&client_key(&server.issuer)).await?;
         }
         let issued = issued?;
@@ -464,7 +464,8 @@ impl Flow {
         }
     }
 
-    /// Sends a token request; once more with the nonce that the server wants for a proof (RFC 9449, section 8).
+    /// Sends a token request, and repeats it once if the server requires a nonce in the DPoP proof (RFC 9449, section
+    /// 8).
     async fn send(
         &self,
         form: &(dyn Fn() -> TokenRequest + Sync),
@@ -506,7 +507,7 @@ impl Flow {
     }
 }
 
-/// Runs to the end even if the request that needs it is given up: input of the user is not lost.
+/// Runs a future in a task, so that it completes even if the request is cancelled: input of the user is not lost.
 async fn in_task<T: Send + 'static>(
     work: impl Future<Output = Result<T, OAuthError>> + Send + 'static,
 ) -> Result<T, OAuthError> {
@@ -518,12 +519,12 @@ async fn in_task<T: Send + 'static>(
     })
 }
 
-/// Returns the time that is so many seconds from now; servers name any number.
+/// Returns the Unix time that is `seconds` from now, without overflow: servers may send any number.
 fn after(seconds: u64) -> u64 {
     now().saturating_add(seconds)
 }
 
-/// Returns the seconds since 1970.
+/// Returns the Unix time in seconds.
 fn now() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0, |since| since.as_secs())

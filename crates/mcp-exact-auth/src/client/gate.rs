@@ -1,6 +1,6 @@
-//! Filter of URLs: guards against server-side request forgery by metadata of a hostile server.
+//! URL filter that prevents server-side request forgery by metadata of a malicious server.
 //!
-//! URLs are checked before a request; addresses inside the connector, after the name was resolved.
+//! URLs are checked before a request; addresses are checked in the connector, after name resolution.
 
 use std::net::IpAddr;
 
@@ -10,13 +10,13 @@ use super::error::OAuthError;
 use crate::locate;
 use crate::net::{Addresses, is_localhost};
 
-/// Addresses and schemes that are allowed.
+/// Allowed addresses and schemes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Gate(pub(crate) Addresses);
 
 impl Gate {
-    /// Creates the gate for an MCP endpoint: loopback may be reached while the endpoint is on it, and plain HTTP be spoken in a
-    /// trusted network while the endpoint speaks it.
+    /// Creates the filter for an MCP endpoint: loopback addresses are allowed if the endpoint is on loopback, and plain
+    /// HTTP in a private network is allowed if the endpoint uses plain HTTP.
     pub(crate) fn new(endpoint: &Url, allows_private: bool) -> Self {
         Self(Addresses {
             loopback: is_loopback(endpoint),
@@ -25,7 +25,7 @@ impl Gate {
         })
     }
 
-    /// Checks a URL.
+    /// Parses a URL and checks that it is allowed.
     pub(crate) fn check(self, what: &'static str, text: &str) -> Result<Url, OAuthError> {
         let blocked = |reason: &str| OAuthError::Blocked {
             what,
@@ -59,7 +59,7 @@ fn address(url: &Url) -> Option<IpAddr> {
     }
 }
 
-/// Returns true if a URL names a loopback address, or `localhost`.
+/// Returns true if the host of a URL is a loopback address or `localhost`.
 pub(crate) fn is_loopback(url: &Url) -> bool {
     match address(url) {
         Some(address) => address.to_canonical().is_loopback(),
@@ -98,7 +98,7 @@ mod tests {
         }
     }
 
-    /// A network that the program trusts: plain HTTP only where the endpoint speaks it.
+    /// In a private network that the application allows, plain HTTP is allowed only if the endpoint uses plain HTTP.
     #[test]
     fn trusted_networks_are_reached() {
         for (endpoint, url, expected) in [

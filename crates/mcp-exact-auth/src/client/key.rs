@@ -1,6 +1,6 @@
-//! Keys of clients: signed assertions (RFC 7523) and DPoP proofs (RFC 9449).
+//! Private keys of clients: signed assertions (RFC 7523) and DPoP proofs (RFC 9449).
 //!
-//! Private keys are PKCS #8; algorithms follow from the kind of key.
+//! Private keys are PKCS #8; the type of the key determines the algorithm.
 
 use std::fmt;
 use std::sync::Arc;
@@ -35,10 +35,10 @@ pub struct SigningKey {
 }
 
 impl SigningKey {
-    /// Reads a private key in PEM: PKCS #8 (`BEGIN PRIVATE KEY`) of P-256, P-384, Ed25519 or RSA.
+    /// Parses a private key in PEM: PKCS #8 (`BEGIN PRIVATE KEY`) of P-256, P-384, Ed25519 or RSA.
     ///
     /// # Errors
-    /// The text is no such key.
+    /// Returns an error if the text is not such a key.
     pub fn from_pem(pem: &str) -> Result<Self, OAuthError> {
         let bad = |reason: &str| {
             OAuthError::Key(format!(
@@ -69,7 +69,7 @@ impl SigningKey {
         })
     }
 
-    /// Sets the id that the authorization server knows the key by (`kid`).
+    /// Sets the key id (`kid`) that the authorization server has for the key.
     #[must_use]
     pub fn id(mut self, id: impl Into<String>) -> Self {
         self.id = Some(id.into());
@@ -112,7 +112,7 @@ impl SigningKey {
         Ok(Secret::new(format!("{message}.{signature}")))
     }
 
-    /// Creates the assertion that authenticates a client (RFC 7523, section 3): issuer and subject are the client.
+    /// Creates the assertion that authenticates a client (RFC 7523, section 3); issuer and subject are the client.
     pub(crate) fn assertion(
         &self,
         client_id: &str,
@@ -153,7 +153,7 @@ pub(crate) struct DpopKey {
 }
 
 impl DpopKey {
-    /// Creates a key.
+    /// Generates a key.
     pub(crate) fn generate() -> Result<Self, OAuthError> {
         let random = SystemRandom::new();
         let algorithm = &ECDSA_P256_SHA256_FIXED_SIGNING;
@@ -163,14 +163,14 @@ impl DpopKey {
         Self::from_text(&text)
     }
 
-    /// Reads a key that [`text`](Self::text) gave.
+    /// Parses a key in the format of [`text`](Self::text).
     pub(crate) fn from_text(text: &Secret) -> Result<Self, OAuthError> {
         let bad = || OAuthError::Key("the stored key of the token cannot be read".to_owned());
         let der = STANDARD.decode(text.expose()).map(zeroize::Zeroizing::new);
         let der = der.map_err(|_| bad())?;
         let algorithm = &ECDSA_P256_SHA256_FIXED_SIGNING;
         let pair = EcdsaKeyPair::from_pkcs8(algorithm, &der).map_err(|_| bad())?;
-        // An uncompressed point: 4, x, y.
+        // An uncompressed point is the byte 4, followed by x and y.
         let point = pair.public_key().as_ref();
         let (Some(x), Some(y)) = (point.get(1..33), point.get(33..65)) else {
             return Err(bad());
@@ -191,12 +191,12 @@ impl DpopKey {
         })
     }
 
-    /// Returns the form that a token store keeps.
+    /// Returns the key in the format of the token store.
     pub(crate) fn text(&self) -> &Secret {
         &self.pkcs8
     }
 
-    /// Creates the proof of one request (RFC 9449, section 4.2). The query of the URL is no part of it.
+    /// Creates the proof for one request (RFC 9449, section 4.2). The proof does not contain the query of the URL.
     pub(crate) fn proof(
         &self,
         method: &str,
@@ -237,7 +237,8 @@ mod tests {
         [(); 2].map(|()| parts.next().flatten().expect("JSON"))
     }
 
-    /// RFC 7523, section 3: issuer and subject are the client, the audience is the issuer; it ends soon and has an id of its own.
+    /// RFC 7523, section 3: issuer and subject are the client, the audience is the issuer, the lifetime is short, and
+    /// the id is unique.
     #[test]
     fn assertions_name_client_and_issuer() {
         let pkcs8 = DpopKey::generate().expect("a key").text().clone();
@@ -260,7 +261,8 @@ mod tests {
         assert_ne!(of()[1]["jti"], *id);
     }
 
-    /// RFC 9449, section 4.2: the request without its query, the token by its hash, the nonce of the server.
+    /// RFC 9449, section 4.2: a proof contains the request URL without its query, a hash of the token, and the nonce of
+    /// the server.
     #[test]
     fn proofs_name_request_and_token() {
         let key = DpopKey::generate().expect("a key");
@@ -280,7 +282,7 @@ mod tests {
             "nonce": "n",
         });
         assert_eq!(claims, expected);
-        // A key that was stored is the same one.
+        // A restored key equals the stored one.
         let again = DpopKey::from_text(key.text()).expect("a key");
         assert_eq!(again.jwk, key.jwk);
     }

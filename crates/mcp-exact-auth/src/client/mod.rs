@@ -1,7 +1,7 @@
-//! OAuth clients: from a refused request to a token, for every revision that has authorization (2025-03-26 to 2026-07-28).
+//! OAuth clients, for every revision that defines authorization (2025-03-26 to 2026-07-28).
 //!
-//! [`OAuth`] holds the options of a program; [`OAuthClient`] is the HTTP client of a transport that adds the token and
-//! answers status 401 and 403.
+//! [`OAuth`] contains the options of an application; [`OAuthClient`] is the HTTP client of a transport that adds the
+//! token to requests and handles responses with status 401 and 403.
 
 mod agent;
 mod discover;

@@ -1,4 +1,4 @@
-//! Authorization options of a program: the client's identity, its grant, its token store.
+//! Authorization options of an application: the client's identity, its grant, its token store.
 
 use std::fmt;
 use std::future::Future;
@@ -15,20 +15,20 @@ use super::token::Credential;
 use crate::scope::Scopes;
 use crate::secret::Secret;
 
-/// Client that was registered by hand.
+/// Client that was registered manually.
 #[derive(Debug, Clone)]
 pub(crate) struct Registered {
     pub(crate) client_id: String,
     pub(crate) credential: Credential,
-    /// Authorization server that knows the client; absent for the first one that is used.
+    /// Authorization server that knows the client; `None` for the first one that is used.
     pub(crate) issuer: Option<String>,
 }
 
-/// Source of assertions, such as an identity token or the token of a workload.
+/// Source of tokens and assertions, such as a user's identity token or a workload's platform token.
 pub(crate) type Source =
     Arc<dyn Fn() -> Pin<Box<dyn Future<Output = Result<Secret, String>> + Send>> + Send + Sync>;
 
-/// Grant by which tokens are obtained.
+/// Grant that obtains tokens.
 #[derive(Clone)]
 pub(crate) enum GrantKind {
     AuthorizationCode,
@@ -37,19 +37,19 @@ pub(crate) enum GrantKind {
     Workload(Source),
 }
 
-/// When tokens are bound to a key (RFC 9449).
+/// Condition for binding tokens to a key (RFC 9449).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Dpop {
-    /// When the server demands it by its challenge or metadata.
+    /// Tokens are bound if the server requires it by its challenge or metadata.
     #[default]
     Demanded,
-    /// Whenever the authorization server supports it.
+    /// Tokens are bound if the authorization server supports it.
     Preferred,
-    /// Never.
+    /// Tokens are never bound.
     Never,
 }
 
-/// Identity provider of an enterprise, which decides which servers its users may use
+/// Identity provider of an enterprise, which decides which servers a user may access
 /// (`io.modelcontextprotocol/enterprise-managed-authorization`).
 #[derive(Clone)]
 pub struct IdentityProvider {
@@ -60,7 +60,8 @@ pub struct IdentityProvider {
 }
 
 impl IdentityProvider {
-    /// Names the token endpoint of the provider, the id of the client there, and the source of the user's identity token.
+    /// Creates a provider from its token endpoint, the client id at the provider, and the source of the user's identity
+    /// token.
     pub fn new<F, Fut>(
         token_endpoint: impl Into<String>,
         client_id: impl Into<String>,
@@ -86,9 +87,10 @@ impl IdentityProvider {
     }
 }
 
-/// Authorization of a client: which client it is, and how it obtains tokens.
+/// Authorization options of a client: the client's identity, and how it obtains tokens.
 ///
-/// The token goes to the origin of the MCP server alone. Nothing is asked of the user before the server demands it.
+/// The token is sent only to the origin of the MCP server. The user is not involved before the server requires
+/// authorization.
 #[derive(Clone)]
 #[must_use = "give it to `Client::connect(url).oauth(…)` or call `client`"]
 pub struct OAuth {
@@ -138,15 +140,15 @@ impl OAuth {
         }
     }
 
-    /// A client that registers itself where it has to (RFC 7591), with a name that the user sees.
+    /// Creates a client that registers itself if necessary (RFC 7591), with a name that the user sees.
     pub fn new(name: impl Into<String>) -> Self {
         let mut oauth = Self::of(GrantKind::AuthorizationCode, name.into());
         oauth.is_dynamic = true;
         oauth
     }
 
-    /// A client whose id is the URL of its metadata document (https, with a path); it registers itself where authorization
-    /// servers do not support that.
+    /// Creates a client whose id is the URL of its metadata document (https, with a path). The client registers itself
+    /// at authorization servers that do not support metadata documents.
     pub fn cimd(url: impl Into<String>) -> Self {
         let url = url.into();
         let mut oauth = Self::new(url.clone());
@@ -154,17 +156,17 @@ impl OAuth {
         oauth
     }
 
-    /// A public client that is registered with this id at an authorization server.
+    /// Creates a public client that is registered with this id at an authorization server.
     pub fn registered(issuer: impl Into<String>, client_id: impl Into<String>) -> Self {
         let oauth = Self::of(GrantKind::AuthorizationCode, String::new());
         oauth.or_registered(issuer, client_id)
     }
 
-    /// A client that acts for itself, with a secret: grant `client_credentials`
+    /// Creates a client that acts for itself with a secret, by the grant `client_credentials`
     /// (`io.modelcontextprotocol/oauth-client-credentials`).
     ///
-    /// The secret goes to the first authorization server that is used and to no other one after it; [`issuer`](Self::issuer)
-    /// names it.
+    /// The secret is sent only to one authorization server: the one that [`issuer`](Self::issuer) sets, or else the
+    /// first one that is used.
     pub fn client_credentials(client_id: impl Into<String>, secret: impl Into<Secret>) -> Self {
         let credential = Credential::Secret {
             secret: secret.into(),
@@ -173,14 +175,15 @@ impl OAuth {
         Self::of(GrantKind::ClientCredentials, String::new()).with_client(client_id, credential)
     }
 
-    /// A client that acts for itself, with a private key (`private_key_jwt`): grant `client_credentials`.
+    /// Creates a client that acts for itself with a private key (`private_key_jwt`), by the grant `client_credentials`.
     pub fn client_credentials_key(client_id: impl Into<String>, key: SigningKey) -> Self {
         Self::of(GrantKind::ClientCredentials, String::new())
             .with_client(client_id, Credential::Key(key))
     }
 
-    /// A client of an enterprise: its identity provider gives out assertions that the authorization server exchanges for tokens
-    /// (`io.modelcontextprotocol/enterprise-managed-authorization`). The client is registered with id and secret.
+    /// Creates a client of an enterprise: its identity provider issues assertions that the authorization server
+    /// exchanges for tokens (`io.modelcontextprotocol/enterprise-managed-authorization`). The client is registered with
+    /// id and secret.
     pub fn enterprise(
         provider: IdentityProvider,
         client_id: impl Into<String>,
@@ -193,8 +196,9 @@ impl OAuth {
         Self::of(GrantKind::Enterprise(provider), String::new()).with_client(client_id, credential)
     }
 
-    /// A workload with an identity of its platform: grant `jwt-bearer` with the platform's token
-    /// (`io.modelcontextprotocol/auth/wif`). The token's audience has to be the one that the authorization server expects.
+    /// Creates a workload client that presents its platform's token with the grant `jwt-bearer`
+    /// (`io.modelcontextprotocol/auth/wif`). The audience of the platform's token must be the one that the
+    /// authorization server expects.
     pub fn workload<F, Fut>(token: F) -> Self
     where
         F: Fn() -> Fut + Send + Sync + 'static,
@@ -213,7 +217,7 @@ impl OAuth {
         self
     }
 
-    /// Adds an id that the client has at an authorization server. It comes before all other ways.
+    /// Adds a client id at an authorization server, which is preferred to all other kinds of registration.
     pub fn or_registered(
         mut self,
         issuer: impl Into<String>,
@@ -227,7 +231,7 @@ impl OAuth {
         self
     }
 
-    /// Sets the secret of the id that was added last.
+    /// Sets the secret for the most recently added id.
     pub fn secret(mut self, secret: impl Into<Secret>) -> Self {
         if let Some(client) = self.registered.last_mut() {
             client.credential = Credential::Secret {
@@ -238,7 +242,7 @@ impl OAuth {
         self
     }
 
-    /// Sets the private key of the id that was added last (`private_key_jwt`).
+    /// Sets the private key for the most recently added id (`private_key_jwt`).
     pub fn key(mut self, key: SigningKey) -> Self {
         if let Some(client) = self.registered.last_mut() {
             client.credential = Credential::Key(key);
@@ -246,48 +250,49 @@ impl OAuth {
         self
     }
 
-    /// Asks for these scopes too, besides those that the server names.
+    /// Requests these scopes in addition to those that the server requires.
     pub fn scopes<S: AsRef<str>>(mut self, scopes: impl IntoIterator<Item = S>) -> Self {
         self.scopes = scopes.into_iter().collect();
         self
     }
 
-    /// Sets whether the client wants refresh tokens, where they have to be asked for (`offline_access`). It does by default.
+    /// Sets whether the client requests refresh tokens from servers that require the scope `offline_access` for them;
+    /// true by default.
     pub fn refresh(mut self, wants_refresh: bool) -> Self {
         self.wants_refresh = wants_refresh;
         self
     }
 
-    /// Chooses the authorization server, which the resource has to name. Without it, the first one that it names. Ids without
-    /// an issuer belong to it.
+    /// Selects the authorization server, which the resource metadata must list. By default, the first listed one is
+    /// used. Client ids without an issuer belong to this server.
     pub fn issuer(mut self, issuer: impl Into<String>) -> Self {
         self.issuer = Some(issuer.into());
         self
     }
 
-    /// Trusts that an authorization server supports PKCE though its metadata does not list `S256` (Entra ID and Cognito leave
-    /// the list out).
+    /// Assumes that an authorization server supports PKCE although its metadata does not list `S256` (Entra ID and
+    /// Cognito omit the list).
     pub fn assume_pkce(mut self, issuer: impl Into<String>) -> Self {
         self.assumed_pkce.push(issuer.into());
         self
     }
 
-    /// Sets whether servers without resource metadata are taken for servers of 2025-03-26, which are their own authorization
-    /// servers. They are by default.
+    /// Sets whether servers without resource metadata are treated as 2025-03-26 servers, which are their own
+    /// authorization servers; true by default.
     pub fn fallback(mut self, has_fallback: bool) -> Self {
         self.has_fallback = has_fallback;
         self
     }
 
-    /// Sets whether `resource` (RFC 8707) is sent. The specification demands it; some authorization servers refuse it (Entra ID
-    /// with `invalid_target`).
+    /// Sets whether `resource` (RFC 8707) is sent. The specification requires it; some authorization servers reject it
+    /// (Entra ID with `invalid_target`).
     pub fn resource_indicator(mut self, sends_resource: bool) -> Self {
         self.sends_resource = sends_resource;
         self
     }
 
-    /// Lets metadata and authorization servers be in private networks. If the endpoint of the MCP server is plain HTTP, they may be
-    /// too: whoever is on the way reads the tokens then.
+    /// Allows metadata and authorization servers in private networks. If the endpoint of the MCP server uses plain
+    /// HTTP, they may use plain HTTP too, and anyone on the network path can read the tokens.
     pub fn allow_private_addresses(mut self) -> Self {
         self.allows_private = true;
         self
@@ -299,13 +304,13 @@ impl OAuth {
         self
     }
 
-    /// Sets where tokens and registrations are kept; in memory by default.
+    /// Sets the store for tokens and registrations; in memory by default.
     pub fn store(mut self, store: impl TokenStore) -> Self {
         self.store = Arc::new(store);
         self
     }
 
-    /// Tells several accounts at one server apart in the token store.
+    /// Sets the name that separates several accounts at one server in the token store.
     pub fn account(mut self, account: impl Into<String>) -> Self {
         self.account = account.into();
         self
@@ -317,20 +322,20 @@ impl OAuth {
         self
     }
 
-    /// Sets the HTTP client for metadata and authorization servers. It has to refuse private addresses itself after it has
-    /// resolved a name; URLs are checked before.
+    /// Sets the HTTP client for metadata and authorization servers. The client must reject private addresses itself
+    /// after name resolution; URLs are checked before.
     pub fn http_client(mut self, client: Arc<dyn HttpClient>) -> Self {
         self.http = Some(client);
         self
     }
 
-    /// Sets how long a request for metadata or a token may take, with its redirects; 30 s by default.
+    /// Sets the maximum duration of a request for metadata or a token, including its redirects; 30 s by default.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
     }
 
-    /// Sets the revision that requests for metadata name (`MCP-Protocol-Version`).
+    /// Sets the revision in the `MCP-Protocol-Version` header of requests for metadata.
     pub fn revision(mut self, revision: impl Into<String>) -> Self {
         self.revision = Some(revision.into());
         self

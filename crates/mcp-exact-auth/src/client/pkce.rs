@@ -1,4 +1,4 @@
-//! Random values and PKCE (RFC 7636): verifier and its S256 challenge.
+//! Random values, and PKCE (RFC 7636): the verifier and its S256 challenge.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -6,7 +6,7 @@ use sha2::{Digest, Sha256};
 
 use crate::secret::Secret;
 
-/// The system has no random numbers.
+/// Error: the operating system provides no random numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the system has no random numbers")]
 pub struct NoRandomness;
@@ -18,7 +18,7 @@ pub(crate) fn random() -> Result<String, NoRandomness> {
     Ok(URL_SAFE_NO_PAD.encode(bytes))
 }
 
-/// Secret of one authorization request.
+/// PKCE code verifier of one authorization request.
 #[derive(Debug)]
 pub(crate) struct Verifier(Secret);
 
@@ -41,7 +41,7 @@ impl Verifier {
 mod tests {
     use super::*;
 
-    /// RFC 7636, appendix B.
+    /// RFC 7636, appendix B: example of a verifier and its challenge.
     #[test]
     fn challenge_of_the_specification() {
         let verifier = Verifier("dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk".into());

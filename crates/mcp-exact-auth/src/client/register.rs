@@ -1,6 +1,6 @@
 //! Dynamic client registration (RFC 7591).
 //!
-//! No IO: gives the body of the request, takes the body of the response.
+//! Creates the request body and parses the response body, without IO.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -12,12 +12,14 @@ use crate::locate::{self, plain};
 use crate::metadata::ServerMetadata;
 use crate::secret::Secret;
 
-/// Returns the body of a registration. It names no scopes: servers take them as a limit, which a later step-up would exceed.
+/// Returns the body of a registration request. The body contains no scopes, because servers treat them as a limit,
+/// which a later step-up would exceed.
 pub(crate) fn body(name: &str, redirect_uri: &str, server: &ServerMetadata) -> Value {
     let lists =
         |method: &str| ServerMetadata::lists(&server.token_endpoint_auth_methods_supported, method);
-    // A client that runs where its user is keeps no secret, so it is public where the server allows that. Metadata without a list
-    // means `client_secret_basic` (RFC 8414, section 2); a server of 2025-03-26 without metadata says nothing.
+    // A client on the user's machine cannot keep a secret, so that the client is public if the server allows it.
+    // Metadata without a list means `client_secret_basic` (RFC 8414, section 2); for a 2025-03-26 server without
+    // metadata nothing is known.
     let is_assumed = *server == ServerMetadata::assumed(&server.issuer);
     let method = match (lists("none"), lists("client_secret_basic")) {
         (Some(true), _) => "none",
@@ -55,7 +57,7 @@ struct Answer {
     error_description: Option<String>,
 }
 
-/// Reads the response to a registration. The registered metadata of the client counts, not the requested one.
+/// Parses the response to a registration request. The client metadata in the response replaces the requested one.
 pub(crate) fn read(
     url: &str,
     redirect_uri: &str,

@@ -1,6 +1,6 @@
-//! The authorization request and the check of its answer (RFC 6749, section 4.1; RFC 9207).
+//! The authorization request and the validation of its redirect (RFC 6749, section 4.1; RFC 9207).
 //!
-//! No IO: gives the URL for the browser, takes the query of the redirect.
+//! Creates the URL for the browser and validates the query of the redirect, without IO.
 
 use std::time::{Duration, SystemTime};
 
@@ -14,7 +14,7 @@ use crate::metadata::ServerMetadata;
 use crate::scope::Scopes;
 use crate::secret::Secret;
 
-/// Time that the user may take.
+/// Maximum time for the user to complete the authorization.
 pub(crate) const LIFETIME: Duration = Duration::from_secs(600);
 
 /// Parameters of an authorization request's URL.
@@ -22,12 +22,12 @@ pub(crate) const LIFETIME: Duration = Duration::from_secs(600);
 pub(crate) struct Asked<'a> {
     pub(crate) client_id: &'a str,
     pub(crate) redirect_uri: &'a str,
-    /// Value of `resource` (RFC 8707), unless the server is older.
+    /// Value of `resource` (RFC 8707); `None` for 2025-03-26 servers.
     pub(crate) resource: Option<&'a str>,
     pub(crate) scopes: &'a Scopes,
 }
 
-/// An authorization request that waits for its answer. It can be answered once.
+/// An authorization request that waits for its redirect and accepts one redirect.
 #[derive(Debug)]
 pub(crate) struct Pending {
     state: Secret,
@@ -38,7 +38,7 @@ pub(crate) struct Pending {
     expires: SystemTime,
 }
 
-/// The code of a checked answer, and the parameters that the token request repeats.
+/// Code of a valid redirect, and the parameters that the token request repeats.
 #[derive(Debug)]
 pub(crate) struct Grant {
     pub(crate) code: Secret,
@@ -47,7 +47,7 @@ pub(crate) struct Grant {
 }
 
 impl Pending {
-    /// Begins a request; returns the URL that the browser opens.
+    /// Creates a request; returns the URL that the browser must open.
     pub(crate) fn begin(
         server: &ServerMetadata,
         asked: Asked<'_>,
@@ -85,7 +85,7 @@ impl Pending {
             query.append_pair("scope", &asked.scopes.to_string());
         }
         if asked.scopes.contains("offline_access") {
-            // OpenID Connect Core, section 11: without consent, the scope is ignored.
+            // OpenID Connect Core, section 11: without `prompt=consent`, the scope is ignored.
             query.append_pair("prompt", "consent");
         }
         if let Some(resource) = asked.resource {
@@ -95,7 +95,8 @@ impl Pending {
         Ok((pending, url))
     }
 
-    /// Checks the query of the redirect: first `state`, then `iss`, before anything else of it is used or shown.
+    /// Validates the query of the redirect. Validates `state` first and `iss` second, before any other parameter is
+    /// used or displayed.
     pub(crate) fn answer(self, query: &Secret, now: SystemTime) -> Result<Grant, OAuthError> {
         let refused = |reason: &str| OAuthError::Callback {
             issuer: self.issuer.clone(),
@@ -158,7 +159,7 @@ impl<'q> Parameters<'q> {
         Self(form_urlencoded::parse(query.as_bytes()).collect())
     }
 
-    /// Returns the one value of a parameter.
+    /// Returns the value of a parameter, which must not be repeated.
     fn single(&self, name: &str) -> Result<Option<&str>, Repeated> {
         let mut values = self.0.iter().filter(|(known, _)| known == name);
         let first = values.next().map(|(_, value)| &**value);
@@ -219,7 +220,8 @@ mod tests {
         assert_eq!(url.fragment(), None);
     }
 
-    /// Answers that are refused or taken, each with the error or the code (RFC 9207, section 2.4; RFC 6749, section 4.1.2).
+    /// Redirects that are rejected or accepted, with the error or the code (RFC 9207, section 2.4; RFC 6749, section
+    /// 4.1.2).
     #[test]
     fn answers_are_checked() {
         let right = "https%3A%2F%2Fas.example";

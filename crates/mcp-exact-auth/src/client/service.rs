@@ -1,4 +1,4 @@
-//! The HTTP client that authorizes requests: adds the token, and answers status 401 and 403 with an authorization.
+//! HTTP client that authorizes requests: adds the token, and handles status 401 and 403 by obtaining a token.
 
 use std::fmt;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ impl OAuth {
     /// Wraps the HTTP client of a transport, for the endpoint of one server.
     ///
     /// # Errors
-    /// The URL is not https and not on loopback, or the URL of the client's metadata cannot be used.
+    /// Returns an error if the URL is neither https nor loopback, or the URL of the client's metadata is invalid.
     pub fn client(
         self,
         endpoint: &str,
@@ -39,26 +39,26 @@ impl OAuth {
 }
 
 impl OAuthClient {
-    /// Forgets the token, and an error of the last authorization.
+    /// Removes the token, and an error of the last authorization.
     ///
     /// # Errors
-    /// The token store fails.
+    /// Returns an error if the token store fails.
     pub async fn sign_out(&self) -> Result<(), OAuthError> {
         self.flow.sign_out().await
     }
 
-    /// Returns the version of the access token: it changes whenever the token in use does. What belongs to one token, such as
-    /// cached results, does not belong to the next one.
+    /// Returns the version of the access token, which changes with every new token. Data that depends on one token,
+    /// such as cached results, must not be used with another one.
     pub fn token_version(&self) -> u64 {
         self.flow.token_version()
     }
 
-    /// Waits while an authorization is under way. Returns false if there was none.
+    /// Waits while an authorization is in progress. Returns false if there was none.
     pub async fn settled(&self) -> bool {
         self.flow.settled().await
     }
 
-    /// Returns why the last request was not sent, and forgets it.
+    /// Takes the error that prevented the last request from being sent.
     pub fn take_error(&self) -> Option<OAuthError> {
         self.flow.take_error()
     }
@@ -67,7 +67,7 @@ impl OAuthClient {
         let target = request.uri().to_string();
         let is_of_server =
             locate::parse(&target).is_some_and(|url| url.origin() == self.flow.endpoint().origin());
-        // The end of a session is no reason to sign in.
+        // Ending a session does not start an authorization.
         if !is_of_server || request.method() == Method::DELETE {
             let token = if is_of_server {
                 self.flow.token().await?
@@ -152,11 +152,11 @@ impl OAuthClient {
 
 type HttpResponse = http::Response<mcp_exact_transport::http::client::HttpBody>;
 
-/// Attempts that were made for one request.
+/// State of the attempts for one request.
 #[derive(Default)]
 struct Exchange {
     renewals: u32,
-    /// True if the token was just issued, so that another 401 is final.
+    /// True if the token was just issued, so that another response with status 401 is final.
     is_fresh: bool,
     has_nonce: bool,
     has_stepped_up: bool,
@@ -183,7 +183,7 @@ impl fmt::Debug for OAuthClient {
     }
 }
 
-/// Names the operation of a request: its method, and the tool, prompt or resource.
+/// Returns the operation of a request: its method, and the tool, prompt or resource.
 fn operation_of(request: &Request<Bytes>) -> String {
     #[derive(serde::Deserialize)]
     struct Message<'m> {
@@ -214,7 +214,7 @@ fn operation_of(request: &Request<Bytes>) -> String {
 mod tests {
     use super::*;
 
-    /// "Step-Up Authorization Flow": attempts are counted for each operation.
+    /// "Step-Up Authorization Flow": attempts are counted per operation.
     #[test]
     fn operations_have_names() {
         for (body, expected) in [

@@ -1,7 +1,7 @@
-//! Token stores: where tokens and registrations of clients are kept.
+//! Token stores: storage for tokens and client registrations.
 //!
-//! A store keeps secret texts under keys, and gives locks that hold over tasks and processes. [`StoredToken`] and
-//! [`StoredClient`] alone decide the format of the texts.
+//! A store maps string keys to secret strings, and provides locks across tasks and processes. [`StoredToken`] and
+//! [`StoredClient`] define the format of the strings.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -14,31 +14,31 @@ use super::error::OAuthError;
 use crate::scope::Scopes;
 use crate::secret::{Secret, expose, expose_option};
 
-/// Future of a token store. Its error is shown to people.
+/// Future of a token store. Its error is displayed to the user.
 pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, String>> + Send + 'a>>;
 
-/// Lock of a key; dropping it releases the key.
+/// Lock of a key, released on drop.
 pub type StoreLock = Box<dyn Send>;
 
-/// Keeps secrets under keys.
+/// Stores secrets by key.
 ///
-/// A key is text of any form; a value is text that holds secrets. An implementation that several processes share has to make
-/// `lock` exclusive over all of them: a refresh token is used while its key is locked, and using one twice revokes it.
+/// A key is any string; a value is a string with secrets. If several processes share a store, `lock` must be
+/// exclusive across all of them: a refresh token is used while its key is locked, and using one twice revokes it.
 pub trait TokenStore: Send + Sync + 'static {
     /// Reads a value.
     fn read<'a>(&'a self, key: &'a str) -> StoreFuture<'a, Option<Secret>>;
 
-    /// Writes a value. It has to be durable when the future completes.
+    /// Writes a value, which must be durable when the future completes.
     fn write<'a>(&'a self, key: &'a str, value: &'a Secret) -> StoreFuture<'a, ()>;
 
     /// Removes a value, if there is one.
     fn remove<'a>(&'a self, key: &'a str) -> StoreFuture<'a, ()>;
 
-    /// Waits until the lock of the key is free, and takes it.
+    /// Waits until the lock of the key is free, and acquires it.
     fn lock<'a>(&'a self, key: &'a str) -> StoreFuture<'a, StoreLock>;
 }
 
-/// Token store in memory: tokens end with the process.
+/// Token store in memory, which loses its tokens when the process ends.
 #[derive(Debug, Clone, Default)]
 pub struct MemoryStore(Arc<Memory>);
 
@@ -75,7 +75,7 @@ impl TokenStore for MemoryStore {
     }
 }
 
-/// Token of a resource, as a store keeps it.
+/// Token of a resource, in the format of the store.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct StoredToken {
     pub(crate) issuer: String,
@@ -91,14 +91,14 @@ pub(crate) struct StoredToken {
     /// Private key of DPoP proofs: PKCS #8 in base64.
     #[serde(default, serialize_with = "expose_option")]
     pub(crate) dpop_key: Option<Secret>,
-    /// Seconds since 1970; absent if the server has not stated them.
+    /// Expiry in Unix time in seconds; `None` if the server has not stated it.
     #[serde(default)]
     pub(crate) expires_at: Option<u64>,
-    /// Scopes that were granted.
+    /// Scopes that the authorization server granted.
     pub(crate) granted: Scopes,
-    /// Scopes that were asked for so far, challenges included.
+    /// All requested scopes, including those of challenges.
     pub(crate) asked: Scopes,
-    /// True if `resource` is sent: not to servers of 2025-03-26.
+    /// True if `resource` is sent, which it is not to 2025-03-26 servers.
     pub(crate) sends_resource: bool,
     /// True if the metadata of the authorization server is assumed (2025-03-26).
     #[serde(default)]
@@ -106,19 +106,19 @@ pub(crate) struct StoredToken {
 }
 
 impl StoredToken {
-    /// Returns true if the token ends within this many seconds.
+    /// Returns true if the token expires within this number of seconds.
     pub(crate) fn expires_within(&self, seconds: u64, now: u64) -> bool {
         self.expires_at.is_some_and(|at| at <= now + seconds)
     }
 }
 
-/// Registration of the client at an authorization server, as a store keeps it.
+/// Registration of the client at an authorization server, in the format of the store.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct StoredClient {
     pub(crate) client_id: String,
     #[serde(default, serialize_with = "expose_option")]
     pub(crate) client_secret: Option<Secret>,
-    /// Seconds since 1970 when the secret ends; 0 for never.
+    /// Expiry of the secret in Unix time in seconds; 0 for none.
     #[serde(default)]
     pub(crate) secret_expires_at: u64,
     #[serde(default)]
@@ -127,7 +127,7 @@ pub(crate) struct StoredClient {
     pub(crate) redirect_uri: Option<String>,
 }
 
-/// Store with the records of this crate. Records that cannot be read count as absent.
+/// Typed access to the records in a token store. Invalid records are treated as absent.
 #[derive(Clone)]
 pub(crate) struct Records(pub(crate) Arc<dyn TokenStore>);
 

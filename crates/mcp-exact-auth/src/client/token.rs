@@ -1,6 +1,6 @@
-//! The token endpoint (RFC 6749, section 3.2): authentication of clients, and the meaning of its answers.
+//! The token endpoint (RFC 6749, section 3.2): client authentication, and parsing of responses.
 //!
-//! No IO: gives forms and headers, takes bodies.
+//! Creates forms and headers and parses bodies, without IO.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -16,17 +16,17 @@ use crate::metadata::ServerMetadata;
 use crate::scope::Scopes;
 use crate::secret::Secret;
 
-/// Credential by which a client authenticates.
+/// Credential that authenticates a client.
 #[derive(Debug, Clone)]
 pub(crate) enum Credential {
-    /// Public client.
+    /// None: a public client.
     None,
-    /// Shared secret, with the method of the registration if there is one.
+    /// Shared secret, and the authentication method of the registration, if any.
     Secret {
         secret: Secret,
         method: Option<String>,
     },
-    /// Assertion that the key signs.
+    /// Private key that signs assertions.
     Key(SigningKey),
 }
 
@@ -37,9 +37,9 @@ pub(crate) struct TokenRequest {
 }
 
 impl TokenRequest {
-    /// Begins a request.
+    /// Creates a request.
     pub(crate) fn new(grant_type: &str) -> Self {
-        // Room for most requests: a buffer that grows leaves copies of secrets behind.
+        // The capacity suffices for most requests: a growing buffer would leave copies of secrets in memory.
         let mut form = form_urlencoded::Serializer::new(String::with_capacity(4096));
         form.append_pair("grant_type", grant_type);
         Self {
@@ -54,7 +54,7 @@ impl TokenRequest {
         self
     }
 
-    /// Adds a parameter unless it is absent.
+    /// Adds a parameter if its value is present.
     pub(crate) fn set_option(self, name: &str, value: Option<&str>) -> Self {
         match value {
             Some(value) => self.set(name, value),
@@ -71,8 +71,9 @@ impl TokenRequest {
         }
     }
 
-    /// Authenticates the client by one method: the registered one if the server lists it, else with a secret `basic`, then
-    /// `post`. Without a list, a secret is sent as `basic` (RFC 8414, section 2).
+    /// Authenticates the client by one method: the registered one if the server lists it, or else, for a secret,
+    /// `client_secret_basic`, then `client_secret_post`. Without a list, `client_secret_basic` is used (RFC 8414,
+    /// section 2).
     pub(crate) fn authenticate(
         mut self,
         client_id: &str,
@@ -83,7 +84,7 @@ impl TokenRequest {
         let listed = &server.token_endpoint_auth_methods_supported;
         let lists = |method: &str| ServerMetadata::lists(listed, method);
         match credential {
-            // A workload has no client.
+            // A workload has no client id.
             Credential::None if client_id.is_empty() => Ok(self),
             Credential::None => Ok(self.set("client_id", client_id)),
             Credential::Key(key) => {
@@ -119,14 +120,14 @@ impl TokenRequest {
         }
     }
 
-    /// Returns the body.
+    /// Returns the headers and the body.
     pub(crate) fn body(self) -> (HeaderMap, Secret) {
         let Self { mut form, headers } = self;
         (headers, Secret::new(form.finish()))
     }
 }
 
-/// Returns the header of `client_secret_basic`. Id and secret are form-encoded first (RFC 6749, section 2.3.1).
+/// Returns the header of `client_secret_basic`. Id and secret are form-encoded before (RFC 6749, section 2.3.1).
 fn basic(client_id: &str, secret: &Secret) -> Result<HeaderValue, OAuthError> {
     let encode = |text: &str| Secret::new(byte_serialize(text.as_bytes()).collect::<String>());
     let (id, secret) = (encode(client_id), encode(secret.expose()));
@@ -139,15 +140,15 @@ fn basic(client_id: &str, secret: &Secret) -> Result<HeaderValue, OAuthError> {
     Ok(value)
 }
 
-/// Token that a server has issued.
+/// A token that an authorization server has issued.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Issued {
     pub(crate) access_token: Secret,
     pub(crate) is_dpop: bool,
-    /// Seconds.
+    /// Lifetime in seconds.
     pub(crate) expires_in: Option<u64>,
     pub(crate) refresh_token: Option<Secret>,
-    /// Granted scopes; absent when they are those that were asked for.
+    /// Granted scopes; `None` if they equal the requested ones.
     pub(crate) scopes: Option<Scopes>,
 }
 
@@ -169,7 +170,7 @@ struct Body {
     error_description: Option<String>,
 }
 
-/// Checks the type of a token that an exchange has given (RFC 8693, section 2.2.1). Errors are left to [`read`].
+/// Checks the type of a token from a token exchange (RFC 8693, section 2.2.1). [`read`] handles errors.
 pub(crate) fn check_issued_type(url: &str, body: &[u8], expected: &str) -> Result<(), OAuthError> {
     #[derive(Deserialize)]
     struct Exchanged {
@@ -190,7 +191,7 @@ pub(crate) fn check_issued_type(url: &str, body: &[u8], expected: &str) -> Resul
     }
 }
 
-/// Reads the response of a token endpoint (RFC 6749, sections 5.1 and 5.2).
+/// Parses the response of a token endpoint (RFC 6749, sections 5.1 and 5.2).
 pub(crate) fn read(url: &str, status: u16, body: &[u8]) -> Result<Issued, OAuthError> {
     let bad = |reason: &str| OAuthError::BadToken {
         url: url.to_owned(),
@@ -235,7 +236,7 @@ pub(crate) fn read(url: &str, status: u16, body: &[u8]) -> Result<Issued, OAuthE
     let is_dpop = match kind.as_deref() {
         Some("bearer") => false,
         Some("dpop") => true,
-        // RFC 8693, section 2.2.1: what is no access token.
+        // RFC 8693, section 2.2.1: value for tokens that are not access tokens.
         Some("n_a") => false,
         Some(_) => return Err(bad("`token_type` is neither Bearer nor DPoP")),
         None => return Err(bad("`token_type` is missing")),

@@ -1,6 +1,6 @@
-//! Claims of a verified token, and the rules that they have to obey (RFC 9068, section 4).
+//! Claims of a verified token, and their validation (RFC 9068, section 4).
 //!
-//! No IO: takes claims and the time.
+//! The validation needs only the claims and the time, without IO.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use serde::{Deserialize, Deserializer};
 
 use crate::scope::Scopes;
 
-/// Claims of a verified access token about its bearer. Handlers get this, never the token: it is for this server alone.
+/// Claims of a verified access token. Handlers receive the claims and never the token, which is only for this server.
 #[derive(Clone)]
 pub struct Access(Arc<Inner>);
 
@@ -24,22 +24,22 @@ struct Inner {
     expires: SystemTime,
     /// Thumbprint of the key that the token is bound to (RFC 9449).
     key: Option<String>,
-    /// All claims, as JSON.
+    /// All claims, as JSON text.
     claims: Vec<u8>,
 }
 
-/// Claims that a verifier of the program has found in a token ([`Access::builder`]).
+/// Builder for the claims that an application's verifier has read from a token ([`Access::builder`]).
 #[must_use]
 pub struct AccessBuilder(Inner);
 
 impl AccessBuilder {
-    /// Sets the user or account, unique at the issuer.
+    /// Sets the user or account, which is unique at the issuer.
     pub fn subject(mut self, subject: impl Into<String>) -> Self {
         self.0.subject = Some(subject.into());
         self
     }
 
-    /// Sets the client that the token was issued to.
+    /// Sets the id of the client that the token was issued to.
     pub fn client_id(mut self, client_id: impl Into<String>) -> Self {
         self.0.client_id = Some(client_id.into());
         self
@@ -51,7 +51,8 @@ impl AccessBuilder {
         self
     }
 
-    /// Sets the key that the token is bound to, by its SHA-256 thumbprint (RFC 9449, section 6.1): requests need a proof then.
+    /// Sets the SHA-256 thumbprint of the key that the token is bound to (RFC 9449, section 6.1); requests then need a
+    /// proof.
     pub fn bound_to(mut self, thumbprint: impl Into<String>) -> Self {
         self.0.key = Some(thumbprint.into());
         self
@@ -63,10 +64,10 @@ impl AccessBuilder {
         self
     }
 
-    /// Returns the claims of the token.
+    /// Returns the claims.
     ///
     /// # Errors
-    /// It names neither a subject nor a client: all such tokens would be one principal.
+    /// Returns an error if the claims contain neither a subject nor a client: all such tokens would be one principal.
     pub fn build(self) -> Result<Access, TokenError> {
         if self.0.subject.is_some() || self.0.client_id.is_some() {
             Ok(Access(Arc::new(self.0)))
@@ -80,8 +81,8 @@ pub(super) const OTHER_ISSUER: &str = "the token comes from another issuer";
 const NOBODY: &str = "the token names neither a subject nor a client";
 
 impl Access {
-    /// Begins the claims that a [`TokenVerifier`](super::TokenVerifier) of the program has found in a token. It has checked
-    /// that the token is genuine, is for this server, and has not ended.
+    /// Creates a builder for claims that an application's [`TokenVerifier`](super::TokenVerifier) has read from a
+    /// token. The verifier must have checked that the token is genuine, is for this server, and has not expired.
     pub fn builder(issuer: impl Into<String>, expires: SystemTime) -> AccessBuilder {
         AccessBuilder(Inner {
             issuer: issuer.into(),
@@ -94,17 +95,17 @@ impl Access {
         })
     }
 
-    /// Returns the issuer.
+    /// Returns the issuer of the token.
     pub fn issuer(&self) -> &str {
         &self.0.issuer
     }
 
-    /// Returns the user or account, unique at the issuer; `None` if the token names none.
+    /// Returns the user or account, which is unique at the issuer; `None` if the token has no subject.
     pub fn subject(&self) -> Option<&str> {
         self.0.subject.as_deref()
     }
 
-    /// Returns the client that the token was issued to.
+    /// Returns the id of the client that the token was issued to.
     pub fn client_id(&self) -> Option<&str> {
         self.0.client_id.as_deref()
     }
@@ -114,7 +115,7 @@ impl Access {
         &self.0.scopes
     }
 
-    /// Returns when the token ends.
+    /// Returns the expiry of the token.
     pub fn expires(&self) -> SystemTime {
         self.0.expires
     }
@@ -122,21 +123,22 @@ impl Access {
     /// Decodes all claims.
     ///
     /// # Errors
-    /// They do not have the form of `T`.
+    /// Returns an error if the claims cannot be decoded as `T`.
     pub fn claims<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
         serde_json::from_slice(&self.0.claims)
     }
 
-    /// Returns who sessions and state belong to: issuer, subject and client. A refreshed token is the same principal.
+    /// Returns the principal that owns sessions and state: issuer, subject and client. A refreshed token has the same
+    /// principal.
     pub fn principal(&self) -> Principal {
         let parts = (self.issuer(), self.subject(), self.client_id());
         Principal(serde_json::json!(parts).to_string())
     }
 
-    /// Returns the user: the subject at its issuer, whichever client acts for it. `None` if the token names no subject.
+    /// Returns the user: issuer and subject, independent of the client. `None` if the token has no subject.
     ///
-    /// Data that a server keeps for a user belongs to this value: every client of the same user finds a credential that the
-    /// user has obtained in a browser, and clients of other users do not.
+    /// A server stores data of a user under this value: every client of the user can then use a credential that the
+    /// user has obtained in a browser, and clients of other users cannot.
     pub fn user(&self) -> Option<User> {
         Some(User {
             issuer: self.issuer().to_owned(),
@@ -160,30 +162,30 @@ impl fmt::Debug for Access {
     }
 }
 
-/// User of an issuer.
+/// User of an authorization server.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub struct User {
     /// Issuer of the token.
     pub issuer: String,
-    /// Subject, unique at the issuer.
+    /// Subject of the token, which is unique at the issuer.
     pub subject: String,
 }
 
-/// Reason why a token is refused.
+/// Reason why a token is rejected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TokenError {
-    /// The token does not count. The words go to the client.
+    /// The token is not valid. The message is sent to the client.
     #[error("{0}")]
     Invalid(String),
-    /// The validity of the token cannot be checked now. The words go to the log.
+    /// The token cannot be verified at the moment. The message is written to the log.
     #[error("{0}")]
     Unavailable(String),
 }
 
 impl TokenError {
-    /// Creates the error of a token that does not count.
+    /// Creates the error for a token that is not valid.
     pub fn invalid(words: impl fmt::Display) -> Self {
         Self::Invalid(words.to_string())
     }
@@ -193,13 +195,13 @@ impl TokenError {
 #[derive(Debug, Clone)]
 pub(super) struct Rules {
     pub(super) issuer: String,
-    /// The resource, and further names that its tokens carry.
+    /// The resource, and additional names that are accepted as the audience.
     pub(super) audiences: Vec<String>,
-    /// Difference of clocks that is allowed.
+    /// Allowed difference between clocks.
     pub(super) skew: Duration,
 }
 
-/// One string or a list of strings (RFC 7519, section 4.1.3); which one, the kind of the JSON value says.
+/// One string or a list of strings (RFC 7519, section 4.1.3).
 #[derive(Debug)]
 enum OneOrMany {
     One(String),
@@ -282,16 +284,16 @@ struct Claims {
 struct Confirmation {
     #[serde(default)]
     jkt: Option<String>,
-    /// Keys that tokens are bound to in other ways, which this server does not check.
+    /// Confirmation methods other than DPoP, which this server does not check.
     #[serde(default, rename = "x5t#S256")]
     certificate: Option<serde::de::IgnoredAny>,
 }
 
-/// Latest representable time, in seconds: the end of the year 9999.
+/// Latest representable time in Unix seconds: the end of the year 9999.
 const LATEST: f64 = 253_402_300_799.0;
 
-/// Checks claims. `is_introspected` is true for the answer of an introspection endpoint, which has to contain `active` and
-/// may leave the issuer out (RFC 7662, section 2.2).
+/// Validates claims. `is_introspected` is true for the response of an introspection endpoint, which must contain
+/// `active` and may omit the issuer (RFC 7662, section 2.2).
 pub(super) fn check(
     claims: Vec<u8>,
     rules: &Rules,

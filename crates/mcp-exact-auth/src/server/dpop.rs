@@ -1,4 +1,4 @@
-//! Proofs of possession (RFC 9449, section 4.3): that the sender of a token holds the key that it is bound to.
+//! DPoP proofs (RFC 9449, section 4.3): the sender of a token proves possession of the key that the token is bound to.
 
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
@@ -11,9 +11,9 @@ use serde::Deserialize;
 
 use super::jose::{Unverified, digest};
 
-/// Age of a proof, and how far its clock may be ahead.
+/// Maximum age of a proof, and maximum time that it may be dated in the future.
 const WINDOW: Duration = Duration::from_secs(300);
-/// Ids of proofs that are remembered in one window.
+/// Maximum number of proof ids that are stored per window.
 const REMEMBERED: usize = 100_000;
 
 #[derive(Deserialize)]
@@ -28,24 +28,24 @@ struct Proof {
     nonce: Option<String>,
 }
 
-/// Required values of a proof.
+/// Expected values of a proof.
 pub(super) struct Expected<'a> {
     pub(super) method: &'a str,
-    /// URLs of this server, as clients see them.
+    /// URLs of this server, as used by clients.
     pub(super) urls: &'a [String],
     pub(super) token: &'a str,
     /// Thumbprint of the key that the token is bound to.
     pub(super) key: &'a str,
-    /// Nonces of this server, if proofs have to hold one.
+    /// Nonces of this server, if proofs must contain one.
     pub(super) nonces: Option<&'a Nonces>,
 }
 
-/// Reason why a proof is refused.
+/// Reason why a proof is rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Refused {
-    /// It does not count. The words go to the client.
+    /// The proof is not valid. The message is sent to the client.
     Invalid(&'static str),
-    /// It is right but for the nonce of this server, which it does not hold (section 9).
+    /// The proof is valid, except for the nonce of this server (section 9).
     Nonce,
 }
 
@@ -55,7 +55,7 @@ impl From<&'static str> for Refused {
     }
 }
 
-/// Checks a proof; returns its id.
+/// Validates a proof; returns its id.
 pub(super) fn check(
     proof: &str,
     expected: &Expected<'_>,
@@ -115,7 +115,8 @@ pub(super) fn check(
     }
 }
 
-/// Nonces that are made of a key and the time, so that nothing is kept and processes with the same key take each other's.
+/// Nonces that are derived from a key and the time, so that no nonce is stored and processes with the same key accept
+/// each other's nonces.
 pub(super) struct Nonces(hmac::Key);
 
 impl Nonces {
@@ -123,12 +124,12 @@ impl Nonces {
         Self(hmac::Key::new(hmac::HMAC_SHA256, key))
     }
 
-    /// Returns the nonce of a time.
+    /// Returns the nonce for a time.
     pub(super) fn at(&self, now: SystemTime) -> String {
         self.of(window(now))
     }
 
-    /// Returns true for a nonce of the present window of time or of the one before.
+    /// Returns true for a nonce of the current or the previous time window.
     fn accept(&self, nonce: &str, now: SystemTime) -> bool {
         let window = window(now);
         let known = [window, window.saturating_sub(1)];
@@ -146,7 +147,7 @@ fn window(now: SystemTime) -> u64 {
     since.as_secs() / WINDOW.as_secs()
 }
 
-/// Ids of proofs that were used: two windows of time, of which the older one is forgotten.
+/// Ids of used proofs, in two time windows; the older window is discarded.
 pub(super) struct Used(Mutex<Windows>);
 
 struct Windows {
@@ -166,10 +167,10 @@ impl Default for Used {
 }
 
 impl Used {
-    /// Notes a proof of a key; returns false if it was used before, or if too many are used to tell.
+    /// Records a proof of a key; returns false if the proof was used before, or if the window is full.
     pub(super) fn insert(&self, key: &str, id: &str) -> bool {
         let mut windows = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        // A proof counts from 300 s before its time to 300 s after.
+        // A proof is valid from 300 s before its time to 300 s after it.
         let (length, age) = (WINDOW * 2, windows.began.elapsed());
         if age >= length {
             let old = std::mem::take(&mut windows.now);

@@ -1,4 +1,4 @@
-//! Requests of a resource server to the authorization servers that it trusts: metadata, keys, introspection.
+//! Requests of a resource server to its trusted authorization servers: metadata, keys, introspection.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,14 +14,14 @@ use crate::net::{Addresses, CheckedClient, chain, read_body};
 
 const DEADLINE: Duration = Duration::from_secs(10);
 
-/// HTTP client with the rules for addresses.
+/// HTTP client that enforces the address rules.
 #[derive(Clone)]
 pub(super) struct Fetch {
     client: Arc<dyn HttpClient>,
     addresses: Addresses,
 }
 
-/// Document, and how long it may be kept.
+/// A document, and its maximum cache time.
 pub(super) struct Document {
     pub(super) body: Bytes,
     pub(super) max_age: Option<Duration>,
@@ -32,7 +32,8 @@ fn unavailable(url: &str, reason: impl std::fmt::Display) -> TokenError {
 }
 
 impl Fetch {
-    /// Creates the client. Issuers are configured by the operator: private networks are allowed, and loopback for issuers on it.
+    /// Creates the client. The operator configures issuers, so that private networks are allowed, and loopback if the
+    /// issuer is on loopback.
     pub(super) fn new(issuer: &str, client: Option<Arc<dyn HttpClient>>) -> Self {
         let uri = issuer.parse::<Uri>().ok();
         let loopback = Addresses {
@@ -85,7 +86,7 @@ impl Fetch {
         ended.unwrap_or_else(|_| Err(unavailable(url, "it took longer than 10 s")))
     }
 
-    /// Gets a document. Redirects are not followed: the operator has named the URL.
+    /// Fetches a document. Redirects are not followed, because the operator has configured the URL.
     pub(super) async fn get(&self, url: &str) -> Result<Document, TokenError> {
         let exchanged = self.exchange(Method::GET, url, HeaderMap::new(), Bytes::new());
         let (status, headers, body) = exchanged.await?;
@@ -122,7 +123,7 @@ impl Fetch {
         }
     }
 
-    /// Finds where the keys of an issuer are, by its metadata.
+    /// Returns the URL of an issuer's keys from its metadata.
     pub(super) async fn keys_url(&self, issuer: &str) -> Result<String, TokenError> {
         for url in metadata_urls(issuer) {
             let exchanged = self.exchange(Method::GET, &url, HeaderMap::new(), Bytes::new());
@@ -151,7 +152,7 @@ impl Fetch {
     }
 }
 
-/// Returns the URLs where the metadata of an issuer may be.
+/// Returns the well-known URLs for the metadata of an issuer.
 fn metadata_urls(issuer: &str) -> Vec<String> {
     let rest = issuer.find("://").map_or(0, |at| at + 3);
     let path_at = issuer[rest..]

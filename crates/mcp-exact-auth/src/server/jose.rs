@@ -1,7 +1,7 @@
 //! Signed tokens (RFC 7515, RFC 7519) and the keys that verify them (RFC 7517).
 //!
-//! The kind of a key decides which algorithms it takes, so a token cannot choose: neither `none` nor a shared secret, nor a
-//! public key in the place of one. Keys are parsed once.
+//! The type of a key determines its algorithms, so that a token cannot select `none`, a shared secret, or a public
+//! key used as one. Keys are parsed once.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -18,10 +18,10 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::{Deserialize, Serialize};
 
-/// Keys of a set that are kept.
+/// Maximum number of keys of a set that are kept.
 const KEYS: usize = 64;
 
-/// Public key as JSON (RFC 7517). Members of private keys are known so that they can be refused.
+/// JSON Web Key (RFC 7517) with a public key. Members of private keys are parsed so that such keys can be rejected.
 #[derive(Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Jwk {
     pub(crate) kty: String,
@@ -48,17 +48,17 @@ pub(crate) struct Jwk {
 /// Key that verifies signatures.
 pub(crate) struct Key {
     id: Option<String>,
-    /// The key for each algorithm that it takes.
+    /// Parsed key for each supported algorithm.
     algorithms: Vec<(&'static str, ParsedPublicKey)>,
 }
 
 impl Jwk {
-    /// Returns true if there is a private key in it.
+    /// Returns true if the key is a private key.
     pub(crate) fn is_private(&self) -> bool {
         self.d.is_some()
     }
 
-    /// Parses the key; `None` for a kind that cannot verify, such as a shared secret.
+    /// Parses the key; `None` for a type that cannot verify signatures, such as a shared secret.
     pub(crate) fn parse(&self) -> Option<Key> {
         if self.usage.as_deref().is_some_and(|usage| usage != "sig") {
             return None;
@@ -117,7 +117,7 @@ impl Jwk {
             e,
             ..
         } = self;
-        // Members in the order of their names. None of them can hold a character that JSON escapes, or parsing has failed.
+        // Members are sorted by name. Valid members contain no character that JSON escapes.
         let text = match &**kty {
             "EC" => format!(r#"{{"crv":"{crv}","kty":"EC","x":"{x}","y":"{y}"}}"#),
             "OKP" => format!(r#"{{"crv":"{crv}","kty":"OKP","x":"{x}"}}"#),
@@ -128,7 +128,7 @@ impl Jwk {
     }
 }
 
-/// Returns SHA-256 in base64url.
+/// Returns the SHA-256 hash in base64url.
 pub(crate) fn digest(bytes: &[u8]) -> String {
     let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, bytes);
     URL_SAFE_NO_PAD.encode(digest.as_ref())
@@ -164,7 +164,7 @@ pub(crate) struct Header {
 }
 
 impl Header {
-    /// Returns the media type without its prefix, in lower case (RFC 7515, section 4.1.9).
+    /// Returns the media type without the prefix `application/`, in lower case (RFC 7515, section 4.1.9).
     pub(crate) fn kind(&self) -> Option<String> {
         let kind = self.typ.as_deref()?.to_ascii_lowercase();
         Some(match kind.strip_prefix("application/") {
@@ -174,7 +174,7 @@ impl Header {
     }
 }
 
-/// Signed token whose parts were taken apart and whose signature was not looked at.
+/// A parsed token whose signature is not verified yet.
 pub(crate) struct Unverified<'t> {
     pub(crate) header: Header,
     message: &'t str,
@@ -183,7 +183,7 @@ pub(crate) struct Unverified<'t> {
 }
 
 impl<'t> Unverified<'t> {
-    /// Takes a token apart.
+    /// Parses a token without verifying its signature.
     pub(crate) fn new(token: &'t str) -> Result<Self, BadToken> {
         let (message, signature) = token.rsplit_once('.').ok_or(BadToken::Form)?;
         let (header, payload) = message.split_once('.').ok_or(BadToken::Form)?;
@@ -204,7 +204,7 @@ impl<'t> Unverified<'t> {
         })
     }
 
-    /// Returns the issuer that the claims name, which nothing has proved.
+    /// Returns the issuer in the claims, which is not verified.
     pub(crate) fn issuer(&self) -> Option<String> {
         #[derive(Deserialize)]
         struct Claims {
@@ -237,7 +237,7 @@ pub(crate) struct KeySet {
 }
 
 impl KeySet {
-    /// Parses a key set. Keys that cannot verify are left out, and so is what follows the first 64.
+    /// Parses a key set. Keys that cannot verify signatures, and all keys after the first 64, are ignored.
     pub(crate) fn parse(json: &[u8]) -> Option<Self> {
         #[derive(Deserialize)]
         struct Set {
@@ -261,7 +261,7 @@ impl KeySet {
         Some(parsed)
     }
 
-    /// Finds the key of a token: by its id, or the only one for the algorithm if the token names none.
+    /// Returns the key for a token: by its id, or the only key with the algorithm if the token has no key id.
     pub(crate) fn find(&self, header: &Header) -> Option<&Key> {
         match &header.kid {
             Some(id) => self.by_id.get(id).and_then(|&at| self.keys.get(at)),
@@ -286,7 +286,7 @@ impl fmt::Debug for KeySet {
 mod tests {
     use super::*;
 
-    /// RFC 7515, appendix A.3.
+    /// RFC 7515, appendix A.3: example of an ES256 signature.
     const TOKEN: &str = "eyJhbGciOiJFUzI1NiJ9.eyJpc3MiOiJqb2UiLA0KICJleHAiOjEzMDA4MTkzODAsDQogImh0dHA6Ly9leGFtcGxlLmNvbS9pc19yb290Ijp0cnVlfQ.DtEhU3ljbEg8L38VWAfUAqOyKAM6-Xx-F4GawxaepmXFCgfTjDxw5djxLa8ISlSApmWQxfKTUJqPP3-Kg6NU1Q";
     const KEY: &str = r#"{"kty":"EC","crv":"P-256","x":"f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU","y":"x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0"}"#;
 
@@ -343,7 +343,7 @@ mod tests {
         }
     }
 
-    /// A key takes the algorithms of its kind, and fewer if it says so (RFC 8725, section 3.1).
+    /// A key supports the algorithms of its type, or only the one in its `alg` (RFC 8725, section 3.1).
     #[test]
     fn keys_choose_the_algorithm() {
         let other = KEY.replace('{', r#"{"alg":"ES512","#);
@@ -352,11 +352,11 @@ mod tests {
         for keys in [set(&[&other]), set(&[&encrypts]), set(&[shared]), set(&[])] {
             assert_eq!(check(&keys, TOKEN), Err(BadToken::UnknownKey));
         }
-        // Two keys, and a token that names none.
+        // Two keys, and a token without a key id.
         assert_eq!(check(&set(&[KEY, KEY]), TOKEN), Err(BadToken::UnknownKey));
     }
 
-    /// RFC 7638, section 3.1.
+    /// RFC 7638, section 3.1: example of a thumbprint.
     #[test]
     fn the_thumbprint_of_the_specification() {
         let key: Jwk = serde_json::from_str(r#"{"kty":"RSA","n":"0vx7agoebGcQSuuPiLJXZptN9nndrQmbXEps2aiAFbWhM78LhWx4cbbfAAtVT86zwu1RK7aPFFxuhDR1L6tSoc_BJECPebWKRXjBZCiFV4n3oknjhMstn64tZ_2W-5JsGY4Hc5n9yBXArwl93lqt7_RN5w6Cf0h4QyQ5v-65YGjQR0_FDW2QvzqY368QQMicAtaSqzs8KJZgnYb9c7d0zgdAZHzu6qMQvRL5hajrn1n91CbOpbISD08qNLyrdkt-bFTWhAI4vMQFh6WeZu0fM4lFd2NcRwr3XPksINHaQ-G_xBniIqbw0Ls1jF44-csFCur-kEgU8awapJzKnqDKgw","e":"AQAB","alg":"RS256","kid":"2011-04-29"}"#).expect("a key");

@@ -1,4 +1,4 @@
-//! The resource server: reads credentials, has tokens verified, answers with challenges, and serves its metadata.
+//! The resource server: reads credentials, verifies tokens, sends challenges, and serves its metadata.
 
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -24,27 +24,27 @@ const DPOP: HeaderName = HeaderName::from_static("dpop");
 
 type Hierarchy = Arc<dyn Fn(&Scopes, &str) -> bool + Send + Sync>;
 
-/// When tokens have to be bound to a key (RFC 9449).
+/// Whether tokens must be bound to a key (RFC 9449).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Binding {
-    /// Bound tokens need a proof, others do not.
+    /// Bound tokens require a proof, other tokens do not.
     #[default]
     Optional,
     /// Only bound tokens are accepted.
     Required,
 }
 
-/// The configuration of a resource server cannot be used.
+/// Error: the configuration of a resource server is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the resource `{0}` cannot be used; name the public URL of the endpoint, https or on loopback, without a fragment"
 )]
 pub struct InvalidResource(String);
 
-/// OAuth resource server: accepts requests with a valid access token, and answers others with a challenge that names the
-/// place to obtain one.
+/// OAuth resource server: accepts requests with a valid access token, and responds to others with a challenge that
+/// refers to the authorization server.
 ///
-/// Without [`Access`], handlers do not run. Give it to the options of the HTTP server:
+/// Handlers run only with a valid [`Access`]. Set the resource server in the options of the HTTP server:
 ///
 /// ```
 /// # fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -68,11 +68,11 @@ pub struct InvalidResource(String);
 pub struct ResourceServer {
     verifiers: Vec<Arc<dyn TokenVerifier>>,
     metadata: ResourceMetadata,
-    /// URL of the metadata, as clients see it.
+    /// URL of the metadata, as used by clients.
     metadata_url: String,
-    /// Paths that the metadata is served at.
+    /// Paths of the metadata.
     metadata_paths: Vec<String>,
-    /// URLs of the endpoint and of the paths of HTTP+SSE beside it, as clients see them.
+    /// URLs of the endpoint and of the additional HTTP+SSE paths, as used by clients.
     urls: Vec<String>,
     required: Scopes,
     covers: Hierarchy,
@@ -82,18 +82,18 @@ pub struct ResourceServer {
 }
 
 impl ResourceServer {
-    /// Accepts signed tokens of an issuer for a resource: the public URL of the endpoint, as clients write it.
+    /// Accepts signed tokens of an issuer for a resource, which is the public URL of the endpoint as clients write it.
     ///
     /// # Errors
-    /// The resource is no such URL.
+    /// Returns an error if the resource is not such a URL.
     pub fn jwks(issuer: &str, resource: &str) -> Result<Self, InvalidResource> {
         Self::new(issuer, resource, Jwks::new(issuer, resource))
     }
 
-    /// Accepts the tokens that a verifier accepts, of an issuer.
+    /// Accepts tokens of an issuer, as validated by a verifier.
     ///
     /// # Errors
-    /// The resource is no public URL.
+    /// Returns an error if the resource is not a public URL.
     pub fn new(
         issuer: &str,
         resource: &str,
@@ -141,7 +141,7 @@ impl ResourceServer {
         })
     }
 
-    /// Accepts the tokens of another issuer too.
+    /// Accepts the tokens of an additional issuer.
     #[must_use]
     pub fn or_issuer(mut self, issuer: &str, verifier: impl TokenVerifier) -> Self {
         self.metadata.authorization_servers.push(issuer.to_owned());
@@ -149,7 +149,7 @@ impl ResourceServer {
         self
     }
 
-    /// Sets the scopes that every request needs. Clients ask for them first.
+    /// Sets the scopes that every request requires. Clients request them first.
     #[must_use]
     pub fn scopes<S: AsRef<str>>(mut self, scopes: impl IntoIterator<Item = S>) -> Self {
         self.required = scopes.into_iter().collect();
@@ -158,7 +158,8 @@ impl ResourceServer {
         self
     }
 
-    /// Sets which granted scopes cover a needed one, such as `write` covering `read`. Without it, equal ones do.
+    /// Sets which granted scopes cover a required one, such as `write` covering `read`. By default, only equal scopes
+    /// do.
     #[must_use]
     pub fn hierarchy(
         mut self,
@@ -168,7 +169,7 @@ impl ResourceServer {
         self
     }
 
-    /// Sets when tokens have to be bound to a key.
+    /// Sets whether tokens must be bound to a key.
     #[must_use]
     pub fn binding(mut self, binding: Binding) -> Self {
         self.binding = binding;
@@ -179,29 +180,30 @@ impl ResourceServer {
         self
     }
 
-    /// Demands a nonce of this server in proofs of possession, so that none can be made long before it is used (RFC 9449,
-    /// section 9). A nonce counts for five to ten minutes. Processes that serve the same resource share the key, 32 random bytes.
+    /// Requires a nonce of this server in DPoP proofs, so that proofs cannot be created long before their use (RFC
+    /// 9449, section 9). A nonce is valid for five to ten minutes. Processes that serve the same resource must share
+    /// the key, which has 32 random bytes.
     #[must_use]
     pub fn dpop_nonces(mut self, key: &[u8; 32]) -> Self {
         self.nonces = Some(Arc::new(Nonces::new(key)));
         self
     }
 
-    /// Sets the name of the resource for people.
+    /// Sets the display name of the resource.
     #[must_use]
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.metadata.resource_name = Some(name.into());
         self
     }
 
-    /// Serves the metadata below its own path alone, for an origin with several resources.
+    /// Serves the metadata only at the URL with the path of the resource, for an origin with several resources.
     #[must_use]
     pub fn shares_origin(mut self) -> Self {
         self.metadata_paths.truncate(1);
         self
     }
 
-    /// Returns the metadata document, for programs whose HTTP server does not hand requests for it to the service.
+    /// Returns the metadata document, for applications whose HTTP server does not pass requests for it to the service.
     pub fn metadata(&self) -> &ResourceMetadata {
         &self.metadata
     }
@@ -215,8 +217,8 @@ impl ResourceServer {
         Challenge::new(scheme).with("resource_metadata", &*self.metadata_url)
     }
 
-    /// Refuses a request without credentials, or with ones that do not count ("Protected Resource Metadata Discovery
-    /// Requirements"; RFC 6750, section 3).
+    /// Returns the refusal of a request without credentials, or with invalid ones ("Protected Resource Metadata
+    /// Discovery Requirements"; RFC 6750, section 3).
     fn unauthorized(&self, scheme: &str, error: Option<(&str, &str)>) -> AuthError {
         let mut challenge = self.challenge(scheme);
         if !self.required.is_empty() {
@@ -249,7 +251,7 @@ impl ResourceServer {
     }
 
     async fn check(&self, request: &mut Parts) -> Result<Access, AuthError> {
-        // Nothing behind this function sees the token.
+        // Code after this function does not see the token.
         let headers: Vec<HeaderValue> = take_all(&mut request.headers, &AUTHORIZATION);
         let proofs: Vec<HeaderValue> = take_all(&mut request.headers, &DPOP);
         let query = request.uri.query().unwrap_or("");
@@ -279,7 +281,7 @@ impl ResourceServer {
             }
             (None, false) => {}
             (None, true) => return Err(invalid("the token is not bound to a key")),
-            // RFC 9449, section 7.2: a bound token is no bearer token.
+            // RFC 9449, section 7.2: a bound token must not be used as a bearer token.
             (Some(_), false) => {
                 let words = "the token is bound to a key; send it with the scheme DPoP";
                 return Err(self.unauthorized("DPoP", Some(("invalid_token", words))));
@@ -347,7 +349,7 @@ impl ResourceServer {
         }
     }
 
-    /// Asks for a proof with the nonce of this server.
+    /// Returns a refusal that requires a proof with the nonce of this server.
     fn demand_nonce(&self, now: SystemTime) -> AuthError {
         let words = "the proof has to hold the nonce of the header DPoP-Nonce";
         let mut error = self.unauthorized("DPoP", Some(("use_dpop_nonce", words)));
@@ -356,7 +358,8 @@ impl ResourceServer {
         error
     }
 
-    /// Refuses an operation whose scopes were not granted: all of them in one challenge ("Runtime Insufficient Scope Errors").
+    /// Returns a refusal if required scopes were not granted, with all of them in one challenge ("Runtime Insufficient
+    /// Scope Errors").
     fn insufficient(&self, access: &Access, needed: &[String]) -> Option<AuthError> {
         let granted = access.scopes();
         if needed.iter().all(|scope| (self.covers)(granted, scope)) {
@@ -442,7 +445,7 @@ fn take_all(headers: &mut HeaderMap, name: &HeaderName) -> Vec<HeaderValue> {
     values
 }
 
-/// Reads scheme and token (RFC 6750, section 2.1).
+/// Parses scheme and token (RFC 6750, section 2.1).
 fn credentials(header: &HeaderValue) -> Option<(&str, &str)> {
     let (scheme, token) = header.to_str().ok()?.split_once(' ')?;
     let token = token.trim_matches(' ');

@@ -1,4 +1,4 @@
-//! Verifiers of access tokens: by the keys of an issuer, by introspection, or by code of the program.
+//! Verifiers of access tokens: by the keys of an issuer, by introspection, or by application code.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -18,10 +18,10 @@ use super::jose::{BadToken, KeySet, Unverified};
 /// Future of a verification.
 pub type VerifyFuture<'a> = Pin<Box<dyn Future<Output = Result<Access, TokenError>> + Send + 'a>>;
 
-/// Verifies access tokens: signature or state, issuer, audience, expiry. Scopes and binding are checked by the
-/// [`ResourceServer`](super::ResourceServer).
+/// Verifies access tokens: signature or state, issuer, audience, expiry. The [`ResourceServer`](super::ResourceServer)
+/// checks scopes and binding.
 ///
-/// A verifier of the program, such as for tokens that are looked up in a database:
+/// The following verifier of an application looks up tokens in a database:
 ///
 /// ```
 /// use std::time::{Duration, SystemTime};
@@ -45,18 +45,18 @@ pub type VerifyFuture<'a> = Pin<Box<dyn Future<Output = Result<Access, TokenErro
 /// # fn look_up(_: &str) -> Option<String> { None }
 /// ```
 pub trait TokenVerifier: Send + Sync + 'static {
-    /// Returns the claims of a token, or the reason why it is invalid.
+    /// Returns the claims of a token, or the reason why the token is invalid.
     fn verify<'a>(&'a self, token: &'a str) -> VerifyFuture<'a>;
 }
 
-/// Shortest and longest time that keys are kept without asking for them again.
+/// Minimum and maximum time for which fetched keys are cached.
 const KEPT: std::ops::RangeInclusive<Duration> =
     Duration::from_secs(5 * 60)..=Duration::from_secs(24 * 3600);
-/// Pause between two requests for keys because of an unknown one.
+/// Minimum interval between two requests for keys because of an unknown key id.
 const PAUSE: Duration = Duration::from_secs(60);
 
-/// Verifies signed tokens (RFC 9068) by the keys of their issuer. Keys are fetched when they are needed, kept, and fetched again
-/// for an unknown key, once a minute at most.
+/// Verifies signed tokens (RFC 9068) by the keys of their issuer. Keys are fetched when needed and cached, and fetched
+/// again for an unknown key id, at most once per minute.
 pub struct Jwks {
     rules: Rules,
     types: Vec<String>,
@@ -64,7 +64,7 @@ pub struct Jwks {
     cache: Arc<KeyCache>,
 }
 
-/// Where the keys of an issuer come from.
+/// Source of an issuer's keys.
 #[derive(Clone)]
 struct KeySource {
     issuer: String,
@@ -72,11 +72,11 @@ struct KeySource {
     client: Option<Arc<dyn HttpClient>>,
 }
 
-/// Keys that were fetched.
+/// Cache of fetched keys.
 #[derive(Default)]
 struct KeyCache {
     keys: RwLock<Option<Arc<Kept>>>,
-    /// When keys were asked for last. Held while they are.
+    /// When the keys were requested last; locked while a request is in progress.
     asked: Mutex<Option<Instant>>,
 }
 
@@ -86,7 +86,7 @@ struct Kept {
 }
 
 impl Jwks {
-    /// Trusts an issuer for tokens whose audience is the resource. The issuer has to be equal to the claim `iss`.
+    /// Trusts an issuer for tokens whose audience is the resource. The issuer must equal the claim `iss`.
     pub fn new(issuer: impl Into<String>, resource: impl Into<String>) -> Self {
         let issuer = issuer.into();
         Self {
@@ -105,44 +105,46 @@ impl Jwks {
         }
     }
 
-    /// Accepts another audience too, for authorization servers that do not put the resource into tokens (Entra ID, Keycloak).
+    /// Accepts an additional audience, for authorization servers that do not use the resource as the audience (Entra
+    /// ID, Keycloak).
     #[must_use]
     pub fn audience(mut self, audience: impl Into<String>) -> Self {
         self.rules.audiences.push(audience.into());
         self
     }
 
-    /// Accepts tokens of the type `JWT` or of none, for authorization servers that do not write `at+jwt` (RFC 9068, section 2.1).
-    /// Make sure that the issuer gives out no other signed tokens with this audience, such as identity tokens.
+    /// Accepts tokens of the type `JWT` or without a type, for authorization servers that do not set `at+jwt` (RFC
+    /// 9068, section 2.1). Make sure that the issuer issues no other signed tokens with this audience, such as identity
+    /// tokens.
     #[must_use]
     pub fn accept_plain_jwt(mut self) -> Self {
         self.types.extend(["jwt".to_owned(), String::new()]);
         self
     }
 
-    /// Sets the difference of clocks that is allowed; a minute by default.
+    /// Sets the allowed difference between clocks; one minute by default.
     #[must_use]
     pub fn clock_skew(mut self, skew: Duration) -> Self {
         self.rules.skew = skew;
         self
     }
 
-    /// Names the key set, in place of the one in the issuer's metadata.
+    /// Sets the URL of the key set, instead of the one in the issuer's metadata.
     #[must_use]
     pub fn keys_url(mut self, url: impl Into<String>) -> Self {
         self.source.url = Some(url.into());
         self
     }
 
-    /// Sets a fixed key set (JSON), which is never fetched.
+    /// Sets a fixed key set (JSON), so that no keys are fetched.
     ///
     /// # Errors
-    /// It is no key set.
+    /// Returns an error if the JSON is not a key set.
     pub fn fixed_keys(self, json: &str) -> Result<Self, TokenError> {
         let bad = || TokenError::Unavailable("the fixed keys are no JSON key set".to_owned());
         let keys = KeySet::parse(json.as_bytes()).ok_or_else(bad)?;
         let far = Instant::now() + Duration::from_secs(100 * 365 * 24 * 3600);
-        // Asked for in the far future: never again.
+        // A request time in the far future prevents all requests.
         let cache = KeyCache {
             keys: RwLock::new(Some(Arc::new(Kept { keys, until: far }))),
             asked: Mutex::new(Some(far)),
@@ -153,7 +155,7 @@ impl Jwks {
         })
     }
 
-    /// Sets the HTTP client.
+    /// Sets the HTTP client for requests to the issuer.
     #[must_use]
     pub fn http_client(mut self, client: Arc<dyn HttpClient>) -> Self {
         self.source.client = Some(client);
@@ -175,7 +177,7 @@ impl Jwks {
         let has_key = |kept: &Kept| kept.keys.find(&unverified.header).is_some();
         let kept = match self.cache.kept() {
             Some(kept) if has_key(&kept) && (kept.is_fresh() || self.cache.is_busy()) => kept,
-            // A token of another issuer is no reason to ask this one.
+            // A token of another issuer does not cause a request to this one.
             _ if unverified.issuer().as_deref() != Some(&*self.rules.issuer) => {
                 return Err(TokenError::Invalid(OTHER_ISSUER.to_owned()));
             }
@@ -187,7 +189,8 @@ impl Jwks {
         check(claims, &self.rules, false, SystemTime::now())
     }
 
-    /// Fetches the keys, in a task of its own: a client that goes away does not end what others wait for.
+    /// Fetches the keys in a separate task, so that a client that disconnects does not cancel the request that others
+    /// wait for.
     async fn fetch(&self, before: Option<Arc<Kept>>) -> Result<Arc<Kept>, TokenError> {
         let (cache, source) = (Arc::clone(&self.cache), self.source.clone());
         let fetched = tokio::spawn(async move { cache.fetch(&source, before).await });
@@ -219,8 +222,8 @@ impl KeyCache {
         self.asked.try_lock().is_err()
     }
 
-    /// Fetches the keys unless another task has done so since `before` was read, or a moment ago. Gives the old ones where new ones
-    /// cannot be had.
+    /// Fetches the keys, unless another task has done so since `before` was read, or within the last minute. Returns
+    /// the old keys if the request fails.
     async fn fetch(
         &self,
         source: &KeySource,
@@ -276,7 +279,7 @@ impl KeySource {
     }
 }
 
-/// Verifies tokens by asking the authorization server (RFC 7662), once for each request.
+/// Verifies tokens by token introspection (RFC 7662), with one request per verification.
 pub struct Introspection {
     rules: Rules,
     url: String,
@@ -285,10 +288,11 @@ pub struct Introspection {
 }
 
 impl Introspection {
-    /// Names the issuer, the resource, the introspection endpoint, and the credentials of this server there (HTTP Basic).
+    /// Creates a verifier from the issuer, the resource, the introspection endpoint, and the credentials of this server
+    /// at the endpoint (HTTP Basic).
     ///
     /// # Errors
-    /// The credentials cannot be sent in a header.
+    /// Returns an error if the credentials cannot be sent in a header.
     pub fn new(
         issuer: impl Into<String>,
         resource: impl Into<String>,
@@ -313,14 +317,14 @@ impl Introspection {
         })
     }
 
-    /// Accepts another audience too.
+    /// Accepts an additional audience.
     #[must_use]
     pub fn audience(mut self, audience: impl Into<String>) -> Self {
         self.rules.audiences.push(audience.into());
         self
     }
 
-    /// Sets the HTTP client.
+    /// Sets the HTTP client for requests to the authorization server.
     #[must_use]
     pub fn http_client(mut self, client: Arc<dyn HttpClient>) -> Self {
         self.fetch = Fetch::new(&self.url, Some(client));
@@ -340,8 +344,8 @@ impl TokenVerifier for Introspection {
     }
 }
 
-/// Returns the audiences of a resource. An origin with and without a slash is one URI (RFC 3986, section 6.2.3), and some clients add
-/// the slash.
+/// Returns the accepted audiences for a resource. An origin with and without a trailing slash is the same URI (RFC
+/// 3986, section 6.2.3), and some clients add the slash.
 fn audiences(resource: String) -> Vec<String> {
     let rest = resource.split_once("://").map_or("", |(_, rest)| rest);
     let is_origin = !rest.is_empty() && !rest.trim_end_matches('/').contains(['/', '?']);
@@ -356,7 +360,7 @@ fn audiences(resource: String) -> Vec<String> {
     }
 }
 
-/// Encodes a value of a form.
+/// Percent-encodes a value of a form.
 fn encode(text: &str) -> String {
     use std::fmt::Write as _;
     let mut encoded = String::with_capacity(text.len());
@@ -376,10 +380,10 @@ fn encode(text: &str) -> String {
 mod tests {
     use super::*;
 
-    /// While keys that have ended are fetched again, the old ones count: nobody waits for a slow issuer.
+    /// While expired keys are being fetched again, the old ones are used, so that no request waits for a slow issuer.
     #[tokio::test]
     async fn old_keys_count_while_new_ones_come() {
-        // RFC 7515, appendix A.3.
+        // RFC 7515, appendix A.3: example of an ES256 key.
         let token = "eyJhbGciOiJFUzI1NiJ9.eyJpc3MiOiJqb2UiLA0KICJleHAiOjEzMDA4MTkzODAsDQogImh0dHA6Ly9leGFtcGxlLmNvbS9pc19yb290Ijp0cnVlfQ.DtEhU3ljbEg8L38VWAfUAqOyKAM6-Xx-F4GawxaepmXFCgfTjDxw5djxLa8ISlSApmWQxfKTUJqPP3-Kg6NU1Q";
         let keys = r#"{"keys":[{"kty":"EC","crv":"P-256","x":"f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU","y":"x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0"}]}"#;
         let verifier = Jwks::new("joe", "https://mcp.example").accept_plain_jwt();

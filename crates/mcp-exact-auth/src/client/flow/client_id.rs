@@ -1,6 +1,6 @@
-//! The client that authorizes: which id and credential it has at an authorization server.
+//! Client id and credential of the client at an authorization server.
 //!
-//! Configured ones come first, then the client metadata document, then dynamic registration.
+//! The order of preference is: configured ids, the client metadata document, dynamic registration.
 
 use http::header::HeaderMap;
 
@@ -13,18 +13,18 @@ use crate::client::token::Credential;
 use crate::locate;
 use crate::metadata::ServerMetadata;
 
-/// Client at an authorization server.
+/// The client's registration at an authorization server.
 #[derive(Clone)]
 pub(super) struct ClientId {
     pub(super) id: String,
     pub(super) credential: Credential,
-    /// True if it was registered by this crate, so that it can be forgotten.
+    /// True if this crate registered the client dynamically, so that the registration can be removed.
     pub(super) is_dynamic: bool,
 }
 
 impl Flow {
-    /// Returns the client that has an id at an authorization server. The id alone does not tell: a server may give out one that is
-    /// configured for another server, whose secret it must not see.
+    /// Returns the client with an id at an authorization server. The id is not sufficient: a server may issue an id
+    /// that is configured for another server, whose secret it must not receive.
     pub(super) async fn known_client(
         &self,
         client_id: &str,
@@ -49,7 +49,8 @@ impl Flow {
         }
     }
 
-    /// Returns the id of the client at an authorization server: configured, by its metadata document, or registered now.
+    /// Returns the client's id at an authorization server: the configured one, the URL of the metadata document, or a
+    /// newly registered one.
     pub(super) async fn client(
         &self,
         server: &ServerMetadata,
@@ -105,8 +106,8 @@ impl Flow {
         })
     }
 
-    /// Returns the client that is configured for an authorization server. One without an issuer belongs to the first server that
-    /// it is used at: a resource cannot have its secret sent elsewhere later.
+    /// Returns the client that is configured for an authorization server. A client without an issuer belongs to the
+    /// first server that it is used with, so that a resource cannot redirect its secret to another server later.
     pub(super) async fn configured_client(
         &self,
         server: &ServerMetadata,
@@ -150,7 +151,7 @@ impl Flow {
         Ok(server.issuer.clone())
     }
 
-    /// A workload has no client of its own unless one is configured for the authorization server.
+    /// Returns the client of a workload: the one configured for the authorization server, or none.
     pub(super) fn workload_client(&self, server: &ServerMetadata) -> ClientId {
         let is_of_server = |client: &&Registered| {
             let issuer = client.issuer.as_deref();
@@ -168,7 +169,7 @@ impl Flow {
     }
 }
 
-/// Returns the key of the record of a registered client.
+/// Returns the store key of a registered client.
 pub(super) fn client_key(issuer: &str) -> String {
     format!("client {issuer}")
 }

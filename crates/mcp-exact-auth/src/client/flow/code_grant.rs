@@ -1,5 +1,5 @@
-//! The authorization code grant for programs that take the redirect themselves: web pages of a server, at which its users
-//! sign in or allow it to use a third-party service.
+//! Authorization code grant for applications that receive the redirect themselves, such as web servers whose users sign
+//! in or connect a third-party service.
 
 use std::fmt;
 use std::sync::Arc;
@@ -19,11 +19,12 @@ use crate::metadata::ServerMetadata;
 use crate::scope::Scopes;
 use crate::secret::Secret;
 
-/// Authorization code grant of one client at one authorization server, for many users. [`OAuth::code_grant`] prepares it.
+/// Authorization code grant of one client at one authorization server, for many users. [`OAuth::code_grant`] prepares
+/// it.
 ///
-/// Each user gets a URL of their own ([`begin`](Self::begin)); the redirect of that user is checked by the [`PendingGrant`] that was
-/// made with it ([`finish`](Self::finish)). The program has to see to it that the redirect comes from the browser that it was made
-/// for, by a cookie, and keeps the tokens.
+/// [`begin`](Self::begin) returns a URL and a [`PendingGrant`] for one user; [`finish`](Self::finish) checks the
+/// redirect of that user with the [`PendingGrant`]. The application must bind the redirect to the browser that started
+/// the grant, for example with a cookie, and must store the tokens.
 #[derive(Clone)]
 pub struct CodeGrant {
     flow: Arc<Flow>,
@@ -33,11 +34,11 @@ pub struct CodeGrant {
     resource: Option<String>,
 }
 
-/// Grant that waits for the redirect of its user; it can be answered once, within ten minutes.
+/// A grant that waits for the redirect of its user; it can be finished once, within ten minutes.
 #[derive(Debug)]
 pub struct PendingGrant(Pending);
 
-/// Tokens that a user has granted.
+/// Tokens of a completed grant.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Granted {
@@ -45,18 +46,20 @@ pub struct Granted {
     pub access_token: Secret,
     /// Token for [`CodeGrant::refresh`].
     pub refresh_token: Option<Secret>,
-    /// Lifetime of the access token, if it is known.
+    /// Lifetime of the access token, if known.
     pub expires_in: Option<Duration>,
-    /// Granted scopes.
+    /// Scopes that the authorization server granted.
     pub scopes: Scopes,
 }
 
 impl OAuth {
-    /// Prepares the authorization code grant at the issuer of the configured client ([`OAuth::registered`]), with a redirect that the
-    /// program takes itself. Reads the metadata of the issuer, by the same rules as for clients of MCP servers.
+    /// Prepares the authorization code grant at the issuer of the configured client ([`OAuth::registered`]), with a
+    /// redirect that the application receives itself. Fetches the issuer's metadata under the same rules as MCP
+    /// clients.
     ///
     /// # Errors
-    /// No issuer is configured, its metadata cannot be had or used, or the redirect URI is not safe.
+    /// Returns an error if no issuer is configured, its metadata is unavailable or invalid, or the redirect URI is not
+    /// safe.
     pub async fn code_grant(self, redirect_uri: &str) -> Result<CodeGrant, OAuthError> {
         check_redirect(redirect_uri)?;
         let registered = self.registered.first();
@@ -81,17 +84,18 @@ impl OAuth {
 }
 
 impl CodeGrant {
-    /// Names the resource that tokens are for (RFC 8707), where the authorization server knows resources.
+    /// Sets the resource that tokens are for (RFC 8707), for authorization servers with resource indicators.
     #[must_use]
     pub fn resource(mut self, resource: impl Into<String>) -> Self {
         self.resource = Some(resource.into());
         self
     }
 
-    /// Begins the grant of one user; returns the URL that the user's browser has to open.
+    /// Begins the grant of one user; returns the URL that the user's browser must open.
     ///
     /// # Errors
-    /// The authorization server has no such endpoint, or the system no random numbers.
+    /// Returns an error if the authorization server has no authorization endpoint, or the system provides no random
+    /// numbers.
     pub fn begin(&self) -> Result<(PendingGrant, Url), OAuthError> {
         if let Some(endpoint) = &self.server.authorization_endpoint {
             let what = "the authorization endpoint";
@@ -107,10 +111,11 @@ impl CodeGrant {
         Ok((PendingGrant(pending), url))
     }
 
-    /// Checks the query of the redirect, undecoded, and exchanges its code.
+    /// Validates the undecoded query of the redirect and exchanges its code for tokens.
     ///
     /// # Errors
-    /// The redirect cannot be trusted, the user has refused, or the token endpoint answers with an error.
+    /// Returns an error if the redirect is not trustworthy, the user denied access, or the token endpoint returns an
+    /// error.
     pub async fn finish(
         &self,
         pending: PendingGrant,
@@ -128,10 +133,10 @@ impl CodeGrant {
         Ok(self.granted(issued.await?))
     }
 
-    /// Exchanges a refresh token. If the answer has no refresh token, the old one stays valid.
+    /// Exchanges a refresh token for new tokens. If the response has no refresh token, the old one stays valid.
     ///
     /// # Errors
-    /// The token endpoint answers with an error, `invalid_grant` when the user has to be asked again.
+    /// Returns an error if the token endpoint returns one; `invalid_grant` means that the user must authorize again.
     pub async fn refresh(&self, refresh_token: &Secret) -> Result<Granted, OAuthError> {
         let form = || {
             TokenRequest::new("refresh_token")

@@ -1,4 +1,5 @@
-//! The grants: from what discovery has found to a token, one function each. Which grant is used, the program has said.
+//! One function per OAuth grant: each obtains a token with the discovered metadata. The application's options select
+//! the grant.
 
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -21,7 +22,7 @@ const JWT_BEARER: &str = "urn:ietf:params:oauth:grant-type:jwt-bearer";
 const ID_JAG: &str = "urn:ietf:params:oauth:token-type:id-jag";
 
 impl Flow {
-    /// Obtains a token with scopes by the grant of the program, and stores it.
+    /// Obtains a token with the given scopes by the configured grant, and stores the token.
     pub(super) async fn authorize(
         &self,
         found: &Found,
@@ -75,7 +76,7 @@ impl Flow {
         .await
     }
 
-    /// Begins the form of a grant, with resource and scopes.
+    /// Creates the form of a token request with resource and scopes.
     fn form(&self, grant_type: &str, found: &Found, asked: &Scopes) -> TokenRequest {
         let resource = Some(&*found.resource).filter(|_| found.sends_resource);
         TokenRequest::new(grant_type)
@@ -94,7 +95,7 @@ impl Flow {
         Ok((client.id, issued))
     }
 
-    /// Lets the user sign in and exchanges the code.
+    /// Opens the authorization URL for the user and exchanges the code.
     async fn by_code(
         &self,
         found: &Found,
@@ -135,7 +136,7 @@ impl Flow {
         Ok((client.id, issued))
     }
 
-    /// Exchanges the identity token of the user for an assertion of the provider (RFC 8693, ID-JAG).
+    /// Exchanges the user's identity token for an assertion of the identity provider (RFC 8693, ID-JAG).
     async fn identity_assertion(
         &self,
         provider: &IdentityProvider,

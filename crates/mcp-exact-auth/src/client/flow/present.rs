@@ -1,4 +1,4 @@
-//! Presentation of a token: the headers of a request, and the DPoP nonces that servers name (RFC 9449, section 8).
+//! Request headers for a token, and the DPoP nonces that servers require (RFC 9449, section 8).
 
 use std::sync::PoisonError;
 
@@ -13,7 +13,7 @@ pub(super) const DPOP: HeaderName = HeaderName::from_static("dpop");
 const DPOP_NONCE: HeaderName = HeaderName::from_static("dpop-nonce");
 
 impl Flow {
-    /// Returns the headers that present a token.
+    /// Returns the request headers for a token.
     pub(crate) fn headers(
         &self,
         token: &Token,
@@ -36,14 +36,14 @@ impl Flow {
         Ok(headers)
     }
 
-    /// Returns the latest nonce of the origin of a URL.
+    /// Returns the latest nonce of a URL's origin.
     pub(super) fn nonce(&self, url: &str) -> Option<String> {
         let origin = locate::origin(&locate::parse(url)?);
         let nonces = self.nonces.lock().unwrap_or_else(PoisonError::into_inner);
         nonces.get(&origin).cloned()
     }
 
-    /// Keeps the nonce that a response names for later proofs. Returns true if it names one.
+    /// Stores the nonce in a response for later proofs. Returns true if the response has one.
     pub(crate) fn note_nonce(&self, url: &str, headers: &HeaderMap) -> bool {
         let nonce = headers
             .get(DPOP_NONCE)
@@ -57,7 +57,7 @@ impl Flow {
     }
 }
 
-/// Returns a header value that is not logged.
+/// Returns a header value that is marked as sensitive, so that it is not logged.
 pub(super) fn secret_header(text: &str) -> Result<HeaderValue, OAuthError> {
     let value = HeaderValue::from_str(text);
     let mut value = value.map_err(|error| OAuthError::Key(error.to_string()))?;

@@ -1,11 +1,12 @@
-//! Redirect URIs that an authorization code may be sent to.
+//! Validation of redirect URIs for authorization codes.
 
 use url::Url;
 
 use crate::client::error::OAuthError;
 use crate::client::gate::is_loopback;
 
-/// Checks that a redirect URI is https, loopback, or a scheme of the program's own ("Communication Security").
+/// Checks that a redirect URI is https, loopback, or a private-use scheme of the application ("Communication
+/// Security").
 pub(super) fn check_redirect(uri: &str) -> Result<(), OAuthError> {
     let url = Url::parse(uri).ok();
     let is_safe = url.is_some_and(|url| match url.scheme() {
@@ -28,8 +29,8 @@ pub(super) fn check_redirect(uri: &str) -> Result<(), OAuthError> {
 mod tests {
     use super::*;
 
-    /// "Communication Security": redirect URIs are on loopback or by https; native programs have schemes of their own (RFC 8252,
-    /// section 7.1).
+    /// "Communication Security": redirect URIs are loopback or https; native applications have private-use schemes (RFC
+    /// 8252, section 7.1).
     #[test]
     fn redirect_uris_are_safe() {
         for (uri, is_safe) in [
