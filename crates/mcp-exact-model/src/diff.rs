@@ -1,7 +1,7 @@
-//! Differences between two revisions, with their consequences for a program.
+//! Differences between two revisions, with their consequences for applications.
 //!
-//! Takes two representations; returns plain, sorted data for renderers and tools. Only the schemas count: no revision has
-//! special rules here.
+//! The input are two representations, the output is plain, sorted data for renderers and tools. Only the schemas are
+//! compared; no revision has special rules.
 
 mod change;
 mod compare;

@@ -1,15 +1,15 @@
-//! The intermediate representation: revisions as plain data, in the project's own terms.
+//! Intermediate representation: revisions as plain, serialisable data, independent of JSON Schema.
 //!
-//! Plain data, serialisable. It does not know how a programming language expresses a type: the generator keeps names of
-//! fields and variants, pointers and the dispatch of unions beside it. Everything is sorted by name, so that equal schemas
-//! give equal bytes.
+//! The representation does not contain how a programming language expresses a type: the generator stores field and
+//! variant names, pointers and union dispatch separately. All lists are sorted by name, so that equal schemas yield
+//! equal bytes.
 
 use serde::{Deserialize, Serialize};
 
-/// One revision.
+/// One revision of the protocol.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ir {
-    /// The identifier, such as `2025-06-18`.
+    /// Identifier of the revision, such as `2025-06-18`.
     pub revision: String,
     /// All definitions, sorted by name.
     pub definitions: Vec<Definition>,
@@ -17,18 +17,18 @@ pub struct Ir {
     pub methods: Vec<Method>,
 }
 
-/// One type.
+/// A type of a revision.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Definition {
-    /// The name of the type, which is the specification's where it has one.
+    /// Name of the type, from the specification if it has one.
     pub name: String,
-    /// True if the schema defines it by that name; otherwise it is anonymous, at `pointers`.
+    /// True if the schema defines the type by this name; false for an anonymous type, which occurs at `pointers`.
     pub official: bool,
     /// JSON pointers of the definition in the schema.
     pub pointers: Vec<String>,
-    /// The schema's description, as written there.
+    /// Description in the schema, unchanged.
     pub description: Option<String>,
-    /// True if it is an object that allows no other members than its own.
+    /// True if the type is an object that allows only its defined members.
     #[serde(default, skip_serializing_if = "is_false")]
     pub closed: bool,
     /// Shape of the type.
@@ -46,30 +46,30 @@ fn is_false(value: &bool) -> bool {
 /// Shape of a type.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Shape {
-    /// An object with known members; unknown ones are kept.
+    /// Object with known members; unknown members are kept.
     Struct(Vec<Member>),
-    /// A JSON Schema document: kept as text, with these members as its typed view.
+    /// JSON Schema document, which is kept as text, with these members as its typed view.
     Document(Vec<Member>),
-    /// A string with known values; unknown ones are kept.
+    /// String with known values; unknown values are kept.
     Enum(Vec<String>),
-    /// A string with exactly one value.
+    /// String with exactly one value.
     Constant(String),
     /// One of several types, in the order of the schema.
     Union(Vec<Type>),
     /// Another name for a type.
     Alias(Type),
-    /// A string or an integer: the id of a request, a progress token.
+    /// A string or an integer, as used for request ids and progress tokens.
     StringOrInteger,
 }
 
 /// A member of an object.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Member {
-    /// The name in JSON.
+    /// JSON name of the member.
     pub name: String,
     /// True if the member is required.
     pub required: bool,
-    /// The schema's description.
+    /// Description in the schema.
     pub description: Option<String>,
     /// Value of the member.
     pub value: MemberValue,
@@ -78,11 +78,11 @@ pub struct Member {
 /// Value of a member.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum MemberValue {
-    /// Always the same string: a part of the type, not a field.
+    /// A constant string, which is part of the type and not a field.
     ConstString(String),
-    /// Always the same integer: a part of the type, not a field.
+    /// A constant integer, which is part of the type and not a field.
     ConstInteger(i64),
-    /// A value.
+    /// A value of this type.
     Type(Type),
 }
 
@@ -97,18 +97,18 @@ pub enum Type {
     String(Text),
     /// `true` or `false`.
     Boolean,
-    /// A number whose value is whole.
+    /// An integer.
     Integer(Bounds),
     /// A number.
     Number(Bounds),
-    /// A definition.
+    /// A reference to a definition.
     Ref {
-        /// Its name.
+        /// Name of the definition.
         name: String,
     },
     /// An array.
     Array {
-        /// Its items.
+        /// Type of the items.
         items: Box<Type>,
         /// Minimum number of items.
         min_items: Option<u64>,
@@ -138,17 +138,17 @@ impl Shape {
         }
     }
 
-    /// Returns the names of the definitions that it refers to.
+    /// Returns the names of the definitions that the shape refers to.
     pub fn references(&self) -> impl Iterator<Item = &str> {
         self.types().into_iter().filter_map(Type::reference)
     }
 }
 
 impl Type {
-    /// Any string.
+    /// Any string, without a format.
     pub const TEXT: Self = Self::String(Text { format: None });
 
-    /// Returns the name of the definition that it is, or that its items, members or values other than null are.
+    /// Returns the name of the referenced definition; for an array, map or nullable type, that of its inner type.
     pub fn reference(&self) -> Option<&str> {
         match self {
             Self::Ref { name } => Some(name),
@@ -159,7 +159,7 @@ impl Type {
         }
     }
 
-    /// Returns the name of the definition, or of the kind of JSON value.
+    /// Returns the name of the definition, or of the JSON type.
     pub fn label(&self) -> &str {
         match self {
             Self::Ref { name } => name,
@@ -178,19 +178,19 @@ impl Type {
 /// Constraints of a string.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Text {
-    /// Its format: `uri`, `uri-template`, `byte` and so on.
+    /// Format of the string, such as `uri`, `uri-template` or `byte`.
     pub format: Option<String>,
 }
 
 impl Text {
-    /// Strings of a format.
+    /// Creates the constraint for strings of a format.
     pub fn of_format(format: &str) -> Self {
         Self {
             format: Some(format.to_owned()),
         }
     }
 
-    /// Returns true if every string is one.
+    /// Returns true if every string is valid.
     pub fn takes_all(&self) -> bool {
         *self == Self::default()
     }
@@ -199,9 +199,9 @@ impl Text {
 /// Inclusive bounds of a number.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bounds {
-    /// The smallest value.
+    /// Minimum value.
     pub minimum: Option<i64>,
-    /// The largest value.
+    /// Maximum value.
     pub maximum: Option<i64>,
 }
 
@@ -221,29 +221,29 @@ impl Bounds {
 /// A request or a notification.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Method {
-    /// The method.
+    /// Name of the method.
     pub method: String,
-    /// The definition that carries it.
+    /// Name of the definition of the message.
     pub definition: String,
-    /// True if it is a request.
+    /// True for a request, false for a notification.
     pub request: bool,
-    /// The type of the parameters; `None` where the schema has none.
+    /// Type of the params; `None` if the schema has none.
     pub params: Option<Type>,
     /// True if `params` is required.
     pub params_required: bool,
-    /// The result of a request: a union where it can be one of several.
+    /// Definition of a request's result: a union if several results are possible.
     pub result: Option<String>,
     /// Possible results, in the order of the union, if there are several.
     #[serde(default)]
     pub outcomes: Vec<String>,
-    /// True if clients send it.
+    /// True if clients send the method.
     pub from_client: bool,
-    /// True if servers send it.
+    /// True if servers send the method.
     pub from_server: bool,
 }
 
 impl Ir {
-    /// The definition `name`.
+    /// Returns the definition `name`.
     pub fn get(&self, name: &str) -> Option<&Definition> {
         let found = self
             .definitions

@@ -1,13 +1,14 @@
 //! Representation of a revision of the Model Context Protocol as plain data, and the differences between two revisions.
 //!
-//! [`Ir`] is one revision: its definitions, its methods and their directions, free of any programming language. The
-//! generator of the type crates makes it from an official schema; with `serde` it can be written down and read back.
+//! [`Ir`] represents one revision: its definitions, its methods and their directions, independent of any programming
+//! language. The generator of the type crates creates it from an official schema; with the feature `serde` it can be
+//! serialised.
 //!
-//! [`diff`] compares two of them. Its [`Diff`] lists methods and definitions that were added, removed, renamed or changed,
-//! and the [consequence](Compatibility) of each change for readers and writers. [`render`] turns it into text for a terminal, Markdown,
-//! JSON, or one HTML page over all revisions.
+//! [`diff`] compares two revisions. The resulting [`Diff`] lists methods and definitions that were added, removed,
+//! renamed or changed, and the [consequence](Compatibility) of each change for readers and writers. [`render`] formats
+//! a difference as text for a terminal, Markdown, JSON, or one HTML page for several revisions.
 //!
-//! This crate reads no files and knows no list of revisions. Equal input gives equal output, byte for byte.
+//! This crate reads no files and contains no list of revisions. Equal input yields equal output, byte for byte.
 //!
 //! ```
 //! use mcp_exact_model::{Definition, Ir, Compatibility, Shape, diff};

@@ -1,7 +1,7 @@
-//! Differences for readers: text for a terminal, Markdown for a changelog, JSON for tools, one HTML page for everybody.
+//! Formats differences as text for a terminal, Markdown for a changelog, JSON for tools, or one HTML page.
 //!
-//! Takes what [`diff`](crate::diff()) found; gives text. Only the form is decided here: changes that are equal in many types
-//! are combined, and several new variants of one union are one line.
+//! The renderers combine equal changes of many types into one entry, and several new variants of one union into one
+//! line.
 
 #[cfg(feature = "html")]
 mod html;
@@ -18,15 +18,15 @@ pub use markdown::markdown;
 pub use text::text;
 use words::{lines, method_words, status_word};
 
-/// Differences as JSON, in the form of [`Diff`].
+/// Returns differences as JSON, in the format of [`Diff`].
 ///
 /// # Errors
-/// None that differences can cause; the signature is that of `serde_json`.
+/// No difference causes an error; the signature is that of `serde_json`.
 pub fn json(diff: &Diff) -> serde_json::Result<String> {
     serde_json::to_string_pretty(diff)
 }
 
-/// Returns a type in a few words.
+/// Returns a short description of a type.
 pub fn type_words(ir: &Ir, value: &Type) -> String {
     crate::wording::type_text(ir, value)
 }
@@ -41,7 +41,7 @@ pub fn outline_words(ir: &Ir, definition: &Definition) -> String {
     crate::wording::outline(ir, definition)
 }
 
-/// Returns what changed about a type or a method, a line for each change. Of a method, the types count that it carries.
+/// Returns the changes of a type or a method, one line per change. The changes of a method include those of its types.
 pub fn changes_of(diff: &Diff, name: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut wanted = vec![name];

@@ -1,21 +1,21 @@
-//! Types and definitions in a few words, as lists of differences show them.
+//! Short descriptions of types and definitions for lists of differences.
 //!
-//! Takes a piece of a revision; returns one line. An anonymous type is spelled out, because its generated name means nothing
-//! to a reader of the specification.
+//! Each description is one line. An anonymous type is described by its contents, because its generated name is
+//! unknown to readers of the specification.
 
 use crate::ir::{Bounds, Definition, Ir, Member, MemberValue, Shape, Type};
 
-/// Number of members or values that a line shows before it ends in an ellipsis.
+/// Maximum number of members or values in a line, which are followed by an ellipsis.
 const SHOWN: usize = 12;
 /// Maximum depth to which nested anonymous types are spelled out.
 const DEPTH: usize = 2;
 
-/// The type of a value.
+/// Returns a short description of the type of a value.
 pub fn type_text(ir: &Ir, value: &Type) -> String {
     nested(ir, value, DEPTH)
 }
 
-/// Returns the description of a member's value.
+/// Returns a short description of a member's value.
 pub fn member_text(ir: &Ir, value: &MemberValue) -> String {
     match value {
         MemberValue::ConstString(value) => format!("\"{value}\""),
@@ -24,12 +24,12 @@ pub fn member_text(ir: &Ir, value: &MemberValue) -> String {
     }
 }
 
-/// Returns the short description of a definition.
+/// Returns a short description of a definition.
 pub fn outline(ir: &Ir, definition: &Definition) -> String {
     shape_text(ir, &definition.shape, DEPTH)
 }
 
-/// Bounds as a condition; nothing where there are none.
+/// Returns bounds as a condition; empty without bounds.
 pub fn bounds_text(bounds: Bounds) -> String {
     match (bounds.minimum, bounds.maximum) {
         (Some(minimum), Some(maximum)) => format!("{minimum} to {maximum}"),
@@ -39,7 +39,7 @@ pub fn bounds_text(bounds: Bounds) -> String {
     }
 }
 
-/// The number of items as a condition.
+/// Returns bounds of the number of items as a condition.
 pub fn length_text(minimum: Option<u64>, maximum: Option<u64>) -> String {
     match (minimum, maximum) {
         (Some(minimum), Some(maximum)) => format!("{minimum} to {maximum} items"),
@@ -49,7 +49,7 @@ pub fn length_text(minimum: Option<u64>, maximum: Option<u64>) -> String {
     }
 }
 
-/// The path of the member `name` below `path`.
+/// Returns the path of the member `name` below `path`.
 pub fn below(path: &str, name: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || c == '_' || c == '$';
     match (path.is_empty(), name.chars().all(plain)) {

@@ -7,57 +7,58 @@ use serde::{Deserialize, Serialize};
 /// Differences between two revisions.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Diff {
-    /// The revision from which the differences are counted.
+    /// Identifier of the revision that is compared with `to`, usually the older one.
     pub from: String,
-    /// The revision to which they lead.
+    /// Identifier of the other revision, usually the newer one.
     pub to: String,
     /// Methods that differ, sorted by method.
     pub methods: Vec<MethodDiff>,
     /// Definitions that differ, sorted by name.
     pub definitions: Vec<DefinitionDiff>,
-    /// Change that concerns many definitions.
+    /// Changes that concern many definitions.
     pub notes: Vec<Note>,
-    /// Number of descriptions that were worded anew, added or removed.
+    /// Number of descriptions that were reworded, added or removed.
     pub descriptions: usize,
-    /// These descriptions, when they were asked for.
+    /// The changed descriptions; empty unless [`diff_with_descriptions`](crate::diff_with_descriptions) has listed
+    /// them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rewordings: Vec<Rewording>,
 }
 
-/// Fate of a method or a definition: added, removed, renamed or changed.
+/// How a method or a definition changed: added, removed, renamed or changed in its contents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Status {
-    /// It is new.
+    /// The item exists only in the newer revision.
     Added,
-    /// It was removed.
+    /// The item exists only in the older revision.
     Removed,
-    /// It has another name now.
+    /// The item has another name in the newer revision.
     Renamed,
-    /// It was anonymous before and has a name now.
+    /// The definition is anonymous in the older revision and has a name in the newer one.
     Named,
-    /// It had a name before and is anonymous now.
+    /// The definition has a name in the older revision and is anonymous in the newer one.
     Unnamed,
-    /// It says something else.
+    /// The contents of the item differ.
     Changed,
 }
 
-/// Consequence of a change for a program.
+/// Consequence of a change for applications.
 ///
-/// One rule decides: take all values that are right under the older revision and all that are right under the newer one,
-/// members that neither knows left aside.
+/// One rule determines the consequence. It compares the values that are valid in the older revision with the values
+/// that are valid in the newer one, ignoring members that neither revision defines.
 ///
-/// - An older value that is wrong under the newer revision, or loses its meaning there, makes a change *breaking to write*:
-///   senders have to change their messages. The same values reach a newer reader from an older peer.
-/// - A newer value that is wrong under the older revision makes it *breaking to read*: who reads with the older types,
-///   closed ones above all, meets what these do not know.
+/// - If an older value is invalid in the newer revision, or loses its meaning there, the change is *breaking to write*:
+///   senders have to change their messages. A newer reader receives such values from older peers.
+/// - If a newer value is invalid in the older revision, the change is *breaking to read*: readers with the older types,
+///   especially closed ones, receive values that these types do not support.
 ///
 /// | change | compatibility |
 /// |---|---|
 /// | optional member added | additive |
 /// | required member added | breaking to write: senders have to add it, and older peers do not send it |
-/// | optional member removed | breaking to write: what was said with it is no longer heard |
-/// | required member removed | breaking to read and to write: older readers insist on it |
+/// | optional member removed | breaking to write: receivers ignore the value |
+/// | required member removed | breaking to read and to write: older readers require it |
 /// | member made required | breaking to write |
 /// | member made optional | breaking to read |
 /// | type, bounds or format wider | breaking to read |
@@ -65,42 +66,42 @@ pub enum Status {
 /// | type, constant otherwise different | breaking to read and to write |
 /// | value of an enum or variant of a union added | breaking to read, unless an older one already takes its values |
 /// | value of an enum or variant of a union removed | breaking to write, unless a newer one takes its values |
-/// | member of a JSON Schema document no longer described | breaking to read: anything may stand there |
+/// | member of a JSON Schema document no longer described | breaking to read: the member may have any value |
 /// | method, or a direction of it, added | additive: peers answer "method not found", and unknown notifications are ignored |
 /// | method, or a direction of it, removed | breaking to write |
 /// | member added to a union of requests, notifications or results by sender | additive, for the same reason |
 /// | definition added | additive |
-/// | definition removed | breaking to write; neutral when nothing referred to it |
-/// | name given, taken or changed | neutral: names of types are not sent |
+/// | definition removed | breaking to write; neutral when nothing refers to it |
+/// | name added, removed or changed | neutral: names of types are not sent |
 ///
-/// The meaning of a type or a member can change without its shape; a schema does not show that.
+/// The meaning of a type or a member can change without a change of its schema; the comparison does not detect that.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Compatibility {
-    /// The same values are right as before.
+    /// The same values are valid in both revisions.
     Neutral,
-    /// The newer revision allows more than the older one, and breaks no reader or writer.
+    /// The newer revision allows more than the older one, without breaking a reader or writer.
     Additive,
-    /// Breaking to read.
+    /// The change is breaking to read.
     BreaksReading,
-    /// Breaking to write.
+    /// The change is breaking to write.
     BreaksWriting,
-    /// Breaking to read and to write.
+    /// The change is breaking to read and to write.
     BreaksBoth,
 }
 
 impl Compatibility {
-    /// Returns true if it is breaking to read.
+    /// Returns true if the change is breaking to read.
     pub fn breaks_reading(self) -> bool {
         matches!(self, Self::BreaksReading | Self::BreaksBoth)
     }
 
-    /// Returns true if it is breaking to write.
+    /// Returns true if the change is breaking to write.
     pub fn breaks_writing(self) -> bool {
         matches!(self, Self::BreaksWriting | Self::BreaksBoth)
     }
 
-    /// Returns the compatibility of two changes together.
+    /// Returns the combined compatibility of two changes.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         let reading = self.breaks_reading() || other.breaks_reading();
@@ -113,7 +114,7 @@ impl Compatibility {
         }
     }
 
-    /// Returns the compatibility in words, such as "breaking to read".
+    /// Returns the compatibility as a phrase, such as "breaking to read".
     pub fn words(self) -> &'static str {
         match self {
             Self::Neutral => "neutral",
@@ -125,22 +126,22 @@ impl Compatibility {
     }
 }
 
-/// Sender of a method.
+/// Direction in which a method is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Directions {
-    /// Clients send it to servers.
+    /// Clients send the method to servers.
     ClientToServer,
-    /// Servers send it to clients.
+    /// Servers send the method to clients.
     ServerToClient,
-    /// Both sides send it.
+    /// Both sides send the method.
     BothWays,
-    /// It is no message of its own: it is embedded in another one.
+    /// The method is not sent as a message of its own but embedded in another message.
     Embedded,
 }
 
 impl Directions {
-    /// The directions in words.
+    /// Returns the direction as a phrase.
     pub fn words(self) -> &'static str {
         match self {
             Self::ClientToServer => "client → server",
@@ -151,81 +152,82 @@ impl Directions {
     }
 }
 
-/// A method that differs.
+/// A method that differs between two revisions.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MethodDiff {
-    /// The method.
+    /// Name of the method.
     pub method: String,
-    /// True if it is a request; otherwise it is a notification.
+    /// True for a request, false for a notification.
     pub request: bool,
     /// [`Status::Added`], [`Status::Removed`] or [`Status::Changed`].
     pub status: Status,
-    /// Consequence of an added or removed method; of a changed one, all its changes and those of `through` together.
+    /// Consequence of an added or removed method; for a changed one, the combined consequence of its changes and those
+    /// of `through`.
     pub compatibility: Compatibility,
-    /// Sender of the method, in the newer revision if it is defined there.
+    /// Direction in the newer revision, or in the older one if the method was removed.
     pub directions: Directions,
-    /// Changes of the method itself. Empty if only its types have changed.
+    /// Changes of the method itself; empty if only its types have changed.
     pub changes: Vec<MethodChange>,
-    /// The definitions of its message, parameters and result that changed: entries of [`Diff::definitions`].
+    /// Names of the changed definitions among its message, params and result, as listed in [`Diff::definitions`].
     pub through: Vec<String>,
 }
 
 /// One change of a method.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MethodChange {
-    /// The change.
+    /// Kind of the change.
     #[serde(flatten)]
     pub kind: MethodChangeKind,
-    /// Its consequence.
+    /// Consequence of the change.
     pub compatibility: Compatibility,
 }
 
-/// Change to a method.
+/// Kind of a change to a method.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum MethodChangeKind {
-    /// Others send it now.
+    /// The direction differs.
     Directions {
-        /// Former sender.
+        /// Direction in the older revision.
         before: Directions,
-        /// New sender.
+        /// Direction in the newer revision.
         after: Directions,
     },
-    /// It was a notification and is a request now, or the other way round.
+    /// The method changed from a notification to a request, or from a request to a notification.
     Request {
-        /// True if it is a request now.
+        /// True if the newer revision defines a request.
         now: bool,
     },
-    /// Its parameters are required now.
+    /// The params are required in the newer revision.
     ParamsRequired,
-    /// Its parameters can be left out now.
+    /// The params are optional in the newer revision.
     ParamsOptional,
-    /// Another type answers it.
+    /// The result has another type.
     Result {
-        /// The result before.
+        /// Result type in the older revision.
         before: Option<String>,
-        /// The result now.
+        /// Result type in the newer revision.
         after: Option<String>,
     },
 }
 
-/// A definition that differs.
+/// A definition that differs between two revisions.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DefinitionDiff {
-    /// Its name in the newer revision, or in the older one if it was removed.
+    /// Name in the newer revision, or in the older one if the definition was removed.
     pub name: String,
-    /// Fate of the definition.
+    /// How the definition changed.
     pub status: Status,
-    /// The old name of a renamed definition; the old place of one that was anonymous; the new place of one that has become
-    /// anonymous.
+    /// Old name of a renamed definition, former location of a definition that was anonymous, or new location of one
+    /// that is anonymous now.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<String>,
     /// Short description of the definition, if it was added or removed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outline: Option<String>,
-    /// Consequence of an added or removed definition; of any other one, all its changes together.
+    /// Consequence of an added or removed definition; for any other one, the combined consequence of its changes.
     pub compatibility: Compatibility,
-    /// Changes inside the definition, anonymous types in it included, sorted by path.
+    /// Changes inside the definition, including its anonymous types, sorted by path.
     pub changes: Vec<Change>,
 }
 
@@ -235,145 +237,145 @@ pub struct Change {
     /// Path of the change: members joined by dots, `[]` for the items of an array, `{}` for the values of a map; empty for
     /// the definition itself.
     pub path: String,
-    /// The change.
+    /// Kind of the change.
     #[serde(flatten)]
     pub kind: ChangeKind,
-    /// Its consequence.
+    /// Consequence of the change.
     pub compatibility: Compatibility,
-    /// The other places of the same anonymous type, each the name of a definition and a path.
+    /// Other locations of the same anonymous type, each the name of a definition and a path.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub also: Vec<String>,
 }
 
-/// Change inside a definition.
+/// Kind of a change inside a definition.
 ///
-/// An object with `method` reports its changes of `jsonrpc` and `id` as [`Note::Envelope`], and whether `params` is required
-/// as [`MethodChangeKind`].
+/// Changes of `jsonrpc` and `id` in an object with `method` are reported as [`Note::Envelope`], and a change of whether
+/// `params` is required as [`MethodChangeKind`].
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum ChangeKind {
-    /// A member is new.
+    /// A member was added.
     MemberAdded {
-        /// Its type.
+        /// Type of the member.
         value: String,
         /// True if it is required.
         required: bool,
     },
     /// A member was removed.
     MemberRemoved {
-        /// Its type.
+        /// Type of the member.
         value: String,
         /// True if it was required.
         required: bool,
     },
-    /// A member is required now.
+    /// A member is required in the newer revision and optional in the older one.
     MemberRequired,
-    /// A member can be left out now.
+    /// A member is optional in the newer revision and required in the older one.
     MemberOptional,
-    /// A value has another type. A type with another name and the same content is none.
+    /// A value has another type. A type with another name and the same contents is not a change.
     Retyped {
-        /// The type before.
+        /// Type in the older revision.
         before: String,
-        /// The type now.
+        /// Type in the newer revision.
         after: String,
     },
     /// A constant has another value.
     Constant {
-        /// The value before.
+        /// Value in the older revision.
         before: String,
-        /// The value now.
+        /// Value in the newer revision.
         after: String,
     },
     /// A number or an array has other bounds.
     Bounds {
-        /// The bounds before.
+        /// Bounds in the older revision.
         before: String,
-        /// The bounds now.
+        /// Bounds in the newer revision.
         after: String,
     },
     /// A string has another format.
     Format {
-        /// The format before.
+        /// Format in the older revision.
         before: Option<String>,
-        /// The format now.
+        /// Format in the newer revision.
         after: Option<String>,
     },
-    /// A union has a new member.
+    /// A variant was added to a union.
     VariantAdded {
-        /// Its type.
+        /// Type of the variant.
         variant: String,
     },
-    /// A union has lost a member.
+    /// A variant was removed from a union.
     VariantRemoved {
-        /// Its type.
+        /// Type of the variant.
         variant: String,
     },
-    /// An enum has a new value.
+    /// A value was added to an enum.
     ValueAdded {
-        /// The value.
+        /// The added value.
         value: String,
     },
-    /// An enum has lost a value.
+    /// A value was removed from an enum.
     ValueRemoved {
-        /// The value.
+        /// The removed value.
         value: String,
     },
 }
 
-/// Change that concerns many definitions.
+/// A change that concerns many definitions.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Note {
-    /// Requests and notifications now contain these members of the envelope, or no longer do. Messages are as they were:
-    /// the envelope belongs to each of them, whether the schema repeats it or not.
+    /// Definitions of requests and notifications gained or lost members of the envelope. The messages are unchanged,
+    /// because the envelope is part of every message, whether the schema repeats it or not.
     Envelope {
-        /// True if they contain them now.
+        /// True if the newer definitions have the members.
         gained: bool,
-        /// The members: `id`, `jsonrpc`.
+        /// Names of the members: `id`, `jsonrpc`.
         members: Vec<String>,
-        /// The definitions.
+        /// Names of the definitions.
         definitions: Vec<String>,
     },
-    /// A name has a new meaning; its old meaning has another name.
+    /// A name has a new meaning, and its old meaning has another name.
     NameReused {
-        /// The name.
+        /// The reused name.
         name: String,
         /// The new name of its old meaning.
         before: String,
     },
 }
 
-/// A description that was worded anew.
+/// A description that differs between two revisions.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Rewording {
-    /// The definition, as [`DefinitionDiff::name`].
+    /// Name of the definition, equal to [`DefinitionDiff::name`].
     pub definition: String,
-    /// The member in it, as [`Change::path`].
+    /// Path of the member, in the format of [`Change::path`].
     pub path: String,
-    /// The text before.
+    /// Description in the older revision.
     pub before: Option<String>,
-    /// The text now.
+    /// Description in the newer revision.
     pub after: Option<String>,
 }
 
 /// Counts of changes.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Summary {
-    /// Methods by what became of them. Methods of which only the types changed are not counted.
+    /// Number of methods by status, without methods of which only the types changed.
     pub methods: BTreeMap<Status, usize>,
-    /// Definitions by what became of them.
+    /// Number of definitions by status.
     pub definitions: BTreeMap<Status, usize>,
     /// Number of changes of methods and definitions, by compatibility.
     pub compatibilities: BTreeMap<Compatibility, usize>,
 }
 
 impl Diff {
-    /// Returns true if nothing but perhaps descriptions differs.
+    /// Returns true if the revisions are equal, apart from descriptions.
     pub fn is_empty(&self) -> bool {
         self.methods.is_empty() && self.definitions.is_empty() && self.notes.is_empty()
     }
 
-    /// Counts what changed.
+    /// Counts the changes.
     pub fn summary(&self) -> Summary {
         let mut summary = Summary::default();
         for method in &self.methods {

@@ -1,7 +1,7 @@
 //! Compares one definition of the older revision with one of the newer revision.
 //!
-//! Takes a pair; returns the changes inside it, and the pairs of anonymous types at the same place in both, which are
-//! compared in turn.
+//! Returns the changes inside a pair of definitions, and the pairs of anonymous types at the same location in both,
+//! which the caller compares too.
 
 use super::change::{ChangeKind, Compatibility};
 use super::compatibility::{bounds_compatibility, format_compatibility, length_compatibility};
@@ -13,7 +13,7 @@ use crate::ir::{Definition, Ir, Member, MemberValue, Shape, Type};
 use crate::wording::{below, bounds_text, length_text, member_text, outline, type_text};
 
 impl<'i> Context<'i> {
-    /// Compares a pair. `depth` limits the search for the consequence of a replaced type.
+    /// Compares a pair of definitions. `depth` limits the search for the consequence of a replaced type.
     pub fn compare(&self, pair: Pair<'i>, depth: usize) -> Found<'i> {
         let mut found = Found::default();
         let (Some(before), Some(after)) = (self.a.get(pair.0), self.b.get(pair.1)) else {
@@ -46,7 +46,7 @@ impl<'i> Context<'i> {
                 }
             };
             let (before, after) = (words(before.closed).into(), words(after.closed).into());
-            // Members that neither revision knows are left aside.
+            // Members that neither revision defines are ignored.
             found.change(
                 "",
                 ChangeKind::Retyped { before, after },
@@ -246,7 +246,7 @@ impl<'i> Context<'i> {
         }
     }
 
-    /// The pair of definitions at one place, when one of them is anonymous and both are of one kind.
+    /// Returns the pair of definitions at one location if one of them is anonymous and both are of the same kind.
     fn anonymous(&self, old: &'i Type, new: &'i Type) -> Option<Pair<'i>> {
         let (before, after) = (definition(self.a, old)?, definition(self.b, new)?);
         let same_kind = match (&before.shape, &after.shape) {
@@ -258,7 +258,8 @@ impl<'i> Context<'i> {
         (same_kind && anonymous).then_some(pair)
     }
 
-    /// Tells which members of an anonymous object are described now, or no longer, where the object was or is open.
+    /// Reports which members of an anonymous object are newly described or no longer described, if the object is
+    /// untyped in one revision.
     fn described(&self, path: &str, old: &'i Type, new: &'i Type, found: &mut Found<'i>) -> bool {
         let (old, new) = (resolve(self.a, old), resolve(self.b, new));
         let anonymous = |ir: &'i Ir, value: &Type| {
@@ -324,7 +325,7 @@ impl<'i> Context<'i> {
         }
     }
 
-    /// The older type, spelt with the newer names.
+    /// Returns the key of the older type, with the newer names of its definitions.
     fn key(&self, value: &Type) -> String {
         match value {
             Type::Ref { name, .. } => match self.pairs.newer(name) {
@@ -336,7 +337,7 @@ impl<'i> Context<'i> {
         }
     }
 
-    /// The variants of a union. A union of one is written as another name for it, or as that type once more.
+    /// Returns the variants of a union. The schema may write a sender's union of one variant as an alias or as a copy of it.
     fn variants(&self, ir: &'i Ir, definition: &'i Definition) -> Option<Vec<&'i Type>> {
         match &definition.shape {
             Shape::Union(union) => Some(union.iter().collect()),
@@ -362,7 +363,7 @@ impl<'i> Context<'i> {
     }
 }
 
-/// Returns true if a constant is a value of a type.
+/// Returns true if a constant is a valid value of a type.
 fn admits(ir: &Ir, value: &Type, constant: &MemberValue) -> bool {
     let shape = definition(ir, value).map(|definition| &definition.shape);
     match (resolve(ir, value), shape, constant) {

@@ -1,14 +1,14 @@
 //! Compatibility of a changed type: wider, narrower, or otherwise different.
 //!
-//! [`Context::retyping`] compares an older and a newer type by the rules of [`Compatibility`]. Paired definitions count as
-//! equal: changes inside of them are reported at the definitions.
+//! [`Context::retyping`] compares an older and a newer type by the rules of [`Compatibility`]. Paired definitions
+//! are treated as equal, because changes inside of them are reported separately.
 
 use super::change::Compatibility;
 use super::context::{Context, added_compatibility, definition, members, named, resolve};
 use crate::ir::{Bounds, Ir, Shape, Type};
 
 impl<'i> Context<'i> {
-    /// Returns the consequence of a value of type `old` that now has type `new`.
+    /// Returns the consequence of changing the type of a value from `old` to `new`.
     pub fn retyping(&self, old: &Type, new: &Type, depth: usize) -> Compatibility {
         let Some(depth) = depth.checked_sub(1) else {
             return Compatibility::Neutral;
@@ -118,7 +118,7 @@ impl<'i> Context<'i> {
         }
     }
 
-    /// All changes between two objects together.
+    /// Returns the combined consequence of all changes between two objects.
     fn pair(&self, old: &str, new: &str, depth: usize) -> Compatibility {
         let (Some(old), Some(new)) = (self.a.get(old), self.b.get(new)) else {
             return Compatibility::Neutral;
@@ -136,7 +136,7 @@ impl<'i> Context<'i> {
     }
 }
 
-/// Kind of values that a type has.
+/// Kind of the values of a type.
 enum Kind<'t> {
     Json,
     Values(Vec<&'t str>),
@@ -146,9 +146,9 @@ enum Kind<'t> {
 }
 
 enum Object<'t> {
-    /// Its members are unconstrained.
+    /// The members are unconstrained.
     Open,
-    /// A definition with members, by name.
+    /// A definition with known members, by name.
     Members(&'t str),
     Map(&'t Type),
 }

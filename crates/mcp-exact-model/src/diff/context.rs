@@ -17,15 +17,15 @@ pub struct Context<'i> {
 /// Differences of a pair of definitions.
 #[derive(Default)]
 pub struct Found<'i> {
-    /// Changes, with paths from the definition on.
+    /// Changes, with paths relative to the definition.
     pub changes: Vec<Change>,
-    /// Anonymous types at the same place.
+    /// Pairs of anonymous types at the same location, with their paths.
     pub inner: Vec<(String, Pair<'i>)>,
-    /// Descriptions that differ: path, before, after.
+    /// Descriptions that differ: path, older text, newer text.
     pub rewordings: Vec<(String, Option<String>, Option<String>)>,
-    /// Members of the envelope that came (`true`) or went.
+    /// Members of the envelope that were added (`true`) or removed.
     pub envelope: Vec<(bool, String)>,
-    /// True if the definition is a message of which the method is left open.
+    /// True if the definition is a message with an unspecified method.
     pub general: bool,
 }
 
@@ -40,7 +40,7 @@ impl<'i> Found<'i> {
         });
     }
 
-    /// Adds a description that differs.
+    /// Adds a description if it differs.
     pub fn reworded(&mut self, path: &str, before: Option<&String>, after: Option<&String>) {
         if before != after {
             let texts = (before.cloned(), after.cloned());
@@ -67,13 +67,13 @@ pub fn removed_compatibility(member: &Member) -> Compatibility {
     }
 }
 
-/// The unions of whole messages and results by who sends them.
+/// Returns true for the unions of all messages and results of one sender.
 pub fn is_by_sender(name: &str) -> bool {
     let what = name.strip_prefix("Client").or(name.strip_prefix("Server"));
     matches!(what, Some("Request" | "Notification" | "Result"))
 }
 
-/// The members of an object.
+/// Returns the members of an object.
 pub fn members(definition: &Definition) -> Option<&[Member]> {
     match &definition.shape {
         Shape::Struct(members) | Shape::Document(members) => Some(members),
@@ -81,7 +81,7 @@ pub fn members(definition: &Definition) -> Option<&[Member]> {
     }
 }
 
-/// The definition that a type refers to.
+/// Returns the definition that a type refers to.
 pub fn definition<'i>(ir: &'i Ir, value: &Type) -> Option<&'i Definition> {
     match resolve(ir, value) {
         Type::Ref { name, .. } => ir.get(name),
@@ -89,7 +89,7 @@ pub fn definition<'i>(ir: &'i Ir, value: &Type) -> Option<&'i Definition> {
     }
 }
 
-/// Resolves the aliases of a type, including a definition of any JSON.
+/// Resolves the aliases of a type; a definition of any JSON value resolves to [`Type::Json`].
 pub fn resolve<'i>(ir: &'i Ir, value: &'i Type) -> &'i Type {
     let mut value = value;
     for _ in 0..32 {
@@ -106,7 +106,7 @@ pub fn resolve<'i>(ir: &'i Ir, value: &'i Type) -> &'i Type {
     }
 }
 
-/// Returns true if a definition spells out what JSON is: text, truth values, and objects and arrays of itself.
+/// Returns true if a definition describes any JSON value: strings, numbers, booleans, and objects and arrays of itself.
 fn is_any_json(ir: &Ir, name: &str) -> bool {
     let Some(Shape::Union(union)) = ir.get(name).map(|definition| &definition.shape) else {
         return false;
@@ -131,7 +131,7 @@ fn is_any_json(ir: &Ir, name: &str) -> bool {
         && has(&|value| matches!(value, Type::Array { items, .. } if itself(items)))
 }
 
-/// The name of a definition that a type refers to.
+/// Returns the name of the definition that a type refers to.
 pub fn named(value: &Type) -> Option<&str> {
     match value {
         Type::Ref { name, .. } => Some(name),

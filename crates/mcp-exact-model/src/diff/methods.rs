@@ -1,7 +1,7 @@
-//! Differences of the methods.
+//! Differences between the methods of two revisions.
 //!
-//! Takes both revisions and the indexes of their definitions; returns the methods that differ. Changes of the parameters and
-//! results of a method are listed with their definitions, which the entry of the method names.
+//! Changes of the params and results of a method are listed with their definitions; the entry of the method contains
+//! the names of these definitions.
 
 use std::collections::BTreeMap;
 
@@ -11,21 +11,21 @@ use super::change::{
 use super::context::is_by_sender;
 use crate::ir::{Ir, Method, Type};
 
-/// A method, with all definitions that carry it put together.
+/// A method, merged from all definitions that contain it.
 pub struct Merged<'i> {
-    /// True if it is a request.
+    /// True for a request, false for a notification.
     pub request: bool,
-    /// Sender.
+    /// Direction of the method.
     pub directions: Directions,
     params_required: bool,
-    /// Definitions that can be its result.
+    /// Definitions of the possible results.
     results: Vec<&'i str>,
-    /// The definitions of its message, parameters and result.
+    /// Definitions of the message, the params and the result.
     carries: Vec<&'i str>,
 }
 
-/// The methods of a revision. A method that occurs in several definitions is one method: a union of a single message is
-/// written as that message.
+/// Returns the methods of a revision. Several definitions with the same method are one method: the schema may represent
+/// a union of one message as that message.
 pub fn merged(ir: &Ir) -> BTreeMap<&str, Merged<'_>> {
     let mut entries: BTreeMap<&str, Vec<&Method>> = BTreeMap::new();
     for method in &ir.methods {
@@ -55,8 +55,8 @@ fn merge<'i>(methods: &[&'i Method]) -> Merged<'i> {
     }
 }
 
-/// Returns the definitions that can be the result. The union of several has a name in the type crates alone, so its variants
-/// are listed instead.
+/// Returns the definitions of the possible results. A union of several results has a name only in the type crates, so
+/// that its variants are returned instead.
 fn results<'i>(methods: &[&'i Method]) -> Vec<&'i str> {
     let Some(method) = methods.iter().find(|method| method.result.is_some()) else {
         return Vec::new();
@@ -76,7 +76,7 @@ fn definitions(method: &Method) -> Vec<&str> {
     names
 }
 
-/// The methods that differ, sorted by name.
+/// Returns the methods that differ, sorted by name.
 pub fn differences(
     a: &Ir,
     b: &Ir,

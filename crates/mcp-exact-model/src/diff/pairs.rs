@@ -1,8 +1,8 @@
-//! Pairs of definitions of an older and a newer revision.
+//! Pairs the official definitions of an older and a newer revision.
 //!
-//! Takes both revisions; gives pairs of official names. The same name is the same definition, unless its content moved to a
-//! similar name; otherwise a definition was renamed when its content, or its discriminant, is found under a similar name.
-//! Anonymous definitions are paired later, by their places.
+//! Definitions with the same name are paired, unless the contents moved to a similar name. Otherwise a definition
+//! was renamed if its contents, or its discriminant, occur under a similar name. Anonymous definitions are paired
+//! later, by their locations.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,9 +11,9 @@ use crate::ir::{Definition, Ir, Member, MemberValue, Shape, Type};
 /// Pairs of official definitions.
 #[derive(Debug, Default)]
 pub struct Pairs<'i> {
-    /// From the older name to the newer one.
+    /// Newer names by older names.
     forward: BTreeMap<&'i str, &'i str>,
-    /// Newer names that are taken.
+    /// Newer names that are paired.
     taken: BTreeSet<&'i str>,
 }
 
@@ -66,7 +66,7 @@ impl<'i> Pairs<'i> {
         self.taken.insert(after);
     }
 
-    /// Takes the pair apart that has one name on both sides.
+    /// Removes the pair with the same name on both sides.
     fn separate(&mut self, name: &str) {
         if self.forward.get(name) == Some(&name) {
             self.forward.remove(name);
@@ -74,17 +74,17 @@ impl<'i> Pairs<'i> {
         }
     }
 
-    /// All pairs, sorted by the older name.
+    /// Returns all pairs, sorted by the older name.
     pub fn iter(&self) -> impl Iterator<Item = (&'i str, &'i str)> + '_ {
         self.forward.iter().map(|(before, after)| (*before, *after))
     }
 
-    /// The newer name of an older definition.
+    /// Returns the newer name of an older definition.
     pub fn newer(&self, before: &str) -> Option<&'i str> {
         self.forward.get(before).copied()
     }
 
-    /// Returns true if a newer definition has an older one.
+    /// Returns true if a newer definition is paired.
     pub fn is_taken(&self, after: &str) -> bool {
         self.taken.contains(after)
     }
@@ -99,13 +99,14 @@ fn became_union(before: &Definition, after: &Definition) -> bool {
     matches!(before.shape, Shape::Struct(_)) && matches!(after.shape, Shape::Union(_))
 }
 
-/// Returns true if some definition refers to `name` in both revisions: then the name has kept its meaning.
+/// Returns true if the same definition refers to `name` in both revisions, which means that the name has kept its
+/// meaning.
 fn still_used(a: &Ir, b: &Ir, name: &str) -> bool {
     let users = users(b, name);
     self::users(a, name).iter().any(|user| users.contains(user))
 }
 
-/// The definitions that refer to `name`.
+/// Returns the definitions that refer to `name`.
 pub fn users<'i>(ir: &'i Ir, name: &str) -> BTreeSet<&'i str> {
     let refers =
         |definition: &&Definition| definition.shape.references().any(|found| found == name);
@@ -145,7 +146,7 @@ fn likeness(before: &Definition, after: &Definition) -> Option<usize> {
     (content >= enough).then_some(names + content)
 }
 
-/// The constants that distinguish the values of an object; those of the envelope do not.
+/// Returns the constants that distinguish the values of an object, without those of the envelope.
 fn discriminants(members: &[Member]) -> Vec<(&str, &MemberValue)> {
     let constant = members
         .iter()
@@ -165,14 +166,14 @@ fn member_key(member: &Member) -> String {
     format!("{} {kind}", member.name)
 }
 
-/// The share of common items, in per mille.
+/// Returns the share of common items, in per mille.
 fn overlap(before: &[String], after: &[String]) -> usize {
     let most = before.len().max(after.len());
     let common = before.iter().filter(|item| after.contains(item)).count();
     (common * 1000).checked_div(most).unwrap_or_default()
 }
 
-/// The words of a name in camel case; an acronym is one word.
+/// Returns the words of a camel-case name; an acronym is one word.
 fn words(name: &str) -> Vec<String> {
     let letters: Vec<char> = name.chars().collect();
     let mut words: Vec<String> = Vec::new();

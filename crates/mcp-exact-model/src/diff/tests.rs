@@ -1,4 +1,4 @@
-//! Small revisions made by hand: each kind of change, its place in the report, and its consequence.
+//! Tests with small hand-written revisions: each kind of change, its location in the report, and its consequence.
 
 mod definitions;
 
@@ -25,7 +25,7 @@ fn define(name: &str, shape: Shape) -> Definition {
     }
 }
 
-/// A definition that is anonymous in the schema.
+/// Creates a definition that is anonymous in the schema.
 fn lifted(name: &str, shape: Shape) -> Definition {
     Definition {
         official: false,
@@ -103,7 +103,7 @@ fn compare(old: Vec<Definition>, new: Vec<Definition>) -> Diff {
     diff(&ir("1", old, Vec::new()), &ir("2", new, Vec::new()))
 }
 
-/// The lines of the only definition that changed.
+/// Returns the lines of the only changed definition.
 fn changed(old: Vec<Definition>, new: Vec<Definition>) -> Vec<String> {
     let diff = compare(old, new);
     assert_eq!(diff.definitions.len(), 1, "{:#?}", diff.definitions);

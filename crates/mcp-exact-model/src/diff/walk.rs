@@ -1,7 +1,7 @@
-//! From two revisions to the list of their differences.
+//! Creates the list of differences between two revisions.
 //!
-//! Takes both; compares every definition with its counterpart, follows anonymous types to their places, and reports each
-//! change once, under a name that the specification knows.
+//! Compares every definition with its counterpart, follows anonymous types to their locations, and reports each
+//! change once, under a name of the specification.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,7 +17,7 @@ use crate::wording::outline;
 /// Maximum depth of the search for the consequence of a replaced type.
 const DEPTH: usize = 5;
 
-/// Returns the differences from `a` to `b`. Descriptions that were worded anew are counted, not listed.
+/// Returns the differences from `a` to `b`. Changed descriptions are counted, not listed.
 pub fn diff(a: &Ir, b: &Ir) -> Diff {
     let mut diff = diff_with_descriptions(a, b);
     diff.rewordings.clear();
@@ -29,7 +29,7 @@ pub fn pairs<'i>(a: &'i Ir, b: &'i Ir) -> Vec<(&'i str, &'i str)> {
     Pairs::new(a, b).iter().collect()
 }
 
-/// Returns the differences from `a` to `b`, with the descriptions that were reworded.
+/// Returns the differences from `a` to `b`, including the changed descriptions.
 pub fn diff_with_descriptions(a: &Ir, b: &Ir) -> Diff {
     let pairs = Pairs::new(a, b);
     let mut walk = Walk {
@@ -51,16 +51,16 @@ struct Walk<'i> {
     context: Context<'i>,
     /// Differences of each pair.
     found: BTreeMap<Pair<'i>, Found<'i>>,
-    /// Newer definitions that have become named or anonymous: the pair, and the place.
+    /// Newer definitions that have become named or anonymous, by pair: the status, and the location.
     named: BTreeMap<Pair<'i>, (Status, String)>,
-    /// Position at which each anonymous pair was reported: the entry and the range of its changes.
+    /// Where each anonymous pair was reported: the index of the entry and the range of its changes.
     told: BTreeMap<Pair<'i>, Vec<(usize, usize)>>,
     definitions: Vec<DefinitionDiff>,
     rewordings: BTreeSet<Rewording>,
 }
 
 impl<'i> Walk<'i> {
-    /// Compares all pairs: official ones first, then the anonymous ones inside them.
+    /// Compares all pairs: first the official ones, then the anonymous ones inside them.
     fn explore(&mut self) {
         let mut waiting: Vec<Pair<'i>> = self.context.pairs.iter().collect();
         while let Some(pair) = waiting.pop() {
@@ -76,7 +76,7 @@ impl<'i> Walk<'i> {
         ir.get(name).is_some_and(|definition| definition.official)
     }
 
-    /// Decides which anonymous type it is that has a name now, or which name went away.
+    /// Determines which anonymous types have a name in the newer revision, and which names were removed.
     fn name(&mut self) {
         let mut named: BTreeMap<&str, Vec<(bool, String, Pair<'i>)>> = BTreeMap::new();
         let mut unnamed = named.clone();
@@ -106,7 +106,7 @@ impl<'i> Walk<'i> {
         }
     }
 
-    /// Tells the changes of every pair that has a name.
+    /// Reports the changes of every named pair.
     fn tell(&mut self) {
         for (pair, (status, place)) in self.named.clone() {
             let name = match status {
@@ -141,7 +141,7 @@ impl<'i> Walk<'i> {
         self.inline(index, "", pair, &mut Vec::new());
     }
 
-    /// Adds the changes of a pair to an entry, and those of the anonymous pairs in it.
+    /// Adds the changes of a pair to an entry, including those of its anonymous pairs.
     fn inline(&mut self, index: usize, prefix: &str, pair: Pair<'i>, above: &mut Vec<Pair<'i>>) {
         if above.contains(&pair) || (!above.is_empty() && self.named.contains_key(&pair)) {
             return;
@@ -180,7 +180,7 @@ impl<'i> Walk<'i> {
         above.pop();
     }
 
-    /// Adds this place to changes that were reported before.
+    /// Adds another location to changes that are reported already.
     fn tell_again(&mut self, index: usize, prefix: &str, pair: Pair<'i>) {
         let place = place(&self.definitions[index].name, prefix);
         for (entry, at) in &self.told[&pair] {

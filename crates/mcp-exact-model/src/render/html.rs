@@ -1,8 +1,8 @@
-//! One static HTML page over several revisions: the tasks on the way from one to another, then the history of all
+//! One static HTML page for several revisions: migration tasks between two revisions, and the history of all
 //! definitions.
 //!
-//! Takes revisions in their order; returns a page that loads nothing. Templates are in `html/`; this module fills them.
-//! Without scripts all details are open.
+//! The page loads no external resources. This module fills the templates in `html/`. Without scripts all details are
+//! open.
 
 mod advice;
 mod options;
@@ -39,10 +39,11 @@ struct Step<'d> {
     notes: Vec<String>,
 }
 
-/// Returns a page with advice, and a matrix of methods and types by revision; `revisions` are in their order, oldest first.
+/// Returns a page with migration advice, and a matrix of methods and types by revision; `revisions` must be ordered,
+/// oldest first.
 ///
 /// # Errors
-/// None that revisions can cause: a defect of a template.
+/// No revision causes an error; an error is a defect of a template.
 pub fn html(revisions: &[Ir], options: &PageOptions) -> Result<String, minijinja::Error> {
     let diffs: Vec<Diff> = revisions
         .windows(2)
@@ -101,7 +102,7 @@ pub fn html(revisions: &[Ir], options: &PageOptions) -> Result<String, minijinja
     })
 }
 
-/// Returns a name that may be broken before its capitals and after its slashes, as HTML.
+/// Returns a name as HTML with optional line breaks before capitals and after slashes.
 fn breakable(name: &str) -> minijinja::Value {
     let mut text = String::new();
     let mut before = ' ';

@@ -1,4 +1,4 @@
-//! Differences as Markdown for a changelog or the text of a pull request.
+//! Formats differences as Markdown for a changelog or the description of a pull request.
 
 use std::fmt::Write;
 
@@ -8,7 +8,7 @@ use crate::render::words::{
     status_heading, totals,
 };
 
-/// Differences as Markdown: a heading of the second level and lists below headings of the third.
+/// Returns differences as Markdown: one second-level heading, and lists under third-level headings.
 pub fn markdown(diff: &Diff) -> String {
     let mut text = format!("## {} → {}\n\n", diff.from, diff.to);
     for (label, count) in totals(diff) {
@@ -72,7 +72,7 @@ fn push(text: &mut String, indent: usize, line: &str) {
     _ = writeln!(text, "{}- {line}", "  ".repeat(indent));
 }
 
-/// Text between as many backticks as it needs.
+/// Formats text as a code span, with as many backticks as necessary.
 fn code(text: &str) -> String {
     if text.contains('`') {
         format!("`` {text} ``")

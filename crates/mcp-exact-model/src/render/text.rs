@@ -1,4 +1,4 @@
-//! Differences as text for a terminal.
+//! Formats differences as text for a terminal.
 
 use crate::diff::{Compatibility, DefinitionDiff, Diff, MethodDiff, Status};
 use crate::render::words::{
@@ -6,7 +6,7 @@ use crate::render::words::{
     status_heading, totals,
 };
 
-/// Differences as text, grouped and one line a change; `colour` adds the escape sequences of a terminal.
+/// Returns differences as grouped text with one line per change; `colour` adds terminal escape sequences.
 pub fn text(diff: &Diff, colour: bool) -> String {
     let mut page = Page {
         text: String::new(),

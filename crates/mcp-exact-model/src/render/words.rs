@@ -1,4 +1,4 @@
-//! The words of differences, which all forms of text have in common.
+//! Phrases for differences that all text formats share.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use crate::diff::{
 };
 use crate::diff::{MethodChange, MethodChangeKind};
 
-/// Number of types from which on an equal change is reported once for all of them.
+/// Minimum number of types with an equal change for which the change is reported once.
 const MANY: usize = 4;
 
 /// First character of a line.
@@ -36,7 +36,7 @@ impl Sign {
     }
 }
 
-/// One change, or several of one kind, as a line.
+/// One line for a change, or for several changes of one kind.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Line {
     pub(super) sign: Sign,
@@ -95,7 +95,7 @@ impl Line {
         }
     }
 
-    /// The other places, in words; nothing when there are none.
+    /// Returns a phrase with the other locations; `None` if there are none.
     pub(super) fn elsewhere(&self) -> Option<String> {
         match self.also.as_slice() {
             [] => None,
@@ -105,7 +105,8 @@ impl Line {
     }
 }
 
-/// The changes as lines: additions to one union or enum with one consequence are one line, removals likewise.
+/// Returns the changes as lines: additions to one union or enum with the same consequence are combined, and so are
+/// removals.
 pub(super) fn lines<'c>(changes: impl IntoIterator<Item = &'c Change>) -> Vec<Line> {
     let mut lines: Vec<Line> = Vec::new();
     for line in changes.into_iter().map(Line::new) {
@@ -124,7 +125,7 @@ pub(super) fn lines<'c>(changes: impl IntoIterator<Item = &'c Change>) -> Vec<Li
     lines
 }
 
-/// Changes that are the same in many types, each with the names of these.
+/// Returns changes that are equal in many types, each with the names of the types.
 pub(super) fn repeated(diff: &Diff) -> Vec<(Line, Vec<&str>)> {
     let mut found: BTreeMap<Line, Vec<&str>> = BTreeMap::new();
     for definition in &diff.definitions {
@@ -139,7 +140,7 @@ pub(super) fn repeated(diff: &Diff) -> Vec<(Line, Vec<&str>)> {
     found.into_iter().collect()
 }
 
-/// The lines of a definition without those that are reported for many types at once.
+/// Returns the lines of a definition, except those that are reported once for many types.
 pub(super) fn own_lines(definition: &DefinitionDiff, repeated: &[(Line, Vec<&str>)]) -> Vec<Line> {
     let told = |change: &&Change| {
         let line = Line::new(change);
@@ -148,13 +149,13 @@ pub(super) fn own_lines(definition: &DefinitionDiff, repeated: &[(Line, Vec<&str
     lines(definition.changes.iter().filter(told))
 }
 
-/// The definitions of one status, in order.
+/// Returns the definitions with a status, in order.
 pub(super) fn of_status(diff: &Diff, status: Status) -> Vec<&DefinitionDiff> {
     let definitions = diff.definitions.iter();
     definitions.filter(|d| d.status == status).collect()
 }
 
-/// The numbers of a difference as lines: a label and its count.
+/// Returns the counts of a difference as pairs of label and number.
 pub(super) fn totals(diff: &Diff) -> Vec<(&'static str, String)> {
     let summary = diff.summary();
     let statuses = |counts: &BTreeMap<Status, usize>| {
@@ -195,7 +196,7 @@ pub(super) fn status_word(status: Status) -> &'static str {
     }
 }
 
-/// The heading above the definitions of one status.
+/// Returns the heading for the definitions with a status.
 pub(super) fn status_heading(status: Status) -> &'static str {
     match status {
         Status::Added => "New types",
@@ -207,7 +208,7 @@ pub(super) fn status_heading(status: Status) -> &'static str {
     }
 }
 
-/// The order of the definitions in a report.
+/// Order of the definitions in a report.
 pub(super) const ORDER: [Status; 6] = [
     Status::Changed,
     Status::Added,

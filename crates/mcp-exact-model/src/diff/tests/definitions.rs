@@ -1,4 +1,4 @@
-//! Differences of whole definitions and methods: names, places, notes.
+//! Tests of differences between definitions and methods: names, locations, notes.
 
 use super::*;
 

@@ -1,7 +1,7 @@
-//! Tasks of an author of a server or a client who goes from one revision to another.
+//! Migration tasks for authors of servers and clients between two revisions.
 //!
-//! A change concerns who sends the value and who receives it: that follows from the methods that carry it. The advice is
-//! derived from the schemas alone; the changelogs describe the behaviour.
+//! A change concerns the sender and the receiver of the value, which follow from the methods that contain it. The
+//! advice is derived only from the schemas; the changelogs of the specification describe behaviour.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use crate::diff::{Compatibility, Diff, Directions, Status, diff, merged};
 use crate::ir::Ir;
 use crate::render::words::{lines, method_words};
 
-/// Union of everything that one frame can hold, which no method refers to.
+/// Union of all messages of one frame, which no method refers to.
 const MESSAGE: &str = "JSONRPCMessage";
 
 /// Advice for one pair of revisions.
@@ -33,7 +33,7 @@ struct Role {
     parts: Vec<Part>,
 }
 
-/// Changes with one instruction.
+/// Changes with the same instruction.
 #[derive(Debug, Serialize)]
 struct Part {
     title: &'static str,
@@ -41,7 +41,7 @@ struct Part {
     count: usize,
 }
 
-/// A method or a type with what changed about it.
+/// A method or a type with its changes.
 #[derive(Debug, Serialize)]
 struct Item {
     name: String,
@@ -120,12 +120,12 @@ impl Part {
     }
 }
 
-/// Definitions that one side sends in the newer revision: changes to others go with the methods that were removed.
+/// Definitions that one side sends in the newer revision. Changes to other definitions belong to removed methods.
 struct Values<'i>(BTreeSet<&'i str>);
 
 impl<'i> Values<'i> {
     fn of(ir: &'i Ir, by_server: bool) -> Self {
-        // Both roles send messages of every kind, and batches if the revision has them.
+        // Both roles send every kind of message, and batches if the revision supports them.
         let mut found: BTreeSet<_> = ir
             .get(MESSAGE)
             .map(|message| &*message.name)
@@ -135,7 +135,7 @@ impl<'i> Values<'i> {
             let (asks, answers) = match method.directions {
                 Directions::BothWays => (true, true),
                 Directions::ClientToServer => (!by_server, by_server),
-                // What stands inside a result of the server is asked by the server.
+                // An input request inside a server's result is a request of the server.
                 Directions::ServerToClient | Directions::Embedded => (by_server, !by_server),
             };
             if asks {
@@ -184,7 +184,7 @@ fn changes(
     items
 }
 
-/// Lists added or removed methods from the view of one role.
+/// Lists added or removed methods for one role.
 fn methods(diff: &Diff, is_server: bool, status: Status) -> Vec<Item> {
     let found = diff.methods.iter().filter(|method| method.status == status);
     found

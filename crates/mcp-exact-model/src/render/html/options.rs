@@ -1,4 +1,4 @@
-//! Options of a page, and the classes of consequences that all of its parts show.
+//! Options of the page, and the CSS classes of consequences.
 
 use std::collections::BTreeMap;
 
@@ -9,24 +9,24 @@ use crate::diff::Compatibility;
 /// Options of a page: its title, its tool and its links.
 #[derive(Debug, Clone, Default)]
 pub struct PageOptions {
-    /// The program that wrote the page, with its version.
+    /// Name and version of the program that created the page.
     pub generator: String,
-    /// The day on which it was written, such as `2026-11-22`; empty for pages that have to be the same every day.
+    /// Creation date, such as `2026-11-22`; empty for reproducible pages.
     pub date: String,
-    /// Schema files, by revision.
+    /// Locations of the schema files, by revision.
     pub sources: BTreeMap<String, SchemaSource>,
 }
 
 /// Location of the definitions of a revision.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, serde::Deserialize)]
 pub struct SchemaSource {
-    /// Address of the schema file.
+    /// URL of the schema file.
     pub url: String,
-    /// Line of each definition in it.
+    /// Line of each definition in the file.
     pub lines: BTreeMap<String, usize>,
 }
 
-/// Consequence of a change, as legend, cells and badges show it: one class, hence one colour, for each.
+/// Display of a consequence in legend, cells and badges, with one CSS class and colour each.
 #[derive(Debug, Clone, Serialize)]
 pub struct Consequence {
     pub class: &'static str,
@@ -34,7 +34,7 @@ pub struct Consequence {
     pub words: &'static str,
 }
 
-/// All consequences, the gravest first.
+/// All consequences, the most severe first.
 pub const CONSEQUENCES: [Compatibility; 5] = [
     Compatibility::BreaksBoth,
     Compatibility::BreaksWriting,

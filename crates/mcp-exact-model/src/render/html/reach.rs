@@ -1,12 +1,12 @@
-//! References of definitions, direct and indirect: a method carries everything that its types contain.
+//! References between definitions, direct and indirect: the types of a method include everything that they contain.
 
 use std::collections::BTreeSet;
 
 use crate::diff::is_by_sender;
 use crate::ir::{Ir, Type};
 
-/// Returns the definitions that these refer to, themselves included. Unions of all messages of a role are left out: they
-/// contain everything.
+/// Returns the given definitions and all definitions that they refer to. Unions of all messages of a role are excluded,
+/// because they contain everything.
 pub fn reachable<'i>(ir: &'i Ir, from: impl IntoIterator<Item = &'i str>) -> BTreeSet<&'i str> {
     let mut found = BTreeSet::new();
     let mut waiting: Vec<&str> = from.into_iter().collect();
@@ -21,7 +21,7 @@ pub fn reachable<'i>(ir: &'i Ir, from: impl IntoIterator<Item = &'i str>) -> BTr
     found
 }
 
-/// Returns the definitions that a method carries, with all that they refer to.
+/// Returns the definitions of a method, including all that they refer to.
 pub fn carried<'i>(ir: &'i Ir, method: &str) -> BTreeSet<&'i str> {
     reachable(
         ir,
@@ -29,7 +29,7 @@ pub fn carried<'i>(ir: &'i Ir, method: &str) -> BTreeSet<&'i str> {
     )
 }
 
-/// Returns the definitions of the message and the parameters of a method.
+/// Returns the definitions of a method's message and params.
 pub fn params<'i>(ir: &'i Ir, method: &str) -> Vec<&'i str> {
     let mut names = Vec::new();
     for found in ir.methods.iter().filter(|found| found.method == method) {
@@ -43,7 +43,7 @@ pub fn params<'i>(ir: &'i Ir, method: &str) -> Vec<&'i str> {
     names
 }
 
-/// Returns the definitions of the results of a method.
+/// Returns the definitions of a method's results.
 pub fn results<'i>(ir: &'i Ir, method: &str) -> Vec<&'i str> {
     let methods = ir.methods.iter().filter(|found| found.method == method);
     methods

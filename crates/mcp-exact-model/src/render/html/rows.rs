@@ -1,6 +1,6 @@
-//! The rows of the matrix: one for each method and each type, with what became of it in each revision.
+//! Rows of the matrix: one per method and type, with its changes in each revision.
 //!
-//! Counts are those of the lines that an open row shows. Changes of types that a method carries count at any depth.
+//! Counts are numbers of displayed lines. The changes of a method include those of its types at any depth.
 
 use std::collections::BTreeSet;
 
@@ -22,25 +22,25 @@ pub struct Row {
     caption: String,
     cells: Vec<Cell>,
     steps: Vec<Step>,
-    /// State in the last revision that has it.
+    /// State in the last revision with the item.
     now: Option<Now>,
     links: Vec<Link>,
-    /// Text that a search looks through.
+    /// Text for the search.
     text: String,
-    /// Classes of the consequences in it; `none` if it never changed.
+    /// CSS classes of the consequences in the row; `none` if the item never changed.
     consequences: Vec<&'static str>,
 }
 
-/// Content of a row for one revision.
+/// Cell of a row for one revision.
 #[derive(Debug, Default, Serialize)]
 struct Cell {
-    /// Class of its consequence; empty if nothing changed.
+    /// CSS class of the consequence; empty if nothing changed.
     class: &'static str,
     mark: &'static str,
-    /// Number of lines that the step shows.
+    /// Number of displayed lines.
     count: usize,
     words: String,
-    /// Direction of the method: an arrow and its words.
+    /// Direction of the method as an arrow, and as a phrase.
     arrow: &'static str,
     direction: &'static str,
     has_step: bool,
@@ -68,18 +68,18 @@ struct Link {
     line: String,
 }
 
-/// Changes of a row from one revision to the next.
+/// Changes of a row between two consecutive revisions.
 #[derive(Debug, Serialize)]
 struct Step {
     revision: usize,
     from: String,
     to: String,
     groups: Vec<Group>,
-    /// Types inside of it that changed.
+    /// Contained types that changed.
     inside: Vec<String>,
 }
 
-/// Lines about one type, or about the row itself.
+/// Lines about a contained type, or about the row's item itself.
 #[derive(Debug, Default, Serialize)]
 struct Group {
     name: String,
@@ -260,7 +260,7 @@ pub fn methods(revisions: &[Ir], diffs: &[Diff], options: &PageOptions) -> Vec<R
     names.into_iter().map(row).collect()
 }
 
-/// Returns what changed about a method, and about all types that it carries, whichever way they are reached.
+/// Returns the changes of a method and of all types that it contains directly or indirectly.
 fn method_step(revisions: &[Ir], diffs: &[Diff], before: usize, name: &str) -> Option<Step> {
     let diff = &diffs[before];
     let (older, newer) = (&revisions[before], &revisions[before + 1]);
@@ -293,7 +293,7 @@ fn method_step(revisions: &[Ir], diffs: &[Diff], before: usize, name: &str) -> O
     if !own.lines.is_empty() {
         groups.push(own);
     }
-    // Of a method that is new all is new.
+    // For a new method, changes of its types are not listed.
     if !came_or_went {
         let (old, new) = (carried(older, name), carried(newer, name));
         for definition in &diff.definitions {
@@ -553,7 +553,7 @@ fn now_of_type(ir: &Ir, name: &str) -> Option<Now> {
     })
 }
 
-/// Returns names, members, values and documentation of definitions, for the search.
+/// Returns names, members, values and descriptions of definitions, for the search.
 fn text_of(ir: &Ir, names: BTreeSet<&str>, row: &str) -> String {
     let mut words = vec![row.to_lowercase()];
     let is_method = row.contains('/') || names.len() > 1;
@@ -562,7 +562,7 @@ fn text_of(ir: &Ir, names: BTreeSet<&str>, row: &str) -> String {
             continue;
         };
         words.push(name.to_lowercase());
-        // A method is found by what its own messages say, and a type by all that it says.
+        // The search finds a method by the text of its own messages, and a type by all of its text.
         let wants_documentation = !is_method;
         if wants_documentation {
             words.extend(
