@@ -1,7 +1,7 @@
-//! `mcp-exact bridge`: a gateway in front of servers, so that clients of any revision can use them, on standard streams or
-//! over HTTP.
+//! `mcp-exact bridge`: a gateway in front of servers, so that clients of any revision can use them, over stdio or HTTP.
 //!
-//! Losses of conversions go to standard error. `--explain` lists in advance what clients of each revision get.
+//! Losses of conversions are written to standard error. `--explain` lists in advance what clients of each revision
+//! receive.
 
 mod audit;
 mod config;
@@ -122,7 +122,7 @@ impl From<Losses> for LossPolicy {
     }
 }
 
-/// Runs the bridge until the last client has left, or explains.
+/// Runs the bridge until the last client has disconnected, or prints the explanation.
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     block_on(async {
         if arguments.explain {
@@ -150,7 +150,7 @@ async fn relay(arguments: &Arguments) -> anyhow::Result<Outcome> {
                 .as_ref()
                 .map_or_else(String::new, |subject| format!(" ({subject})"))
         );
-        // Every list says the same again.
+        // Later list responses repeat the same losses.
         let mut told = told.lock().unwrap_or_else(PoisonError::into_inner);
         if told.len() < MOST_TOLD && told.insert((loss, report.to.to_string())) {
             let words = Painter::stderr().paint(Style::Yellow, "lost");
@@ -174,7 +174,7 @@ async fn relay(arguments: &Arguments) -> anyhow::Result<Outcome> {
     served.map(|()| Outcome::Valid)
 }
 
-/// Serves clients over HTTP until the process is asked to end, and their calls in flight after that.
+/// Serves clients over HTTP until the process is asked to end, and then completes the calls in flight.
 async fn serve_http(
     setup: &Setup<'_>,
     bridge: &Bridge,
@@ -219,7 +219,7 @@ async fn serve_http(
     Ok(())
 }
 
-/// Makes what authenticates clients by the tokens of an authorization server.
+/// Creates the authenticator for tokens of an authorization server.
 #[cfg(feature = "oauth")]
 fn authentication(auth: &config::Auth) -> anyhow::Result<Arc<dyn Authenticate>> {
     use mcp_exact::auth::server::ResourceServer;
@@ -228,13 +228,13 @@ fn authentication(auth: &config::Auth) -> anyhow::Result<Arc<dyn Authenticate>> 
     Ok(Arc::new(server.scopes(&auth.scopes)))
 }
 
-/// Says that this build cannot authenticate clients.
+/// Returns an error, because this build cannot authenticate clients.
 #[cfg(not(feature = "oauth"))]
 fn authentication(_: &config::Auth) -> anyhow::Result<Arc<dyn Authenticate>> {
     bail!("[auth] needs the feature `oauth`: install the program with `--features full`")
 }
 
-/// Says which servers there are, and what they speak.
+/// Returns a list of the servers and their revisions.
 fn servers(bridge: &Bridge) -> String {
     let servers = bridge.servers();
     let servers = servers.iter().map(|(name, known)| {
@@ -251,7 +251,7 @@ fn servers(bridge: &Bridge) -> String {
     servers.collect::<Vec<_>>().join(", ")
 }
 
-/// What the command line and the file say.
+/// Settings from the command line and the configuration file.
 struct Setup<'a> {
     arguments: &'a Arguments,
     options: Options,
@@ -259,7 +259,7 @@ struct Setup<'a> {
     hosts: Vec<String>,
     origins: Vec<String>,
     config: Config,
-    /// Servers of the file; empty if the command line names the server.
+    /// Servers of the configuration file; empty if the command line names the server.
     servers: Vec<ConfiguredServer>,
 }
 
@@ -327,7 +327,7 @@ impl<'a> Setup<'a> {
 }
 
 impl Setup<'_> {
-    /// Returns what reloads the file; `None` without one.
+    /// Returns the reloader of the configuration file; `None` without a file.
     fn reload(&self, bridge: &Bridge) -> Option<Reload> {
         let path = self.arguments.config.clone()?;
         let losses = self.arguments.losses;
@@ -341,7 +341,7 @@ impl Setup<'_> {
     }
 }
 
-/// Returns the rules of a configuration; what the command line says counts before.
+/// Returns the rules of a configuration; the command line overrides them.
 fn rules(config: &Config, losses: Option<Losses>) -> Rules {
     let mut rules = Rules::default();
     rules.losses = losses.or(config.losses).unwrap_or(Losses::Report).into();
@@ -351,10 +351,10 @@ fn rules(config: &Config, losses: Option<Losses>) -> Rules {
     rules
 }
 
-/// Maximum number of kinds of losses that are reported while clients are served.
+/// Maximum number of kinds of losses that are reported while the bridge serves clients.
 const MOST_TOLD: usize = 1000;
 
-/// Kind of a loss: the same member of all tools is one.
+/// Kind of a loss: losses of the same member in different tools have the same kind.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Lost {
     method: String,
@@ -379,10 +379,10 @@ impl Lost {
     }
 }
 
-/// Losses of one revision, and the tools, prompts or resources that they concern.
+/// Losses of one revision, with the names of the affected tools, prompts and resources.
 type AllLost = Arc<Mutex<BTreeMap<Lost, BTreeSet<String>>>>;
 
-/// Lists all tools, prompts and resources of the server as a client of each revision, with the losses.
+/// Lists all tools, prompts and resources of the server for a client of each revision, with the losses.
 async fn explain(arguments: &Arguments) -> anyhow::Result<Outcome> {
     if arguments.server.is_empty() && arguments.config.is_none() {
         return explain_revisions(arguments);
@@ -421,7 +421,7 @@ async fn explain(arguments: &Arguments) -> anyhow::Result<Outcome> {
     Ok(outcome)
 }
 
-/// Says what clients of each revision get of any server of a revision.
+/// Prints what clients of each revision receive from any server of one revision.
 fn explain_revisions(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let server = arguments.settings.offered()?;
     let server = server.context("name a server to explain, or the revision of one by -r")?;
@@ -482,7 +482,7 @@ async fn offers(bridge: &Bridge, revision: Revision) -> anyhow::Result<String> {
     })
 }
 
-/// Completes when the process is asked to end.
+/// Completes when the process receives a signal to end.
 async fn asked_to_end() {
     #[cfg(unix)]
     {

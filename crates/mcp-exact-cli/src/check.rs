@@ -1,7 +1,7 @@
-//! `mcp-exact check`: a verdict for each file, for people or as JSON.
+//! `mcp-exact check`: prints a verdict for each file, as text or JSON.
 //!
-//! Verdicts go to standard output; with `--print` they go to standard error, and the encoded values go to standard output. A
-//! file that cannot be read does not keep the others from being checked.
+//! Verdicts are written to standard output; with `--print` they are written to standard error, and the encoded
+//! values to standard output. A file that cannot be read does not prevent the check of the others.
 
 mod log;
 
@@ -76,7 +76,7 @@ pub struct Arguments {
     files: Vec<PathBuf>,
 }
 
-/// Kind of the documents.
+/// What the documents are.
 #[derive(Clone, Copy)]
 enum Subject<'a> {
     Definition(&'static Definition),
@@ -84,7 +84,7 @@ enum Subject<'a> {
     Part(Part, &'a str, Option<Direction>),
 }
 
-/// Line that `--json` prints for a file.
+/// Output line of `--json` for a file.
 #[derive(Serialize)]
 struct Line<'a> {
     file: &'a str,
@@ -100,7 +100,7 @@ struct Line<'a> {
     encoded: Option<Option<&'a str>>,
 }
 
-/// Line that `--json` prints for a file that cannot be read.
+/// Output line of `--json` for a file that cannot be read.
 #[derive(Serialize)]
 struct ErrorLine<'a> {
     file: &'a str,
@@ -135,7 +135,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     Ok(outcome)
 }
 
-/// Refuses a list that names standard input twice.
+/// Returns an error if a list names standard input twice.
 pub fn read_once(files: &[PathBuf]) -> anyhow::Result<()> {
     if files.iter().filter(|file| is_standard_stream(file)).count() > 1 {
         bail!("standard input can be read only once; give `-` once");
@@ -143,7 +143,7 @@ pub fn read_once(files: &[PathBuf]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The bytes of a file or of standard input.
+/// Reads a file or standard input.
 pub fn read(file: &Path) -> io::Result<Vec<u8>> {
     if is_standard_stream(file) {
         let mut bytes = Vec::new();
@@ -250,7 +250,7 @@ fn print_verdict(
     }
 }
 
-/// Returns a verdict in words, one line for the file and one for each finding.
+/// Returns a verdict as text, one line for the file and one for each finding.
 fn worded(
     name: &str,
     verdict: &Verdict,
@@ -289,7 +289,7 @@ fn worded(
     text
 }
 
-/// A byte offset as an editor shows it.
+/// Returns a byte offset as line and column.
 pub fn place(bytes: &[u8], offset: usize) -> String {
     let before = &bytes[..offset.min(bytes.len())];
     let line = before.iter().filter(|&&byte| byte == b'\n').count() + 1;

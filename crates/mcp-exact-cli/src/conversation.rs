@@ -1,8 +1,8 @@
-//! Follows a conversation of a client and a server, and checks each message: against the schema of its revision, and against
-//! the rules that depend on earlier messages.
+//! Checks the messages of a conversation between a client and a server: against the schema of the revision, and against
+//! rules that depend on earlier messages.
 //!
-//! Takes the messages of client and server in the order in which they were sent; returns, for each, the rules of the specification
-//! that it breaks. Does no IO.
+//! The input are the messages of both sides in the order in which they were sent; the output are the violated rules
+//! of each message. No IO is done.
 
 mod sender;
 
@@ -21,15 +21,15 @@ const CAPABILITIES_KEY: &str = "io.modelcontextprotocol/clientCapabilities";
 const LOG_LEVEL_KEY: &str = "io.modelcontextprotocol/logLevel";
 const SUBSCRIPTION_KEY: &str = "io.modelcontextprotocol/subscriptionId";
 
-/// Number of answered requests that are remembered.
+/// Maximum number of completed requests that are stored.
 const REMEMBERED: usize = 100_000;
 
 /// Settings of a conversation.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Options {
-    /// True if members are listed that a revision does not define.
+    /// True if members that a revision does not define are listed.
     pub wants_unknown: bool,
-    /// True if messages of one side arrive in the order in which they were sent, as on stdio.
+    /// True if messages of one side are observed in the order in which they were sent, as over stdio.
     pub is_ordered: bool,
 }
 
@@ -38,7 +38,7 @@ pub struct Options {
 pub struct Conversation {
     registry: Registry,
     options: Options,
-    /// The revision of all messages, if the program was given one.
+    /// Revision of all messages, if specified on the command line.
     pinned: Option<&'static str>,
     negotiated: Option<&'static str>,
     has_initialized: bool,
@@ -73,27 +73,27 @@ struct Token {
 pub struct Observed {
     /// Sender of the message.
     pub from: Direction,
-    /// Its revision, once it is known.
+    /// Revision of the message, if known.
     pub revision: Option<&'static str>,
     /// Description of the message, such as `result of tools/list`.
     pub label: String,
-    /// Rules that the message breaks.
+    /// Rules that the message violates.
     pub breaches: Vec<Breach>,
 }
 
-/// Breach of a rule.
+/// Violation of a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Breach {
-    /// The rule.
+    /// The violated rule.
     pub rule: &'static Rule,
-    /// Place in the message, as a JSON pointer.
+    /// Location in the message, as a JSON pointer.
     pub pointer: String,
     /// Description of the problem.
     pub message: String,
 }
 
 impl Breach {
-    /// Notes a breach by a message as a whole.
+    /// Creates a violation by the complete message.
     pub fn new(rule: &'static Rule, message: impl Into<String>) -> Self {
         Self {
             rule,
@@ -102,7 +102,7 @@ impl Breach {
         }
     }
 
-    /// Returns the breach in one line.
+    /// Returns the violation as one line.
     pub fn words(&self) -> String {
         match self.pointer.as_str() {
             "" => self.message.clone(),
@@ -112,7 +112,7 @@ impl Breach {
 }
 
 impl Direction {
-    /// Returns the peer of a direction.
+    /// Returns the direction of the peer's messages.
     pub fn peer(self) -> Self {
         match self {
             Self::Client => Self::Server,
@@ -138,7 +138,7 @@ impl Direction {
 }
 
 impl Conversation {
-    /// Begins a conversation, of one revision if it is given.
+    /// Creates a conversation, with a fixed revision if one is given.
     pub fn new(pinned: Option<&'static str>, options: Options) -> Self {
         Self {
             registry: Registry::new(),
@@ -155,12 +155,12 @@ impl Conversation {
         }
     }
 
-    /// Returns the revision that was negotiated.
+    /// Returns the negotiated revision.
     pub fn negotiated(&self) -> Option<&'static str> {
         self.pinned.or(self.negotiated)
     }
 
-    /// Returns how many requests of a side wait for their responses.
+    /// Returns the number of requests of a side without a response.
     pub fn waiting(&self, from: Direction) -> usize {
         self.pending
             .keys()
@@ -168,8 +168,8 @@ impl Conversation {
             .count()
     }
 
-    /// Checks the next message. Without `from`, who has sent it is worked out from its method or from the request that it
-    /// answers; an unknown sender is assumed to be the client.
+    /// Checks the next message. Without `from`, the sender is determined from the method or from the request of the
+    /// response; an unknown sender is assumed to be the client.
     pub fn observe(&mut self, from: Option<Direction>, text: &str) -> Observed {
         let value: Value = match serde_json::from_str(text) {
             Ok(value) => value,
@@ -199,7 +199,7 @@ impl Conversation {
         }
     }
 
-    /// Numbers that serde_json does not hold are JSON all the same: the reader of the types decides.
+    /// Numbers that serde_json cannot represent are valid JSON nevertheless: the decoder of the types decides.
     fn not_json(&self, from: Option<Direction>, text: &str, error: &serde_json::Error) -> Observed {
         let from = from.unwrap_or(Direction::Server);
         let breaches = match mcp_exact_wire::from_str::<mcp_exact_wire::Json>(text) {
@@ -225,7 +225,7 @@ impl Conversation {
         if items.is_empty() {
             breaches.push(Breach::new(&rules::VERSION, "it is an empty batch"));
         }
-        // Items keep their text, so that numbers stay what they are.
+        // Items keep their text, so that numbers are unchanged.
         let texts: Vec<&serde_json::value::RawValue> =
             serde_json::from_str(text).unwrap_or_default();
         let mut labels = Vec::new();
@@ -256,7 +256,7 @@ impl Conversation {
         }
     }
 
-    /// Returns the revision of an open request: the messages of a server do not state theirs.
+    /// Returns the revision of an open request, because a server's messages do not name theirs.
     fn asked(&self) -> Option<&'static str> {
         self.pending.values().find_map(|pending| pending.revision)
     }
@@ -265,7 +265,7 @@ impl Conversation {
         mcp_exact_revisions::find(self.negotiated()?)
     }
 
-    /// Returns the revision that a request of a client names.
+    /// Returns the revision that a client's request names.
     fn named_revision(&self, method: &str, params: &Value) -> Option<&'static str> {
         let meta = &params["_meta"][VERSION_KEY];
         let named = match method {
@@ -275,7 +275,7 @@ impl Conversation {
         let named = named.as_str().and_then(mcp_exact_revisions::find);
         let is_discover = |spec: &&RevisionSpec| spec.lifecycle() == Lifecycle::Discover;
         match method {
-            // A server answers an offer that it does not know, too.
+            // A server responds also to an unknown revision.
             "initialize" => named.or_else(newest_handshake).map(RevisionSpec::id),
             _ => named.filter(is_discover).map(RevisionSpec::id),
         }
@@ -286,8 +286,8 @@ impl Conversation {
         self.registry.revision(revision.or_else(newest)?).ok()
     }
 
-    /// Checks a message against the schema. A message before the negotiation is checked as an envelope. Returns the revision
-    /// of a request or notification: the one that is asked for, that it names, or that is negotiated.
+    /// Returns the revision of a request or notification: the one that it requests or names, or the negotiated one. A
+    /// message before the negotiation is checked only as an envelope.
     fn revision_of(&self, from: Direction, method: &str, params: &Value) -> Option<&'static str> {
         let named = match from {
             Direction::Client => self.named_revision(method, params),
@@ -299,7 +299,7 @@ impl Conversation {
             .or_else(|| self.asked())
     }
 
-    /// Returns how a request or notification breaks its schema.
+    /// Returns the violations of the schema by a request or notification.
     fn call_schema(
         &self,
         from: Direction,
@@ -401,7 +401,7 @@ impl Conversation {
         }
     }
 
-    /// Checks that a server may send a request, and may send it now.
+    /// Checks that a server may send a request, and may send it in the current state.
     fn server_request(&self, spec: Option<&RevisionSpec>, method: &str) -> Option<Breach> {
         let spec = spec?;
         if spec.lifecycle() == Lifecycle::Discover {
@@ -527,7 +527,7 @@ impl Conversation {
             breaches.extend(self.unexpected(from, id, &key));
             let is_error = object.contains_key("error");
             if is_error && id.is_null() {
-                // JSON-RPC 2.0, section 5.1: the id is null where the id of the request could not be found out. Schemas
+                // JSON-RPC 2.0, section 5.1: the id is null if the id of the request could not be detected. Schemas
                 // before 2025-11-25 require an id, but MCP has its messages follow JSON-RPC.
                 breaches.retain(|breach| breach.pointer != "/id");
             }
@@ -583,7 +583,7 @@ impl Conversation {
         }
     }
 
-    /// Remembers an answered request. Old entries are removed, so that a long conversation does not fill the memory.
+    /// Stores a completed request. Old entries are removed, so that long conversations do not use unlimited memory.
     fn remember(&mut self, key: Key) {
         if self.answered.len() >= REMEMBERED {
             self.answered.clear();
@@ -592,9 +592,9 @@ impl Conversation {
         self.answered.insert(key);
     }
 
-    /// Checks a response that answers no request that waits.
+    /// Checks a response without a matching request.
     fn unexpected(&self, from: Direction, id: &Value, key: &Key) -> Option<Breach> {
-        // An error without an id says that a message could not be read.
+        // An error without an id means that a message could not be parsed.
         if id.is_null() {
             return None;
         }

@@ -1,7 +1,7 @@
-//! `mcp-exact convert`: each file in the words of another revision, and what that changed.
+//! `mcp-exact convert`: converts files to another revision, and reports the changes.
 //!
-//! Converted files go to standard output, losses to standard error; with `--json` both are in one object a file. A file that
-//! is refused or cannot be read does not keep the others from being converted.
+//! Converted files are written to standard output, losses to standard error; `--json` writes one object with both
+//! per file. A file that is refused or cannot be read does not prevent the conversion of the others.
 
 mod job;
 mod jsonl;
@@ -82,7 +82,7 @@ pub struct Arguments {
     files: Vec<PathBuf>,
 }
 
-/// Line that `--json` prints for a file.
+/// Output line of `--json` for a file.
 #[derive(Serialize)]
 struct Line<'a> {
     file: &'a str,
@@ -134,7 +134,7 @@ fn convert_file(arguments: &Arguments, job: &Job<'_>, file: &Path) -> io::Result
     let (answer, outcome) = match read(file) {
         Ok(bytes) => {
             let answer = match utf8(&bytes) {
-                // The white space around a document is none of its text.
+                // White space around a document is not part of its text.
                 Ok(text) => job.answer(text.trim_matches([' ', '\t', '\r', '\n'])),
                 Err(problem) => Answer::failed(problem),
             };
@@ -162,7 +162,7 @@ fn convert_file(arguments: &Arguments, job: &Job<'_>, file: &Path) -> io::Result
     Ok(outcome)
 }
 
-/// Prints to standard error first, so that a reader of both streams does not take a document for a faithful one.
+/// Prints losses to standard error first, so that a reader of both streams sees them before the document.
 fn print_answer(name: &str, answer: &Answer) -> io::Result<()> {
     let mut text = String::new();
     let losses = answer.losses.iter().map(Loss::to_string);

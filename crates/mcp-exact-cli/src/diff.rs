@@ -1,6 +1,6 @@
-//! `mcp-exact diff`: what changed between two revisions, or one page over several of them.
+//! `mcp-exact diff`: lists the changes between two revisions, or writes one page with several revisions.
 //!
-//! Takes the representations that are compiled in, and lets the model crate compare and render them. Reads no schema.
+//! The model crate compares and renders the embedded representations; no schema is read.
 
 use std::fmt::Write as _;
 use std::io::{self, Write};
@@ -61,13 +61,13 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
             write_page(file, &date, ends)?;
         }
         (None, Some((from, to))) => print(arguments, &model(from)?, &model(to)?)?,
-        // The arguments ask for two revisions where there is no page.
+        // Without `--html`, the arguments require two revisions.
         (None, None) => {}
     }
     Ok(Outcome::Valid)
 }
 
-/// The place of a revision among those that are compiled in.
+/// Returns the index of a revision among the compiled ones.
 fn position(id: &str) -> anyhow::Result<usize> {
     let known = Registry::new().revision(id)?.revision.spec;
     COMPILED
@@ -95,7 +95,7 @@ fn write_page(file: &Path, date: &str, ends: Option<(usize, usize)>) -> anyhow::
         sources: sources.collect::<anyhow::Result<_>>()?,
     };
     output::write(file, render::html(&revisions, &options)?.as_bytes())?;
-    // The page itself is on standard output.
+    // If the page is written to standard output, no message is printed there.
     if !output::is_standard_stream(file) {
         let mut out = io::stdout().lock();
         let count = revisions.len();
@@ -123,7 +123,7 @@ fn print(arguments: &Arguments, from: &Ir, to: &Ir) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns the day of today in UTC, or of SOURCE_DATE_EPOCH for builds that have to be repeatable.
+/// Returns the current date in UTC, or that of SOURCE_DATE_EPOCH for reproducible builds.
 fn today() -> String {
     let epoch = std::env::var("SOURCE_DATE_EPOCH").ok();
     let epoch = epoch.and_then(|seconds| seconds.parse().ok());
@@ -134,7 +134,7 @@ fn today() -> String {
     now.map_or_else(String::new, day)
 }
 
-/// Returns a day as `2026-11-22`, or nothing after the year 9999.
+/// Formats a date as `2026-11-22`; empty after the year 9999.
 fn day(time: SystemTime) -> String {
     let mut text = String::new();
     let written = write!(text, "{}", humantime::format_rfc3339_seconds(time));

@@ -1,4 +1,5 @@
-//! `mcp-exact completions` and `mcp-exact man`: files for shells and for `man`, made from the definition of the arguments.
+//! `mcp-exact completions` and `mcp-exact man`: shell completions and manual pages, generated from the definition of
+//! the arguments.
 
 use std::fs;
 use std::io::{self, Write};

@@ -1,8 +1,8 @@
-//! Inspects JSON values as a definition: every deviation from the schema, and every member that it does not define.
+//! Inspects JSON values of a definition: finds every deviation from the schema, and every member that the schema does
+//! not define.
 //!
-//! A decoder stops at the first error. An inspection continues behind it, for people who want to repair a document. It
-//! agrees with the decoder about which variant of a union a value is. Formats of strings are checked by a function of the
-//! caller.
+//! A decoder stops at the first error; an inspection continues, for people who want to repair a document. Both
+//! select the same variant of a union. The caller provides the function that validates string formats.
 
 mod dispatch;
 
@@ -16,17 +16,17 @@ use mcp_exact_model::{Bounds, Definition, Ir, Member, MemberValue, Shape, Type};
 pub use dispatch::Dispatch;
 use dispatch::Selected;
 
-/// Representation of a revision, and the dispatch by which a decoder tells the variants of its unions apart.
+/// Representation of a revision, and the dispatch tables by which a decoder selects the variants of its unions.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Model {
     /// Representation of the revision.
     #[serde(flatten)]
     pub ir: Ir,
-    /// The dispatch of each union, by the name of its definition.
+    /// Dispatch table of each union, by the name of its definition.
     dispatch: BTreeMap<String, Dispatch>,
 }
 
-/// Checks a string against the format of this name, such as `uri`. Returns true for formats that it does not know.
+/// Validates a string against a format, such as `uri`. Returns true for unknown formats.
 pub type FormatCheck = fn(format: &str, text: &str) -> bool;
 
 /// Result of an inspection.
@@ -34,16 +34,17 @@ pub type FormatCheck = fn(format: &str, text: &str) -> bool;
 pub struct Inspection {
     /// Deviations from the schema, in the order of the document.
     pub deviations: Vec<Deviation>,
-    /// Members that the schema does not define, in the order of the document. They are allowed: objects are open.
+    /// Members that the schema does not define, in the order of the document. They are allowed, because objects are
+    /// open.
     pub unknown: Vec<UnknownMember>,
 }
 
 /// Deviation of a value from the schema.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Deviation {
-    /// JSON pointer of the value; for a missing member, of the object that lacks it.
+    /// JSON pointer of the value; for a missing member, that of the object without it.
     pub pointer: String,
-    /// Keyword of JSON Schema, or `tag` and `exclusive` for unions.
+    /// Violated JSON Schema keyword, or `tag` and `exclusive` for unions.
     pub kind: &'static str,
     /// Description of the deviation.
     pub message: String,
@@ -56,7 +57,7 @@ pub struct UnknownMember {
     pub pointer: String,
     /// Name of the definition whose object has the member.
     pub definition: String,
-    /// Defined members that the object does not have: one of them may have been meant.
+    /// Defined members that the object lacks, one of which may have been intended.
     pub absent: Vec<String>,
 }
 
@@ -129,7 +130,7 @@ impl<'i> Inspector<'i> {
             Shape::Constant(constant) => self.constant(&Value::from(constant.as_str()), value),
             Shape::Union(variants) => self.union(definition, variants, value),
             Shape::Alias(alias) => self.value(alias, value),
-            // Ids and progress tokens: the only types of the runtime.
+            // Request ids and progress tokens are the only types of the runtime crate.
             Shape::StringOrInteger => {
                 let is_whole = value.as_number().is_some_and(is_whole);
                 if !value.is_string() && !is_whole {
@@ -162,7 +163,7 @@ impl<'i> Inspector<'i> {
                     }
                     MemberValue::Type(wanted) => this.value(wanted, value),
                 }),
-                // Keywords of JSON Schema are not members of the protocol, and metadata belongs to everybody.
+                // JSON Schema keywords are not members of the protocol, and `_meta` may have any members.
                 None if open || self.pointer.ends_with("/_meta") => {}
                 None => {
                     let absent = members.iter().map(|member| &member.name);

@@ -1,7 +1,7 @@
-//! `mcp-exact check --jsonl`: one answer for each line of standard input, so that one process serves a whole test run.
+//! `mcp-exact check --jsonl`: one result per line of standard input, so that one process serves a complete test run.
 //!
-//! The reading of lines serves other commands too. Answers come in the order of the lines and leave at the latest when the
-//! next line is waited for. A line that is no question gets an error with its number, and the next line is read.
+//! Other commands use the line reader too. Results are in the order of the lines and are flushed before the reader
+//! waits for the next line. An invalid line yields an error with its line number, and the next line is processed.
 
 use std::borrow::Cow;
 use std::io::{self, BufRead, BufReader, BufWriter, Write};
@@ -17,7 +17,7 @@ use crate::verdict::{Checker, Finding, Scope, Verdict};
 const BUFFER: usize = 1 << 16;
 const SHAPE: &str = r#"{"revision", "type", "json"}"#;
 
-/// One line that comes in.
+/// Input line.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Question<'a> {
@@ -27,26 +27,26 @@ struct Question<'a> {
     definition: Option<Cow<'a, str>>,
     #[serde(default)]
     direction: Option<Direction>,
-    /// Method of the request that a response answers.
+    /// Method of the request, for a response.
     #[serde(borrow, default)]
     method: Option<Cow<'a, str>>,
     #[serde(borrow)]
     json: Cow<'a, str>,
 }
 
-/// One line that goes out.
+/// Output line.
 #[derive(Serialize)]
 struct Answer<'a> {
     accepted: bool,
     violations: &'a [Finding],
     encoded: Option<&'a str>,
     count: usize,
-    /// Only for messages.
+    /// Checked parts; only for messages.
     #[serde(skip_serializing_if = "Option::is_none")]
     checked: Option<&'static str>,
 }
 
-/// One line that goes out for one that is not a question.
+/// Output line for an invalid input line.
 #[derive(Serialize)]
 struct Refusal<'a> {
     error: &'a str,
@@ -59,7 +59,7 @@ pub fn run() -> anyhow::Result<Outcome> {
     answer_lines(|number, line, out| answer(&registry, number, line, out))
 }
 
-/// Answers the lines of standard input, each with what `answer` puts out for its number and text.
+/// Processes the lines of standard input; `answer` writes the result for a line number and its text.
 pub fn answer_lines(
     answer: impl FnMut(usize, &[u8], &mut Vec<u8>) -> serde_json::Result<()>,
 ) -> anyhow::Result<Outcome> {
@@ -77,7 +77,7 @@ fn answer_all<R: io::Read>(
     let mut line = Vec::new();
     let mut text = Vec::new();
     for number in 1.. {
-        // Whoever sends a line and waits for its answer gets it.
+        // A peer that sends a line and waits receives its result.
         if !input.buffer().contains(&b'\n') {
             output.flush()?;
         }
@@ -146,24 +146,24 @@ fn judge(registry: &Registry, line: &[u8]) -> Result<Verdict, String> {
     }
 }
 
-/// Parses a line as the object that it has to be; `shape` describes the object in errors.
+/// Parses a line as the expected object; `shape` describes the object in errors.
 pub fn question<'a, T: Deserialize<'a>>(line: &'a [u8], shape: &str) -> Result<T, String> {
     let line = utf8(line)?;
     let wrong = |what: &str| format!("not an object {shape}: {what}");
-    // Serde takes an array for a struct too.
+    // Serde accepts an array for a struct, too.
     if line.starts_with('[') {
         return Err(wrong("it is an array"));
     }
     serde_json::from_str(line).map_err(|error| wrong(&in_line(&error)))
 }
 
-/// Bytes as text.
+/// Decodes bytes as UTF-8.
 pub fn utf8(bytes: &[u8]) -> Result<&str, String> {
     std::str::from_utf8(bytes)
         .map_err(|error| format!("not UTF-8 after byte {}", error.valid_up_to()))
 }
 
-/// An error of serde_json with the column only: its text is always one line.
+/// Formats an error of serde_json with the column only, because the text is always one line.
 fn in_line(error: &serde_json::Error) -> String {
     error
         .to_string()

@@ -1,4 +1,4 @@
-//! `mcp-exact revisions`: the table of the revisions that are compiled in, for people or as one JSON array.
+//! `mcp-exact revisions`: prints the compiled revisions, as a table or one JSON array.
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};

@@ -1,7 +1,7 @@
-//! The program `mcp-exact`: reads the arguments, runs the command, turns its outcome into an exit code.
+//! The executable `mcp-exact`: parses the arguments, runs the command, and turns its outcome into an exit code.
 //!
-//! 0 everything is valid, 1 a document is invalid, 2 the program could not run the command. A reader that goes away ends the
-//! program quietly.
+//! Exit codes are 0 if everything is valid, 1 if a document is invalid, and 2 if the command could not run. The
+//! process ends without an error message if the reader of its output disconnects.
 
 #[cfg(feature = "bridge")]
 mod bridge;
@@ -108,11 +108,11 @@ enum Command {
 /// Outcome of a command, which decides the exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Outcome {
-    /// Everything is valid.
+    /// All documents are valid.
     Valid,
-    /// Something is not valid.
+    /// A document is invalid.
     Invalid,
-    /// Something could not be looked at.
+    /// A document could not be checked.
     Unreadable,
 }
 
@@ -162,7 +162,7 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
         .any(|cause| cause.kind() == ErrorKind::BrokenPipe)
 }
 
-/// Tells what went wrong. Failures to write to standard error are ignored.
+/// Prints an error. Failures to write to standard error are ignored.
 fn report(words: &str) {
     let _ = writeln!(io::stderr(), "error: {words}");
 }

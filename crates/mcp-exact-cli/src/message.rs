@@ -1,7 +1,7 @@
-//! Checks a JSON-RPC message: first its envelope, then, when the sender is known, the request or notification in it.
+//! Checks a JSON-RPC message: first its envelope, then, if the sender is known, the contained request or notification.
 //!
-//! Takes the definitions of a revision and the text, returns a verdict with pointers into the message. The method decides
-//! which type the params have; a result is not guessed at.
+//! The result is a verdict with JSON pointers into the message. The method determines the type of the params; the
+//! type of a result is never guessed.
 
 use clap::ValueEnum;
 use mcp_exact_revisions::Side;
@@ -33,19 +33,19 @@ impl From<Direction> for Side {
     }
 }
 
-/// Form of a message that is no response.
+/// Kind of a message that is not a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Form {
     Request,
     Notification,
 }
 
-/// Knowledge about a message beside its text.
+/// Facts about a message that are not in its text.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Known<'a> {
     /// Direction of the message.
     pub direction: Option<Direction>,
-    /// Method of the request that it answers.
+    /// Method of the request, for a response.
     pub answered: Option<&'a str>,
 }
 
@@ -64,11 +64,11 @@ pub fn check(checker: Checker<'_>, known: Known<'_>, bytes: &[u8]) -> Verdict {
     } else {
         single(checker, known, bytes, envelope)
     };
-    // Text that decoded as an envelope is an object or an array; still no reason to panic.
+    // Text that decoded as an envelope is an object or an array; other values are handled without a panic.
     verdict.unwrap_or_else(|error| Verdict::rejected(Scope::Envelope, &error))
 }
 
-/// Checks a batch (only in 2025-03-26): each message in it by itself.
+/// Checks each message of a batch (only in 2025-03-26).
 fn batch(checker: Checker<'_>, known: Known<'_>, bytes: &[u8]) -> Result<Verdict, DecodeError> {
     let items: Vec<Json> = from_slice(bytes)?;
     let mut verdict = Verdict::nothing(Scope::Message);
@@ -109,7 +109,7 @@ fn single(
     Ok(match checker.entry.find(union_of(direction, form)) {
         Some(union) => {
             let mut verdict = typed(checker, direction, form, bytes, &method, union);
-            // Older revisions leave the envelope out of their requests.
+            // Older revisions omit the envelope in their request types.
             let is_envelope = |finding: &Finding| matches!(&*finding.pointer, "/jsonrpc" | "/id");
             verdict.unknown.retain(|finding| !is_envelope(finding));
             verdict
@@ -123,7 +123,7 @@ fn single(
     })
 }
 
-/// Checks a response: the result as that of the request that is answered.
+/// Checks a response, with the result type of its request.
 fn response(
     checker: Checker<'_>,
     answered: Option<&str>,
@@ -131,7 +131,7 @@ fn response(
     envelope: Verdict,
 ) -> Verdict {
     let Some(result) = object.get("result") else {
-        // An error says itself what it is.
+        // An error identifies itself by its members.
         return envelope.with(match object.get("error") {
             Some(_) => Scope::Message,
             None => Scope::Response,
@@ -142,7 +142,7 @@ fn response(
     };
     let part = checker.name(&name, result.text().as_bytes());
     let mut verdict = envelope.with(Scope::Message);
-    // The envelope knows the result only as any object.
+    // The envelope accepts any object as the result.
     verdict
         .unknown
         .retain(|found| !found.pointer.starts_with("/result/"));
@@ -150,7 +150,7 @@ fn response(
     verdict
 }
 
-/// Returns the name of the definition that answers requests of this method.
+/// Returns the definition of the result for this method.
 pub fn result_of(entry: &Entry, method: &str) -> Option<String> {
     let methods = &entry.model().ok()?.ir.methods;
     let found = methods
@@ -180,7 +180,7 @@ pub fn check_part(
     direction: Option<Direction>,
     bytes: &[u8],
 ) -> Verdict {
-    // What is not one JSON value must not become a message by what stands around it.
+    // Text that is not exactly one JSON value must not become valid by the text around it.
     let text = match from_slice::<Json>(bytes) {
         Ok(json) => json,
         Err(error) => return Verdict::rejected(Scope::Envelope, &error),
@@ -226,19 +226,19 @@ pub fn check_part(
     verdict
 }
 
-/// Returns who sends a method, if only one side does.
+/// Returns the sender of a method, if only one side sends it.
 fn sender_of(entry: &Entry, form: Form, method: &str) -> Option<Direction> {
     let sends = |direction| methods(entry, direction, form).contains(&method);
     match (sends(Direction::Client), sends(Direction::Server)) {
         (true, false) => Some(Direction::Client),
         (false, true) => Some(Direction::Server),
-        // What both sides send has one type in every revision.
+        // Methods that both sides send have the same type for both in every revision.
         (true, true) => Some(Direction::Client),
         (false, false) => None,
     }
 }
 
-/// Refuses a method that the revision does not have.
+/// Returns an error if the revision does not have the method.
 pub fn known_method(entry: &Entry, method: &str) -> Result<(), Unknown> {
     let all = ALL_FORMS.iter();
     let all: Vec<&str> = all
@@ -264,8 +264,8 @@ const ALL_FORMS: [(Direction, Form); 4] = [
     (Direction::Server, Form::Notification),
 ];
 
-/// The message as the union of all messages of this direction. The members of the envelope are in the way of no definition:
-/// older revisions leave them open, newer ones repeat them.
+/// Checks the message as the union of all messages of this direction. The envelope members do not conflict with any
+/// definition: older revisions allow them as unknown members, newer ones define them.
 fn typed(
     checker: Checker<'_>,
     direction: Direction,
@@ -293,7 +293,7 @@ fn union_of(direction: Direction, form: Form) -> &'static str {
     }
 }
 
-/// Returns true if a union kept the whole message as a member that it does not know.
+/// Returns true if a union kept the complete message as an unknown variant.
 fn is_unrecognized(verdict: &Verdict) -> bool {
     verdict.encoded.is_some()
         && verdict

@@ -1,13 +1,13 @@
-//! Suggests names for one that is unknown.
+//! Suggests similar names for an unknown name.
 
 use std::fmt::Write as _;
 
-/// Longer names than this are shown and compared shortened.
+/// Maximum length of a name in messages and comparisons; longer names are truncated.
 const MAX_NAME: usize = 64;
-/// Number of names that are suggested.
+/// Maximum number of suggested names.
 const SUGGESTIONS: usize = 3;
 
-/// Returns a name from outside, fit for a message.
+/// Returns an external name, truncated for a message.
 pub fn shortened(name: &str) -> String {
     match name.char_indices().nth(MAX_NAME) {
         Some((end, _)) => format!("{}…", &name[..end]),
@@ -15,7 +15,7 @@ pub fn shortened(name: &str) -> String {
     }
 }
 
-/// Adds the question whether one of the nearest names was meant.
+/// Appends a question with the most similar names.
 pub fn suggest<'a>(problem: &mut String, name: &str, known: impl Iterator<Item = &'a str>) {
     let near = nearest(name, known);
     let near: Vec<String> = near.iter().map(|name| format!("`{name}`")).collect();
@@ -27,14 +27,14 @@ pub fn suggest<'a>(problem: &mut String, name: &str, known: impl Iterator<Item =
     };
 }
 
-/// Adds the question whether a name was meant that differs in a third of its characters at most.
+/// Appends a question with the names that differ in at most a third of their characters.
 pub fn suggest_similar<'a>(problem: &mut String, name: &str, known: impl Iterator<Item = &'a str>) {
     let limit = (name.chars().take(MAX_NAME).count() / 3).max(1);
     let is_similar = |known: &&str| strsim::osa_distance(known, &shortened(name)) <= limit;
     suggest(problem, name, known.filter(is_similar));
 }
 
-/// Returns the three names that differ least from `name`, however much they differ.
+/// Returns the three names most similar to `name`, even if they differ completely.
 pub fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     let wanted: String = name
         .chars()
@@ -44,7 +44,7 @@ pub fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Vec<&'a 
     let mut near: Vec<(usize, &str)> = known
         .map(|known| {
             let found = known.to_lowercase();
-            // A name that contains the wanted one is nearer than its length says.
+            // A name that contains the wanted one is more similar than its length suggests.
             let contains =
                 !wanted.is_empty() && (found.contains(&wanted) || wanted.contains(&found));
             let distance = strsim::osa_distance(&wanted, &found);

@@ -1,4 +1,4 @@
-//! Output for people and for programs: colours where they are wanted, and files of which `-` is standard output.
+//! Output for people and programs: optional colours, and files where `-` is standard output.
 
 use std::fs;
 use std::io::{self, IsTerminal, Write};
@@ -21,7 +21,7 @@ pub enum Style {
     Yellow,
 }
 
-/// Returns true if text on this stream may have colours: it is a terminal, and `NO_COLOR` is unset or empty
+/// Returns true if text on this stream may have colours: the stream is a terminal, and `NO_COLOR` is unset or empty
 /// (<https://no-color.org>).
 pub fn wants_colour(stream: &impl IsTerminal) -> bool {
     let is_refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
@@ -29,17 +29,17 @@ pub fn wants_colour(stream: &impl IsTerminal) -> bool {
     stream.is_terminal() && !is_refused && !is_dumb
 }
 
-/// Paints text, or does not.
+/// Adds colours to text if the field is true.
 #[derive(Debug, Clone, Copy)]
 pub struct Painter(pub bool);
 
 impl Painter {
-    /// Paints for standard output.
+    /// Creates a painter for standard output.
     pub fn stdout() -> Self {
         Self(wants_colour(&io::stdout()))
     }
 
-    /// Paints for standard error.
+    /// Creates a painter for standard error.
     pub fn stderr() -> Self {
         Self(wants_colour(&io::stderr()))
     }
@@ -61,7 +61,7 @@ impl Painter {
     }
 }
 
-/// Returns text of a peer without control characters, which could change the terminal.
+/// Removes control characters, which could affect the terminal, from text of a peer.
 pub fn plain(text: &str) -> String {
     let shown = |letter: char| match letter {
         '\n' | '\t' => letter,
@@ -86,7 +86,7 @@ pub fn write(file: &Path, text: &[u8]) -> anyhow::Result<()> {
     fs::write(file, text).with_context(|| format!("cannot write {}", file.display()))
 }
 
-/// Creates a file that is written bit by bit, or takes standard output for `-`.
+/// Creates a file for incremental writing, or returns standard output for `-`.
 pub fn create(file: &Path) -> anyhow::Result<Box<dyn Write + Send>> {
     if is_standard_stream(file) {
         return Ok(Box::new(io::stdout()));
@@ -96,7 +96,7 @@ pub fn create(file: &Path) -> anyhow::Result<Box<dyn Write + Send>> {
     Ok(Box::new(created))
 }
 
-/// Prints rows as a table with aligned columns; the last column is cut to the width of a terminal.
+/// Formats rows as a table with aligned columns; the last column is truncated to the width of a terminal.
 pub fn table(heading: &[&str], rows: &[Vec<String>], painter: Painter) -> String {
     let count = heading.len();
     let width = |text: &str| text.chars().count();
@@ -134,9 +134,9 @@ pub fn table(heading: &[&str], rows: &[Vec<String>], painter: Painter) -> String
     text
 }
 
-/// Characters of a column that is not the last one.
+/// Maximum width of a column other than the last one, in characters.
 const WIDEST: usize = 44;
-/// Characters of a line.
+/// Maximum width of a line, in characters.
 const LINE: usize = 118;
 
 fn shortened(text: &str, room: usize) -> String {

@@ -1,8 +1,8 @@
-//! Finds the place of a JSON pointer in a text, for people who repair a document in an editor.
+//! Finds the location of a JSON pointer in a text, for people who repair a document in an editor.
 //!
-//! Takes text that is JSON; anything else has no places.
+//! The text must be valid JSON.
 
-/// Returns the offset in bytes of the value that a JSON pointer (RFC 6901) leads to.
+/// Returns the byte offset of the value that a JSON pointer (RFC 6901) refers to.
 pub fn offset_of(bytes: &[u8], pointer: &str) -> Option<usize> {
     let mut at = space(bytes, 0);
     for token in pointer.split('/').skip(1) {
@@ -52,7 +52,7 @@ fn space(bytes: &[u8], mut at: usize) -> usize {
     at
 }
 
-/// Returns the end of the value that begins at `start`.
+/// Returns the end offset of the value that begins at `start`.
 fn skip(bytes: &[u8], start: usize) -> Option<usize> {
     let (mut at, mut depth) = (start, 0_usize);
     loop {

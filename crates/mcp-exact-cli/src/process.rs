@@ -1,4 +1,5 @@
-//! A server as a child process: lines to its standard input, lines from its standard output, with a time limit.
+//! A server as a child process: writes lines to its standard input and reads lines from its standard output, with a
+//! time limit.
 
 use std::ffi::OsString;
 use std::io::{self, BufRead, BufReader, Write};
@@ -9,10 +10,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 
-/// Longest line that is read from a server.
+/// Maximum length of a line from a server, in bytes.
 const LONGEST: u64 = 256 << 20;
 
-/// Running server.
+/// A running server.
 #[derive(Debug)]
 pub struct Process {
     child: Child,
@@ -20,19 +21,19 @@ pub struct Process {
     lines: Receiver<Vec<u8>>,
 }
 
-/// Outcome of waiting for a line of a server.
+/// Result of waiting for a line of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Received {
-    /// A line, without its end.
+    /// A line, without the line break.
     Line(Vec<u8>),
-    /// Nothing.
+    /// No line within the time limit.
     Silence,
-    /// The end of its output.
+    /// End of the output.
     End,
 }
 
 impl Process {
-    /// Starts a server; `shows_stderr` lets it write to this program's standard error.
+    /// Starts a server; if `shows_stderr` is true, its standard error is that of this process.
     pub fn start(command: &[OsString], shows_stderr: bool) -> anyhow::Result<Self> {
         let (program, arguments) = command.split_first().context("there is no command")?;
         let mut child = Command::new(program)
@@ -92,7 +93,8 @@ impl Process {
         }
     }
 
-    /// Closes the server's input and waits for its end; kills it when that takes longer. Returns `None` if it was killed.
+    /// Closes the server's input and waits for its exit; kills the server after the time limit. Returns `None` if it
+    /// was killed.
     pub fn end(mut self, limit: Duration) -> Option<ExitStatus> {
         drop(self.input.take());
         let until = Instant::now() + limit;

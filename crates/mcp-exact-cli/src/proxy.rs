@@ -1,6 +1,7 @@
-//! `mcp-exact proxy`: sits between a client and a server on standard streams, records and checks both directions.
+//! `mcp-exact proxy`: forwards messages between a client and a server over stdio, and records and checks both
+//! directions.
 //!
-//! Bytes are handed on as they come; nothing is changed, held back or added. Checks happen beside that.
+//! Bytes are forwarded immediately and unchanged. Checks run in another thread.
 
 use std::ffi::OsString;
 use std::io::{self, Read, Write};
@@ -58,10 +59,10 @@ pub struct Arguments {
     command: Vec<OsString>,
 }
 
-/// Message that has passed.
+/// A forwarded message.
 struct Passed(Direction, Vec<u8>);
 
-/// Longest message that is checked and recorded; longer ones only pass.
+/// Maximum length of a message that is checked and recorded, in bytes; longer ones are only forwarded.
 const LONGEST: usize = 64 << 20;
 
 /// Runs the server until it ends.
@@ -95,7 +96,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let output = child.stdout.take().context("the server has no output")?;
     let (sender, passed) = mpsc::channel();
     let of_client = sender.clone();
-    // Nobody waits for it: it may be reading when the server has ended.
+    // This thread is not joined, because it may block in a read after the server has ended.
     thread::spawn(move || pass(Direction::Client, io::stdin(), input, &of_client));
     let of_server = thread::spawn(move || pass(Direction::Server, output, io::stdout(), &sender));
     let watching: JoinHandle<Watcher> = thread::spawn(move || {
@@ -104,7 +105,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     });
     let status = child.wait().context("the server cannot be waited for")?;
     let _ = of_server.join();
-    // The server has said its last: what the client still says is not waited for.
+    // The server has ended: further messages of the client are not awaited.
     let wrong = if watching.is_finished() {
         watching.join().map_or(0, |watcher| watcher.wrong)
     } else {
@@ -117,7 +118,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     std::process::exit(code(status));
 }
 
-/// Says that no more messages are waited for.
+/// Set when no more messages are awaited.
 static FINISH: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
 
 fn file(path: Option<&PathBuf>) -> anyhow::Result<Option<Box<dyn Write + Send>>> {
@@ -136,8 +137,8 @@ fn code(status: ExitStatus) -> i32 {
     status.code().unwrap_or(2)
 }
 
-/// Hands bytes on, and each message in them to the watcher before its last byte leaves: so that an answer is never seen before
-/// its question.
+/// Forwards bytes, and passes each message to the watcher before its last byte is forwarded, so that the watcher sees a
+/// request before its response.
 fn pass(from: Direction, mut input: impl Read, mut output: impl Write, to: &Sender<Passed>) {
     let mut buffer = vec![0; 64 << 10];
     let mut line = Vec::new();
@@ -195,7 +196,7 @@ impl Watcher {
         }
     }
 
-    /// Files that cannot be written do not disturb the conversation.
+    /// Checks and records a message. Failures to write files do not affect the conversation.
     fn take(&mut self, from: Direction, message: &[u8]) {
         if let Some(record) = &mut self.record {
             let _ = recording::write(record.as_mut(), from, message);
@@ -224,7 +225,7 @@ impl Watcher {
     }
 }
 
-/// Returns a message as `--trace` prints it: direction, revision, class, its text, and its defects.
+/// Returns a message in the format of `--trace`: direction, revision, kind, text, and violations.
 pub fn trace(observed: &Observed, text: &str, painter: Painter) -> String {
     let revision = observed.revision.unwrap_or("-");
     let mut lines = format!(

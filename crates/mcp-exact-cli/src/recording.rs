@@ -1,7 +1,7 @@
-//! Recordings of conversations: one message a line, with who has sent it.
+//! Recordings of conversations: one message per line, with its sender.
 //!
-//! A line is `{"from": "client" | "server", "message": …}`, with `"text"` instead of `message` for text that is not JSON.
-//! Lines that are messages themselves are read too: who has sent them is worked out from their methods.
+//! A line is `{"from": "client" | "server", "message": …}`, with `"text"` instead of `message` for text that is not
+//! JSON. Lines that are bare messages are accepted too; their senders are determined from the methods.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -14,7 +14,7 @@ use crate::message::Direction;
 /// Line of a recording.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// Sender of the message, if the line names it.
+    /// Sender of the message, if the line states it.
     pub from: Option<Direction>,
     /// Text of the message.
     pub text: String,
@@ -57,7 +57,7 @@ impl Entry {
 
 /// Writes a line.
 pub fn write(out: &mut dyn Write, from: Direction, message: &[u8]) -> io::Result<()> {
-    // A raw value keeps white space, line breaks too: those would end the line.
+    // A raw value keeps white space including line breaks, which would end the line.
     let json = serde_json::from_slice::<&RawValue>(message).ok();
     let json = json.filter(|_| !message.contains(&b'\n') && !message.contains(&b'\r'));
     let line = Written {

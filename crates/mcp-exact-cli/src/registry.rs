@@ -1,6 +1,6 @@
-//! Finds revisions and definitions by name, and lists the known ones if a name is unknown.
+//! Looks up compiled revisions and their definitions by name, and lists the known names if a name is unknown.
 //!
-//! Takes the table of `revisions.rs`, gives references into it. Knows no revision by itself.
+//! The table of revisions is in `revisions.rs`.
 
 use std::cell::OnceCell;
 use std::collections::HashMap;
@@ -18,15 +18,15 @@ use crate::revisions::COMPILED;
 /// A revision that is compiled in.
 #[derive(Debug, Clone, Copy)]
 pub struct CompiledRevision {
-    /// Its row in the table of revisions.
+    /// Row of the revision in the table of revisions.
     pub spec: &'static RevisionSpec,
-    /// Its definitions, sorted by name.
+    /// Definitions of the revision, sorted by name.
     pub definitions: &'static [Definition],
     /// Representation of the revision, as the JSON text of a [`Model`].
     pub model_json: &'static str,
 }
 
-/// One revision, with its definitions by name.
+/// A revision with an index of its definitions.
 #[derive(Debug)]
 pub struct Entry {
     /// The revision.
@@ -41,17 +41,17 @@ pub struct Registry {
     by_id: HashMap<&'static str, Entry>,
 }
 
-/// An unknown name.
+/// Error: a name is unknown.
 #[derive(Debug, Clone)]
 pub struct Unknown {
-    /// Description of the problem, with the nearest names.
+    /// Description of the problem, with the most similar names.
     pub problem: String,
-    /// All names there are, or how to list them.
+    /// All known names, or how to list them.
     pub known: String,
 }
 
 impl CompiledRevision {
-    /// Returns the name of the revision in the specification.
+    /// Returns the identifier of the revision.
     pub fn id(&self) -> &'static str {
         self.spec.id()
     }
@@ -73,7 +73,7 @@ impl CompiledRevision {
 }
 
 impl CompiledRevision {
-    /// Returns where the definitions of the revision are written down.
+    /// Returns the location of the revision's schema.
     pub fn source(&self) -> anyhow::Result<SchemaSource> {
         #[derive(serde::Deserialize)]
         struct Embedded {
@@ -96,7 +96,7 @@ impl From<Unknown> for anyhow::Error {
 }
 
 impl Registry {
-    /// The revisions of the table.
+    /// Creates a registry of the compiled revisions.
     pub fn new() -> Self {
         let entry = |revision: &'static CompiledRevision| Entry {
             revision,
@@ -108,7 +108,7 @@ impl Registry {
         }
     }
 
-    /// The revision `id`.
+    /// Returns the revision `id`.
     pub fn revision(&self, id: &str) -> Result<&Entry, Unknown> {
         self.by_id.get(id).ok_or_else(|| Unknown {
             problem: format!("unknown revision `{}`", shortened(id)),
@@ -125,12 +125,12 @@ impl Registry {
 }
 
 impl Entry {
-    /// The definition `name`, if the revision has it.
+    /// Returns the definition `name`, if the revision has one.
     pub fn find(&self, name: &str) -> Option<&'static Definition> {
         self.by_name.get(name).copied()
     }
 
-    /// Returns the model of the revision; it is read on first use.
+    /// Returns the model of the revision, which is parsed on first use.
     pub fn model(&self) -> anyhow::Result<&Model> {
         if let Some(model) = self.model.get() {
             return Ok(model);
@@ -139,7 +139,7 @@ impl Entry {
         Ok(self.model.get_or_init(|| model))
     }
 
-    /// The definition `name`.
+    /// Returns the definition `name`.
     pub fn definition(&self, name: &str) -> Result<&'static Definition, Unknown> {
         self.find(name).ok_or_else(|| {
             let id = self.revision.id();
@@ -154,7 +154,7 @@ impl Entry {
     }
 }
 
-/// The names in lines of about a hundred characters.
+/// Formats names in lines of about a hundred characters.
 pub fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {
     let mut list = String::new();
     let mut width = 0;

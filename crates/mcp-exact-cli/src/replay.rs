@@ -1,4 +1,4 @@
-//! `mcp-exact replay`: sends the client's messages of a recording to a server, and compares the answers.
+//! `mcp-exact replay`: sends the client's messages of a recording to a server, and compares the responses.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -49,7 +49,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         wants_unknown: false,
         is_ordered: true,
     };
-    // Who has sent a bare message is known from the conversation.
+    // The conversation determines the sender of a bare message.
     let mut senders = Conversation::new(None, options);
     let mut player = Player {
         server: Process::start(&arguments.command, true)?,
@@ -93,11 +93,11 @@ struct Player<'a> {
     conversation: Conversation,
     limit: Duration,
     ignored: &'a [String],
-    /// Responses that have come, by id.
+    /// Received responses, by id.
     responses: HashMap<String, Value>,
-    /// Questions of the server that have come and were not answered: method and id.
+    /// Received requests of the server without a response: method and id.
     requests: Vec<(String, Value)>,
-    /// Ids of the server's questions in the recording, and those that it uses now.
+    /// Current ids of the server's requests, by their ids in the recording.
     ids: HashMap<String, Value>,
     compared: usize,
     different: usize,
@@ -137,7 +137,7 @@ impl Player<'_> {
 
     fn send(&mut self, text: &str) -> anyhow::Result<()> {
         self.conversation.observe(Some(Direction::Client), text);
-        // A broken pipe would count as that of standard output.
+        // A broken pipe would be reported as that of standard output.
         let sent = self.server.send(text);
         sent.map_err(|error| anyhow!("the server has closed its input: {error}"))
     }
@@ -204,7 +204,7 @@ impl Player<'_> {
     }
 }
 
-/// Lists the values that differ, with their JSON pointers. Of objects and arrays the parts that differ are listed.
+/// Lists the values that differ, with their JSON pointers. For objects and arrays, the parts that differ are listed.
 fn differences(pointer: &str, before: &Value, after: &Value) -> Vec<(String, Value, Value)> {
     let mut found = Vec::new();
     match (before, after) {

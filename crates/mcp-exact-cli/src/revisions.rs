@@ -1,13 +1,13 @@
-//! The revisions that are compiled in, oldest first, each switched on by the feature of its name.
+//! Table of the compiled revisions, oldest first, each enabled by a feature with its name.
 //!
-//! Holds nothing but this table; what reads it is in `registry.rs`. Drafts are not in it: their crates are never published,
-//! so that nothing that is published can use them.
+//! The table is used by `registry.rs`. Drafts are excluded, because their crates are not published, so that
+//! published crates cannot use them.
 
 use crate::registry::CompiledRevision;
 
 macro_rules! compiled {
     ($($id:literal $marker:ident $library:ident $spec:ident;)*) => {
-        /// Every revision that this program knows.
+        /// Every compiled revision.
         pub static COMPILED: &[CompiledRevision] = &[$(
             #[cfg(feature = $id)]
             CompiledRevision {

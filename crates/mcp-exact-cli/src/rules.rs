@@ -1,4 +1,4 @@
-//! Rules of the specification that can be checked by looking at messages, each with the sentence that states it.
+//! Rules of the specification that can be checked by observing messages, each with its sentence.
 //!
 //! Ids are those of `docs/requirements.toml`, which has no rows for SHOULD. Sentences are quotations; `[…]` marks an
 //! omission.
@@ -23,14 +23,14 @@ pub struct Rule {
     pub level: Level,
     /// Sentence of the specification that states the rule.
     pub sentence: &'static str,
-    /// Page of the sentence in revisions up to 2025-11-25; empty if they do not have it.
+    /// Page of the specification with `sentence`, up to 2025-11-25; empty if those revisions do not have the rule.
     page: &'static str,
-    /// Page of the sentence from 2026-07-28 on; empty if they do not have it.
+    /// Page of the specification with `sentence`, from 2026-07-28 on; empty if those revisions do not have the rule.
     discover_page: &'static str,
 }
 
 impl Rule {
-    /// Returns the address of the page that states the rule.
+    /// Returns the URL of the page with the rule.
     pub fn url(&self, spec: &RevisionSpec) -> String {
         let page = match spec.lifecycle() {
             Lifecycle::Discover if !self.discover_page.is_empty() => self.discover_page,
@@ -183,13 +183,13 @@ rules! {
 mod tests {
     use super::*;
 
-    /// Ids that the ledger does not have: rules of JSON-RPC itself.
+    /// Ids that are not in `docs/requirements.toml`: rules of JSON-RPC itself.
     const BESIDE: [&str; 1] = ["RPC.method-not-found"];
 
     #[test]
     fn rules_are_rows_of_the_ledger() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/requirements.toml");
-        // The ledger is part of the repository and not of the package.
+        // `docs/requirements.toml` is part of the repository and not of the package.
         let Ok(text) = std::fs::read_to_string(path) else {
             return;
         };

@@ -7,7 +7,7 @@ use anyhow::bail;
 /// Returns the URL of the server, or `None` if a command starts it.
 ///
 /// # Errors
-/// When something follows the URL: an option there would be an argument of a server's command.
+/// Returns an error if something follows the URL: an option there would be an argument of a server's command.
 pub fn url(server: &[OsString]) -> anyhow::Result<Option<&str>> {
     let Some((first, further)) = server.split_first() else {
         bail!("there is no server; name its URL, or the command that starts it");

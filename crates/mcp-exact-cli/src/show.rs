@@ -1,4 +1,4 @@
-//! `mcp-exact show`: a type or a method in a revision with its documentation, and what changed about it since.
+//! `mcp-exact show`: prints a type or a method of a revision with its documentation, and its later changes.
 
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
@@ -172,7 +172,7 @@ fn direction(method: &Method) -> &'static str {
     }
 }
 
-/// Returns the definitions that a method carries: message, parameters, results.
+/// Returns the definitions of a method: message, params, results.
 fn parts<'i>(ir: &'i Ir, method: &'i Method) -> Vec<&'i Definition> {
     let mut names = vec![method.definition.as_str()];
     if let Some(mcp_exact_model::Type::Ref { name, .. }) = &method.params {
@@ -240,7 +240,7 @@ fn description(text: &mut String, words: Option<&str>, indent: &str) {
     }
 }
 
-/// Adds what changed about a name in each later revision.
+/// Adds the changes of an item in each later revision.
 fn changes(text: &mut String, ir: &Ir, name: &str, painter: Painter) -> anyhow::Result<()> {
     let newer = COMPILED
         .iter()

@@ -1,4 +1,4 @@
-//! Audit log of `mcp-exact bridge`: a line of JSON for each request that has ended.
+//! Audit log of `mcp-exact bridge`: one line of JSON per completed request.
 
 use std::fs::OpenOptions;
 use std::io::{self, Write};
@@ -26,7 +26,7 @@ pub enum Arguments {
     None,
 }
 
-/// Opens the log; `-` is standard error. A thread writes it, so that requests do not wait.
+/// Opens the log; `-` is standard error. A thread writes the log, so that requests do not wait.
 pub fn open(path: &Path, arguments: Arguments) -> anyhow::Result<CallObserver> {
     let mut out: Box<dyn Write + Send> = if path == Path::new("-") {
         Box::new(io::stderr())

@@ -1,4 +1,4 @@
-//! Configuration of `mcp-exact bridge`: a TOML file with everything, or the `mcp.json` of a client with its servers alone.
+//! Configuration of `mcp-exact bridge`: a TOML file with all settings, or the `mcp.json` of a client with servers only.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use serde::Deserialize;
 
 use super::{Losses, audit};
 
-/// Settings of a file. What the command line says counts before.
+/// Settings of a configuration file, which the command line overrides.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Config {
@@ -24,7 +24,7 @@ pub struct Config {
     pub metrics: bool,
     pub audit: Option<PathBuf>,
     pub audit_arguments: audit::Arguments,
-    /// Seconds that calls in flight have when the process is asked to end.
+    /// Seconds that calls in flight may take after the process was asked to end.
     pub drain: Option<u64>,
     pub auth: Option<Auth>,
     prefix: Prefixed,
@@ -34,7 +34,7 @@ pub struct Config {
     access: Vec<Access>,
 }
 
-/// Authorization server whose tokens clients have to bring.
+/// Authorization server whose tokens clients must present.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Auth {
@@ -42,7 +42,7 @@ pub struct Auth {
     pub issuer: String,
     /// Public URL of the bridge, as clients write it.
     pub resource: String,
-    /// Scopes that every request needs.
+    /// Scopes that every request requires.
     #[serde(default)]
     pub scopes: Vec<String>,
 }
@@ -111,7 +111,7 @@ impl From<Server> for ServerEntry {
 }
 
 impl Config {
-    /// Reads a file. A file that begins with `{` has the form of `mcp.json`.
+    /// Reads a configuration file. A file that starts with `{` is parsed as `mcp.json`.
     pub fn read(path: &Path) -> anyhow::Result<(Self, Vec<ConfiguredServer>)> {
         let text = std::fs::read_to_string(path);
         let text = text.with_context(|| format!("cannot read {}", path.display()))?;
@@ -172,7 +172,7 @@ impl Config {
         Some(limits)
     }
 
-    /// Says which values cannot be used.
+    /// Returns an error that names invalid values.
     fn check(&self) -> anyhow::Result<()> {
         let limits = self.limits.unwrap_or_default();
         if limits
@@ -190,7 +190,7 @@ impl Config {
         Ok(())
     }
 
-    /// Returns the settings that differ from those of another configuration and that only a new start changes.
+    /// Returns the settings that differ from those of another configuration and that require a restart.
     pub fn needs_restart(&self, other: &Self) -> Vec<&'static str> {
         let settings = [
             ("listen", self.listen != other.listen),
@@ -219,7 +219,7 @@ impl Config {
     }
 }
 
-/// Reads the entries of a file in the form of `mcp.json`.
+/// Parses the entries of a file in `mcp.json` format.
 fn entries(text: &str) -> anyhow::Result<BTreeMap<String, ServerEntry>> {
     let entries = ServerEntry::read_all(text)?.into_iter();
     let entries = entries.map(|(name, entry)| {
@@ -229,11 +229,11 @@ fn entries(text: &str) -> anyhow::Result<BTreeMap<String, ServerEntry>> {
     entries.collect()
 }
 
-/// Server of a file.
+/// A server that a configuration file defines.
 #[derive(Clone)]
 pub struct ConfiguredServer {
     pub name: String,
-    /// How the file describes it.
+    /// Entry of the server in the file.
     pub entry: ServerEntry,
     pub upstream: Arc<dyn Upstream>,
 }

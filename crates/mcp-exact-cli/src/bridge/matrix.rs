@@ -1,14 +1,14 @@
-//! What clients of one revision get of any server of another one, from the table of revisions: `--explain` without a server.
+//! Feature matrix for `--explain` without a server: what clients of one revision receive from servers of another one.
 
 use std::fmt::Write as _;
 
 use mcp_exact_revisions::{Lifecycle, RevisionSpec, Side};
 
-/// What a revision may lack, and which side sends it.
+/// A feature that a revision may lack, and the side that sends it.
 struct Feature {
     has: fn(&RevisionSpec) -> bool,
     sender: Side,
-    /// What is lost if the receiver's revision lacks it.
+    /// Description of the loss if the receiver's revision lacks the feature.
     loss: &'static str,
 }
 
@@ -79,7 +79,7 @@ const fn client(has: fn(&RevisionSpec) -> bool, loss: &'static str) -> Feature {
     }
 }
 
-/// What works, changes and is lost between two revisions.
+/// Features that work, change or are lost between two revisions.
 #[derive(Debug, Default)]
 pub struct Matrix {
     works: Vec<String>,
@@ -116,7 +116,7 @@ impl Matrix {
     }
 }
 
-/// Returns what the bridge does between the lifecycles, or between the transports.
+/// Returns the changes that the bridge makes between the lifecycles or transports.
 fn changes(client: &RevisionSpec, server: &RevisionSpec) -> Vec<&'static str> {
     let mut changes = match (client.lifecycle(), server.lifecycle()) {
         (Lifecycle::Initialize, Lifecycle::Discover) => vec![

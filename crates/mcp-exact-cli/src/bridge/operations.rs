@@ -1,4 +1,4 @@
-//! What `mcp-exact bridge` serves its operator beside the endpoint: `/healthz`, `/readyz` and `/metrics`.
+//! Operational endpoints of `mcp-exact bridge` in addition to the MCP endpoint: `/healthz`, `/readyz` and `/metrics`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,17 +10,17 @@ use http::{HeaderValue, Method, Response, StatusCode};
 use mcp_exact::transport::http::server::{AuthError, AuthFuture, Authenticate};
 use mcp_exact_bridge::Bridge;
 
-/// Media type of the text format of Prometheus.
+/// Media type of the Prometheus text format.
 const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// Pages for the operator, in front of what authenticates clients.
+/// Operational endpoints, which are answered before clients are authenticated.
 pub struct Operations {
     pub bridge: Bridge,
     /// True if `/metrics` is served.
     pub has_metrics: bool,
-    /// Set when the process was asked to end.
+    /// Set after the process was asked to end.
     pub is_ending: Arc<AtomicBool>,
-    /// Authenticates clients; without it all are anonymous.
+    /// Authenticator of clients; without one, all clients are anonymous.
     pub clients: Option<Arc<dyn Authenticate>>,
 }
 

@@ -1,4 +1,4 @@
-//! Reload of the configuration while `mcp-exact bridge` runs: when the file changes, and on SIGHUP.
+//! Reloads the configuration while `mcp-exact bridge` runs: when the file changes, and on SIGHUP.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -9,22 +9,22 @@ use mcp_exact_bridge::{Bridge, ServerUpdate, Update};
 use super::config::{Config, ConfiguredServer};
 use crate::output::plain;
 
-/// Time between looks at the file.
+/// Interval at which the file is checked.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// Watches a configuration and changes the bridge. A file that cannot be used changes nothing.
+/// Watches a configuration file and updates the bridge. An invalid file changes nothing.
 pub struct Reload {
     pub path: PathBuf,
     pub bridge: Bridge,
-    /// What the bridge runs with.
+    /// Configuration in use.
     pub config: Config,
     pub servers: Vec<ConfiguredServer>,
-    /// Returns the rules of a configuration, with what the command line says.
+    /// Returns the rules of a configuration, with the settings of the command line.
     pub rules: Box<dyn Fn(&Config) -> mcp_exact_bridge::Rules + Send>,
 }
 
 impl Reload {
-    /// Watches until the task is ended.
+    /// Watches the file until the task is cancelled.
     pub async fn watch(mut self) {
         let mut hangup = Hangup::new();
         let mut known = text(&self.path);
@@ -32,7 +32,7 @@ impl Reload {
             tokio::select! {
                 () = tokio::time::sleep(LOOK) => {
                     let now = text(&self.path);
-                    // A file that is being replaced may be missing for a moment.
+                    // A file that is being replaced may be missing temporarily.
                     if now.is_none() || now == known {
                         continue;
                     }
@@ -82,7 +82,7 @@ fn text(path: &Path) -> Option<String> {
     std::fs::read_to_string(path).ok()
 }
 
-/// SIGHUP, where the system has it.
+/// SIGHUP, on systems that have it.
 struct Hangup {
     #[cfg(unix)]
     signal: Option<tokio::signal::unix::Signal>,

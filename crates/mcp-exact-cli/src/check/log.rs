@@ -1,4 +1,4 @@
-//! `mcp-exact check --log`: recordings of conversations, each message checked in the context of earlier ones.
+//! `mcp-exact check --log`: checks recordings of conversations, each message in the context of earlier ones.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -13,7 +13,7 @@ use crate::recording::Entry;
 use crate::registry::Registry;
 use crate::{Outcome, report};
 
-/// Line that `--json` prints for a message with a defect.
+/// Output line of `--json` for a message with a violation.
 #[derive(Serialize)]
 struct Line<'a> {
     file: &'a str,
@@ -24,7 +24,7 @@ struct Line<'a> {
     breaches: Vec<BreachLine<'a>>,
 }
 
-/// Line that `--json` prints for a breach.
+/// Output line of `--json` for a violation of a rule.
 #[derive(Serialize)]
 pub struct BreachLine<'a> {
     rule: &'static str,
@@ -33,7 +33,7 @@ pub struct BreachLine<'a> {
 }
 
 impl<'a> BreachLine<'a> {
-    /// Returns the form of a breach that is printed as JSON.
+    /// Returns the JSON representation of a violation.
     pub fn new(breach: &'a Breach) -> Self {
         Self {
             rule: breach.rule.id,
@@ -123,7 +123,7 @@ fn check_file(
     })
 }
 
-/// Returns a message and its defects in words, a line for each breach.
+/// Returns a message and its violations as text, one line per violation.
 pub fn worded(observed: &Observed, painter: Painter) -> String {
     let label = format!(
         "{} {}",

@@ -1,6 +1,7 @@
-//! Answers to requests of a server: forms field by field, pages to visit, messages of a model.
+//! Responses to a server's input requests: form fields, URLs to visit, and sampling.
 //!
-//! Answers come from the arguments of the command, or from the terminal. Without either, the request is declined.
+//! Values are taken from the arguments of the command, or read from the terminal. Without either, the request is
+//! declined.
 
 use std::collections::HashMap;
 use std::io::{self, BufRead, IsTerminal, Write};
@@ -13,16 +14,16 @@ use tokio::sync::Mutex;
 use super::assignment;
 use crate::output::{Painter, Style, plain};
 
-/// Answers that the command was given, and the terminal for the others.
+/// Values from the command line, and the terminal for all others.
 pub struct Answers {
-    /// The server that asks, as the user has named it.
+    /// Name of the requesting server, as on the command line.
     server: String,
     given: HashMap<String, String>,
-    /// One question at a time.
+    /// Lock that admits one prompt on the terminal at a time.
     terminal: Mutex<()>,
 }
 
-/// Answer to a field of a form.
+/// Value for a field of a form.
 enum Field {
     Value(Value),
     Skipped,
@@ -30,7 +31,7 @@ enum Field {
 }
 
 impl Answers {
-    /// Takes answers as `NAME=VALUE`, for the questions of a server.
+    /// Parses values of the form `NAME=VALUE`, for the requests of a server.
     pub fn new(server: &str, given: &[String]) -> anyhow::Result<Self> {
         let given = given.iter().map(|text| {
             let (name, value) = assignment(text)?;
@@ -43,7 +44,7 @@ impl Answers {
         })
     }
 
-    /// Answers a form, or a page to visit.
+    /// Responds to a form, or to a URL that the user should visit.
     pub async fn form(&self, form: Form) -> FormAnswer {
         let _turn = self.terminal.lock().await;
         let painter = Painter::stderr();
@@ -133,7 +134,7 @@ impl Answers {
         }
     }
 
-    /// Answers a request for a message of a model: the person at the terminal is the model.
+    /// Responds to a sampling request with text from the person at the terminal.
     pub async fn sample(&self, request: SampleRequest) -> SampleReply {
         let _turn = self.terminal.lock().await;
         let heading = format!("{} asks a model", self.server);
@@ -152,7 +153,8 @@ impl Answers {
     }
 }
 
-/// Shows a page that the server wants visited, whole, and asks for consent. The page is not opened: the user does that.
+/// Displays the complete URL that the server wants the user to visit, and asks for consent. The URL is not opened
+/// automatically.
 async fn answer_visit(form: &Form, visit: &Visit) -> FormAnswer {
     let painter = Painter::stderr();
     let host = painter.paint(Style::Bold, visit.host());
@@ -176,7 +178,7 @@ pub(super) fn tell(line: &str) {
     let _ = writeln!(io::stderr(), "{line}");
 }
 
-/// Asks on the terminal; returns `None` at the end of input, or if there is no terminal.
+/// Prompts on the terminal; returns `None` at the end of input, or without a terminal.
 async fn ask(question: &str) -> Option<String> {
     if !io::stdin().is_terminal() {
         return None;
@@ -194,7 +196,7 @@ async fn ask(question: &str) -> Option<String> {
     Some(line.trim().to_owned())
 }
 
-/// Lists the values that a field can have, if it names them.
+/// Lists the allowed values of a field, if its schema has any.
 fn choices(field: &Value) -> Vec<String> {
     let field = match field.get("items") {
         Some(items) => items,
@@ -210,11 +212,11 @@ fn choices(field: &Value) -> Vec<String> {
         .collect()
 }
 
-/// Reads text as the value of a field or of an argument.
+/// Parses text as the value of a field or of an argument, according to its schema.
 pub fn value_of(field: &Value, text: &str) -> anyhow::Result<Value> {
     let kind = match &field["type"] {
         Value::String(kind) => kind.as_str(),
-        // A nullable type lists null beside it.
+        // The variants of a nullable type include null.
         Value::Array(kinds) => kinds
             .iter()
             .filter_map(Value::as_str)
@@ -249,12 +251,12 @@ pub fn value_of(field: &Value, text: &str) -> anyhow::Result<Value> {
             Ok(value) if value.is_object() => Ok(value),
             _ => Err(anyhow!("`{text}` is no JSON object")),
         },
-        // Without a type, what is JSON is taken as JSON.
+        // Without a type, valid JSON is used as JSON.
         _ => Ok(parsed().unwrap_or_else(|_| Value::from(text))),
     }
 }
 
-/// Reads assignments as an object, by the schema of each name.
+/// Parses assignments to an object, according to the schema of each name.
 pub fn object_of(schema: &Value, assignments: &[String]) -> anyhow::Result<JsonObject> {
     let mut object = Map::new();
     for text in assignments {

@@ -1,6 +1,6 @@
-//! Authorization at servers that demand it: which client the program is, how its user signs in, and where tokens are kept.
+//! Authorization at servers that require it: client registration, sign-in of the user, and storage of tokens.
 //!
-//! Opens the browser of the system, or prints the URL and takes the one that the browser ends at. Feature `oauth`.
+//! Opens the system browser, or prints the URL and reads the URL of the redirect. Requires the feature `oauth`.
 
 #[cfg(unix)]
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ use mcp_exact::auth::client::{Browser, Headless, OAuth, open_browser};
 
 use super::answer::tell;
 
-/// Environment variable with the secret of a registered client: arguments are seen by other users.
+/// Environment variable with the secret of a registered client, because other users can see command-line arguments.
 const SECRET: &str = "MCP_EXACT_CLIENT_SECRET";
 
 /// Authorization of the program. Nothing is asked before a server demands it.
@@ -39,7 +39,7 @@ pub struct Authorization {
 }
 
 impl Authorization {
-    /// Returns what obtains tokens.
+    /// Returns the OAuth options.
     pub fn oauth(&self) -> anyhow::Result<OAuth> {
         let oauth = match (&self.client_id, &self.issuer) {
             (Some(id), Some(issuer)) => {
@@ -79,7 +79,7 @@ fn stored(oauth: OAuth) -> anyhow::Result<OAuth> {
     Ok(oauth)
 }
 
-/// Returns the folder of tokens (XDG Base Directory Specification).
+/// Returns the folder for tokens (XDG Base Directory Specification).
 #[cfg(unix)]
 fn tokens() -> anyhow::Result<PathBuf> {
     let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());

@@ -106,7 +106,7 @@ fn object(text: &str) -> anyhow::Result<JsonObject> {
     JsonObject::try_from(value).map_err(|_| anyhow!("the arguments have to be a JSON object"))
 }
 
-/// Prints the content blocks of a result, and the structured content where there is no text.
+/// Prints the content blocks of a result, or the structured content if there is no text.
 fn print(result: &Value) -> anyhow::Result<()> {
     let painter = Painter::stdout();
     if result["isError"] == true {
@@ -127,7 +127,7 @@ fn print(result: &Value) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns a content block in words: its text, or its kind.
+/// Returns a content block as text: its text, or its type.
 pub fn block_words(block: &Value, painter: Painter) -> String {
     let word = |name: &str| plain(block[name].as_str().unwrap_or_default());
     let faint = |words: String| painter.paint(Style::Faint, &words);
@@ -151,7 +151,7 @@ pub fn block_words(block: &Value, painter: Painter) -> String {
     }
 }
 
-/// Shows progress on a terminal.
+/// Displays progress on a terminal.
 pub fn bar(progress: Progress) {
     const WIDTH: usize = 24;
     if !io::stderr().is_terminal() {
@@ -185,7 +185,7 @@ pub fn bar(progress: Progress) {
     let _ = stderr.flush();
 }
 
-/// Removes the progress from the terminal.
+/// Removes the progress bar from the terminal.
 pub fn clear_bar() {
     if io::stderr().is_terminal() {
         let _ = write!(io::stderr(), "\r\u{1b}[2K");

@@ -1,4 +1,4 @@
-//! `mcp-exact inspect`: the identity, tools, resources and prompts of a server, as tables or as JSON.
+//! `mcp-exact inspect`: prints the identity, tools, resources and prompts of a server, as tables or JSON.
 
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -172,7 +172,7 @@ impl Offer {
     }
 }
 
-/// Returns a list that the server has declared. A list that it declares and does not have is an empty one.
+/// Fetches a list that the server has declared. A declared list without a method is treated as empty.
 async fn all(is_declared: bool, list: List) -> anyhow::Result<Vec<Definition>> {
     const METHOD_NOT_FOUND: i64 = -32601;
     if !is_declared {
@@ -217,7 +217,7 @@ fn capability_words(capabilities: &Value) -> String {
     }
 }
 
-/// Names the arguments of a tool; those that can be left out have a question mark.
+/// Lists the parameters of a tool; optional ones have a question mark.
 fn parameters(tool: &Definition) -> String {
     let schema = tool
         .input_schema()

@@ -1,4 +1,5 @@
-//! `mcp-exact listen`: prints the notifications of a server: changes of its lists and resources, and log messages.
+//! `mcp-exact listen`: prints the notifications of a server, which are changes of lists and resources, and log
+//! messages.
 
 use std::ffi::OsString;
 use std::time::Duration;
@@ -55,7 +56,7 @@ pub enum LogLevel {
     Emergency,
 }
 
-/// Listens.
+/// Prints notifications until a limit is reached.
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     block_on(async {
         let (sender, mut announced) = mpsc::unbounded_channel();

@@ -1,6 +1,7 @@
-//! Commands that talk to a server: `inspect`, `call`, `read`, `prompt` and `listen`. Feature `client`.
+//! Commands that connect to a server: `inspect`, `call`, `read`, `prompt` and `listen`, in the feature `client`.
 //!
-//! A server is named by its URL or by the command that starts it. The user answers its requests on the terminal.
+//! A server is specified by its URL or by the command that starts it. The user responds to its requests on the
+//! terminal.
 
 mod answer;
 #[cfg(feature = "oauth")]
@@ -61,29 +62,29 @@ pub struct Settings {
     authorization: authorization::Authorization,
 }
 
-/// Runs a future to its end, on a runtime of this thread.
+/// Runs a future to completion on a runtime of this thread.
 pub fn block_on<T>(future: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .context("cannot start the runtime")?;
     let result = runtime.block_on(future);
-    // A question on the terminal may still be waiting for its answer.
+    // A prompt on the terminal may still wait for input.
     runtime.shutdown_timeout(Duration::from_secs(3));
     result
 }
 
-/// A server that is named on the command line.
+/// Server that is specified on the command line.
 #[cfg(feature = "bridge")]
 pub enum Target {
-    /// A command that is started.
+    /// Command that starts the server.
     Command(Box<ServerCommand>),
-    /// A URL.
+    /// URL of the server.
     Http(Box<HttpEndpoint>),
 }
 
 impl Settings {
-    /// Returns the server.
+    /// Returns the server that the command line specifies.
     #[cfg(feature = "bridge")]
     pub fn target(&self, server: &[OsString]) -> anyhow::Result<Target> {
         Ok(match server_address::url(server)? {
@@ -92,14 +93,14 @@ impl Settings {
         })
     }
 
-    /// Returns the only revision that is offered to the server, if one is named.
+    /// Returns the only revision that is offered to the server, if one is specified.
     #[cfg(feature = "bridge")]
     pub fn offered(&self) -> anyhow::Result<Option<Revision>> {
         let revision = self.revision.as_deref();
         revision.map(|id| self.revision(id)).transpose()
     }
 
-    /// Begins a connection. Handlers of the command can be added before it is awaited.
+    /// Starts to build a connection. Commands can add handlers before they await it.
     pub fn connect(&self, server: &[OsString]) -> anyhow::Result<Connect> {
         let connect = match server_address::url(server)? {
             Some(url) => self.connect_http(url)?,
@@ -134,7 +135,7 @@ impl Settings {
             .on_log(|message| log(&message)))
     }
 
-    /// Returns how long an answer is waited for.
+    /// Returns the timeout of a request.
     pub fn limit(&self) -> Duration {
         Duration::from_secs(self.timeout)
     }
@@ -160,7 +161,7 @@ impl Settings {
         Ok(connect)
     }
 
-    /// Returns true if `--header` gives an `Authorization` header: then no OAuth flow begins.
+    /// Returns true if `--header` sets an `Authorization` header, so that no OAuth flow is started.
     #[cfg(feature = "oauth")]
     fn has_credentials(&self) -> bool {
         let mut names = self
@@ -194,7 +195,7 @@ impl Settings {
     fn command(&self, server: &[OsString]) -> anyhow::Result<ServerCommand> {
         let (program, arguments) = server.split_first().context("there is no server")?;
         let mut command = if self.trace {
-            // The proxy prints what passes.
+            // The proxy prints the messages of the connection.
             ServerCommand::new(std::env::current_exe().context("cannot find this program")?)
                 .args(["proxy", "--trace", "--"])
                 .arg(program)
@@ -215,7 +216,7 @@ impl Settings {
     }
 }
 
-/// The proxy has painted its lines already.
+/// Removes control characters from a line; the proxy has added its colours already.
 fn plain_line(line: &str) -> String {
     line.chars()
         .map(|letter| match letter {
@@ -234,7 +235,7 @@ fn assignment(text: &str) -> anyhow::Result<(&str, &str)> {
     }
 }
 
-/// Adds the remedy to an error of the client.
+/// Adds a hint to an error of the client.
 pub fn explained(error: ClientError) -> anyhow::Error {
     match &error {
         ClientError::Lost => {

@@ -1,4 +1,4 @@
-//! HTTP client that prints the messages of requests and responses as they pass.
+//! HTTP client that prints the messages of requests and responses.
 
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,19 +14,19 @@ use crate::message::Direction;
 use crate::output::Painter;
 use crate::proxy;
 
-/// Longest event that is printed.
+/// Maximum size of an event that is printed, in bytes.
 const LONGEST: usize = 64 << 20;
 
-/// HTTP client that prints what passes.
+/// HTTP client that prints all messages.
 pub struct TracingClient {
     client: HyperClient,
     printer: Arc<Mutex<Conversation>>,
 }
 
 impl TracingClient {
-    /// Prints what this client sends and receives.
+    /// Wraps an HTTP client.
     pub fn new(client: HyperClient) -> Self {
-        // Streams overtake each other.
+        // Messages of different streams may be printed in another order than sent.
         let options = Options {
             wants_unknown: false,
             is_ordered: false,
@@ -46,7 +46,7 @@ fn print(printer: &Mutex<Conversation>, from: Direction, message: &[u8]) {
     let _ = io::stderr().write_all(words.as_bytes());
 }
 
-/// Bytes of a body that were read.
+/// Parser of a response body.
 enum Reading {
     Events(Decoder),
     Document(Vec<u8>),

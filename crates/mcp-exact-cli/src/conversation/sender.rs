@@ -1,5 +1,5 @@
-//! The sender of a message in a recording that does not state it: by its method, and by the request that it answers or is
-//! about.
+//! Determines the sender of a message in a recording that does not state it: from the method, and from the request that
+//! the message responds or refers to.
 
 use std::collections::HashSet;
 
@@ -9,7 +9,7 @@ use super::Conversation;
 use crate::message::Direction;
 
 impl Conversation {
-    /// Works out who has sent a message.
+    /// Determines the sender of a message.
     pub(super) fn sender(&self, value: &Value) -> Direction {
         let first = match value {
             Value::Array(items) => items.first().unwrap_or(&Value::Null),
@@ -45,7 +45,7 @@ impl Conversation {
         }
     }
 
-    /// Works out who has sent a notification that both sides send, by the request that it is about.
+    /// Determines the sender of a notification that both sides send, from the request that it refers to.
     fn sender_of_both(&self, method: &str, params: &Value) -> Option<Direction> {
         let both = [Direction::Client, Direction::Server];
         match method {

@@ -1,7 +1,7 @@
-//! One conversion: its arguments, their check, and the converted document.
+//! One conversion: its options, their validation, and the converted document.
 //!
-//! Takes the wishes of a command line or of a line of JSON, gives answers in one form for both; prints nothing. Text that
-//! could pass untouched is checked as well, so that the output is always a valid document of the target.
+//! Options are taken from the command line or from a line of JSON; nothing is printed. Text that a conversion
+//! returns unchanged is validated too, so that the output is always a valid document of the target revision.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -35,99 +35,99 @@ pub enum Kind {
     Error,
 }
 
-/// Requested conversion, before it is checked.
+/// Options of a conversion, before validation.
 #[derive(Debug, Clone)]
 pub struct Wishes<'a> {
-    /// The revision of the documents.
+    /// Revision of the documents.
     pub from: &'a str,
-    /// The revision that they become.
+    /// Target revision.
     pub to: &'a str,
-    /// The definition that they are.
+    /// Definition that the documents are values of.
     pub definition: Option<&'a str>,
-    /// Their method, or that of the request that they answer.
+    /// Method of the documents; for results and errors, the method of the request.
     pub method: Option<&'a str>,
     /// Sender of the messages.
     pub direction: Option<Direction>,
     /// Part of a message that the documents are.
     pub kind: Option<Kind>,
-    /// True if losses are refused.
+    /// True if losses cause an error.
     pub strict: bool,
-    /// True if newer members stay.
+    /// True if members of a newer revision are kept.
     pub keep_newer: bool,
     /// The id of the request.
     pub id: Option<&'a RequestId>,
-    /// Members of `_meta` that only the session knows.
+    /// Members of `_meta` that only the session provides.
     pub meta: Option<&'a JsonObject>,
-    /// The URI that was asked for.
+    /// URI of the `resources/read` request.
     pub uri: Option<&'a str>,
 }
 
-/// Reason why the arguments make no job.
+/// Reason why the options are invalid.
 #[derive(Debug, Clone)]
 pub enum Unfit {
-    /// A name is not known.
+    /// A name is unknown.
     Name(Unknown),
-    /// They do not go together.
+    /// The options exclude or require each other.
     Together(&'static str),
 }
 
-/// Requested conversion, checked.
+/// Validated options of a conversion.
 #[derive(Debug, Clone)]
 pub struct Job<'a> {
-    /// The revision of the documents.
+    /// Revision of the documents.
     pub from: KnownRevision,
-    /// The revision that they become.
+    /// Target revision.
     pub to: KnownRevision,
     subject: Subject<'a>,
     strict: bool,
     context: Context,
 }
 
-/// Kind of the documents.
+/// What the documents are.
 #[derive(Debug, Clone, Copy)]
 enum Subject<'a> {
     Definition(&'a str),
     Part(Part<'a>),
-    /// Whole messages, with the method of the request that responses answer.
+    /// Complete messages, with the method of the request for responses.
     Message(Option<&'a str>, Option<Direction>),
 }
 
 /// A part of a message.
 #[derive(Debug, Clone, Copy)]
 pub struct Part<'a> {
-    /// Requested part of a message.
+    /// Kind of the part.
     pub kind: Kind,
-    /// The method.
+    /// Method of the message.
     pub method: &'a str,
-    /// Sender, if it was given.
+    /// Sender, if specified.
     pub direction: Option<Direction>,
 }
 
 /// Result of converting a document.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Answer {
-    /// The document in the other revision; nothing when there is an error.
+    /// Converted document; `None` after an error.
     pub json: Option<String>,
     /// Losses of the conversion.
     #[serde(serialize_with = "plain_losses")]
     pub losses: Vec<Loss>,
-    /// Reason why there is no document.
+    /// Reason why there is no converted document.
     pub error: Option<String>,
     /// Note about the document, for the user.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
 }
 
-/// Reason why a document is not converted.
+/// Reason why a document cannot be converted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
-    /// Place in the document, as a JSON pointer.
+    /// Location in the document, as a JSON pointer.
     pub pointer: String,
-    /// Reason in words, with the remedy if there is one.
+    /// Reason as a sentence, with a hint if there is one.
     pub reason: String,
 }
 
-/// Remarks about a document so far.
+/// Losses and notes that a conversion has collected.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Remarks {
     /// Losses of the conversion.
@@ -137,7 +137,7 @@ pub struct Remarks {
 }
 
 impl<'a> Wishes<'a> {
-    /// The job, if the names are known and the wishes go together.
+    /// Validates the options.
     pub fn job(&self) -> Result<Job<'a>, Unfit> {
         let from = names::revision(self.from).map_err(Unfit::Name)?;
         let to = names::revision(self.to).map_err(Unfit::Name)?;
@@ -232,7 +232,7 @@ impl Job<'_> {
             }
             Subject::Part(part) => {
                 let json = self.part(part, Some(text), remarks)?;
-                // Params that need not be there and say nothing.
+                // Params that are optional and empty are omitted.
                 Ok(json.unwrap_or(Cow::Borrowed("{}")))
             }
             Subject::Message(answered, direction) => {
@@ -273,13 +273,13 @@ impl Job<'_> {
         self.ends().all(|end| sends(end, part, side))
     }
 
-    /// The revisions at both ends.
+    /// Returns the source and the target revision.
     pub fn ends(&self) -> impl Iterator<Item = KnownRevision> {
         [self.from, self.to].into_iter()
     }
 
-    /// Returns the sender of a part when none was given: the side that sends the method in most of the two revisions, first of all in the one
-    /// of the document; a client when both sides do.
+    /// Returns the sender of a part if none is specified: the side that sends the method in the source revision, or
+    /// else in the target revision; the client if both sides do.
     fn sender(&self, part: Part<'_>) -> Role {
         if let Some(direction) = part.direction {
             return role(direction);
@@ -318,7 +318,7 @@ fn defines(revision: KnownRevision, part: Part<'_>) -> bool {
     sends(revision, part, Role::Client) || sends(revision, part, Role::Server)
 }
 
-/// Returns true if that side sends the method of a part, or of the request that it answers.
+/// Returns true if the side sends the method of a part, or the method of its request.
 fn sends(revision: KnownRevision, part: Part<'_>, side: Role) -> bool {
     let methods = revision.spec().methods(Side::from(side));
     match part.kind {
@@ -346,7 +346,7 @@ impl Kind {
 }
 
 impl Answer {
-    /// The answer to a document that is not converted.
+    /// Creates the result for a document that cannot be converted.
     pub fn failed(problem: String) -> Self {
         Self {
             error: Some(problem),
@@ -370,7 +370,7 @@ impl From<Refused> for Problem {
     }
 }
 
-/// A loss as a line of JSON has it.
+/// JSON representation of a loss.
 #[derive(Serialize)]
 struct PlainLoss<'a> {
     pointer: &'a str,

@@ -1,8 +1,8 @@
-//! `mcp-exact convert --jsonl`: one conversion for each line of standard input, so that one process serves a whole test
+//! `mcp-exact convert --jsonl`: one conversion per line of standard input, so that one process serves a complete test
 //! run in any language.
 //!
-//! Every answer has the same three members, and a note when neither revision knows the method. A line that is no question
-//! gets an error with its number, and the next line is read.
+//! Every output line has the same three members, and a note if neither revision knows the method. An invalid input
+//! line yields an error with its line number, and the next line is processed.
 
 use std::borrow::Cow;
 
@@ -16,7 +16,7 @@ use crate::message::Direction;
 
 const SHAPE: &str = r#"{"from", "to", "type", "json"}"#;
 
-/// One line that comes in.
+/// Input line.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Question<'a> {

@@ -1,7 +1,7 @@
-//! Converts whole JSON-RPC messages: the envelope stays, the params, the result or the error inside is converted.
+//! Converts complete JSON-RPC messages: the envelope is kept, and the params, the result or the error is converted.
 //!
-//! Takes the text of a message or a batch, returns the text in the other revision; pointers lead into the whole. The request
-//! of a response is never guessed.
+//! The input is the text of a message or a batch; JSON pointers refer to the complete text. The request of a
+//! response must be known.
 
 use std::borrow::Cow;
 
@@ -11,12 +11,12 @@ use mcp_exact_wire::{DecodeError, HeadKind, Json, JsonObject, MessageHead, from_
 use super::job::{Job, Kind, Part, Problem, Remarks};
 use crate::message::Direction;
 
-/// The definition of a message in every revision.
+/// Name of the definition of all messages in every revision.
 const MESSAGE: &str = "JSONRPCMessage";
-/// The one method whose errors have a meaning of their own.
+/// The only method whose errors are converted in a special way.
 const READ: &str = "resources/read";
 
-/// Converts a message or a batch. `answered` is the method of the request that responses answer.
+/// Converts a message or a batch. `answered` is the method of the request for responses.
 pub fn convert<'t>(
     job: &Job<'_>,
     text: &'t str,
@@ -36,7 +36,7 @@ pub fn convert<'t>(
     }
 }
 
-/// Context of the messages, which their text does not hold.
+/// Context of the messages that is not in their text.
 struct Envelope<'a> {
     job: &'a Job<'a>,
     answered: Option<&'a str>,
@@ -44,7 +44,7 @@ struct Envelope<'a> {
 }
 
 impl Envelope<'_> {
-    /// A batch (only in 2025-03-26): each message in it by itself.
+    /// Converts each message of a batch (only in 2025-03-26).
     fn batch<'t>(&self, text: &'t str, remarks: &mut Remarks) -> Result<Cow<'t, str>, Problem> {
         if let Some(end) = self.job.ends().find(|end| !end.has_batches()) {
             let reason = format!("{end} has no batches; convert its messages one by one");
@@ -84,7 +84,7 @@ impl Envelope<'_> {
             (HeadKind::Notification, _) => (Kind::Notification, "params", head.params),
             (HeadKind::Response, Some(result)) => (Kind::Result, "result", Some(result)),
             (HeadKind::Response, None) => (Kind::Error, "error", head.error),
-            // The check above lets no array in an array pass.
+            // The check above rejects nested arrays.
             (HeadKind::Batch | HeadKind::Other, _) => {
                 return Err(problem("", "a batch has no batches in it".to_owned()));
             }
@@ -101,7 +101,7 @@ impl Envelope<'_> {
         };
         remarks.add(remarks_here, &format!("/{name}"));
         if converted.as_deref() == part {
-            // Nothing inside changed; the envelope may still not be one there.
+            // The contents are unchanged, but the envelope may be invalid in the target revision.
             self.check_target(text)?;
             return Ok(Cow::Borrowed(text));
         }
@@ -110,7 +110,7 @@ impl Envelope<'_> {
         Ok(Cow::Owned(message))
     }
 
-    /// The valid envelopes differ too: up to 2025-06-18 every error has an id.
+    /// Valid envelopes differ: up to 2025-06-18 every error has an id.
     fn check_target(&self, message: &str) -> Result<(), Problem> {
         let to = self.job.to;
         check_type(MESSAGE, message, to).map_err(|refused| {
@@ -127,7 +127,8 @@ impl Envelope<'_> {
         }
     }
 
-    /// A response without a known request: only an error that is the same for every method is converted.
+    /// Converts a response to an unknown request, which is possible only for errors with the same meaning for every
+    /// method.
     fn unanswered<'t>(
         &self,
         kind: Kind,
@@ -149,7 +150,8 @@ impl Envelope<'_> {
         Err(problem(&format!("/{name}"), reason))
     }
 
-    /// A problem of a part, in the whole message. A defect of the method is no defect of the part.
+    /// Returns a problem of a part with a pointer into the complete message. A problem of the method has the pointer of
+    /// the method.
     fn placed(&self, problem: Problem, part: Part<'_>, has_method: bool, name: &str) -> Problem {
         if problem.pointer.is_empty() && !self.job.can_say(part) {
             let pointer = if has_method { "/method" } else { "" };
@@ -163,7 +165,7 @@ impl Envelope<'_> {
 }
 
 impl Remarks {
-    /// Takes over the losses and notes of the part at `place`.
+    /// Adds the losses and notes of the part at `place`.
     fn add(&mut self, part: Self, place: &str) {
         let losses = part.losses.into_iter().map(|mut loss| {
             loss.pointer.insert_str(0, place);
@@ -192,7 +194,7 @@ fn not_json(error: DecodeError) -> Problem {
     problem(error.pointer(), error.detail().to_owned())
 }
 
-/// The message with another part, or without it. Everything else keeps its text and its place.
+/// Returns the message with another part, or without it. All other members are unchanged and keep their order.
 fn with_part(text: &str, name: &str, part: Option<&str>) -> Result<String, Problem> {
     let mut message: JsonObject = from_str(text).map_err(not_json)?;
     match part {

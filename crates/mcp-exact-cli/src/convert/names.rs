@@ -1,13 +1,13 @@
-//! Finds the revisions and types that can be converted by their names, and lists the known ones if a name is unknown.
+//! Looks up revisions and types by name for conversions, and lists the known names if a name is unknown.
 //!
-//! Takes the tables of the conversions: a revision that this program cannot check by itself may still be on the way.
+//! The tables of the conversions may contain a revision that this executable cannot check.
 
 use mcp_exact_convert::{KnownRevision, counterpart};
 
 use crate::names::{shortened, suggest};
 use crate::registry::{Unknown, listed};
 
-/// The revision `id`.
+/// Returns the revision `id`.
 pub fn revision(id: &str) -> Result<KnownRevision, Unknown> {
     KnownRevision::parse(id).ok_or_else(|| {
         let names: Vec<&str> = KnownRevision::ALL
@@ -20,7 +20,7 @@ pub fn revision(id: &str) -> Result<KnownRevision, Unknown> {
     })
 }
 
-/// Refuses the name of a type that the revision does not have.
+/// Returns an error if the revision has no type with this name.
 pub fn definition(name: &str, of: KnownRevision) -> Result<(), Unknown> {
     if counterpart(name, of, of).is_some() {
         return Ok(());

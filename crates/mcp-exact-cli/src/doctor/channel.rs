@@ -1,4 +1,4 @@
-//! Channel from the doctor to a server: a fresh process or a fresh HTTP session for each revision.
+//! Connection of the doctor to a server: a new process or a new HTTP session for each revision.
 
 use std::ffi::OsString;
 use std::time::Duration;
@@ -10,19 +10,19 @@ use crate::process::{Process, Received};
 #[cfg(feature = "http")]
 pub use super::http::Http;
 
-/// Server behind a transport.
+/// Server and its transport.
 #[derive(Debug, Clone)]
 pub enum Server {
-    /// A command that starts it.
+    /// Command that starts the server.
     Command(Vec<OsString>),
-    /// A URL.
+    /// URL of the server.
     #[cfg(feature = "http")]
     Url(std::sync::Arc<super::http::Target>),
 }
 
 /// Connection to a server.
 pub enum Channel {
-    /// A process on standard streams.
+    /// A process with stdio.
     Process(Process),
     /// An HTTP session.
     #[cfg(feature = "http")]
@@ -41,12 +41,12 @@ impl Server {
 }
 
 impl Channel {
-    /// Returns true if messages arrive in the order in which they were sent.
+    /// Returns true if messages are received in the order in which they were sent.
     pub fn is_ordered(&self) -> bool {
         matches!(self, Self::Process(_))
     }
 
-    /// Sends a message; `revision` is for the headers of HTTP. Returns false if the server has disconnected.
+    /// Sends a message; `revision` sets the HTTP headers. Returns false if the server has disconnected.
     #[cfg_attr(
         not(feature = "http"),
         expect(unused_variables, reason = "a process needs the message alone")

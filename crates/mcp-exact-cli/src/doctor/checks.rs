@@ -1,5 +1,5 @@
-//! Checks of the doctor in one revision. Most findings come from the conversation, which checks each message; here are the
-//! questions, and the rules that need an answer to be compared with its question.
+//! Checks of the doctor in one revision. Most findings are found by the conversation, which checks each message; this
+//! module sends the requests, and checks rules that compare a response with its request.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -9,24 +9,24 @@ use serde_json::{Value, json};
 use super::session::{Answer, Session, client_info};
 use crate::rules::{self, Rule};
 
-/// Offer that no server knows.
+/// Identifier that no server supports.
 pub const UNKNOWN_REVISION: &str = "1999-01-01";
-/// Largest number of pages of a list that are fetched.
+/// Maximum number of pages of a list that are fetched.
 const PAGES: usize = 20;
-/// Largest number of resources, prompts and tools that are tried, each.
+/// Maximum number of resources, prompts and tools that are tested, each.
 const SAMPLES: usize = 3;
-/// Time for which the doctor waits for messages that no request asked for.
+/// Duration for which the doctor waits for unsolicited messages.
 const SILENCE: Duration = Duration::from_millis(150);
 
 const METHOD_NOT_FOUND: i64 = -32601;
 const INVALID_PARAMS: i64 = -32602;
 
-/// Call of a tool that the user asks the doctor to make.
+/// Tool call that the user requests.
 #[derive(Debug, Clone)]
 pub struct ToolCall {
     /// The name of the tool.
     pub name: String,
-    /// Its arguments.
+    /// Arguments of the tool.
     pub arguments: Value,
 }
 
@@ -57,7 +57,7 @@ pub fn after_initialize(session: &mut Session<'_>, result: &Value, calls: &[Tool
     }
 }
 
-/// Checks a server that has answered `server/discover`.
+/// Checks a server that has responded to `server/discover`.
 pub fn after_discover(session: &mut Session<'_>, result: &Value, calls: &[ToolCall]) {
     basics(session);
     unsupported_revision(session);
@@ -86,7 +86,7 @@ fn ping(session: &mut Session<'_>) {
     }
 }
 
-/// Sends requests that the server cannot know, and notifications that it can ignore.
+/// Sends unknown requests, and notifications that the server may ignore.
 fn basics(session: &mut Session<'_>) {
     match session.request("mcp-exact/no-such-method", json!({})) {
         Answer::Error(METHOD_NOT_FOUND, _) | Answer::End | Answer::Status(_) => {}
@@ -110,7 +110,7 @@ fn basics(session: &mut Session<'_>) {
     }
 }
 
-/// Checks that a notification is not answered: nothing but the answer of the request behind it may come.
+/// Checks that a notification has no response: only the response to the following request may be received.
 fn no_reply(session: &mut Session<'_>, method: &str) {
     if !session.channel.is_ordered() {
         return;
@@ -127,7 +127,7 @@ fn no_reply(session: &mut Session<'_>, method: &str) {
     }
 }
 
-/// Features of servers: capability, list, and the rules that name them.
+/// Server features: capability, list method, and the rules for them.
 const LISTS: [(&str, &str, &str, &Rule); 4] = [
     ("tools", "tools/list", "tools", &rules::CAPABILITY_TOOLS),
     (
@@ -175,7 +175,7 @@ fn features(session: &mut Session<'_>, capabilities: &Value, calls: &[ToolCall])
     }
 }
 
-/// Fetches all pages of a list; returns `None` if the server has no such list.
+/// Fetches all pages of a list; returns `None` if the server does not have the list.
 fn list(
     session: &mut Session<'_>,
     method: &str,
@@ -242,7 +242,7 @@ fn tools(session: &mut Session<'_>, tools: &[Value], calls: &[ToolCall]) {
     }
 }
 
-/// Returns true if a tool only reads and needs no arguments: it is called without the user's request.
+/// Returns true if a tool is read-only and needs no arguments, so that it is called without the user's request.
 fn is_harmless(tool: &Value) -> bool {
     let required = tool["inputSchema"]["required"].as_array();
     tool["annotations"]["readOnlyHint"] == true && required.is_none_or(Vec::is_empty)
@@ -344,7 +344,7 @@ fn batch(session: &mut Session<'_>) {
         for id in answered.filter_map(|message| message["id"].as_str()) {
             waiting.remove(id);
         }
-        // An error that names no request refuses the whole batch.
+        // An error without an id refuses the complete batch.
         if messages
             .iter()
             .any(|message| message.get("error").is_some())
@@ -397,7 +397,7 @@ fn missing_metadata(session: &mut Session<'_>) {
     }
 }
 
-/// Opens a subscription to everything, and ends it.
+/// Opens a subscription to all changes, and ends it.
 fn subscriptions(session: &mut Session<'_>) {
     if !session.channel.is_ordered() {
         return;
@@ -409,7 +409,7 @@ fn subscriptions(session: &mut Session<'_>) {
     if !session.send(&message) {
         return;
     }
-    // What comes before the acknowledgement is told of by the conversation.
+    // The conversation reports messages before the acknowledgement.
     let mut limit = session.limit();
     while let Ok(message) = session.receive(limit) {
         let method = message["method"].as_str();

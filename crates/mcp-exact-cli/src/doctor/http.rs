@@ -1,4 +1,4 @@
-//! HTTP as the doctor speaks it: whole requests with the headers that it wants, and what comes back as it is.
+//! HTTP client of the doctor: sends requests with arbitrary headers and returns unmodified responses.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,7 +21,7 @@ use crate::conversation::Breach;
 use crate::process::Received;
 use crate::rules::{self, Rule};
 
-/// Largest body that is read.
+/// Maximum size of a body, in bytes.
 const LONGEST: usize = 64 << 20;
 const SESSION_ID: &str = "mcp-session-id";
 const VERSION: &str = "mcp-protocol-version";
@@ -47,9 +47,9 @@ impl std::fmt::Debug for Target {
 struct Exchange {
     status: u16,
     headers: HeaderMap,
-    /// Messages in the body: its JSON, or the events of a stream.
+    /// Messages in the body: its JSON value, or the events of a stream.
     messages: Vec<Vec<u8>>,
-    /// Bytes of a body that is no stream.
+    /// Size of a body that is not a stream, in bytes.
     body: usize,
 }
 
@@ -72,7 +72,7 @@ impl Exchange {
 }
 
 impl Target {
-    /// Names a server, with headers for each request.
+    /// Creates a target from a URL and the headers of each request.
     pub fn new(url: &str, headers: &[String]) -> anyhow::Result<Self> {
         let mut map = HeaderMap::new();
         for header in headers {
@@ -94,7 +94,7 @@ impl Target {
         })
     }
 
-    /// Sends a request and reads the response until it ends, `is_last` is content, or time is up.
+    /// Sends a request and reads the response until it ends, `is_last` returns true, or the time limit expires.
     fn exchange(
         &self,
         method: Method,
@@ -129,7 +129,7 @@ impl Target {
                 .header("content-type")
                 .starts_with("text/event-stream");
             let reading = read(response.into_body(), is_stream, &mut exchange, &is_last);
-            // What has come until then counts.
+            // Messages that were received before the time limit are kept.
             let _ = tokio::time::timeout(limit, reading).await;
             Ok(exchange)
         })
@@ -185,7 +185,7 @@ const ACCEPT: (&str, &str) = ("accept", "application/json, text/event-stream");
 const JSON: (&str, &str) = ("content-type", "application/json");
 
 impl Http {
-    /// Begins without a session.
+    /// Creates a client without a session.
     pub fn new(target: &Arc<Target>) -> Self {
         Self {
             target: Arc::clone(target),
@@ -195,12 +195,12 @@ impl Http {
         }
     }
 
-    /// Returns the status of a response that held no message.
+    /// Returns the status of a response without a message.
     pub fn status(&self) -> Option<u16> {
         self.status
     }
 
-    /// Sends a message and reads what answers it.
+    /// Sends a message and reads the response.
     pub fn send(&mut self, message: &Value, revision: Option<&str>, limit: Duration) -> bool {
         let session_id = self.session_id.clone();
         let named = named(message);
@@ -230,18 +230,18 @@ impl Http {
             self.session_id = (!id.is_empty()).then(|| id.to_owned());
         }
         self.status = Some(exchange.status);
-        // A body that is not JSON is a page of an HTTP server, and no message.
+        // A body that is not JSON is an HTTP error page and not a message.
         let is_json =
             |bytes: &Vec<u8>| serde_json::from_slice::<serde::de::IgnoredAny>(bytes).is_ok();
         let messages = exchange.messages.into_iter().filter(is_json);
-        // The answer to a notification is HTTP's business: an error there is no response.
+        // The response to a notification has no message: errors are HTTP errors.
         if message.is_array() || message.get("id").is_some() {
             self.waiting.extend(messages);
         }
         true
     }
 
-    /// Returns the next message of those that came.
+    /// Returns the next received message.
     pub fn receive(&mut self) -> Received {
         match self.waiting.pop_front() {
             Some(message) => Received::Line(message),
@@ -251,7 +251,7 @@ impl Http {
 }
 
 impl Drop for Http {
-    /// Ends the session, so that the server does not have to remember it.
+    /// Ends the session, so that the server can delete it.
     fn drop(&mut self) {
         if let Some(id) = self.session_id.take() {
             let headers = [(SESSION_ID, id.as_str())];
@@ -263,7 +263,7 @@ impl Drop for Http {
     }
 }
 
-/// Returns the name that requests of revisions without a handshake repeat in a header.
+/// Returns the name that requests of discover revisions repeat in a header.
 fn named(message: &Value) -> Option<String> {
     let name = match message["method"].as_str()? {
         "tools/call" | "prompts/get" => &message["params"]["name"],
@@ -273,7 +273,7 @@ fn named(message: &Value) -> Option<String> {
     name.as_str().map(str::to_owned)
 }
 
-/// Returns the headers that repeat members of the body; other revisions ignore them.
+/// Returns the headers that mirror members of the body; other revisions ignore them.
 fn mirrored<'m>(message: &'m Value, named: Option<&'m str>) -> Vec<(&'static str, &'m str)> {
     let mut headers = Vec::new();
     headers.extend(
@@ -285,7 +285,7 @@ fn mirrored<'m>(message: &'m Value, named: Option<&'m str>) -> Vec<(&'static str
     headers
 }
 
-/// Checks what only HTTP shows, in a session of its own.
+/// Checks rules that concern only HTTP, in a separate session.
 pub fn check(
     target: &Arc<Target>,
     spec: &'static RevisionSpec,
@@ -364,7 +364,8 @@ impl Examination<'_> {
     fn handshake(&mut self) {
         let initialize = self.initialize();
         self.origin(&[], &initialize);
-        // 2024-11-05 has HTTP+SSE instead: the rules below are not its own, although many servers negotiate it here.
+        // 2024-11-05 uses HTTP+SSE instead: the rules below do not apply, although many servers negotiate the revision
+        // here.
         if !self.spec.has_streamable_http() {
             return;
         }
@@ -417,7 +418,7 @@ impl Examination<'_> {
         self.report.checks += 1;
         let mut all = vec![("accept", "text/event-stream")];
         all.extend_from_slice(headers);
-        // A stream stays open: its head is enough.
+        // A stream stays open: its response head suffices.
         let limit = Duration::from_secs(1);
         let Ok(exchange) = self
             .target
@@ -452,7 +453,7 @@ impl Examination<'_> {
         }
     }
 
-    /// Ends the session, and asks once more.
+    /// Ends the session, and sends another request.
     fn ended(&mut self, headers: &[(&str, &str)]) {
         self.report.checks += 1;
         let deleted = self
@@ -489,7 +490,7 @@ impl Examination<'_> {
 
         let other = [(VERSION, "2025-11-25"), ("mcp-method", "server/discover")];
         let exchange = self.post(&other, &discover);
-        // A server of 2025-11-25, too, may take this for a request of that revision without its session: any 400 will do.
+        // A 2025-11-25 server may treat this as a request without a session: any status 400 is accepted.
         if exchange.status != 400 {
             self.mismatch(&rules::HEADER_MISMATCH, "MCP-Protocol-Version", &exchange);
         }

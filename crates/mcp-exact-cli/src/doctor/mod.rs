@@ -1,5 +1,5 @@
-//! `mcp-exact doctor`: asks a server what every server has to answer, in every revision that it has, and reports which rules of
-//! the specification it breaks, each with the sentence that states it.
+//! `mcp-exact doctor`: sends requests to a server in every revision that it supports, and reports the violated rules of
+//! the specification, each with its sentence.
 
 mod channel;
 mod checks;
@@ -200,7 +200,7 @@ impl Doctor {
         Ok(true)
     }
 
-    /// Checks that a server has the revision that it answers with instead of the one that it was offered.
+    /// Checks that a server supports the revision that it responds with instead of the offered one.
     fn alternative(
         &self,
         offered: &'static str,
@@ -226,10 +226,10 @@ impl Doctor {
         Ok(())
     }
 
-    /// Offers a revision that no server has.
+    /// Offers a revision that no server supports.
     fn unknown_offer(&self, newest: &'static str, report: &mut Report) -> anyhow::Result<()> {
         let mut session = Session::open(&self.server, newest, self.settings, report)?;
-        // A server may also refuse: the page shows an error for it.
+        // A server may also refuse: the specification shows an error for that.
         if let Answer::Result(result) = checks::initialize(&mut session, UNKNOWN_REVISION)
             && result["protocolVersion"] == UNKNOWN_REVISION
         {
@@ -246,7 +246,7 @@ impl Doctor {
         report: &mut Report,
         found: &mut Found,
     ) -> anyhow::Result<bool> {
-        // Whether the server has the revision at all is not known yet: findings count only if it does.
+        // It is not known yet whether the server supports the revision: findings are kept only if it does.
         let mut probe = Report::default();
         let mut session = Session::open(&self.server, id, self.settings, &mut probe)?;
         let answer = session.request("server/discover", json!({}));
@@ -270,7 +270,7 @@ impl Doctor {
         self.without_discover(id, &answer, report)
     }
 
-    /// Finds servers that answer requests of a revision without a handshake, and do not have `server/discover`.
+    /// Detects servers that respond to requests of a discover revision and do not have `server/discover`.
     fn without_discover(
         &self,
         id: &'static str,
@@ -284,7 +284,7 @@ impl Doctor {
         let mut session = Session::open(&self.server, id, self.settings, &mut probe)?;
         let listed = session.request("tools/list", json!({}));
         session.end();
-        // Old servers that answer before they were initialized do not know what a result has to have.
+        // Old servers that respond before they were initialized do not know the required members of a result.
         let has_revision = listed
             .result()
             .is_some_and(|result| result.get("resultType").is_some());

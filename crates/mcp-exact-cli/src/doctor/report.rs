@@ -1,4 +1,4 @@
-//! Findings of the doctor, each once, with the revisions in which it was found.
+//! Distinct findings of the doctor, with the revisions in which they were found.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -14,7 +14,7 @@ use crate::rules::{Level, Rule};
 pub struct Report {
     /// Findings by rule and description.
     findings: BTreeMap<(Level, &'static str, String), Finding>,
-    /// Number of checks that have sent something to the server.
+    /// Number of checks that have sent a message to the server.
     pub checks: usize,
 }
 
@@ -25,7 +25,7 @@ struct Finding {
     count: usize,
 }
 
-/// Form of a finding in JSON.
+/// JSON representation of a finding.
 #[derive(Serialize)]
 pub struct FindingLine<'a> {
     rule: &'a str,
@@ -38,7 +38,7 @@ pub struct FindingLine<'a> {
 }
 
 impl Report {
-    /// Adds a breach that was found in a revision.
+    /// Adds a violation that was found in a revision.
     pub fn add(&mut self, revision: &'static str, breach: &Breach) {
         let key = (breach.rule.level, breach.rule.id, breach.words());
         let finding = self.findings.entry(key).or_insert_with(|| Finding {
@@ -52,7 +52,7 @@ impl Report {
         }
     }
 
-    /// Returns how many findings of a level there are.
+    /// Returns the number of findings of a level.
     pub fn count(&self, level: Level) -> usize {
         self.findings
             .keys()
@@ -60,7 +60,7 @@ impl Report {
             .count()
     }
 
-    /// Returns the findings for JSON.
+    /// Returns the findings in their JSON representation.
     pub fn lines(&self) -> Vec<FindingLine<'_>> {
         let lines = self
             .findings
@@ -77,7 +77,7 @@ impl Report {
         lines.collect()
     }
 
-    /// Returns the findings in words, those of MUST first.
+    /// Returns the findings as text, MUST rules first.
     pub fn text(&self, painter: Painter) -> String {
         let mut text = String::new();
         let mut before = None;

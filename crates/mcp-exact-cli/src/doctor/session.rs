@@ -1,4 +1,4 @@
-//! One session of the doctor with a server: sends requests, waits for their answers, and has every message checked.
+//! A session of the doctor with a server: sends requests, waits for the responses, and checks every message.
 
 use std::time::{Duration, Instant};
 
@@ -14,15 +14,15 @@ use crate::rules::{self, Rule};
 /// Response to a request, or its absence.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Answer {
-    /// With a result.
+    /// The response has a result.
     Result(Value),
-    /// With an error of this code.
+    /// The response is an error with this code.
     Error(i64, Value),
-    /// Not within the time.
+    /// No response was received within the time limit.
     Silence,
-    /// The server has ended.
+    /// The server has closed the connection.
     End,
-    /// With an HTTP status and without a message.
+    /// The response has an HTTP status and no message.
     #[cfg_attr(not(feature = "http"), expect(dead_code, reason = "only HTTP has it"))]
     Status(u16),
 }
@@ -36,7 +36,7 @@ impl Answer {
         }
     }
 
-    /// Returns the answer in a few words.
+    /// Returns a short description of the answer.
     pub fn words(&self) -> String {
         match self {
             Self::Result(_) => "a result".to_owned(),
@@ -53,16 +53,16 @@ pub struct Session<'r> {
     pub channel: Channel,
     conversation: Conversation,
     report: &'r mut Report,
-    /// The revision that findings belong to.
+    /// Revision that findings are assigned to.
     pub revision: &'static str,
-    /// True if requests carry the metadata of revisions without a handshake.
+    /// True if requests contain the metadata of discover revisions.
     pub is_stateless: bool,
     limit: Duration,
     next_id: u64,
-    /// Lines that are no JSON by themselves.
+    /// Lines that are not JSON individually.
     broken: Vec<u8>,
     broken_lines: usize,
-    /// Number of responses that answer no request.
+    /// Number of responses without a matching request.
     pub strays: usize,
     traces: bool,
 }
@@ -74,7 +74,7 @@ pub struct Settings {
     pub limit: Duration,
     /// True if messages are printed.
     pub traces: bool,
-    /// True if the standard error of the server is shown.
+    /// True if the standard error of the server is displayed.
     pub shows_stderr: bool,
 }
 
@@ -111,22 +111,22 @@ impl<'r> Session<'r> {
         })
     }
 
-    /// Adds a finding.
+    /// Adds a violation.
     pub fn breach(&mut self, rule: &'static Rule, message: impl Into<String>) {
         self.report.add(self.revision, &Breach::new(rule, message));
     }
 
-    /// Returns how long an answer is waited for.
+    /// Returns the timeout of a request.
     pub fn limit(&self) -> Duration {
         self.limit
     }
 
-    /// Counts a check that asks the server for something.
+    /// Counts a check that sends a request to the server.
     pub fn check(&mut self) {
         self.report.checks += 1;
     }
 
-    /// Returns params with the metadata that the revision requires.
+    /// Adds the metadata that the revision requires to params.
     pub fn params(&self, mut params: Value) -> Value {
         if self.is_stateless {
             let meta = json!({
@@ -143,16 +143,16 @@ impl<'r> Session<'r> {
         params
     }
 
-    /// Sends a request and waits for its answer.
+    /// Sends a request and waits for its response.
     pub fn request(&mut self, method: &str, params: Value) -> Answer {
         let params = self.params(params);
         self.request_as_is(method, params)
     }
 
-    /// Sends a request with params as they are.
+    /// Sends a request with unmodified params.
     pub fn request_as_is(&mut self, method: &str, params: Value) -> Answer {
         self.next_id += 1;
-        // Numbers and strings in turn: servers that spell ids anew are found.
+        // Ids alternate between numbers and strings, to detect servers that change their type.
         let id = match self.next_id % 2 {
             0 => json!(format!("doctor-{}", self.next_id)),
             _ => json!(self.next_id),
@@ -172,7 +172,7 @@ impl<'r> Session<'r> {
         self.answer_of(&id, limit)
     }
 
-    /// Waits for the answer to a request.
+    /// Waits for the response to a request.
     fn answer_of(&mut self, id: &Value, limit: Duration) -> Answer {
         let until = Instant::now() + limit;
         loop {
@@ -184,7 +184,7 @@ impl<'r> Session<'r> {
             if message.get("method").is_some() {
                 continue;
             }
-            // A server that answers with another spelling of the id is told of by the conversation.
+            // The conversation reports a response whose id has another type.
             let bare = |id: &Value| id.to_string().trim_matches('"').to_owned();
             let is_wanted = message
                 .get("id")
@@ -213,7 +213,7 @@ impl<'r> Session<'r> {
         self.send(&message)
     }
 
-    /// Sends a message as it is.
+    /// Sends an unmodified message.
     pub fn send(&mut self, message: &Value) -> bool {
         self.observe(Direction::Client, &message.to_string());
         let is_handshake = message["method"] == "initialize";
@@ -221,7 +221,7 @@ impl<'r> Session<'r> {
         self.channel.send(message, revision, self.limit)
     }
 
-    /// Checks the messages that the server sends on its own for a while.
+    /// Checks unsolicited messages of the server for a limited time.
     pub fn listen(&mut self, limit: Duration) {
         let until = Instant::now() + limit;
         while self
@@ -230,7 +230,7 @@ impl<'r> Session<'r> {
         {}
     }
 
-    /// Waits for a message, checks it, and answers requests of the server.
+    /// Waits for a message, checks it, and responds to requests of the server.
     pub fn receive(&mut self, limit: Duration) -> Result<Value, Answer> {
         let until = Instant::now() + limit;
         loop {
@@ -269,11 +269,11 @@ impl<'r> Session<'r> {
         }
     }
 
-    /// Puts lines together that are one message only together. Returns a message, once there is one.
+    /// Joins lines that are only together a message. Returns a message when it is complete.
     fn whole(&mut self, line: &[u8]) -> Option<String> {
         let is_json = |bytes: &[u8]| serde_json::from_slice::<serde::de::IgnoredAny>(bytes).is_ok();
         if is_json(line) {
-            // A line that is JSON by itself may still be a piece of a message that began before it.
+            // A line that is valid JSON may still be part of a message that began before.
             let is_piece = !self.broken.is_empty() && !line.starts_with(b"{");
             if !is_piece {
                 self.give_up_broken();
@@ -296,7 +296,7 @@ impl<'r> Session<'r> {
         Some(String::from_utf8_lossy(&whole).into_owned())
     }
 
-    /// Reports lines that are no part of a message.
+    /// Reports lines that are not part of a message.
     pub fn give_up_broken(&mut self) {
         let broken = std::mem::take(&mut self.broken);
         self.broken_lines = 0;
@@ -316,7 +316,7 @@ impl<'r> Session<'r> {
             let words = crate::proxy::trace(&observed, text, painter);
             let _ = std::io::Write::write_all(&mut std::io::stderr(), words.as_bytes());
         }
-        // What the doctor itself says is wrong on purpose at times.
+        // Some messages of the doctor are invalid intentionally.
         if from == Direction::Server {
             for breach in &observed.breaches {
                 self.report.add(self.revision, breach);
@@ -324,7 +324,7 @@ impl<'r> Session<'r> {
         }
     }
 
-    /// Ends the session; an open process is closed by being dropped.
+    /// Ends the session; dropping it closes an open process.
     pub fn end(mut self) {
         self.listen(Duration::from_millis(50));
         self.give_up_broken();

@@ -1,13 +1,13 @@
-//! Selects the variant of a union that a value is, as the decoder of the types does.
+//! Selects the union variant of a value in the same way as the decoder of the types.
 //!
-//! The tables are a part of the data of each revision. `codegen/src/ir/unions.rs` has the types that they are written from, and
-//! the decoder has the same tables as code: this program reads JSON values, and does not link the generator.
+//! The dispatch tables are part of the embedded data of each revision. `codegen/src/ir/unions.rs` has the types that
+//! are serialized; the decoder has the same tables as code. This executable does not link the generator.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-/// Dispatch among the variants of a union; numbers are indices of variants. The values of strings do not matter here: where
-/// they decide, all variants of strings accept unknown values.
+/// Dispatch among the variants of a union; numbers are indexes of variants. Known values of strings are omitted: all
+/// string variants of unions that use them accept unknown values.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Dispatch {
     string: Option<usize>,
@@ -42,24 +42,24 @@ enum Tag {
     Any,
 }
 
-/// Variant of a union that a value is.
+/// Selected union variant of a value.
 pub enum Selected<'d, 'v> {
     /// The variant with this index.
     Variant(usize),
     /// The discriminant has a value that the revision does not define.
     Unrecognized(&'v str),
-    /// The value is none of the variants, for this reason: kind and message of a deviation.
+    /// The value matches no variant, for this reason: kind and message of a deviation.
     Wrong(&'static str, String),
-    /// The discriminant of this name is no string.
+    /// The discriminant with this name is not a string.
     WrongTag(&'d str),
-    /// The first item of an array, which decides, does not name its variant.
+    /// The first item of an array, which selects the variant, matches none.
     InItem(Box<Selected<'d, 'v>>),
-    /// The value is none of the variants.
+    /// The value matches no variant.
     None,
 }
 
 impl Dispatch {
-    /// Selects the variant that the value is.
+    /// Selects the variant of a value.
     pub fn select<'d, 'v>(&'d self, value: &'v Value) -> Selected<'d, 'v> {
         let of_kind = match value {
             Value::Null => self.null,

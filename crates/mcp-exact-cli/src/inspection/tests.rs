@@ -1,5 +1,5 @@
-//! Inspections agree with decoding and `validate()`: the same documents are right, and the
-//! error at which the decoder stops is among the deviations.
+//! Inspections agree with decoding and `validate()`: the same documents are valid, and the deviations include the first
+//! error of the decoder.
 
 use mcp_exact_tests_support::{Generator, Mutator, Rng, definition_names};
 use mcp_exact_wire::Format;
@@ -15,7 +15,8 @@ fn has_format(format: &str, text: &str) -> bool {
     Format::from_name(format).is_none_or(|format| format.accepts(text))
 }
 
-/// The official schema of a revision, as a source of instances. Its errata do not matter here: nothing is held against it.
+/// Returns the official schema of a revision for the generation of instances. Errata are not applied, because nothing
+/// is validated against it.
 fn schema(id: &str) -> &'static serde_json::Value {
     let path = format!(
         "{}/../../schema/{id}/schema.json",
@@ -41,7 +42,7 @@ fn inspections_agree_with_decoders() {
                 let doc = generator.instance(name);
                 let mutants = mutator.sample(name, &doc, MUTANTS);
                 for doc in mutants.iter().map(|mutant| &mutant.doc).chain([&doc]) {
-                    // Documents that serde_json cannot hold are for the decoder alone.
+                    // Only the decoder can check documents that serde_json cannot represent.
                     let Ok(value) = doc.to_value() else { continue };
                     match compare(entry, name, &value.to_string()) {
                         0 => valid += 1,
