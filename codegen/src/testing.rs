@@ -1,4 +1,4 @@
-//! Shared parts of unit tests of the passes: schemas from definitions, taken through the passes before the one under test.
+//! Helpers for unit tests of the passes: build schemas from definitions and run the preceding passes.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use crate::ir::RustIr;
 use crate::notice::Notices;
 use crate::passes::lift::Lifted;
 
-/// A schema of these definitions.
+/// Creates a schema with these definitions.
 pub fn schema(definitions: Value) -> Schema {
     let mut root = json!({ "definitions": definitions });
     root.sort_all_objects();
@@ -22,7 +22,7 @@ pub fn schema(definitions: Value) -> Schema {
     }
 }
 
-/// A schema after normalising and lifting, with the lifted definitions.
+/// Normalises and lifts a schema; returns it with the lifted definitions.
 pub fn lifted(definitions: Value, names: &[Name]) -> Result<(Schema, Vec<Lifted>)> {
     let mut schema = schema(definitions);
     crate::passes::normalise::normalise(&mut schema, &mut Notices::default())?;
@@ -30,7 +30,7 @@ pub fn lifted(definitions: Value, names: &[Name]) -> Result<(Schema, Vec<Lifted>
     Ok((schema, lifted))
 }
 
-/// The representation before typify has seen the schema.
+/// Builds the representation without the comparison with typify.
 pub fn built(definitions: Value) -> Result<RustIr> {
     let (schema, lifted) = lifted(definitions, &[])?;
     let mut ir = crate::passes::lower::build(&schema, &lifted, &mut Notices::default())?;
@@ -45,7 +45,7 @@ pub fn built(definitions: Value) -> Result<RustIr> {
     })
 }
 
-/// A value as text with sorted members.
+/// Formats a value with sorted members.
 pub fn pretty(value: &Value) -> String {
     let mut value = value.clone();
     value.sort_all_objects();

@@ -1,8 +1,9 @@
 //! Plans the dispatch among the variants of each union, so that decoding never guesses.
 //!
-//! Takes a representation; gives each union with the names of its variants and its dispatch. First the kind of JSON value,
-//! then a required constant, then required members, then members that only one knows: most specific first, schema order
-//! among equals. A variant that another one shadows, because that one accepts all its values, gets a notice.
+//! The input is a representation, the output are the unions with variant names and dispatch. Variants are selected
+//! by the kind of JSON value, then by a required constant, then by required members, then by members that only one
+//! variant has: the most specific first, in schema order among equals. A variant whose values another variant accepts
+//! completely is shadowed and gets a notice.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,10 +16,10 @@ use crate::ir::{
 };
 use crate::notice::Notices;
 
-/// Plans every union.
+/// Plans how decoding selects the variant of every union.
 ///
 /// # Errors
-/// If two variants cannot be distinguished.
+/// Returns an error if two variants cannot be distinguished.
 pub fn plan(schema: &Schema, ir: &Ir, notices: &mut Notices) -> Result<BTreeMap<String, Union>> {
     let mut unions = BTreeMap::new();
     for definition in &ir.definitions {
@@ -48,7 +49,7 @@ pub fn plan(schema: &Schema, ir: &Ir, notices: &mut Notices) -> Result<BTreeMap<
     Ok(unions)
 }
 
-/// The union of some types, whose variants are called as their types until it is known what tells them apart.
+/// Creates the union of several types, with variants named after their types until the dispatch is known.
 fn unnamed(types: &[Type]) -> Union {
     let variants = types.iter().map(|value| Variant {
         name: value.label().to_owned(),
@@ -60,10 +61,10 @@ fn unnamed(types: &[Type]) -> Union {
     }
 }
 
-/// Possible form of a value of a type.
+/// Possible kind of a value of a type.
 enum Leaf<'i> {
     String(Text<'i>),
-    /// Whole numbers only, or all; with bounds.
+    /// Number: true for integers only, and bounds.
     Number(bool, Bounds),
     Boolean,
     Null,
@@ -74,20 +75,20 @@ enum Leaf<'i> {
 /// Set of strings that a type accepts.
 #[derive(Clone, Copy)]
 enum Text<'i> {
-    /// All, or those of a format.
+    /// All strings, or those of a format.
     Any(Option<&'i str>),
-    /// These; others are kept as unknown ones, unless it is a constant.
+    /// Known values; with `true`, other values are kept as unknown ones.
     Values(&'i [String], bool),
 }
 
-/// A variant of a union, and the one that takes all its values, as indices of variants.
+/// A variant of a union, and the variant that accepts all of its values, as indexes.
 type Shadowed = (usize, usize);
 
 struct Planner<'i> {
     ir: &'i Ir,
     schema: &'i Schema,
     pointer: &'i str,
-    /// True if the request that a value answers decides first, as nothing in the value has to.
+    /// True if the union is the result of a request, so that the values need no discriminant.
     answers: bool,
 }
 
@@ -141,7 +142,7 @@ impl<'i> Planner<'i> {
             dispatch.open = plan.tag.is_some() && all_tagged;
             dispatch.objects = Some(plan);
         }
-        // A member with several kinds of values is shadowed only when each of them is.
+        // A member with several kinds of values is shadowed only if all of its kinds are.
         let uses = |index: usize| dispatch.uses(index);
         shadowed.retain(|(hidden, _)| !uses(*hidden));
         shadowed.sort_unstable();
@@ -149,7 +150,7 @@ impl<'i> Planner<'i> {
         Ok((dispatch, shadowed))
     }
 
-    /// Strings with known values first, then the type that takes all.
+    /// Plans strings: first the variants with known values, then the one that accepts all strings.
     fn strings(
         &self,
         union: &Union,
@@ -187,12 +188,12 @@ impl<'i> Planner<'i> {
                 }
             }
         }
-        // Values of the last one that an earlier one has as well belong to the earlier one.
+        // Values that an earlier variant has as well belong to the earlier one.
         dispatch.string = Some(*last);
         Ok(())
     }
 
-    /// The member that takes all numbers of the others.
+    /// Returns the variant that accepts all numbers of the others.
     fn number(
         &self,
         union: &Union,
@@ -214,7 +215,7 @@ impl<'i> Planner<'i> {
         Ok(Some(widest.0))
     }
 
-    /// Every variant must be the decoded form of some value, or another one accepts all its values.
+    /// Checks that every variant is selected for some value, or that another one accepts all of its values.
     fn check_reached(
         &self,
         union: &Union,
@@ -246,8 +247,8 @@ impl<'i> Planner<'i> {
         Ok(())
     }
 
-    /// Returns true if every object with the members `some` is one with the members `all`: it has what these demand, and
-    /// what both know fits.
+    /// Returns true if every object with the members `some` is valid for the members `all`: it has all required
+    /// members, and the common members match.
     fn takes_objects(&self, all: &[Member], some: &[Member], depth: usize) -> bool {
         all.iter().all(|member| {
             let same = some.iter().find(|other| other.name == member.name);
@@ -263,7 +264,7 @@ impl<'i> Planner<'i> {
         })
     }
 
-    /// Returns true if every value of the type `some` is one of `all`.
+    /// Returns true if every value of the type `some` is a value of the type `all`.
     fn takes(&self, all: &Type, some: &Type, depth: usize) -> bool {
         let members = |value: &Type| match value {
             Type::Ref { name, .. } => match self.ir.get(name).map(|d| &d.shape) {
@@ -367,7 +368,8 @@ impl<'i> Planner<'i> {
         )
     }
 
-    /// Arrays whose items are objects: selected by the first one, which its own union checks later.
+    /// Plans arrays with object items: the first item selects the array variant and is validated by its own union
+    /// later.
     fn items(&self, arrays: &[(usize, &'i Type)]) -> Result<ObjectDispatch> {
         let mut objects = Vec::new();
         for (index, items) in arrays {
@@ -430,7 +432,7 @@ impl<'i> Planner<'i> {
         Ok(plan)
     }
 
-    /// The member whose constant tells the most variants apart.
+    /// Returns the member whose constants distinguish the most variants.
     fn tag(&self, objects: &[(usize, &[Member])]) -> Option<String> {
         let mut values: BTreeMap<&str, (usize, BTreeSet<Vec<Tag>>)> = BTreeMap::new();
         for (_, members) in objects {
@@ -460,7 +462,7 @@ impl<'i> Planner<'i> {
         }
     }
 
-    /// The values that a member can have, when they are few and known.
+    /// Returns the possible values of a member if all of them are known.
     fn tags(&self, member: &Member) -> Vec<Tag> {
         let mut tags = match &member.value {
             MemberValue::ConstString(value) => vec![Tag::Is(value.clone())],
@@ -481,7 +483,7 @@ impl<'i> Planner<'i> {
         tags
     }
 
-    /// The variants of a group with the same discriminant, most specific first, with their required members.
+    /// Orders the variants of a group with the same discriminant, most specific first, with their required members.
     fn order(&self, group: &[(usize, &'i [Member])]) -> Vec<(usize, Vec<Probe>)> {
         if let [(variant, _)] = group {
             return vec![(*variant, Vec::new())];
@@ -532,7 +534,7 @@ impl<'i> Planner<'i> {
         probes
     }
 
-    /// JSON-RPC 2.0, section 5: a response has a result or an error, never both.
+    /// Marks result and error as exclusive (JSON-RPC 2.0, section 5).
     fn exclude(&self, objects: &[(usize, &[Member])], plan: &mut ObjectDispatch) {
         let needs = |name: &str| {
             objects.iter().any(|(_, members)| {
@@ -548,7 +550,8 @@ impl<'i> Planner<'i> {
     }
 }
 
-/// Returns true if all objects have the member, and some of them as a constant: it sets those apart from the others.
+/// Returns true if all objects have the member and some have it as a constant, which distinguishes these from the
+/// others.
 fn sets_apart(name: &str, objects: &[(usize, &[Member])]) -> bool {
     let required = objects.iter().map(|(_, members)| {
         let mut members = members.iter();
@@ -582,7 +585,7 @@ fn required(members: &[Member]) -> BTreeSet<Probe> {
     required.map(|member| (member.name.clone(), None)).collect()
 }
 
-/// Each set without what all of them have.
+/// Returns each set without the elements that all sets have in common.
 fn distinguish(sets: Vec<BTreeSet<Probe>>) -> Vec<BTreeSet<Probe>> {
     let common = sets
         .iter()
@@ -610,7 +613,7 @@ fn has_equals(sets: &[BTreeSet<Probe>]) -> bool {
     distinct.len() < sets.len()
 }
 
-/// Members that none of the others knows.
+/// Returns the members that none of the other variants has.
 fn known_to_one<'m>(members: &'m [Member], others: &[&[Member]]) -> Vec<&'m str> {
     let unknown = |name: &str| {
         others
@@ -636,7 +639,7 @@ fn name_variants(union: &mut Union, ir: &Ir) {
     }
 }
 
-/// The one value of the union's discriminant that makes it this member.
+/// Returns the only discriminant value that selects this variant.
 fn only_tag<'i>(ir: &'i Ir, name: &str, union: &Union) -> Option<&'i str> {
     let tag = union.dispatch.objects.as_ref()?.tag.as_deref()?;
     let Shape::Struct(members) = &ir.get(name)?.shape else {

@@ -1,8 +1,8 @@
-//! Extensions of the protocol: which of the types are those of the revision.
+//! Determines which types of an extension are types of the revision.
 //!
-//! Takes the representation of both schemas as one, and that of the revision; keeps the definitions of the extension and
-//! those that it needs, and returns the types that are the revision's own. Equal structure decides that, all the way down,
-//! and never a list.
+//! The input are the representations of the merged schema and of the revision. The definitions of the extension and
+//! all definitions that they need are kept. A definition is a type of the revision if its structure, including all
+//! parts, is equal in both.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +13,7 @@ use crate::input::names::Name;
 use crate::input::schema::Schema;
 use crate::ir::{Definition, Ir, Member, RustIr, Shape};
 
-/// Names of anonymous definitions of the revision, which keep their names from there.
+/// Returns the names of the revision's anonymous definitions, so that they have the same names in the extension.
 pub fn inherited_names(merged: &MergedSchema, core: &Ir) -> Vec<Name> {
     let owner = |pointer: &str| pointer.split('/').nth(2).unwrap_or_default().to_owned();
     let anonymous = core.definitions.iter().filter(|d| !d.official);
@@ -29,15 +29,15 @@ pub fn inherited_names(merged: &MergedSchema, core: &Ir) -> Vec<Name> {
     names.collect()
 }
 
-/// Leaves the definitions of the extension, which are the official ones from here on, and those that they lead to; gives
-/// those that are types of the revision.
+/// Keeps only the definitions of the extension, which become the official ones, and those that they refer to. Returns
+/// the definitions that are types of the revision.
 pub fn narrow(
     rust: &mut RustIr,
     corrected: &Schema,
     own: &BTreeSet<String>,
     core: &Ir,
 ) -> BTreeSet<String> {
-    // What an `allOf` merges away is no part of a type, but the words of the schema refer to it.
+    // Definitions that an `allOf` has merged are not part of a type, but descriptions of the schema refer to them.
     let mut mentioned: Vec<String> = own.iter().cloned().collect();
     for name in own {
         let definition = &corrected.root[corrected.definitions][name];
@@ -66,7 +66,7 @@ pub fn narrow(
     shared
 }
 
-/// The corrected schema without the definitions that the official ones of `ir` do not lead to.
+/// Returns the corrected schema without definitions that the official ones of `ir` do not refer to.
 pub fn referenced(corrected: &Schema, ir: &Ir) -> Value {
     let mut root = corrected.root.clone();
     let mut needed = BTreeSet::new();
@@ -98,7 +98,8 @@ fn references(schema: &Schema, at: &Value, to: &mut Vec<String>) {
     }
 }
 
-/// The definitions that are the same in both, and lead to no others that are not.
+/// Returns the names of definitions that are equal in the extension and the revision and that refer only to such
+/// definitions.
 fn equal(ir: &Ir, core: &Ir) -> BTreeSet<String> {
     let same = |definition: &&Definition| {
         let other = core.get(&definition.name);
@@ -123,7 +124,7 @@ fn equal(ir: &Ir, core: &Ir) -> BTreeSet<String> {
     }
 }
 
-/// A shape without the words that describe its members.
+/// Returns a shape without the descriptions of its members.
 fn told(shape: &Shape) -> Shape {
     let quiet = |members: &[Member]| {
         let quiet = members.iter().cloned().map(|member| Member {
@@ -139,7 +140,7 @@ fn told(shape: &Shape) -> Shape {
     }
 }
 
-/// The definitions that some definitions lead to, themselves included.
+/// Returns the given definitions and all definitions that they refer to.
 fn reachable(ir: &Ir, from: &[String]) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     let mut next: Vec<&str> = from.iter().map(String::as_str).collect();

@@ -1,7 +1,7 @@
-//! Walks a schema and refuses every keyword and shape that the generator does not understand.
+//! Traverses a schema and refuses every keyword and shape that the generator does not support.
 //!
-//! Takes a corrected schema; returns an error with the pointer, or notices about keywords that the generated types will not
-//! check. Keywords that pass are handled by a later pass or are annotations.
+//! Returns an error with the JSON pointer, and adds notices for keywords that the generated types do not check.
+//! Accepted keywords are handled by a later pass or are annotations.
 
 use std::collections::BTreeSet;
 
@@ -15,16 +15,17 @@ use crate::notice::Notices;
 /// Maximum nesting depth of schemas, and maximum length of a chain of references; the official ones stay below 20.
 const MAX_DEPTH: usize = 64;
 
-/// Number of definitions that a schema may have; the official ones stay below 200.
+/// Maximum number of definitions in a schema; the official ones stay below 200.
 const MAX_DEFINITIONS: usize = 2000;
 
-/// Number of members that a union may have: more than any of the protocol's, and less than the runtime's tables can number.
+/// Maximum number of variants in a union, which is above the protocol's unions and below the limit of the runtime's
+/// tables.
 const MAX_MEMBERS: usize = 200;
 
 /// Checks every definition.
 ///
 /// # Errors
-/// At the first keyword or reference that is not understood.
+/// Returns an error for the first unsupported keyword or reference.
 pub fn check(schema: &Schema, notices: &mut Notices) -> Result<()> {
     for (key, value) in schema.root.as_object().into_iter().flatten() {
         let known = key == schema.definitions || is_annotation(key) || key == "$id";
@@ -60,7 +61,7 @@ pub fn check(schema: &Schema, notices: &mut Notices) -> Result<()> {
 struct Walk<'s, 'n> {
     schema: &'s Schema,
     notices: &'n mut Notices,
-    /// Definitions whose references come to an end.
+    /// Definitions whose references do not form a cycle.
     ends: BTreeSet<&'s str>,
 }
 
@@ -185,7 +186,7 @@ impl<'s> Walk<'s, '_> {
         Ok(())
     }
 
-    /// Follows references, and the members of unions and intersections, but not the parts of a value.
+    /// Follows references, and the variants of unions and intersections, but not the members or items of a value.
     fn ends(&mut self, name: &'s str, path: &mut Vec<&'s str>) -> Result<()> {
         if self.ends.contains(name) {
             return Ok(());
@@ -227,7 +228,7 @@ impl<'s> Walk<'s, '_> {
     }
 }
 
-/// The definitions that a schema is, or may be.
+/// Returns the definitions that a schema refers to, directly or as a variant.
 fn targets<'s>(schema: &'s Schema, at: &'s Value) -> Vec<&'s str> {
     let reference = at["$ref"]
         .as_str()

@@ -1,8 +1,8 @@
-//! Gives every anonymous object, union and enum a name and a definition of its own.
+//! Gives every anonymous object, union and enum a name and a definition.
 //!
-//! Takes a normalised schema and the table of names; returns one in which every member is a scalar, a reference, an open
-//! value, or an array or map of such. Anonymous schemas that are equal share one name: the one from the table, or the
-//! shortest of their places.
+//! The input are a normalised schema and the table of names. In the output, every member is a scalar, a reference,
+//! an untyped value, or an array or map of these. Equal anonymous schemas share one name: the one from the table, or
+//! the shortest of the automatic names.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,19 +15,19 @@ use crate::ir::names::{is_type_name, member_type, variant};
 use crate::notice::Notices;
 use crate::passes::normalise::nullable;
 
-/// A definition that had no name in the schema.
+/// A definition that is anonymous in the schema.
 #[derive(Debug, Clone)]
 pub struct Lifted {
-    /// Its name now.
+    /// Generated name.
     pub name: String,
-    /// JSON pointers of the places where it occurs.
+    /// JSON pointers of its occurrences.
     pub pointers: Vec<String>,
 }
 
 /// Lifts anonymous schemas; returns the lifted ones.
 ///
 /// # Errors
-/// If two different definitions would have the same name, or a name cannot be a Rust type.
+/// Returns an error if two different definitions would have the same name, or a name cannot be a Rust type.
 pub fn lift(schema: &mut Schema, names: &[Name], notices: &mut Notices) -> Result<Vec<Lifted>> {
     let mut pass = Pass::new(schema);
     let mut scratch = schema.root[schema.definitions].clone();
@@ -60,21 +60,21 @@ struct Group {
 }
 
 struct Pass {
-    /// Prefix of a `$ref`.
+    /// Prefix of a `$ref` to a definition.
     prefix: String,
-    /// Definitions of the schema by their content.
+    /// Names of the schema's definitions by their contents.
     official: BTreeMap<String, String>,
     groups: BTreeMap<String, Group>,
     replacing: bool,
     made: BTreeMap<String, Value>,
 }
 
-/// Position of a walk: the name that an anonymous schema would get here, and the pointer.
+/// Location in the schema: the name that an anonymous schema would get, and the JSON pointer.
 #[derive(Clone)]
 struct Place {
     name: String,
     pointer: String,
-    /// True if this is a required member: a constant is then a part of its object.
+    /// True for a required member, whose constant is part of its object.
     required: bool,
 }
 
@@ -144,7 +144,7 @@ impl Pass {
             self.visit(property, &below);
         }
         if let Some(inner) = at.as_object_mut().and_then(nullable::inner_mut) {
-            // A value or null is called as the value is, where no definition has that name already.
+            // A nullable type has the name of its value type, unless a definition has that name.
             let name = if item.is_empty() { "" } else { "Value" };
             self.visit(inner, &place.below(name, "anyOf/0", false));
             return;
@@ -220,7 +220,7 @@ impl Pass {
         }
     }
 
-    /// Fixes the name of each group.
+    /// Chooses the name of each group.
     fn choose(&mut self, schema: &Schema, names: &[Name], notices: &mut Notices) -> Result<()> {
         let mut used: BTreeMap<&str, &str> = BTreeMap::new();
         let wanted: Vec<&Name> = names
@@ -291,7 +291,7 @@ impl Pass {
     }
 }
 
-/// The shortest proposal that is free, or the shortest one with a word more.
+/// Returns the shortest proposal that is not used, or the shortest one with an additional word.
 fn free(proposals: &BTreeSet<String>, is_taken: impl Fn(&str) -> bool) -> String {
     let mut sorted: Vec<&String> = proposals.iter().collect();
     sorted.sort_by_key(|name| name.len());
@@ -309,7 +309,7 @@ fn shortest(proposals: &BTreeSet<String>) -> String {
     shortest.cloned().unwrap_or_default()
 }
 
-/// Returns the structural key of a schema: its content without its own description.
+/// Returns the structural key of a schema: its contents without its own description.
 fn meaning(schema: &Value, own: &str) -> String {
     let mut schema = schema.clone();
     if let Some(object) = schema.as_object_mut() {
@@ -318,8 +318,8 @@ fn meaning(schema: &Value, own: &str) -> String {
     format!("{own}{schema}")
 }
 
-/// Returns a word that names each anonymous variant of a union: the value of one of its constants, if possible one that no other
-/// variant has.
+/// Returns a word that names each anonymous variant of a union: the value of one of its constants, preferably one that
+/// no other variant has.
 fn member_words(members: &[Value]) -> Vec<String> {
     let constants = |member: &Value| -> Vec<(String, String)> {
         let own = member["const"].as_str().map(|value| ("", value));
@@ -351,18 +351,19 @@ fn is_liftable(at: &Value, required: bool) -> bool {
         || several
 }
 
-/// Returns true for objects with known members, and for objects that may have no others.
+/// Returns true for objects with known members, and for objects without additional members.
 pub fn has_members(at: &Value) -> bool {
     let has_properties = at["properties"].as_object().is_some_and(|p| !p.is_empty());
     has_properties || (at["type"] == "object" && at["additionalProperties"] == false)
 }
 
-/// Returns true if a list of types is one type and null.
+/// Returns true if a list of types consists of one type and null.
 pub fn is_nullable(types: &[Value]) -> bool {
     types.len() == 2 && types.iter().any(|t| t == "null")
 }
 
-/// JSON Schema documents inside messages: members called `…Schema` that refer to nothing of the protocol.
+/// Returns true for JSON Schema documents inside messages: members called `…Schema` without references to definitions
+/// of the protocol.
 fn is_document(at: &Value, place: &Place) -> bool {
     at["properties"].is_object()
         && place.pointer.ends_with("Schema")

@@ -1,7 +1,6 @@
-//! From a schema in which everything has a name to the intermediate representation.
+//! Builds the intermediate representation from a lifted schema, in which every type has a name.
 //!
-//! Takes the lifted schema; returns the representation without methods and dispatch, or an error for a shape that has no
-//! exact type.
+//! The output has no methods and dispatch yet. A shape without an exact type is an error.
 
 use std::collections::BTreeMap;
 
@@ -94,12 +93,12 @@ impl Pass<'_, '_> {
         self.value(at, pointer).map(Shape::Alias)
     }
 
-    /// Refuses keywords beside those that describe a construct completely.
+    /// Refuses keywords other than those that describe a construct completely.
     fn only(&self, at: &Value, pointer: &str, construct: Construct) -> Result<()> {
         self.reject_others(at, pointer, construct.name(), construct.allowed_keywords())
     }
 
-    /// Refuses keywords that the type of a value would leave unsaid.
+    /// Refuses keywords that the type of a value would not express.
     fn reject_others(&self, at: &Value, pointer: &str, what: &str, allowed: &[&str]) -> Result<()> {
         let said = |key: &&String| allowed.contains(&key.as_str()) || is_annotation(key);
         match at
@@ -116,7 +115,7 @@ impl Pass<'_, '_> {
         }
     }
 
-    /// Refuses keywords that speak of none of these types.
+    /// Refuses keywords that apply to none of these types.
     fn only_of_types(&self, at: &Value, pointer: &str, what: &str, types: &[Value]) -> Result<()> {
         let types: Vec<&str> = types.iter().filter_map(Value::as_str).collect();
         let speaks = |key: &&String| types.iter().any(|one| speaks_of(key, one));
@@ -125,7 +124,7 @@ impl Pass<'_, '_> {
         self.reject_others(at, pointer, what, &known)
     }
 
-    /// A constant that is no part of an object: its presence has a meaning.
+    /// Returns a constant that is not part of an object, so that its presence has a meaning.
     fn constant(&self, value: &Value, at: &Value, pointer: &str) -> Result<Shape> {
         self.only(at, pointer, Construct::Constant)?;
         match value.as_str() {
@@ -358,7 +357,7 @@ impl Pass<'_, '_> {
                 return Err(self.schema.error(&pointer, problem, "teach the generator"));
             }
             let value = self.value(&member, &pointer)?;
-            // Schemas that differ in nothing that a type shows, or of which one takes all values of the other.
+            // Keeps one of several schemas with the same type, or whose values one of them accepts completely.
             if let Some(known) = variants
                 .iter_mut()
                 .find(|known| takes_scalars(known, &value) || takes_scalars(&value, known))
@@ -376,7 +375,7 @@ impl Pass<'_, '_> {
     }
 }
 
-/// Returns true if every scalar value of the type `b` is one of `a`.
+/// Returns true if every scalar value of the type `b` is a value of the type `a`.
 fn takes_scalars(a: &Type, b: &Type) -> bool {
     match (a, b) {
         (Type::String(a), Type::String(b)) => a.takes_all() || a == b,
@@ -396,15 +395,15 @@ fn string_or_integer(at: &Value) -> bool {
     types == ["integer", "string"]
 }
 
-/// Returns true if a schema names one of these types, or none.
+/// Returns true if a schema names one of these types, or no type.
 fn is_of_type(at: &Value, types: &[&str]) -> bool {
     at["type"].is_null() || types.iter().any(|one| at["type"] == *one)
 }
 
-/// The types that a value can have besides null.
+/// Types that a value can have in addition to null.
 const TYPES: &[&str] = &["array", "boolean", "integer", "number", "object", "string"];
 
-/// Returns the part of a schema of several types that constrains one of them.
+/// Returns the part of a schema with several types that constrains one of them.
 fn with_type(member: &Value, one: &Value) -> Value {
     let mut member = member.clone();
     if let (Some(one), Some(member)) = (one.as_str(), member.as_object_mut()) {

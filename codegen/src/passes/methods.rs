@@ -1,10 +1,10 @@
-//! Requests and notifications: definitions with a constant `method`.
+//! Finds requests and notifications, which are definitions with a constant `method`.
 //!
-//! Takes a representation; fills in the methods with their params, result and senders.
+//! Adds the methods to a representation, with their params, result and senders.
 
 use crate::ir::{Definition, Ir, MemberValue, Method, Shape, Type};
 
-/// Fills in the methods, sorted.
+/// Adds the methods, sorted by name.
 pub fn find(ir: &mut Ir) {
     let mut methods: Vec<Method> = ir
         .definitions

@@ -1,4 +1,4 @@
-//! The passes between a schema file and its crate. `lib.rs` lists them in the order in which they run.
+//! Passes between a schema file and its crate. `lib.rs` lists them in order.
 
 pub mod dispatch;
 pub mod extension;

@@ -12,10 +12,10 @@ use crate::ir::reserved::is_taken;
 use crate::notice::Notices;
 use crate::passes::lift::Lifted;
 
-/// Checks that every definition and member has a Rust name of its own; notes values with unusual names.
+/// Checks that every definition and member has a unique Rust name; adds notices for values with unusual names.
 ///
 /// # Errors
-/// At the first that has none.
+/// Returns an error for the first definition or member without a unique name.
 pub fn check(schema: &Schema, lifted: &[Lifted], notices: &mut Notices) -> Result<()> {
     let definitions = schema.root[schema.definitions].as_object();
     for (name, definition) in definitions.into_iter().flatten() {
@@ -72,7 +72,7 @@ fn check_members(schema: &Schema, definition: &Value, pointer: &str) -> Result<(
     Ok(())
 }
 
-/// Notes the values whose names are not plainly their words.
+/// Adds notices for values whose names differ from their words.
 fn notice_values(definition: &Value, pointer: &str, notices: &mut Notices) {
     let Some(all) = definition["enum"].as_array() else {
         return;

@@ -1,7 +1,7 @@
-//! One form for every construct that the dialects can spell in several ways.
+//! Rewrites constructs with several spellings to one canonical form.
 //!
-//! Takes a checked schema; returns one without `allOf`, without unions of one member, with `anyOf` for `oneOf`, and with
-//! open objects spelt in one way. Instances that were valid stay valid, and no others become so.
+//! The output has no `allOf`, no unions of one variant, `anyOf` instead of `oneOf`, and one form of untyped objects.
+//! The same instances are valid before and after.
 
 mod absorb;
 pub mod nullable;
@@ -19,7 +19,7 @@ use crate::notice::Notices;
 /// Rewrites every definition.
 ///
 /// # Errors
-/// When the members of an `allOf` cannot be merged, or definitions refer to themselves without end.
+/// Returns an error if the members of an `allOf` cannot be merged, or definitions refer to themselves without end.
 pub fn normalise(schema: &mut Schema, notices: &mut Notices) -> Result<()> {
     let mut pass = Pass {
         schema,
@@ -53,16 +53,16 @@ pub fn is_open(schema: &Value) -> bool {
 struct Pass<'s, 'n> {
     schema: &'s Schema,
     notices: &'n mut Notices,
-    /// Definitions that were part of an `allOf`, rewritten once and for all.
+    /// Definitions that were part of an `allOf`, in canonical form.
     resolved: BTreeMap<String, Value>,
-    /// Number of values that were copied out of them.
+    /// Number of values that were copied from these definitions.
     copied: usize,
 }
 
-/// Longest chain of definitions through `allOf`.
+/// Maximum length of a chain of definitions through `allOf`.
 const MAX_STEPS: usize = 32;
 
-/// Largest number and depth of values that `allOf` copies.
+/// Maximum number of values that `allOf` copies; `MAX_NESTING` is their maximum depth.
 const MAX_COPIED: usize = 1_000_000;
 const MAX_NESTING: usize = 128;
 
@@ -71,7 +71,7 @@ impl Pass<'_, '_> {
         let Value::Object(mut object) = at else {
             return Ok(json!({}));
         };
-        // A definition's dialect is its document's.
+        // A definition has the dialect of its document.
         object.remove("$schema");
         absorb::patterns(&mut object, pointer, self.notices);
         absorb::boolean_constant(&mut object, pointer, self.notices);
@@ -121,7 +121,7 @@ impl Pass<'_, '_> {
                 *member = self.rewrite(member.take(), &format!("{pointer}/anyOf/{index}"), seen)?;
             }
             absorb::arrays(self.schema, any, pointer, self.notices);
-            // Members that differ in words only are one now.
+            // Members that differ only in descriptions are merged.
             self.without_repeats(any, pointer);
         }
         object = self.without_union_of_one(object, pointer)?;
@@ -134,7 +134,7 @@ impl Pass<'_, '_> {
         Ok(Value::Object(in_one(object)))
     }
 
-    /// Puts the only variant of a union in the place of the union.
+    /// Replaces a union of one variant by the variant.
     fn without_union_of_one(
         &self,
         mut object: Map<String, Value>,
@@ -150,7 +150,7 @@ impl Pass<'_, '_> {
         }
     }
 
-    /// Leaves the first of several members that are equal but for their words.
+    /// Keeps the first of several variants that are equal apart from descriptions.
     fn without_repeats(&mut self, any: &mut Vec<Value>, pointer: &str) {
         let mut known = BTreeSet::new();
         let mut index = 0;
@@ -170,7 +170,7 @@ impl Pass<'_, '_> {
         });
     }
 
-    /// Merges an `allOf` and the keywords beside it into one object.
+    /// Merges an `allOf` and its adjacent keywords into one object.
     fn merge_all(
         &mut self,
         beside: Map<String, Value>,
@@ -275,7 +275,7 @@ impl Pass<'_, '_> {
         Ok(resolved)
     }
 
-    /// Keeps what `allOf` copies within bounds: copies of copies grow without end.
+    /// Limits the values that `allOf` copies: copies of copies grow exponentially.
     fn count(&mut self, copied: &Value, pointer: &str) -> Result<()> {
         let (values, depth) = measure(copied);
         self.copied += values;
@@ -317,7 +317,7 @@ impl Pass<'_, '_> {
         Ok(a)
     }
 
-    /// A closed object in an `allOf` allows its own members only, whatever is beside it.
+    /// A closed object in an `allOf` allows only its own members.
     fn check_closed(
         &self,
         a: &Map<String, Value>,
@@ -370,7 +370,7 @@ impl Pass<'_, '_> {
     }
 }
 
-/// Simplifies a union that is one value in disguise: constants become an enum, a type and null become a nullable type.
+/// Simplifies a union that is equivalent to one type: constants become an enum, a type and null become a nullable type.
 fn in_one(mut object: Map<String, Value>) -> Map<String, Value> {
     let Some(Value::Array(any)) = object.get("anyOf") else {
         return object;
@@ -409,7 +409,7 @@ fn in_one(mut object: Map<String, Value>) -> Map<String, Value> {
     object
 }
 
-/// Returns true if `a` is a constant of the type that `b` asks for.
+/// Returns true if `a` is a constant of the type that `b` requires.
 fn narrows(a: &Value, b: &Value) -> bool {
     let wanted = b["type"].as_str();
     let only_type = as_object(b.clone())
@@ -425,7 +425,7 @@ fn narrows(a: &Value, b: &Value) -> bool {
         }
 }
 
-/// Returns true if a schema allows every object and nothing else.
+/// Returns true if a schema allows exactly all objects.
 fn is_any_object(schema: &Value) -> bool {
     let open = |(key, value): (&String, &Value)| {
         key == "type" || is_annotation(key) || (key == "additionalProperties" && is_open(value))
@@ -433,7 +433,7 @@ fn is_any_object(schema: &Value) -> bool {
     schema["type"] == "object" && schema.as_object().is_some_and(|s| s.iter().all(open))
 }
 
-/// Returns true if this is a union of objects.
+/// Returns true for a union of objects.
 fn is_objects(schema: &Value) -> bool {
     let members = schema["anyOf"].as_array();
     members.is_some_and(|members| members.iter().all(|member| member["type"] == "object"))
@@ -446,7 +446,7 @@ fn with_description(mut schema: Value, from: &Value) -> Value {
     schema
 }
 
-/// Returns true if one type is `number` and the other `integer`, which is the narrower of the two.
+/// Returns true if one type is `number` and the other is `integer`, which is narrower.
 fn both_numbers(a: &Value, b: &Value) -> bool {
     let is_number = |value: &Value| value == "number" || value == "integer";
     is_number(a) && is_number(b)
@@ -465,7 +465,7 @@ fn as_object(value: Value) -> Map<String, Value> {
     }
 }
 
-/// Returns the number of values in a value, and their depth.
+/// Returns the number of nested values, and their depth.
 fn measure(value: &Value) -> (usize, usize) {
     let inner: Vec<&Value> = match value {
         Value::Array(items) => items.iter().collect(),

@@ -1,12 +1,12 @@
-//! Requests whose answer can be one of several results.
+//! Finds requests with several possible results.
 //!
-//! Takes a representation with its methods; gives each such request the union of its results. If the schema defines the
-//! union, in `XResultResponse`, that one is taken; if only the parameters let the request become a task, the union is made.
-//! Never looks at the revision.
+//! Each such request gets the union of its results. If the schema defines the union in `XResultResponse`, that
+//! definition is used; if only the params allow a task, the union is generated. The identifier of the revision is not
+//! used.
 
 use crate::ir::{Definition, Ir, Member, MemberValue, Method, Shape, Type};
 
-/// The member of the parameters that asks for a task, and the result that a task is created with.
+/// Member of the params that requests a task, and the result for a created task.
 const TASK: (&str, &str) = ("task", "CreateTaskResult");
 
 /// Finds the outcomes of every request.
@@ -37,7 +37,7 @@ pub fn find(ir: &mut Ir) {
     ir.definitions.dedup_by(|a, b| a.name == b.name);
 }
 
-/// The union of results that the schema allows in the response to a request.
+/// Returns the union of results that the schema allows in the response to a request.
 fn written(ir: &Ir, method: &Method, plain: &str) -> Option<(String, Vec<String>)> {
     let stem = method.definition.strip_suffix("Request")?;
     let result = member(ir, &format!("{stem}ResultResponse"), "result")?;

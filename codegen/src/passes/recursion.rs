@@ -1,7 +1,7 @@
-//! Types that contain themselves: refuses those that Rust cannot express, and chooses the members that are behind a pointer.
+//! Handles types that contain themselves: refuses those that Rust cannot express, and selects the members to box.
 //!
-//! Takes a representation; returns the members of objects that close a cycle of types. Variants of unions never have a
-//! pointer: it would be in the way of those who match.
+//! Returns the object members that close a cycle of types. Variants of unions are never boxed, because that would
+//! complicate pattern matching.
 
 use std::collections::BTreeSet;
 
@@ -9,10 +9,10 @@ use crate::error::Result;
 use crate::input::schema::Schema;
 use crate::ir::{Definition, Ir, Member, MemberValue, Shape, Type};
 
-/// Refuses aliases of themselves, lists and maps of themselves included.
+/// Refuses aliases that refer to themselves, including lists and maps of themselves.
 ///
 /// # Errors
-/// At the first such name.
+/// Returns an error for the first such alias.
 pub fn check_aliases(schema: &Schema, ir: &Ir) -> Result<()> {
     let next = |name: &str| match ir.get(name).map(|definition| &definition.shape) {
         Some(Shape::Alias(value)) => value.reference().into_iter().collect(),
@@ -27,10 +27,10 @@ pub fn check_aliases(schema: &Schema, ir: &Ir) -> Result<()> {
     Err(schema.error(pointer, problem, remedy))
 }
 
-/// Gives the members to put behind a pointer, as names of definition and member, so that every cycle of types has one.
+/// Returns the members to box, as names of definition and member, so that every cycle of types contains one.
 ///
 /// # Errors
-/// For a cycle without a member of an object.
+/// Returns an error for a cycle without an object member.
 pub fn pointers(schema: &Schema, ir: &Ir) -> Result<BTreeSet<(String, String)>> {
     let mut boxed = BTreeSet::new();
     loop {
@@ -50,7 +50,7 @@ pub fn pointers(schema: &Schema, ir: &Ir) -> Result<BTreeSet<(String, String)>> 
             let closing = fields(members).filter(|(_, value)| held(value) == Some(next(at)));
             Some((definition, closing.map(|(member, _)| member).collect()))
         });
-        // A member that may be absent costs an allocation only where it is there.
+        // Boxing an optional member costs an allocation only when the member is present.
         let best = objects.min_by_key(|(_, closing): &(_, Vec<&Member>)| {
             closing.iter().any(|member| member.required)
         });
@@ -72,7 +72,7 @@ fn fields(members: &[Member]) -> impl Iterator<Item = (&Member, &Type)> {
     })
 }
 
-/// The names of one cycle, each of which leads to the one behind it and the last to the first.
+/// Returns the names of one cycle: each refers to the next one, and the last to the first.
 fn cycle<'i>(ir: &'i Ir, next: impl Fn(&'i str) -> Vec<&'i str>) -> Option<Vec<&'i str>> {
     let mut done = BTreeSet::new();
     for definition in &ir.definitions {
@@ -95,7 +95,7 @@ fn cycle<'i>(ir: &'i Ir, next: impl Fn(&'i str) -> Vec<&'i str>) -> Option<Vec<&
     None
 }
 
-/// The definitions whose values are inside a value of this one, without a pointer between.
+/// Returns the definitions whose values are inside a value of this definition without a box.
 fn contents<'i>(definition: &'i Definition, boxed: &BTreeSet<(String, String)>) -> Vec<&'i str> {
     match &definition.shape {
         Shape::Struct(members) => {
@@ -110,7 +110,7 @@ fn contents<'i>(definition: &'i Definition, boxed: &BTreeSet<(String, String)>) 
     }
 }
 
-/// The definition whose value a value holds in itself.
+/// Returns the definition whose value is directly inside a value of a type.
 fn held(value: &Type) -> Option<&str> {
     match value {
         Type::Ref { name } => Some(name),

@@ -1,8 +1,7 @@
-//! Holds the representation against typify's model of the same schema: two readers of one document have to agree.
+//! Compares the representation with typify's model of the same schema, as an independent second reader.
 //!
-//! Takes the lifted schema and the representation; refuses if typify models another kind, other members, values or types, or
-//! another number of variants than the representation has. [`EXCEPTIONS`] lists where it may. Nothing else comes from
-//! typify.
+//! An error is returned if the two differ in the kind of a definition, in members, values or types, or in the number
+//! of variants, unless [`EXCEPTIONS`] lists the difference. Nothing else of typify is used.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,13 +16,13 @@ use crate::error::Result;
 use crate::input::schema::Schema;
 use crate::ir::{self, Definition, Ir, Member, MemberValue, Shape, names};
 
-/// A way in which typify may differ from the representation.
+/// An accepted difference between typify's model and the representation.
 struct Exception {
-    /// Description of the representation in this file's words; `*` matches any text.
+    /// Description of the representation, in the terms of this file; `*` matches any text.
     lowered: &'static str,
     /// Description of typify's model.
     modelled: &'static str,
-    /// Reason why both are right.
+    /// Reason why both are correct.
     #[cfg_attr(not(test), expect(dead_code, reason = "for people"))]
     reason: &'static str,
 }
@@ -38,19 +37,19 @@ impl Exception {
     }
 }
 
-/// Differences between typify's types and the intermediate representation that are accepted. A test fails for a row that no
-/// official schema needs any more.
+/// Accepted differences between typify's types and the intermediate representation. A test fails for a row that no
+/// official schema needs.
 const EXCEPTIONS: &[Exception] = &[Exception {
     lowered: "the values *",
     modelled: "string",
     reason: "a constant that is a definition of its own is any string to typify, which leaves the value to validation",
 }];
 
-/// A place at which both differ.
+/// A difference between the two models.
 #[derive(Debug)]
 struct Disagreement {
     definition: String,
-    /// The member, or nothing for the definition itself.
+    /// Name of the member; empty for the definition itself.
     member: String,
     lowered: String,
     modelled: String,
@@ -66,7 +65,7 @@ impl Disagreement {
 /// Checks every definition of the schema.
 ///
 /// # Errors
-/// When typify cannot model the schema, or models something else than the representation has.
+/// Returns an error if typify cannot model the schema, or models something else than the representation has.
 pub fn check(schema: &Schema, ir: &Ir) -> Result<()> {
     check_names(schema)?;
     let space = space(schema)?;
@@ -96,7 +95,7 @@ fn disagreements(schema: &Schema, ir: &Ir, space: &TypeSpace) -> Vec<Disagreemen
     };
     let mut found = Vec::new();
     for definition in &ir.definitions {
-        // The generator makes unions of outcomes that no schema has.
+        // The generator creates unions of outcomes that no schema has.
         if schema.root[schema.definitions]
             .get(&definition.name)
             .is_none()
@@ -135,7 +134,7 @@ fn disagreements(schema: &Schema, ir: &Ir, space: &TypeSpace) -> Vec<Disagreemen
     found
 }
 
-/// The kind of a definition, with what all of it is: names of members, values, the number of variants.
+/// Describes a definition: its kind, names of members, values, the number of variants.
 fn lowered_kind(definition: &Definition) -> String {
     match &definition.shape {
         Shape::Struct(members) | Shape::Document(members) => {
@@ -171,7 +170,7 @@ fn object(mut members: Vec<(String, bool)>) -> String {
     )
 }
 
-/// A union of so many types: those that a type cannot show apart are one.
+/// Describes a union by its number of variants; variants with the same type count once.
 fn union(types: BTreeSet<String>) -> String {
     format!("{} variants", types.len())
 }
@@ -187,7 +186,7 @@ fn enumeration(names: Vec<String>) -> String {
     format!("the values {}", names.join(" | "))
 }
 
-/// The type of a member; null and absence are equal to typify.
+/// Describes the type of a member; typify does not distinguish null and absence.
 fn lowered_member(member: &Member) -> String {
     match &member.value {
         MemberValue::Type(ir::Type::Nullable(inner)) if !member.required => lowered_type(inner),
@@ -212,7 +211,7 @@ fn lowered_type(value: &ir::Type) -> String {
     }
 }
 
-/// Names an array or a map by what it holds; null among that is not null of the whole.
+/// Describes an array or a map by its element type; a nullable element type does not make the array nullable.
 fn collection(kind: &str, inner: &str) -> String {
     if inner.ends_with(" or null") {
         format!("{kind} of ({inner})")
@@ -221,10 +220,10 @@ fn collection(kind: &str, inner: &str) -> String {
     }
 }
 
-/// typify's model of a schema, in the words of this file.
+/// typify's model of a schema, described in the terms of this file.
 struct Model<'s> {
     space: &'s TypeSpace,
-    /// The names that typify gives to the definitions. It names anonymous schemas as well.
+    /// Names that typify assigns to the definitions. Other names belong to anonymous schemas.
     names: BTreeSet<String>,
 }
 
@@ -234,12 +233,13 @@ impl Model<'_> {
             TypeDetails::Struct(fields) => {
                 let fields: Vec<_> = fields.properties_info().collect();
                 let is_subtype = |name: &str| name.starts_with("subtype_");
-                // A union whose variants may hold at once: typify reads each of them that fits.
+                // Several variants of a union may match at once: typify decodes each matching one.
                 if !fields.is_empty() && fields.iter().all(|info| is_subtype(info.name)) {
                     let types = fields.iter().map(|info| self.type_words(&info.type_id));
                     return union(types.collect());
                 }
-                // typify keeps unknown members in a field, which is no member unless the schema has one of that name.
+                // typify stores unknown members in a field, which is not a member unless the schema has one with that
+                // name.
                 let has_extra = has_member(definition, "extra");
                 let members = fields
                     .iter()
@@ -265,7 +265,7 @@ impl Model<'_> {
         }
     }
 
-    /// The types of the variants of a union; a list of types is a union of its own to typify.
+    /// Describes the types of a union's variants; typify treats a list of types as a union.
     fn variants(&self, union: &TypeEnum<'_>) -> BTreeSet<String> {
         let mut types = BTreeSet::new();
         for (name, variant) in union.variants() {
@@ -305,7 +305,7 @@ impl Model<'_> {
                     TypeDetails::Builtin(name) => builtin(name) == "any JSON",
                     _ => false,
                 });
-                // A definition of which nothing is said is any JSON, wherever it is used.
+                // A definition without constraints is any JSON value.
                 if self.names.contains(&found.name()) && !is_open {
                     found.name()
                 } else {
@@ -317,7 +317,7 @@ impl Model<'_> {
         }
     }
 
-    /// A type without a name of its own.
+    /// Describes a type without a name.
     fn plain(&self, details: TypeDetails<'_>) -> String {
         match details {
             TypeDetails::Option(inner) => format!("{} or null", self.type_words(&inner)),
@@ -342,7 +342,7 @@ fn builtin(name: &str) -> &str {
         "bool" => "boolean",
         "f32" | "f64" => "number",
         "serde_json::Value" => "any JSON",
-        // Strings of some formats have types of other crates.
+        // Strings of some formats have types of other crates in typify.
         name if ["chrono::", "uuid::", "std::net::"]
             .iter()
             .any(|other| name.starts_with(other)) =>
@@ -355,17 +355,17 @@ fn builtin(name: &str) -> &str {
     }
 }
 
-/// The name of a field without what typify adds where it is a keyword.
+/// Returns the name of a field without the suffix that typify adds to keywords.
 fn bare(field: &str) -> &str {
     field.trim_start_matches("r#").trim_end_matches('_')
 }
 
-/// The name that typify gives to a member.
+/// Returns the name that typify assigns to a member.
 fn member_name(name: &str) -> String {
     name.replace('$', "").to_snake_case()
 }
 
-/// typify changes the case of names; two definitions must stay two.
+/// Checks that definitions remain distinct after typify's change of case.
 fn check_names(schema: &Schema) -> Result<()> {
     let definitions = schema.root[schema.definitions].as_object();
     let mut taken: BTreeMap<String, &str> = BTreeMap::new();
@@ -379,7 +379,7 @@ fn check_names(schema: &Schema) -> Result<()> {
     Ok(())
 }
 
-/// Runs typify. It panics on some inputs that it does not support; that is an error like others.
+/// Runs typify, and converts its panics on unsupported input to errors.
 fn space(schema: &Schema) -> Result<TypeSpace> {
     let mut document = json!({ "definitions": schema.root[schema.definitions] });
     rewrite_references(&mut document, &format!("#/{}/", schema.definitions));
@@ -404,7 +404,7 @@ fn space(schema: &Schema) -> Result<TypeSpace> {
     }
 }
 
-/// Puts the names of the variants in the place of values that typify cannot name: it panics at those.
+/// Replaces values that typify cannot name, and for which it panics, by the names of the variants.
 fn nameable(values: &mut [Value]) {
     let texts: Vec<&str> = values.iter().filter_map(Value::as_str).collect();
     let names = names::values(&texts);
@@ -419,12 +419,12 @@ fn nameable(values: &mut [Value]) {
     }
 }
 
-/// Draft-07 references, without what typify does not know.
+/// Converts to draft-07 references, and removes keywords that typify does not support.
 fn rewrite_references(at: &mut Value, prefix: &str) {
     match at {
         Value::Object(object) => {
             object.remove("x-document");
-            // typify does not look at a constant for its type.
+            // typify does not infer a type from a constant.
             if object.get("const").is_some_and(Value::is_string) && !object.contains_key("type") {
                 object.insert("type".to_owned(), "string".into());
             }

@@ -1,8 +1,7 @@
-//! Data of each released revision for the program `mcp-exact`: its representation and the dispatch of its unions, as one
-//! file of compact JSON.
+//! Generates the embedded data of each released revision for the executable `mcp-exact`: its representation and the
+//! dispatch of its unions, as one file of compact JSON.
 //!
-//! Takes a representation and its schema; returns the file that `mcp-exact-cli` is compiled with. Drafts have none, because
-//! published crates use released revisions only.
+//! Drafts have no file, because published crates use only released revisions.
 
 use std::collections::BTreeMap;
 
@@ -13,15 +12,15 @@ use crate::error::{Error, Result};
 use crate::input::lists::Revision;
 use crate::ir::{Dispatch, Ir, RustIr};
 
-/// The folder of these files, from the root of the workspace; nothing else is in it.
+/// Folder of these files relative to the workspace root, which contains no other files.
 pub const EMBEDDED: &str = "crates/mcp-exact-cli/data";
 
-/// Content of the file of a revision.
+/// Contents of the file of a revision.
 #[derive(Serialize)]
 struct Embedded<'i> {
     #[serde(flatten)]
     ir: &'i Ir,
-    /// Dispatch among the variants of each union, for programs that choose one without the types.
+    /// Dispatch among the variants of each union, for tools that select a variant without the types.
     dispatch: BTreeMap<&'i str, &'i Dispatch>,
     /// Location of the definitions.
     source: Source<'i>,
@@ -33,10 +32,11 @@ struct Source<'i> {
     lines: BTreeMap<&'i str, usize>,
 }
 
-/// The file of one revision, or none for a draft. `schema` is the schema file, and `url` its address upstream.
+/// Generates the file of a revision; none for a draft. `schema` contains the schema file, and `url` is its upstream
+/// URL.
 ///
 /// # Errors
-/// When the representation cannot be written as JSON: a defect of the generator.
+/// Returns an error if the representation cannot be written as JSON: a defect of the generator.
 pub fn embed(ir: &RustIr, revision: &Revision, schema: &[u8], url: &str) -> Result<Files> {
     let mut files = Files::new();
     if !revision.is_draft() {
@@ -61,8 +61,8 @@ pub fn embed(ir: &RustIr, revision: &Revision, schema: &[u8], url: &str) -> Resu
     Ok(files)
 }
 
-/// The line of each definition: those below `definitions` or `$defs`, with the indentation of the first one. A file that is
-/// laid out in another way has no lines.
+/// Returns the line of each definition in `definitions` or `$defs`, detected by the indentation of the first one. Files
+/// with another layout have no lines.
 fn lines(schema: &str) -> BTreeMap<&str, usize> {
     let is_heading = |line: &str| matches!(line.trim(), "\"definitions\": {" | "\"$defs\": {");
     let mut lines = schema

@@ -1,4 +1,4 @@
-//! Generated files outside of the type crates: the table of revisions, embedded data, the type crates in one place for
+//! Generated files outside of the type crates: the table of revisions, embedded data, the package of type crates for
 //! tests, and regions of other files.
 
 pub mod embed;

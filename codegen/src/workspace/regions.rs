@@ -1,7 +1,7 @@
-//! Regions of manifests and of the README that list revisions: what stands between two marks.
+//! Generates regions of manifests and of the README that list revisions, each between two marks.
 //!
-//! Takes the text of such a file and all type crates; gives the text with the regions written anew. Outside of its regions a
-//! file belongs to people. Never adds or moves a mark. Rust code has no regions: it calls `for_each_revision!`.
+//! The input are the text of a file and all type crates, the output is the text with replaced regions. The text
+//! outside of regions and the marks do not change. Rust code has no regions: it uses `for_each_revision!`.
 
 use std::fmt::Write as _;
 
@@ -9,14 +9,14 @@ use crate::error::{Error, Result};
 use crate::input::lists::Revision;
 use crate::ir::Ir;
 
-/// A type crate: of a revision, or of an extension.
+/// A type crate of a revision or an extension.
 #[derive(Debug, Clone, Copy)]
 pub struct TypeCrate<'r> {
-    /// The entry of the list.
+    /// Entry in the list of revisions or extensions.
     pub revision: &'r Revision,
-    /// Its representation.
+    /// Representation of the revision or extension.
     pub ir: &'r Ir,
-    /// The revision that an extension extends.
+    /// Revision that an extension extends.
     pub extends: Option<&'r str>,
 }
 
@@ -25,10 +25,10 @@ pub fn files() -> impl Iterator<Item = &'static str> {
     FILES.iter().map(|file| file.path)
 }
 
-/// Returns the text of a file with its regions written anew.
+/// Returns the text of a file with its generated regions replaced.
 ///
 /// # Errors
-/// When a mark is missing or there twice; the error names the file.
+/// Returns an error if a mark is missing or there twice; the error names the file.
 pub fn write_regions(path: &str, text: &str, crates: &[TypeCrate<'_>]) -> Result<String> {
     let file = FILES.iter().find(|file| file.path == path).ok_or_else(|| {
         let problem = "no region of this file is known";
@@ -52,7 +52,7 @@ type Write = fn(&[TypeCrate<'_>]) -> String;
 
 struct File {
     path: &'static str,
-    /// Start and end of a comment.
+    /// Start and end of a comment in the file's format.
     comment: (&'static str, &'static str),
     regions: &'static [(&'static str, Write)],
 }
@@ -121,7 +121,7 @@ fn fail(file: &File, problem: String) -> Error {
     Error::new(file.path, "", problem, remedy)
 }
 
-/// The revisions whose crates are published, and which published crates may therefore use.
+/// Returns the revisions with published crates, which published crates can therefore use.
 fn released<'r>(revisions: &'r [TypeCrate<'r>]) -> impl Iterator<Item = &'r str> {
     let released = revisions
         .iter()
@@ -133,7 +133,7 @@ fn ids<'r>(revisions: &'r [TypeCrate<'r>]) -> impl Iterator<Item = &'r str> {
     revisions.iter().map(|crates| crates.revision.id.as_str())
 }
 
-/// One line an identifier.
+/// Formats one line per identifier.
 pub(super) fn lines<'l>(
     ids: impl Iterator<Item = &'l str>,
     line: impl Fn(&str) -> String,
@@ -174,7 +174,7 @@ fn extension_table(extensions: &[TypeCrate<'_>]) -> String {
     text
 }
 
-/// The cells that revisions and extensions have in common: crate, number of definitions, schema.
+/// Returns the table cells that revisions and extensions have in common: crate, number of definitions, schema.
 fn readme_cells(TypeCrate { revision, ir, .. }: TypeCrate<'_>) -> String {
     let id = &revision.id;
     let definitions = ir.definitions.iter().filter(|d| d.official).count();
@@ -194,7 +194,7 @@ fn session_features(revisions: &[TypeCrate<'_>]) -> String {
     features("", revisions)
 }
 
-/// One feature a released revision, all of which are default features after `others`.
+/// Formats one feature per released revision, all of which are default features after `others`.
 fn features(others: &str, revisions: &[TypeCrate<'_>]) -> String {
     let names: Vec<String> = released(revisions).map(|id| format!("\"{id}\"")).collect();
     let features = lines(released(revisions), |id| {

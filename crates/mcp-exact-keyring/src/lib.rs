@@ -1,4 +1,4 @@
-//! Token store in the credential store of the system.
+//! Token store in the credential store of the operating system.
 //!
 //! ```no_run
 //! use mcp_exact_auth::client::{FileStore, OAuth};
@@ -19,10 +19,10 @@ use keyring_core::{CredentialStore, Entry, Error};
 use mcp_exact_auth::Secret;
 use mcp_exact_auth::client::{StoreFuture, StoreLock, TokenStore};
 
-/// Bytes of one entry: the Credential Manager of Windows takes 2,560 in an encoding of two bytes a letter.
+/// Maximum size of an entry in bytes: the Windows Credential Manager stores 2,560 bytes, with two bytes per character.
 const PART: usize = 1024;
 
-/// Token store in a credential store. A value that is longer than an entry takes is kept in several.
+/// Token store in a credential store. A value that is too long for one entry is split into several.
 #[derive(Clone)]
 pub struct KeyringStore(Arc<Inner>);
 
@@ -33,9 +33,9 @@ struct Inner {
 }
 
 impl KeyringStore {
-    /// Keeps tokens in a credential store, under the name of a service. Credential stores have no locks: those of another token store
-    /// are taken, of [`FileStore`](mcp_exact_auth::client::FileStore) where several processes share the tokens. Nothing else is
-    /// asked of it.
+    /// Creates a store in a credential store, under the name of a service. Credential stores have no locks, so that
+    /// `locks` provides them; use a [`FileStore`](mcp_exact_auth::client::FileStore) if several processes share the
+    /// tokens. Only the locks of that store are used.
     pub fn new(
         store: Arc<CredentialStore>,
         service: impl Into<String>,
@@ -48,7 +48,7 @@ impl KeyringStore {
         }))
     }
 
-    /// Runs a call of the credential store, which may ask the user to unlock it.
+    /// Runs a call of the credential store on a blocking thread, because it may ask the user to unlock the store.
     fn blocking<T: Send + 'static>(
         &self,
         call: impl FnOnce(&Inner) -> Result<T, String> + Send + 'static,
@@ -62,9 +62,9 @@ impl KeyringStore {
     }
 }
 
-/// Content of a key's entry: the parts that hold the value.
+/// Contents of a key's main entry, which refers to the parts of the value.
 struct Head {
-    /// Tells the parts of this value from those of the one before.
+    /// Identifier that distinguishes the parts of this value from those of the previous one.
     generation: String,
     parts: usize,
 }
@@ -96,7 +96,7 @@ impl Head {
     }
 }
 
-/// Splits a value into the parts of its entries, between letters.
+/// Splits a value into parts that fit into entries, at character boundaries.
 fn chunks(value: &str) -> impl Iterator<Item = &str> {
     let mut rest = value;
     std::iter::from_fn(move || {
@@ -106,7 +106,7 @@ fn chunks(value: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Returns the last boundary of a letter at or before an index.
+/// Returns the last character boundary at or before an index.
 fn boundary(text: &str, index: usize) -> usize {
     let mut before = (0..=index.min(text.len())).rev();
     before.find(|&at| text.is_char_boundary(at)).unwrap_or(0)
@@ -149,7 +149,7 @@ impl Inner {
         };
         let mut value = Secret::default();
         for user in head.users(key) {
-            // A part that is missing was removed by somebody else: there is no value.
+            // If a part is missing, another process has removed the value.
             let Some(part) = self.get(&user)? else {
                 return Ok(None);
             };
@@ -158,7 +158,7 @@ impl Inner {
         Ok(Some(value))
     }
 
-    /// Writes the parts first: readers find the old value or the new one.
+    /// Writes the parts before the main entry, so that readers see either the old or the new value.
     fn write(&self, key: &str, value: &Secret) -> Result<(), String> {
         let before = self.head(key)?;
         let head = Head::new(value.expose())?;
@@ -186,7 +186,7 @@ impl Inner {
     }
 }
 
-/// Describes the error. Errors of encoding hold the secret, which is not shown.
+/// Describes an error. Encoding errors contain the secret, which is not displayed.
 fn words(error: &Error) -> String {
     match error {
         Error::BadEncoding(_) | Error::BadDataFormat(..) => {

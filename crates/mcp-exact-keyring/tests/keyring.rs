@@ -1,4 +1,4 @@
-//! The token store over the mock store of keyring-core: no store of a system is asked.
+//! Tests of the token store with the mock store of keyring-core, without a store of the operating system.
 
 use keyring_core::api::CredentialStoreApi as _;
 use keyring_core::{Error, mock};
@@ -12,7 +12,7 @@ async fn passes_the_suite() {
     contract::token_store(&KeyringStore::new(system, "app", MemoryStore::default())).await;
 }
 
-/// Another program finds the same values, and none of another service.
+/// Another application with the same service finds the values; another service does not.
 #[tokio::test]
 async fn values_belong_to_a_service() {
     let system = mock::Store::new().expect("a store");
@@ -22,7 +22,7 @@ async fn values_belong_to_a_service() {
     assert_eq!(store("other").read("k").await, Ok(None));
 }
 
-/// A store that is locked says so, and keeps the value that it has.
+/// A locked store returns an error and keeps its values.
 #[tokio::test]
 async fn failures_change_nothing() {
     let system = mock::Store::new().expect("a store");

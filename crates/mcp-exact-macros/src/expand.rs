@@ -1,6 +1,6 @@
-//! The expansion of `#[server]`: the impl block without the attributes, and calls of the public builder.
+//! Expansion of `#[server]`: the impl block without the macro's attributes, and calls of the public builder.
 //!
-//! The generated code is code that a person could have written.
+//! The generated code uses only public items, like hand-written code.
 
 use proc_macro2::TokenStream;
 use quote::{ToTokens, format_ident, quote, quote_spanned};
@@ -37,7 +37,8 @@ pub(crate) fn server(options: TokenStream, item: TokenStream) -> Result<TokenStr
     Ok(quote!(#block #generated))
 }
 
-/// Takes the registered methods off the impl block; every error of every method is reported.
+/// Removes the attributes of registered methods from the impl block and parses them; errors of all methods are
+/// reported.
 fn methods(block: &mut ItemImpl) -> Result<Vec<Method>> {
     let generics: Vec<Ident> = block
         .generics
@@ -124,7 +125,7 @@ fn part_function(
     }
 }
 
-/// Returns the statement that registers one method.
+/// Returns the statement that registers a method.
 fn registration(method: &Method, krate: &Path) -> TokenStream {
     let builder = own("builder");
     let cfgs = &method.cfgs;
@@ -147,7 +148,7 @@ fn registration(method: &Method, krate: &Path) -> TokenStream {
     }
 }
 
-/// Returns a check whose error points at the type of the result.
+/// Returns a check that reports its errors at the type of the result.
 fn result_check(method: &Method, krate: &Path) -> Option<TokenStream> {
     let ty = method.output.as_ref()?;
     let kind = match method.options.kind {
@@ -160,8 +161,8 @@ fn result_check(method: &Method, krate: &Path) -> Option<TokenStream> {
     Some(quote_spanned!(ty.span()=> #krate::check_reply::<#ty, #krate::#kind>();))
 }
 
-/// Returns checks whose errors point at the types of the arguments. An argument with attributes of serde or schemars may have a
-/// type that cannot be decoded or described without them.
+/// Returns checks that report their errors at the types of the arguments. Arguments with serde or schemars attributes
+/// are not checked, because their type may be decodable or describable only with the attributes.
 fn argument_checks(method: &Method, krate: &Path) -> TokenStream {
     let is_plain = |attrs: &[syn::Attribute]| {
         let mut attrs = attrs.iter().map(syn::Attribute::path);
@@ -179,7 +180,7 @@ fn argument_checks(method: &Method, krate: &Path) -> TokenStream {
         .collect()
 }
 
-/// Returns the struct of the arguments.
+/// Returns the struct of a method's arguments.
 fn arguments(method: &Method, krate: &Path) -> TokenStream {
     if !method.has_arguments() {
         return TokenStream::new();
@@ -201,7 +202,7 @@ fn arguments(method: &Method, krate: &Path) -> TokenStream {
     }
 }
 
-/// Returns the closure that takes the extractors and calls the method.
+/// Returns the closure that receives the extractors and calls the method.
 fn handler(method: &Method, krate: &Path) -> TokenStream {
     let (this, input) = (own("this"), own("arguments"));
     let mut parameters = Vec::new();
@@ -229,7 +230,7 @@ fn handler(method: &Method, krate: &Path) -> TokenStream {
         Some(SelfKind::Reference) => quote!(Self::#ident(&#this, #(#passed),*)),
         Some(SelfKind::Arc) => quote!(Self::#ident(#this, #(#passed),*)),
     };
-    // Errors about the handler point at the name of the method.
+    // Errors of the handler are reported at the name of the method.
     let body = match (method.is_async, method.options.is_set("blocking")) {
         (true, _) if method.options.is_set("local") => {
             quote_spanned!(ident.span()=> #krate::local(move || async move { #call.await }))
@@ -252,7 +253,7 @@ fn handler(method: &Method, krate: &Path) -> TokenStream {
     }
 }
 
-/// Returns the method of the builder and the definition.
+/// Returns the builder method and the definition.
 fn definition(method: &Method, krate: &Path) -> (Ident, TokenStream) {
     let options = &method.options;
     let (register, made) = match options.kind {
@@ -296,7 +297,7 @@ fn definition(method: &Method, krate: &Path) -> (Ident, TokenStream) {
     (register, quote!(#made #description #(#texts)* #(#flags)*))
 }
 
-/// Returns the method of the builder and the definition of a resource, or of a template when the URI has an expression.
+/// Returns the builder method and the definition of a resource, or of a template if the URI contains an expression.
 fn resource(method: &Method, krate: &Path) -> (Ident, TokenStream) {
     let uri = method.options.uri.as_ref();
     let is_template = uri.is_some_and(|uri| uri.value().contains('{'));
@@ -317,7 +318,7 @@ fn resource(method: &Method, krate: &Path) -> (Ident, TokenStream) {
     }
 }
 
-/// Returns the method of the builder, and the completed argument.
+/// Returns the builder method and the completed argument.
 fn completion(method: &Method) -> (Ident, TokenStream) {
     let options = &method.options;
     let argument = options.text("argument");
@@ -330,7 +331,7 @@ fn completion(method: &Method) -> (Ident, TokenStream) {
     }
 }
 
-/// Returns the name of a method without `r#`.
+/// Returns the name of a method without the prefix `r#`.
 fn name_of(ident: &Ident) -> syn::LitStr {
     use syn::ext::IdentExt as _;
     syn::LitStr::new(&ident.unraw().to_string(), ident.span())

@@ -1,9 +1,9 @@
-//! Attribute macros of `mcp-exact`: servers from impl blocks.
+//! Attribute macros of `mcp-exact` that turn impl blocks into servers.
 //!
-//! [`macro@server`] on an impl block gives it `mcp_exact::IntoServer`, whose builder registers every method with `#[tool]`,
-//! `#[resource]`, `#[prompt]` or `#[complete]`. The expansion calls the public builder and nothing else.
+//! [`macro@server`] implements `mcp_exact::IntoServer` for the type of an impl block. The builder registers every
+//! method with `#[tool]`, `#[resource]`, `#[prompt]` or `#[complete]`; the expansion calls only the public builder.
 //!
-//! This crate is used through `mcp-exact`, which has documentation and examples.
+//! Use this crate through `mcp-exact`, which contains documentation and examples.
 
 mod expand;
 mod method;
@@ -12,12 +12,12 @@ mod options;
 use proc_macro::TokenStream;
 use quote::quote;
 
-/// Makes a server of an impl block.
+/// Turns an impl block into a server.
 ///
-/// Options: `name`, `version` (those of the package without them), `title`, `instructions`, `parts(a, b)` for further impl
-/// blocks with `#[server(part = a)]`, and `crate = path` where `mcp-exact` has another name.
+/// The options are `name` and `version` (by default those of the package), `title`, `instructions`, `parts(a, b)` for
+/// additional impl blocks with `#[server(part = a)]`, and `crate = path` if `mcp-exact` has another name.
 ///
-/// A method is registered by one of these attributes:
+/// One of these attributes registers a method:
 ///
 /// - `#[tool]` with `name`, `title`, `description`, `read_only`, `destructive`, `idempotent`, `open_world`, `scope`,
 ///   `version`, `cooperative`, `task`, `task_required`, `blocking` and
@@ -27,14 +27,15 @@ use quote::quote;
 /// - `#[complete(prompt = "name", argument = "name")]` or `#[complete(template = "template", argument = "name")]`.
 ///
 /// The name of the method is the default name, its documentation the default description. Parameters of the types `Cx`,
-/// `State<_>`, `Input<_>`, `Principal`, `Access`, `Headers`, `Meta`, `Uri`, `Revision`, `Call`, `Partial` and `JsonObject` are
-/// extractors, as are those with `#[extract]`; `Cx`, `Principal` and `Access` may be taken by reference. All others are the arguments,
-/// as are types of the program with one of these names that are marked `#[argument]`: their documentation becomes the
-/// description, `#[serde(…)]` and `#[schemars(…)]` apply to them.
+/// `State<_>`, `Input<_>`, `Principal`, `Access`, `Headers`, `Meta`, `Uri`, `Revision`, `Call`, `Partial` and
+/// `JsonObject` are extractors, as are parameters with `#[extract]`; `Cx`, `Principal` and `Access` may be references.
+/// All other parameters are arguments, and so are application types with one of these names and the attribute
+/// `#[argument]`. The documentation of an argument becomes its description; `#[serde(…)]` and `#[schemars(…)]` apply to
+/// arguments.
 ///
-/// Methods take `&self`, `self: Arc<Self>` or no receiver, are `async` or not, and keep their `#[cfg]`. `blocking` runs a
-/// method that is not `async` on the threads for blocking work, `local` an `async` one whose future is not `Send` on a thread
-/// of its own (feature `local` of `mcp-exact`).
+/// Methods have the receiver `&self`, `self: Arc<Self>` or none, are `async` or not, and keep their `#[cfg]`.
+/// `blocking` runs a method that is not `async` on the threads for blocking work. `local` runs an `async` method whose
+/// future is not `Send` on a thread of its own (feature `local` of `mcp-exact`).
 #[proc_macro_attribute]
 pub fn server(options: TokenStream, item: TokenStream) -> TokenStream {
     let expanded = expand::server(options.into(), item.into());

@@ -1,6 +1,6 @@
-//! One method of the impl block: its receiver, its parameters, and which of them are arguments.
+//! A method of the impl block: its receiver, its parameters, and which of them are arguments.
 //!
-//! Takes the method as it was written; removes attributes of the macro, and reports methods that cannot be registered.
+//! Parsing removes the attributes of the macro from the method, and reports methods that cannot be registered.
 
 use proc_macro2::Span;
 use quote::ToTokens as _;
@@ -11,14 +11,14 @@ use syn::{
 
 use crate::options::{Kind, MethodOptions};
 
-/// A method that is registered.
+/// A registered method.
 pub(crate) struct Method {
     pub(crate) options: MethodOptions,
     pub(crate) ident: Ident,
     pub(crate) receiver: Option<SelfKind>,
     pub(crate) parameters: Vec<Parameter>,
     pub(crate) is_async: bool,
-    /// The type of the result, where it is written out and can be checked by itself.
+    /// Type of the result, if it is written explicitly and can be checked separately.
     pub(crate) output: Option<Type>,
     pub(crate) description: Option<String>,
     pub(crate) cfgs: Vec<Attribute>,
@@ -33,13 +33,13 @@ pub(crate) enum SelfKind {
 
 /// Parameter of a method.
 pub(crate) enum Parameter {
-    /// Field of the arguments, with the attributes that apply to it.
+    /// Field of the arguments struct, with its attributes.
     Argument {
         ident: Ident,
         ty: Box<Type>,
         attrs: Vec<Attribute>,
     },
-    /// Extractor; the type without a reference.
+    /// Extractor, with its type without the reference.
     Extractor { ty: Box<Type>, by_reference: bool },
 }
 
@@ -60,7 +60,7 @@ const EXTRACTORS: [&str; 12] = [
 ];
 
 impl Method {
-    /// Takes the macro's attribute off a method; `None` when it has none.
+    /// Removes the macro's attribute from a method and parses it; `None` if the method has none.
     pub(crate) fn take(item: &mut ImplItemFn, generics: &[Ident]) -> Result<Option<Self>> {
         let mut found: Option<MethodOptions> = None;
         let mut kept = Vec::new();
@@ -253,7 +253,7 @@ fn parameter(input: &mut syn::PatType, generics: &[Ident]) -> Result<Parameter> 
     })
 }
 
-/// Returns a type as a person would write it.
+/// Returns the source text of a type in the usual format.
 fn source_of(ty: &Type) -> String {
     let text = ty.to_token_stream().to_string().replace(' ', "");
     text.replace(',', ", ")
@@ -305,7 +305,7 @@ fn checkable(output: &ReturnType) -> Option<Type> {
     (!opaque).then(|| (**ty).clone())
 }
 
-/// Returns which of some identifiers a type mentions.
+/// Returns the first of several identifiers that a type mentions.
 fn mentions<'g>(ty: &Type, idents: &'g [Ident]) -> Option<&'g Ident> {
     fn walk(tokens: proc_macro2::TokenStream, idents: &[Ident]) -> Option<&Ident> {
         tokens.into_iter().find_map(|token| match token {
@@ -336,7 +336,7 @@ fn documentation(attrs: &[Attribute]) -> Option<String> {
     (!text.is_empty()).then_some(text)
 }
 
-/// Names of the macro's own variables do not clash with those of the program.
+/// Returns an identifier for a variable of the macro that does not conflict with those of the application.
 pub(crate) fn own(name: &str) -> Ident {
     Ident::new(name, Span::mixed_site())
 }

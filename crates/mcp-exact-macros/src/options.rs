@@ -1,6 +1,6 @@
 //! Options of the attributes: names, values and their errors.
 //!
-//! Takes the tokens of an attribute; returns the options that it knows, or an error at the one that it does not know.
+//! Parses the tokens of an attribute; reports an error at the first unknown option.
 
 use proc_macro2::{Span, TokenStream};
 use syn::meta::ParseNestedMeta;
@@ -136,7 +136,7 @@ impl Kind {
 pub(crate) struct MethodOptions {
     pub(crate) kind: Kind,
     pub(crate) span: Span,
-    /// The URI or template of a resource.
+    /// URI or template of a resource.
     pub(crate) uri: Option<LitStr>,
     pub(crate) texts: Vec<(Ident, LitStr)>,
     pub(crate) flags: Vec<(Ident, LitBool)>,
@@ -169,7 +169,7 @@ impl MethodOptions {
         Ok(options)
     }
 
-    /// The first option of a resource is its URI, without a name.
+    /// Parses the options of a resource, of which the first is the URI without a name.
     fn parse_resource(&mut self, tokens: TokenStream) -> Result<()> {
         let parser = |input: syn::parse::ParseStream<'_>| {
             if input.peek(LitStr) {

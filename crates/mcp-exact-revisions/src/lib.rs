@@ -1,10 +1,10 @@
-//! The revisions of the Model Context Protocol as one table, for code that has to know how they differ.
+//! Table of the revisions of the Model Context Protocol, for code that depends on their differences.
 //!
-//! [`all`] lists every revision, [`find`] looks one up by its identifier. A [`RevisionSpec`] states lifecycle, status,
-//! order, the methods of each side, and named properties. The table is generated from the official schemas and from
-//! `schema/revisions.toml`; it links no types of a revision and does no IO.
+//! [`all`] lists every revision, [`find`] looks one up by its identifier. A [`RevisionSpec`] contains lifecycle,
+//! status, order, the methods of each side, and named properties. The table is generated from the official schemas and
+//! from `schema/revisions.toml`; the crate does not depend on the type crates and does no IO.
 //!
-//! Code asks for the property that it depends on and does not compare dates:
+//! Code should use the property that it depends on instead of comparing dates:
 //!
 //! ```
 //! use mcp_exact_revisions::{Lifecycle, Side, find};
@@ -17,7 +17,7 @@
 //! assert!(find("2025-06-19").is_none());
 //! ```
 //!
-//! A revision that the program knows by name is a static of this crate:
+//! Each revision is also available as a static:
 //!
 //! ```
 //! use mcp_exact_revisions::{V2025_03_26, V2025_11_25};
@@ -36,7 +36,7 @@ pub use spec::{Lifecycle, Methods, RevisionSpec, Side, Status};
 
 /// Returns every revision, releases oldest first, then drafts.
 ///
-/// The position of a revision is its [`RevisionSpec::index`].
+/// The index of a revision in the slice is its [`RevisionSpec::index`].
 pub const fn all() -> &'static [RevisionSpec] {
     &generated::REVISIONS
 }

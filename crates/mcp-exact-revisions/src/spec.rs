@@ -1,6 +1,6 @@
 //! A row of the table of revisions, without the named properties, which are generated.
 //!
-//! The fields are private, so that a new property is no breaking change.
+//! The fields are private, so that a new property is not a breaking change.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -49,9 +49,9 @@ impl Side {
     }
 }
 
-/// The methods that one side may send as messages of their own.
+/// Methods that one side may send as separate messages.
 ///
-/// Requests that are embedded in results (`inputRequests`) are not among them.
+/// Requests that are embedded in results (`inputRequests`) are excluded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Methods {
     pub(crate) requests: &'static [&'static str],
@@ -69,22 +69,22 @@ impl Methods {
         self.notifications
     }
 
-    /// Returns true if the method is one of the requests.
+    /// Returns true if the method is one of the request methods.
     pub fn has_request(&self, method: &str) -> bool {
-        // Most methods differ in length, so that this compares fewer texts than bisection.
+        // Most methods differ in length, so that this compares fewer strings than a binary search.
         self.requests.contains(&method)
     }
 
-    /// Returns true if the method is one of the notifications.
+    /// Returns true if the method is one of the notification methods.
     pub fn has_notification(&self, method: &str) -> bool {
         self.notifications.contains(&method)
     }
 }
 
-/// Properties of a revision beside its types.
+/// Properties of a revision in addition to its types.
 ///
-/// There is one value a revision, in a static table. Two values are equal if they are the same revision, and a revision is
-/// less than another if it precedes it in [`all`](crate::all).
+/// Each revision has one value in a static table. Two values are equal if they are the same revision, and a revision
+/// is less than another if it precedes the other in [`all`](crate::all).
 pub struct RevisionSpec {
     pub(crate) revision: Revision,
     pub(crate) index: usize,
@@ -96,7 +96,7 @@ pub struct RevisionSpec {
 }
 
 impl RevisionSpec {
-    /// Returns the identifier as the type crates have it.
+    /// Returns the identifier as the type that the type crates use.
     pub const fn revision(&self) -> Revision {
         self.revision
     }
@@ -106,14 +106,15 @@ impl RevisionSpec {
         self.revision.as_str()
     }
 
-    /// Returns the position in [`all`](crate::all).
+    /// Returns the index in [`all`](crate::all).
     ///
-    /// It orders the revisions of one version of this crate. Do not store it: a new version may know more revisions.
+    /// The index orders the revisions of one version of this crate. Do not store indexes: a new version may contain
+    /// more revisions.
     pub const fn index(&self) -> usize {
         self.index
     }
 
-    /// Returns whether the revision is released.
+    /// Returns the publication status of the revision.
     pub const fn status(&self) -> Status {
         self.status
     }

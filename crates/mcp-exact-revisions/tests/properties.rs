@@ -1,6 +1,6 @@
-//! Every property of every released revision as text, and the order, status, lifecycle and methods of the table.
+//! Tests every property of every released revision, and the order, status, lifecycle and methods of the table.
 //!
-//! The expected values were read from the official specification.
+//! The expected values were taken from the official specification.
 
 use std::fmt::Write;
 
@@ -19,7 +19,7 @@ fn released() -> [&'static RevisionSpec; 5] {
     RELEASED.map(|id| find(id).expect("a released revision"))
 }
 
-/// One line a property: whether each revision has it.
+/// Compares one line per property: whether each revision has the property.
 #[test]
 fn properties_are_those_specified() {
     let specs = released();
@@ -140,7 +140,7 @@ fn methods_are_sorted_and_unique() {
     }
 }
 
-/// `ping` goes both ways up to 2025-11-25; a server of 2026-07-28 sends no requests at all.
+/// Both sides send `ping` up to 2025-11-25; a 2026-07-28 server sends no requests.
 #[test]
 fn senders_are_those_specified() {
     for spec in released() {

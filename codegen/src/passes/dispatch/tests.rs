@@ -1,5 +1,5 @@
-//! The plans of small unions, one line a case: tags, members, kinds, ties and arrays.
-//! Each test makes a schema, plans it and compares the words of its union `Thing`.
+//! Tests of dispatch plans for small unions, one line per case: tags, members, kinds, ties and arrays. Each test plans
+//! a schema and compares the description of its union `Thing`.
 
 use expect_test::{Expect, expect};
 use serde_json::{Value, json};
@@ -84,7 +84,8 @@ fn union(names: &[&str]) -> Value {
     json!({ "anyOf": names.iter().map(|name| reference(name)).collect::<Vec<_>>() })
 }
 
-/// An object with members of strings, or of the given schemas; those whose names end in `?` may be absent.
+/// Creates an object with string members, or members with the given schemas; members whose names end in `?` are
+/// optional.
 fn object(members: &[(&str, Value)]) -> Value {
     let name = |name: &str| name.trim_end_matches('?').to_owned();
     let properties: serde_json::Map<String, Value> = members

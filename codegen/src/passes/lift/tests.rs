@@ -1,12 +1,13 @@
-//! Small schemas before and after: which names anonymous schemas get, and which of them share one.
-//! Each test compares all definitions, with the places of those that had no name.
+//! Tests of lifting in small schemas: the names of anonymous schemas, and which of them share one. Each test compares
+//! all definitions, with the JSON pointers of lifted ones.
 
 use expect_test::{Expect, expect};
 
 use super::*;
 use crate::testing::lifted;
 
-/// Lifts from a schema and checks the definitions, one a line, with the places of those that had no name.
+/// Lifts the anonymous schemas of a schema and compares the definitions, one per line, with the JSON pointers of lifted
+/// ones.
 fn check(definitions: Value, names: &[Name], expected: Expect) {
     expected.assert_eq(&match lifted(definitions, names) {
         Ok((schema, lifted)) => lines(&schema, &lifted),

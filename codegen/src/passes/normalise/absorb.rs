@@ -1,5 +1,5 @@
-//! What no type shows exactly and is decoded as something wider, with a notice: patterns of names, constants that are true or
-//! false, several arrays in one union.
+//! Widens constructs that no type expresses exactly, with a notice: name patterns, boolean constants, several arrays in
+//! one union.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use super::refine::is_same;
 use crate::input::schema::Schema;
 use crate::notice::Notices;
 
-/// Turns patterns of member names into the type of all members where nothing else may be there, and into an open
+/// Converts patterns of member names to the type of all members if no other members are allowed, and to an untyped
 /// object otherwise.
 pub fn patterns(object: &mut Map<String, Value>, pointer: &str, notices: &mut Notices) {
     let Some(Value::Object(patterns)) = object.remove("patternProperties") else {
@@ -34,7 +34,7 @@ pub fn patterns(object: &mut Map<String, Value>, pointer: &str, notices: &mut No
             notices.add(&pointer, words);
         }
         _ => {
-            // The members that match are allowed, and nothing tells them from the others.
+            // Matching members are allowed, but the type cannot distinguish them from others.
             object.remove("additionalProperties");
             let words = "members with such names are kept as any JSON, and `validate()` does not check them";
             notices.add(&pointer, words);
@@ -42,7 +42,7 @@ pub fn patterns(object: &mut Map<String, Value>, pointer: &str, notices: &mut No
     }
 }
 
-/// Takes a constant that is true or false for any boolean.
+/// Widens a boolean constant to any boolean.
 pub fn boolean_constant(object: &mut Map<String, Value>, pointer: &str, notices: &mut Notices) {
     if let Some(Value::Bool(value)) = object.get("const") {
         let words = format!("`validate()` does not check that this is {value}");
@@ -52,8 +52,8 @@ pub fn boolean_constant(object: &mut Map<String, Value>, pointer: &str, notices:
     }
 }
 
-/// Takes several arrays among the variants of a union for one, whose items are those of any of them. An array that is a
-/// definition too has a name, and stays.
+/// Merges several array variants of a union into one, whose items have any of their item types. An array that is a
+/// definition keeps its name.
 pub fn arrays(schema: &Schema, any: &mut Vec<Value>, pointer: &str, notices: &mut Notices) {
     let definitions = schema.root[schema.definitions].as_object();
     let is_named = |variant: &Value| {

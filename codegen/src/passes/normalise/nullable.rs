@@ -1,10 +1,10 @@
-//! Null among several types, wherever the schema writes it: one member `{"type": "null"}` behind one other member.
+//! Canonical form of nullable types: a union of one variant and `{"type": "null"}`.
 
 use serde_json::{Map, Value, json};
 
 use crate::input::keywords::is_annotation;
 
-/// Returns the schema of the value that may also be null: the member beside `{"type": "null"}` in a union of these two.
+/// Returns the non-null variant of a nullable type in canonical form.
 pub fn inner(schema: &Value) -> Option<&Value> {
     match schema["anyOf"].as_array().map(Vec::as_slice) {
         Some([inner, null]) if *null == json!({ "type": "null" }) => Some(inner),
@@ -12,7 +12,7 @@ pub fn inner(schema: &Value) -> Option<&Value> {
     }
 }
 
-/// The same, to be changed.
+/// Returns the non-null variant of a nullable type in canonical form, as a mutable reference.
 pub fn inner_mut(object: &mut Map<String, Value>) -> Option<&mut Value> {
     match object.get_mut("anyOf") {
         Some(Value::Array(members))
@@ -24,7 +24,7 @@ pub fn inner_mut(object: &mut Map<String, Value>) -> Option<&mut Value> {
     }
 }
 
-/// Pulls null out of a list of types, an enum or a union with other members.
+/// Extracts null from a list of types, an enum or a union with other variants.
 pub fn pull_out(object: Map<String, Value>) -> Map<String, Value> {
     let (words, mut rest): (Map<_, _>, Map<_, _>) =
         object.into_iter().partition(|(key, _)| is_annotation(key));
@@ -45,7 +45,7 @@ pub fn pull_out(object: Map<String, Value>) -> Map<String, Value> {
     rest
 }
 
-/// Removes null from the variants of a union, unless it is the only one.
+/// Removes null from the variants of a union, unless it is the only variant.
 fn without_null_members(members: &mut Vec<Value>) -> bool {
     let is_null = |member: &Value| {
         let keys = member
@@ -70,7 +70,7 @@ fn without_null_members(members: &mut Vec<Value>) -> bool {
     had_null
 }
 
-/// Removes null from a list of types or an enum; returns `false` if it is absent, or the only one.
+/// Removes null from a list of types or an enum; returns `false` if null is absent, or the only element.
 fn without_null(object: &mut Map<String, Value>) -> bool {
     let mut had_null = false;
     if let Some(Value::Array(types)) = object.get_mut("type") {
@@ -84,7 +84,7 @@ fn without_null(object: &mut Map<String, Value>) -> bool {
             object.insert("type".into(), one);
         }
     }
-    // A constant is one value, whatever types stand beside it.
+    // A constant is one value, regardless of its types.
     if object.get("const").is_some_and(|value| !value.is_null()) {
         return false;
     }
@@ -94,7 +94,7 @@ fn without_null(object: &mut Map<String, Value>) -> bool {
         if values.iter().any(|value| !value.is_null()) && (had_null || !is_typed) {
             values.retain(|value| !value.is_null());
         }
-        // Where the types allow null and the values do not, null is not allowed.
+        // If the types allow null and the values do not, null is not allowed.
         had_null = values.len() < before;
     }
     had_null

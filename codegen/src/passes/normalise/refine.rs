@@ -1,4 +1,4 @@
-//! Definitions of which one says all that the other one says: in an `allOf`, the narrower one stands for both.
+//! Compares definitions in an `allOf`: if one implies the other, the narrower one replaces both.
 
 use serde_json::{Map, Value};
 
@@ -6,8 +6,8 @@ use super::is_open;
 use crate::input::keywords::is_annotation;
 use crate::input::schema::Schema;
 
-/// Returns true if every value of the definition that `narrow` refers to is one of the definition that `wide` refers to, as
-/// far as their members show. `wide` has to be an open object.
+/// Returns true if every value of the definition that `narrow` refers to is a value of the definition that `wide`
+/// refers to, as far as their members show. `wide` must be an object that allows additional members.
 pub fn refines(schema: &Schema, narrow: &Value, wide: &Value) -> bool {
     let definition = |reference: &Value| {
         let name = schema.target(reference.as_str()?)?;
@@ -43,7 +43,7 @@ fn members(object: &Map<String, Value>) -> impl Iterator<Item = (&String, &Value
     properties.into_iter().flatten()
 }
 
-/// Returns true if two schemas differ in annotations only.
+/// Returns true if two schemas differ only in annotations.
 pub fn is_same(a: &Value, b: &Value) -> bool {
     let (Some(a), Some(b)) = (a.as_object(), b.as_object()) else {
         return a == b;

@@ -1,5 +1,5 @@
-//! Small schemas before and after: intersections, unions, constants and open objects.
-//! Each test compares what became of the definition `Thing`, or the error.
+//! Tests of normalisation in small schemas: intersections, unions, constants and untyped objects. Each test compares
+//! the normalised definition `Thing`, or the error.
 
 use expect_test::{Expect, expect};
 
@@ -7,7 +7,7 @@ use super::*;
 use crate::notice::Notices;
 use crate::testing::{pretty, schema};
 
-/// Normalises a schema and checks its definition `Thing`.
+/// Normalises a schema and compares its definition `Thing`.
 fn check(definitions: Value, expected: Expect) {
     let mut schema = schema(definitions);
     expected.assert_eq(&match normalise(&mut schema, &mut Notices::default()) {

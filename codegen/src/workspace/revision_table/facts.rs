@@ -1,6 +1,6 @@
-//! The facts of a revision that no schema states: its lifecycle, and the listed properties.
+//! Facts of a revision that no schema contains: its lifecycle, and the listed properties.
 //!
-//! Takes the text of `schema/revisions.toml`; returns one record a revision, with every listed property in it and no other.
+//! Parses `schema/revisions.toml`; returns one record per revision, which has exactly the listed properties.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,13 +10,13 @@ use serde::Deserialize;
 use crate::error::{Error, Result};
 use crate::ir::properties::{PROPERTIES, Source, Value};
 
-/// The file that holds the facts.
+/// File with the facts.
 const FILE: &str = "schema/revisions.toml";
 
 /// Handshake by which client and server establish the revision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lifecycle {
-    /// With `initialize`.
+    /// The handshake is the request `initialize`.
     Initialize,
     /// With the metadata of each request, and `server/discover`.
     Discover,
@@ -92,7 +92,8 @@ struct Entry {
 /// Reads the facts of every revision, in the order of the list.
 ///
 /// # Errors
-/// When the text has another form, a lifecycle is missing or unknown, or a property is missing, unknown or of another type.
+/// Returns an error if the text has another form, a lifecycle is missing or unknown, or a property is missing, unknown
+/// or of another type.
 pub fn revision_facts(text: &str) -> Result<Vec<RevisionFacts>> {
     let file: File = toml::from_str(text).map_err(|error| {
         let remedy = "give each revision an id, a lifecycle and a table of properties";
