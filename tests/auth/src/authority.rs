@@ -1,4 +1,5 @@
-//! An authorization server with a resource beside it. It obeys the specification unless [`Knobs`] change that.
+//! An authorization server and a resource server, which conform to the specification unless [`Knobs`] change their
+//! behaviour.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,27 +17,28 @@ use crate::site::{Reply, Seen, Site, decode, encode, json as respond_json, reply
 /// Deliberate deviations of the servers from the specification.
 #[derive(Clone)]
 pub struct Knobs {
-    /// Changes the metadata of the authorization server; the second argument is its origin.
+    /// Modifies the metadata of the authorization server; the second argument is its origin.
     pub metadata: fn(&mut Value, &str),
-    /// Answers the request for that metadata instead.
+    /// Replaces the response with the metadata of the authorization server.
     pub metadata_reply: Option<fn(&str) -> Reply>,
-    /// Changes the metadata of the resource; the arguments are the origins of the resource and of the authorization server.
+    /// Modifies the metadata of the resource; the arguments are the origins of the resource and of the authorization
+    /// server.
     pub resource: fn(&mut Value, &str, &str),
-    /// Changes the query of the redirect; the second argument is the issuer.
+    /// Modifies the query of the redirect; the second argument is the issuer.
     pub redirect: fn(String, &str) -> String,
-    /// Answers the token request instead.
+    /// Replaces the response to a token request.
     pub token: Option<fn(&Seen) -> Reply>,
-    /// Challenge of status 401; the argument is the origin of the resource.
+    /// Returns the challenge of status 401; the argument is the origin of the resource.
     pub challenge: fn(&str) -> String,
-    /// Scope that every call needs, in the challenge of status 403; never granted.
+    /// Scope that every call requires, in the challenge of status 403, and that is never granted.
     pub never_granted: Option<&'static str>,
-    /// Refuses every token.
+    /// True if the resource rejects every token.
     pub refuses_tokens: bool,
-    /// Seconds that tokens live.
+    /// Lifetime of tokens in seconds.
     pub expires_in: Value,
-    /// Gives out another refresh token for each that is used.
+    /// True if each use of a refresh token issues a new one.
     pub rotates: bool,
-    /// Id that registered clients get.
+    /// Id that registered clients receive.
     pub client_id: &'static str,
 }
 
@@ -66,22 +68,22 @@ impl Default for Knobs {
 #[derive(Default)]
 struct Issued {
     number: u32,
-    /// Code challenge of each code that was not used.
+    /// Unused codes with their code challenges.
     codes: Vec<(String, String)>,
     access: HashSet<String>,
     refresh: HashSet<String>,
     /// Refresh tokens that were used.
     spent: HashSet<String>,
-    /// A refresh token was used twice: the family is revoked (OAuth 2.1, section 4.3.1).
+    /// True if a refresh token was used twice, so that the token family is revoked (OAuth 2.1, section 4.3.1).
     is_revoked: bool,
 }
 
-/// An authorization server and a resource.
+/// A running authorization server and resource server.
 #[derive(Clone)]
 pub struct Authority {
     /// The authorization server.
     pub server: Site,
-    /// The resource, whose endpoint has the path `/mcp`.
+    /// The resource server, whose endpoint has the path `/mcp`.
     pub resource: Site,
     knobs: Arc<Mutex<Knobs>>,
     issued: Arc<Mutex<Issued>>,
@@ -132,7 +134,7 @@ impl Authority {
         change(&mut locked(&self.knobs));
     }
 
-    /// Returns the URL of the endpoint.
+    /// Returns the URL of the MCP endpoint.
     pub fn endpoint(&self) -> String {
         format!("{}/mcp", self.resource.url)
     }
@@ -142,7 +144,7 @@ impl Authority {
         locked(&self.issued).is_revoked
     }
 
-    /// Ends all access tokens.
+    /// Makes all access tokens expire.
     pub fn expire_tokens(&self) {
         locked(&self.issued).access.clear();
     }
@@ -274,7 +276,7 @@ fn protect(seen: &Seen, origin: &str, issuer: &str, knobs: &Knobs, issued: &Issu
     }
 }
 
-/// Signs in without a person: follows the redirect of the authorization server.
+/// User agent that signs in without a person, by following the redirect of the authorization server.
 #[derive(Clone, Default)]
 pub struct Redirected {
     /// URLs that were opened.

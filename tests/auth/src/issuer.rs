@@ -1,4 +1,4 @@
-//! An authorization server that signs its tokens, and a server of `mcp-exact` that trusts it.
+//! An authorization server that signs its tokens, and an `mcp-exact` server that trusts it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -12,22 +12,22 @@ use serde_json::{Value, json};
 use crate::site::{Site, encode, json as respond_json, reply};
 use crate::tokens::Signer;
 
-/// An authorization server that signs its tokens, and grants every scope that is asked for. Its users are signed in already: the cookie
-/// `user` names them, without it the user is `u`.
+/// An authorization server that signs its tokens and grants every requested scope. Users are signed in already: the
+/// cookie `user` contains the user name, which is `u` without the cookie.
 pub struct Issuer {
-    /// Its endpoints.
+    /// HTTP server of the issuer.
     pub site: Site,
-    /// Its key.
+    /// Signing key of the issuer.
     pub signer: Arc<Signer>,
-    /// Seconds that the tokens of its endpoint last; 600 at first.
+    /// Lifetime of the tokens that the token endpoint issues, in seconds; 600 by default.
     pub lifetime: Arc<AtomicU64>,
 }
 
 impl Issuer {
-    /// Starts it.
+    /// Starts the authorization server.
     ///
     /// # Panics
-    /// No port can be opened.
+    /// Panics if no port can be opened.
     pub async fn start() -> Self {
         let signer = Arc::new(Signer::new("k"));
         let signs = Arc::clone(&signer);
@@ -86,10 +86,10 @@ impl Issuer {
     }
 }
 
-/// Returns the claims of a token that ends in ten minutes.
+/// Returns the claims of a token that expires in ten minutes.
 ///
 /// # Panics
-/// The clock is set to before 1970.
+/// Panics if the clock is set to a time before 1970.
 pub fn claims(issuer: &str, audience: &str, subject: &str, scope: &str) -> Value {
     json!({
         "iss": issuer,
@@ -101,16 +101,16 @@ pub fn claims(issuer: &str, audience: &str, subject: &str, scope: &str) -> Value
     })
 }
 
-/// Returns the seconds since 1970.
+/// Returns the Unix time in seconds.
 fn now() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.expect("after 1970").as_secs()
 }
 
-/// Starts a server of `mcp-exact` that trusts an issuer and wants the scope `read`; returns its endpoint.
+/// Starts an `mcp-exact` server that trusts an issuer and requires the scope `read`; returns its endpoint.
 ///
 /// # Panics
-/// No port can be opened.
+/// Panics if no port can be opened.
 pub async fn start(issuer: &Issuer) -> String {
     let server = Server::builder("protected", "1.0.0")
         .tool(

@@ -1,5 +1,5 @@
-//! Servers that tests of authorization talk to: an authorization server whose every answer can be made hostile, a resource that
-//! trusts it, an issuer of signed tokens with a server of `mcp-exact`, and tokens of any content.
+//! Servers for tests of authorization: an authorization server whose responses can be malicious, a resource server that
+//! trusts it, an issuer of signed tokens with an `mcp-exact` server, and tokens with arbitrary contents.
 
 pub mod authority;
 pub mod issuer;

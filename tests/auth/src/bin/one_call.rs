@@ -1,4 +1,4 @@
-//! `one_call ENDPOINT FOLDER` sends one call with the tokens in a folder and prints the status.
+//! `one_call ENDPOINT FOLDER` sends one call with the tokens in a folder and prints the HTTP status.
 
 use std::error::Error;
 use std::io::Write as _;

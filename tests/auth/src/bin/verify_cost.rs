@@ -1,4 +1,4 @@
-//! Measures what authentication adds to a request: ES256, keys at hand, with one key and with a full key set.
+//! Measures the cost of authentication per request: ES256 with cached keys, with one key and with a full key set.
 
 use std::error::Error;
 use std::io::Write as _;

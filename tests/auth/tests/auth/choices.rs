@@ -1,5 +1,5 @@
-//! Choices of a client on its way to a token: scopes, its id, the issuer, the resource, and the flow of 2025-03-26. A row
-//! each.
+//! Choices of a client before it requests a token: scopes, client id, issuer, resource, and the flow of 2025-03-26. One
+//! row per case.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ async fn sign_in(knobs: Knobs, oauth: impl FnOnce(&str) -> OAuth) -> Result<Stri
     Ok(opened.first().expect("it was opened").clone())
 }
 
-/// Changes of the servers, the challenge, a change of the client, and the scopes that are asked for then.
+/// Changes of the servers, the challenge, a change of the client, and the expected requested scopes.
 type Row<'r> = (
     &'r [fn(&mut Knobs)],
     fn(&str) -> String,
@@ -33,8 +33,8 @@ type Row<'r> = (
 const BARE: fn(&str) -> String = |_| "Bearer".to_owned();
 const WITH_SCOPE: fn(&str) -> String = |_| "Bearer scope=\"challenged\"".to_owned();
 
-/// "Scope Selection Strategy": the challenge, else all of the resource, never those of the authorization server; `offline_access` where
-/// the authorization server lists it.
+/// "Scope Selection Strategy": the client requests the scopes of the challenge, or else all of the resource, never
+/// those of the authorization server, and `offline_access` if the authorization server lists it.
 #[tokio::test]
 async fn scopes_are_those_of_the_resource() {
     let resource = |knobs: &mut Knobs| {
@@ -87,7 +87,8 @@ async fn scopes_are_those_of_the_resource() {
 
 const DOCUMENT: &str = "https://app.example/client.json";
 
-/// "Client Registration Approaches": an id that is configured for the issuer, then the client's metadata document, then registration.
+/// "Client Registration Approaches": the client uses an id that is configured for the issuer, then its metadata
+/// document, then registration.
 #[tokio::test]
 async fn ids_are_chosen_in_order() {
     let documents: fn(&mut serde_json::Value, &str) = |metadata, _| {
@@ -128,7 +129,8 @@ async fn the_resource_has_to_name_the_issuer() {
     assert!(error.contains("which is configured"), "{error}");
 }
 
-/// "Resource Parameter Implementation": the same string in every request to the authorization server, refreshes included.
+/// "Resource Parameter Implementation": every request to the authorization server, including refreshes, has the same
+/// `resource`.
 #[tokio::test]
 async fn every_request_names_the_resource() {
     for (sends, expected) in [(true, 3), (false, 0)] {
@@ -151,8 +153,8 @@ async fn every_request_names_the_resource() {
     }
 }
 
-/// A server of 2025-03-26 is its own authorization server, with endpoints at its origin ("Fallbacks for Servers without Metadata
-/// Discovery"). It knows no resources.
+/// A 2025-03-26 server is its own authorization server, with endpoints at its origin ("Fallbacks for Servers without
+/// Metadata Discovery"), and does not support `resource`.
 #[tokio::test]
 async fn the_first_revision_has_a_way_of_its_own() {
     let site = Site::start(|_| {

@@ -1,4 +1,4 @@
-//! Attacks on clients: a row each, with the attack, and the error or the number of sign-ins that is the answer.
+//! Attacks on clients: one row per attack, with the expected error or number of sign-ins.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -59,10 +59,11 @@ async fn obedient_servers_are_used() {
     assert_eq!(token.param("resource"), Some(authority.endpoint()));
 }
 
-/// Words of the error when something takes too long.
+/// Error message for an exceeded time limit.
 const TOO_SLOW: &str = "it took longer";
 
-/// Each attack, the behaviour of the servers, and words of the error. No token request may follow a refused answer.
+/// Each attack: the behaviour of the servers, and the expected error text. No token request may follow a rejected
+/// response.
 #[tokio::test]
 #[expect(clippy::too_many_lines, reason = "a table with a row each")]
 async fn attacks_end_with_an_error() {
@@ -261,7 +262,7 @@ async fn attacks_end_with_an_error() {
     ];
     for (attack, knobs, expected) in rows {
         let authority = Authority::start(knobs).await;
-        // Answers that come at all come in time, however slow the machine is.
+        // Responses arrive within the limit even on a slow machine.
         let limit = match expected {
             TOO_SLOW => Duration::from_millis(500),
             _ => Duration::from_secs(30),
@@ -282,7 +283,7 @@ async fn attacks_end_with_an_error() {
     }
 }
 
-/// A token that is said to last for ever, in numbers that no clock has.
+/// A token whose lifetime exceeds the range of the clock is used.
 #[tokio::test]
 async fn endless_tokens_are_used() {
     for expires_in in [json!(u64::MAX), json!(1e300), json!(u64::MAX.to_string())] {
@@ -297,7 +298,8 @@ async fn endless_tokens_are_used() {
     }
 }
 
-/// "Clients SHOULD implement retry limits" (2026-07-28, "Step-Up Authorization Flow"): a challenge that no authorization meets.
+/// "Clients SHOULD implement retry limits" (2026-07-28, "Step-Up Authorization Flow"): no authorization satisfies the
+/// challenge.
 #[tokio::test]
 async fn step_up_loops_end() {
     let authority = Authority::start(knobs(|k| k.never_granted = Some("more"))).await;
@@ -325,8 +327,8 @@ async fn step_up_loops_end() {
     );
 }
 
-/// Two operations that need different scopes at the same time: none loses what the other one has obtained ("Step-Up Authorization
-/// Flow": the union of what was asked for and what is challenged).
+/// Two concurrent operations need different scopes: both keep the scopes that the other one has obtained ("Step-Up
+/// Authorization Flow": the union of the requested and the challenged scopes).
 #[tokio::test]
 async fn step_ups_at_once_keep_all_scopes() {
     let site = Site::start(|origin| {
@@ -428,7 +430,7 @@ async fn refused_fresh_tokens_end() {
     assert_eq!(sign_ins(&authority), 1);
 }
 
-/// A person has refused: further requests do not ask again.
+/// After the user has refused, further requests do not ask again.
 #[tokio::test]
 async fn refusals_are_remembered() {
     let authority = Authority::start(knobs(|k| {
@@ -485,7 +487,7 @@ async fn expired_tokens_are_refreshed_once() {
     assert!(!authority.is_revoked());
 }
 
-/// A token that ends within 45 s is refreshed before it is sent: no request is refused first.
+/// A token that expires within 45 s is refreshed before it is sent, so that no request is rejected first.
 #[tokio::test]
 async fn tokens_are_refreshed_early() {
     let authority = Authority::start(knobs(|k| k.expires_in = json!(30))).await;
@@ -500,7 +502,7 @@ async fn tokens_are_refreshed_early() {
     assert_eq!(sign_ins(&authority), 1);
 }
 
-/// RFC 6749, section 6: without a new refresh token, the old one goes on.
+/// RFC 6749, section 6: without a new refresh token, the old one stays valid.
 #[tokio::test]
 async fn refresh_tokens_go_on() {
     let authority = Authority::start(knobs(|k| k.rotates = false)).await;
@@ -520,7 +522,7 @@ async fn refresh_tokens_go_on() {
     assert_eq!(used, ["refresh-2"; 3]);
 }
 
-/// Trouble of the token endpoint costs no token: the same one is refreshed later, without the user.
+/// After a temporary error of the token endpoint, the same token is refreshed later, without the user.
 #[tokio::test]
 async fn trouble_loses_no_token() {
     let authority = Authority::start(Knobs::default()).await;
@@ -542,7 +544,7 @@ async fn trouble_loses_no_token() {
     assert_eq!(sign_ins(&authority), 1);
 }
 
-/// Nothing of the old authorization server is shown to the new one ("Authorization Server Migration").
+/// The new authorization server receives nothing of the old one ("Authorization Server Migration").
 #[tokio::test]
 async fn new_servers_see_nothing_of_old_ones() {
     let old = Authority::start(Knobs::default()).await;
@@ -550,7 +552,7 @@ async fn new_servers_see_nothing_of_old_ones() {
     let client = client(&old, OAuth::new("test").user_agent(Redirected::default()));
     call(&client, &old.endpoint()).await.expect("authorized");
     let refresh_tokens_before = old.server.count("/token");
-    // The resource trusts its own tokens alone, so the new server's token is refused in the end.
+    // The resource accepts only its own tokens, so that it rejects the token of the new server.
     static NEW: std::sync::OnceLock<String> = std::sync::OnceLock::new();
     NEW.set(new.server.url.clone()).expect("set once");
     old.turn(|knobs| {
@@ -580,7 +582,7 @@ async fn new_servers_see_nothing_of_old_ones() {
     }
 }
 
-/// A secret goes to the authorization server that it was configured for, whatever the resource names.
+/// A secret is sent only to the authorization server that it is configured for, regardless of the resource metadata.
 #[tokio::test]
 async fn secrets_stay_with_their_issuer() {
     let authority = Authority::start(knobs(|k| {
@@ -601,7 +603,7 @@ async fn secrets_stay_with_their_issuer() {
     assert_eq!(authority.server.count("/token"), 0);
 }
 
-/// A server gives out the id that is configured for another one: it sees nothing of the secret there, not in a refresh either.
+/// A server that issues the id configured for another server never receives the secret, not even in a refresh.
 #[tokio::test]
 async fn given_ids_bring_no_secret() {
     let authority = Authority::start(knobs(|k| {
@@ -631,7 +633,7 @@ async fn given_ids_bring_no_secret() {
     }
 }
 
-/// Tokens go to the origin of the server alone.
+/// Tokens are sent only to the origin of the server.
 #[tokio::test]
 async fn tokens_go_to_one_origin() {
     let authority = Authority::start(Knobs::default()).await;

@@ -1,4 +1,4 @@
-//! Authorization: behaviour of clients and resource servers if the peer is hostile.
+//! Authorization tests: clients and resource servers with malicious peers.
 
 mod choices;
 mod client;

@@ -1,4 +1,4 @@
-//! Fifty processes with one token store: all find the token expired, one refreshes it, and all continue.
+//! Fifty processes share one token store: all find the token expired, one refreshes it, and all use the new token.
 
 use std::process::Stdio;
 
@@ -37,7 +37,7 @@ async fn one_process_refreshes_for_all() {
         let errors = String::from_utf8_lossy(&output.stderr);
         assert_eq!(String::from_utf8_lossy(&output.stdout), "200\n", "{errors}");
     }
-    // The code, and one refresh.
+    // The two requests are the code exchange and one refresh.
     assert_eq!(authority.server.count("/token"), 2);
     assert_eq!(authority.server.count("/authorize"), 1);
     assert!(!authority.is_revoked());

@@ -1,4 +1,4 @@
-//! Attacks on resource servers: tokens that do not count, floods of unknown keys, tokens of other principals.
+//! Attacks on resource servers: invalid tokens, floods of unknown keys, tokens of other principals.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -86,7 +86,8 @@ async fn good_tokens_are_accepted_and_taken_away() {
     assert!(parts.headers.get("authorization").is_none());
 }
 
-/// Each attack, the token, and words of the challenge. All end with status 401 and `invalid_token`.
+/// Each attack: the token, and the expected text of the challenge. All are rejected with status 401 and
+/// `invalid_token`.
 #[tokio::test]
 #[expect(clippy::too_many_lines, reason = "a table with a row each")]
 async fn bad_tokens_are_refused() {
@@ -215,7 +216,7 @@ async fn bad_tokens_are_refused() {
     }
 }
 
-/// RFC 6750, section 3: the form of the request decides the status and the error.
+/// RFC 6750, section 3: the presence and format of credentials determine the status and the error.
 #[tokio::test]
 async fn challenges_have_the_form_of_the_specification() {
     let signer = Signer::new("k");
@@ -267,7 +268,7 @@ async fn challenges_have_the_form_of_the_specification() {
     assert_eq!(error.status, 400);
 }
 
-/// One challenge names all scopes of an operation; a program's hierarchy decides what covers them.
+/// One challenge contains all scopes of an operation; an application's hierarchy determines what covers them.
 #[tokio::test]
 async fn operations_need_all_their_scopes() {
     let signer = Signer::new("k");
@@ -288,7 +289,7 @@ async fn operations_need_all_their_scopes() {
     lenient.authorize(&parts, &needed).expect("covered");
 }
 
-/// Starts an issuer that answers the request for its keys, which it has, after so many milliseconds.
+/// Starts an issuer that delays the response with its keys by this number of milliseconds.
 async fn issuer(signer: &Signer, delay: &'static str) -> Site {
     let keys = signer.key_set();
     Site::start(|origin| {
@@ -304,7 +305,7 @@ async fn issuer(signer: &Signer, delay: &'static str) -> Site {
     .await
 }
 
-/// Unknown keys cause one request in a minute, however many tokens name them.
+/// Unknown key ids cause at most one request per minute, regardless of the number of tokens.
 #[tokio::test]
 async fn floods_of_unknown_keys_cause_one_request() {
     let signer = Arc::new(Signer::new("k"));
@@ -327,7 +328,7 @@ async fn floods_of_unknown_keys_cause_one_request() {
     assert_eq!(site.count("/keys"), 1);
 }
 
-/// Tokens that name another issuer cause no request at all.
+/// Tokens of another issuer cause no request.
 #[tokio::test]
 async fn tokens_of_others_cause_no_request() {
     let signer = Signer::new("k");
@@ -339,7 +340,7 @@ async fn tokens_of_others_cause_no_request() {
     assert!(site.seen().is_empty());
 }
 
-/// A client that goes away while the keys are on their way does not keep others out.
+/// A client that disconnects during the request for keys does not affect other clients.
 #[tokio::test]
 async fn keys_come_though_a_client_goes() {
     let signer = Signer::new("k");
@@ -358,7 +359,7 @@ async fn keys_come_though_a_client_goes() {
     assert_eq!(site.count("/keys"), 1);
 }
 
-/// Without keys, the server has trouble; the token is not to blame.
+/// Without keys, the server reports a temporary error and not an invalid token.
 #[tokio::test]
 async fn absent_keys_are_no_fault_of_the_token() {
     let signer = Signer::new("k");
@@ -393,7 +394,7 @@ async fn opaque_tokens_are_introspected() {
     assert_eq!(error.status, 401);
 }
 
-/// Returns a proof of possession for a call with a token.
+/// Returns a DPoP proof for a call with a token.
 fn proof(key: &Signer, token: &str, change: impl FnOnce(&mut Value)) -> String {
     let header = json!({"alg": "ES256", "typ": "dpop+jwt", "jwk": key.jwk()});
     let mut claims = json!({
@@ -407,7 +408,7 @@ fn proof(key: &Signer, token: &str, change: impl FnOnce(&mut Value)) -> String {
     key.sign(&header, &claims)
 }
 
-/// RFC 9449, section 4.3: a bound token counts with a fresh proof of its key alone.
+/// RFC 9449, section 4.3: a bound token is valid only with a fresh proof of its key.
 #[tokio::test]
 async fn bound_tokens_need_their_key() {
     let (signer, key, thief) = (Signer::new("k"), Signer::new(""), Signer::new(""));
@@ -458,7 +459,7 @@ async fn bound_tokens_need_their_key() {
             "{attack}"
         );
     }
-    // A bound token is no bearer token, and a bearer token is not bound.
+    // A bound token is not a bearer token, and a bearer token is not bound.
     assert_eq!(
         bearer(&server, &token).await.expect_err("stolen").status,
         401
@@ -474,8 +475,8 @@ async fn bound_tokens_need_their_key() {
     );
 }
 
-/// RFC 9449, section 9: a proof without the server's nonce is answered with the nonce, one with it counts. Another process with the
-/// same key takes it, one with another key does not.
+/// RFC 9449, section 9: a proof without the server's nonce is rejected with the nonce, a proof with it is accepted.
+/// Another process with the same key accepts the nonce, one with another key does not.
 #[tokio::test]
 async fn proofs_hold_the_nonce() {
     let (signer, key) = (Signer::new("k"), Signer::new(""));
@@ -513,7 +514,7 @@ async fn proofs_hold_the_nonce() {
     assert_ne!(other.expect("a nonce"), nonce);
 }
 
-/// The longest that a client may be ahead of the server's clock.
+/// Maximum time that a client's clock may be ahead of the server's clock.
 #[tokio::test]
 async fn clocks_may_differ_by_a_minute() {
     let signer = Signer::new("k");

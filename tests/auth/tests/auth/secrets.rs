@@ -1,4 +1,4 @@
-//! No secret in what people and logs see: `Debug` of every public type, and errors.
+//! `Debug` output of public types and error messages contain no secret.
 
 use mcp_exact_auth::Secret;
 use mcp_exact_auth::client::{
@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::client::{call, client};
 
-/// Secrets that the servers of these tests use.
+/// Secrets that the test servers use.
 const SECRETS: [&str; 6] = [
     "hunter2",
     "access-",
@@ -65,7 +65,7 @@ async fn debug_shows_no_secret() {
     ));
 }
 
-/// Text of a request that a hostile token endpoint echoes does not reach the error.
+/// Request text that a malicious token endpoint echoes is not part of the error.
 #[tokio::test]
 async fn errors_show_no_secret() {
     for answer in [
@@ -130,7 +130,7 @@ async fn stored_secrets_are_private() {
         .await
         .expect_err("open to others");
     assert!(error.contains("chmod 700"), "{error}");
-    // What others could have put there is not taken either.
+    // The store rejects files that others could have written.
     let error = store.read("k").await.expect_err("open to others");
     assert!(error.contains("chmod 700"), "{error}");
 }

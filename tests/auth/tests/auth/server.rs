@@ -1,5 +1,5 @@
-//! A server of `mcp-exact` behind a resource server, over Streamable HTTP and HTTP+SSE: scopes of tools, the access that
-//! handlers see, and sessions of other principals.
+//! An `mcp-exact` server with a resource server, over Streamable HTTP and HTTP+SSE: scopes of tools, the access that
+//! handlers receive, and sessions of other principals.
 
 use std::sync::atomic::Ordering;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -20,11 +20,11 @@ fn oauth() -> OAuth {
     OAuth::new("test").user_agent(Redirected::default())
 }
 
-/// The whole way, for every revision: 401, sign-in, 403 of a tool with a scope, another sign-in for both scopes.
+/// Complete flow for every revision: 401, sign-in, 403 of a tool with a scope, second sign-in with both scopes.
 #[tokio::test]
 async fn clients_step_up_for_a_tool() {
     let issuer = Issuer::start().await;
-    // Streamable HTTP is younger than the oldest revision.
+    // The oldest revision does not have Streamable HTTP.
     for revision in revisions().filter(|revision| revision.as_str() != OLDEST) {
         let endpoint = start(&issuer).await;
         let client = Client::connect(&endpoint).revision(revision).oauth(oauth());
@@ -54,7 +54,8 @@ async fn clients_step_up_for_a_tool() {
     }
 }
 
-/// The same over HTTP+SSE, which only clients of 2024-11-05 speak; authorization is younger, and nothing keeps it out.
+/// Scopes are enforced over HTTP+SSE, which only 2024-11-05 clients use; that revision does not define authorization
+/// but does not forbid it.
 #[tokio::test]
 async fn scopes_count_over_sse() {
     let issuer = Issuer::start().await;
@@ -117,7 +118,7 @@ const WRITE: &str =
 const WHO: &str =
     r#"{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"who","arguments":{}}}"#;
 
-/// The id of a session is of no use to another principal, nor to the same one without its token.
+/// A session id cannot be used by another principal, nor without a token.
 #[tokio::test]
 async fn sessions_belong_to_their_principal() {
     let issuer = Issuer::start().await;
@@ -149,7 +150,7 @@ async fn sessions_belong_to_their_principal() {
     assert!(answer.body.contains("owner"), "{}", answer.body);
 }
 
-/// A call of a batch does not hide behind the others, nor behind another spelling of its members.
+/// Scopes are enforced for every call of a batch, and for every spelling of its members.
 #[tokio::test]
 async fn no_spelling_hides_a_scope() {
     let issuer = Issuer::start().await;
@@ -184,9 +185,9 @@ async fn no_spelling_hides_a_scope() {
     assert_eq!(challenge.param("scope"), Some("read write"));
 }
 
-/// A subscription ends with the token, and its client is notified (2026-07-28, `basic/patterns/subscriptions`). A call that
-/// was authorized when it came is answered all the same: authorization belongs to the HTTP request (`basic/authorization`,
-/// "Token Requirements").
+/// A subscription ends when its token expires, and the client is notified (2026-07-28, `basic/patterns/subscriptions`).
+/// A call that was authorized on arrival still receives its response: authorization belongs to the HTTP request
+/// (`basic/authorization`, "Token Requirements").
 #[tokio::test]
 async fn subscriptions_end_with_their_token() {
     let issuer = Issuer::start().await;
@@ -236,7 +237,8 @@ async fn subscriptions_end_with_their_token() {
     assert!(called.body.contains("after the token"), "{}", called.body);
 }
 
-/// Our client begins a subscription again that has ended with its token, and reports that it may have missed changes.
+/// After a subscription has ended with its token, our client starts a new one and reports that it may have missed
+/// changes.
 #[tokio::test]
 async fn ended_subscriptions_are_begun_again() {
     let issuer = Issuer::start().await;
@@ -254,7 +256,7 @@ async fn ended_subscriptions_are_begun_again() {
     client.close();
 }
 
-/// The metadata is for everybody, at both of its places.
+/// The metadata is public at both well-known URLs.
 #[tokio::test]
 async fn metadata_is_public() {
     let issuer = Issuer::start().await;

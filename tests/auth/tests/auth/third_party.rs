@@ -1,4 +1,4 @@
-//! The example `third_party`: a credential of a service is obtained only in the browser of the user who was asked
+//! Tests of the example `third_party`: only the browser of the user who was asked can obtain a third-party credential
 //! (`client/elicitation`, "URL Mode Elicitation for OAuth Flows", "Safe URL Handling", "Phishing").
 
 use std::sync::{Arc, Mutex};
@@ -17,7 +17,7 @@ mod application;
 #[path = "../../../../crates/mcp-exact/examples/third_party/pages.rs"]
 mod pages;
 
-/// Everything that takes part.
+/// All servers of a test.
 struct World {
     issuer: Issuer,
     service: Authority,
@@ -51,7 +51,7 @@ impl World {
         }
     }
 
-    /// Calls the tool; `answer` is the user's reaction to the page.
+    /// Calls the tool; `answer` is the user's response to the URL elicitation.
     async fn call<F, Fut>(&self, revision: Revision, answer: F) -> Result<String, ClientError>
     where
         F: Fn(Form) -> Fut + Send + Sync + 'static,
@@ -70,12 +70,13 @@ impl World {
     }
 }
 
-/// Revisions with visits of pages.
+/// Returns the revisions with URL elicitation.
 fn with_visits() -> impl Iterator<Item = Revision> {
     revisions().filter(|revision| revision.as_str() >= "2025-11-25")
 }
 
-/// Browser of a user: keeps the cookies of each host, and follows redirects. Returns the last status and page.
+/// Simulates a user's browser, which keeps the cookies of each host and follows redirects. Returns the last status and
+/// page.
 async fn browse(user: &str, url: &str) -> (u16, String) {
     let mut cookies = vec![format!("user={user}")];
     let mut url = url.to_owned();
@@ -100,7 +101,8 @@ async fn browse(user: &str, url: &str) -> (u16, String) {
     }
 }
 
-/// The whole way, in both lifecycles: consent, the page, the credential, and no part of it in messages to the client.
+/// Complete flow in both lifecycles: consent, page, credential, and no part of the credential in messages to the
+/// client.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_user_connects_the_service() {
     for revision in with_visits() {
@@ -122,20 +124,20 @@ async fn the_user_connects_the_service() {
             panic!("{shown:?}");
         };
         assert!(!url.contains("user") && !url.contains("access"), "{url}");
-        // The service knows this server by its own credentials, and saw no token of the client.
+        // The service authenticated this server, and received no token of the client.
         let seen = world.service.resource.seen();
         let tokens: Vec<_> = seen
             .iter()
             .map(|seen| seen.header("authorization"))
             .collect();
         assert_eq!(tokens, ["Bearer access-2"]);
-        // The next call asks nobody.
+        // The next call needs no elicitation.
         let text = world.call(revision, |form: Form| async move { form.cancel() });
         assert_eq!(text.await.expect("answered"), "1 document");
     }
 }
 
-/// Alice is asked and sends the page to Bob: Bob gets a warning, and Alice gets no access to Bob's account.
+/// Alice forwards her URL to Bob: Bob sees a warning, and Alice gets no access to Bob's account.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn strangers_connect_nothing() {
     for revision in with_visits() {
@@ -153,7 +155,7 @@ async fn strangers_connect_nothing() {
     }
 }
 
-/// A page counts once, in one browser, and in its order.
+/// A page can be used once, in one browser, and in the expected order.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn pages_count_once() {
     let world = World::start().await;
