@@ -1,22 +1,22 @@
-//! Documented differences from the recorded implementation: rules that came after it, each known by the words of its refusals
-//! or losses. `docs/conversions.md` has the rules.
+//! Documented differences from the recorded implementation, caused by later rules. Each group is recognized by the text
+//! of its refusals or losses; `docs/conversions.md` describes the rules.
 
 use serde_json::Value;
 
 /// Kind of a difference between the recorded outcome and the current one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// The same outcome in other words.
+    /// The outcome is equal apart from its text.
     Words,
-    /// Another place of the refusal.
+    /// The refusal has another JSON pointer.
     Refusal,
-    /// The conversion was refused.
+    /// The recorded outcome is a refusal, the current one is a conversion.
     Converted,
-    /// The conversion is refused now.
+    /// The recorded outcome is a conversion, the current one is a refusal.
     Refused,
-    /// Another output.
+    /// The outputs differ.
     Output,
-    /// The same output with other losses.
+    /// The outputs are equal and the losses differ.
     Losses,
 }
 
@@ -25,13 +25,13 @@ pub struct Difference<'d> {
     pub kind: Kind,
     pub before: &'d Value,
     pub after: &'d Value,
-    /// The definition or the method.
+    /// Name of the definition or the method.
     pub name: &'d str,
-    /// The target revision.
+    /// Identifier of the target revision.
     pub target: &'d str,
 }
 
-/// Words of refusals that the recorded implementation did not have, and their group.
+/// Texts of refusals that only the current implementation has, and their groups.
 const REFUSED: &[(&str, &str)] = &[
     ("has no form before 2026-07-28", UNFINISHED),
     ("asks for input and is not finished", UNFINISHED),
@@ -41,7 +41,7 @@ const REFUSED: &[(&str, &str)] = &[
     ("has no tasks, and a handle is no result", TASKS),
 ];
 
-/// Words of refusals that only the recorded implementation had, and their group.
+/// Texts of refusals that only the recorded implementation had, and their groups.
 const NOT_REFUSED: &[(&str, &str)] = &[
     ("sampling has no tools up to 2025-06-18, and", ABSENCE),
     ("a result asks for input (`input_required`)", CODES),
@@ -51,7 +51,7 @@ const NOT_REFUSED: &[(&str, &str)] = &[
     ),
 ];
 
-/// Words of losses that the recorded implementation did not have, and their group.
+/// Texts of losses that only the current implementation has, and their groups.
 const LOSSES: &[(&str, &str)] = &[
     (
         "free before, reserved now",
@@ -79,7 +79,8 @@ const MODES: &str = "modes of elicitation are not taken for forms";
 const INITIALIZE: &str = "initialize names the revision of the message";
 const HINTS: &str = "newer members that decide the meaning do not stay";
 
-/// Definitions with `initialize`, and its method: their text passed unseen between the first three revisions.
+/// Definitions that contain `initialize`, and its method: their text was unchanged and unparsed between the first three
+/// revisions.
 const WITH_INITIALIZE: [&str; 7] = [
     "initialize",
     "ClientRequest",
@@ -114,10 +115,10 @@ impl Difference<'_> {
         }
     }
 
-    /// Text of a type in which nothing changed passed unseen, and is read since something changes.
+    /// Returns the group of values of formerly unchanged types, which were not parsed and are parsed now.
     fn is_seen_now(&self, after: &str) -> Option<&'static str> {
         let passed = self.before[0] == "same" && losses(self.before).is_empty();
-        // Absent params were made up.
+        // The recorded implementation added absent params.
         let passed = passed || self.name == "initialize";
         if passed && after.starts_with("no error: ") {
             return Some(CODES);
@@ -129,14 +130,16 @@ impl Difference<'_> {
         (passed && is_initialize).then_some(INITIALIZE)
     }
 
-    /// A union that is one definition in the target revision is decoded again there. When that fails, the reason is the first
-    /// error in the order of the text; it was the first one in the order of the schema.
+    /// Recognizes another first error. A union that becomes one definition is decoded again in the target revision; if
+    /// that fails, the reported error is the first in the order of the text, and was the first in the order of the
+    /// schema.
     fn is_in_text_order(&self) -> Option<&'static str> {
         let is_one = self.name == "ClientNotification" && self.target == "2026-07-28";
         is_one.then_some("the first error in the order of the text is the reason")
     }
 
-    /// A value that the source revision did not define breaks a rule of the target revision, and refused the message.
+    /// Recognizes a value that the source revision does not define and that violates a rule of the target revision: the
+    /// recorded implementation refused the message.
     fn is_lenient(&self) -> Option<&'static str> {
         let is_reported = losses(self.after)
             .iter()
@@ -144,14 +147,15 @@ impl Difference<'_> {
         is_reported.then_some("unknown values that break a rule stay or are left out")
     }
 
-    /// The losses that the recorded outcome does not have.
+    /// Returns the losses that only the current outcome has.
     fn added(&self) -> Vec<&Value> {
         let before = losses(self.before);
         let after = losses(self.after).iter();
         after.filter(|loss| !before.contains(loss)).collect()
     }
 
-    /// Returns true if each loss has a recorded one of the same place, and none is new but for the words of a title that moves.
+    /// Returns true if each loss has a recorded one with the same pointer, and no text is new except that of a moved
+    /// title.
     fn repeats_less(&self) -> bool {
         let before = losses(self.before);
         let after = losses(self.after);
@@ -160,12 +164,12 @@ impl Difference<'_> {
     }
 }
 
-/// The reason of a refusal or a loss.
+/// Returns the reason of a refusal or a loss.
 fn reason(of: &Value) -> &str {
     of[2].as_str().unwrap_or_default()
 }
 
-/// The losses of an outcome that is no refusal.
+/// Returns the losses of an outcome; empty for a refusal.
 fn losses(outcome: &Value) -> &[Value] {
     let of = if outcome[0] == "same" {
         &outcome[1]

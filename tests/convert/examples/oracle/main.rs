@@ -1,10 +1,10 @@
-//! Records seeded conversions as lines of JSON, and compares recordings with the current conversions.
+//! Records seeded conversions as lines of JSON, and compares recordings with current conversions.
 //!
-//! `oracle record [SEED] > FILE` writes one line for each conversion: texts that are valid, valid in the other revision, broken
-//! by one rule, or hostile, for all ordered pairs of revisions, all definitions and all methods. `oracle check FILE...` converts
-//! each input again. Recordings of the typed implementation are the reference (`cargo xtask nightly oracle`): each difference in
-//! output, losses or refusal must belong to a group of `oracle.txt`, and each group must have as many conversions as that file
-//! says. `UPDATE_EXPECT=1` writes the file again.
+//! `oracle record [SEED] > FILE` writes one line per conversion. Inputs are valid, valid in the other revision, invalid
+//! by one rule, or malformed, for all ordered pairs of revisions, all definitions and all methods. `oracle check
+//! FILE...` repeats each conversion. Recordings of the typed implementation are the reference (`cargo xtask nightly
+//! oracle`): each difference in output, losses or refusal must belong to a group of `oracle.txt`, with the number of
+//! conversions in that file. `UPDATE_EXPECT=1` rewrites the file.
 
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
@@ -40,16 +40,16 @@ fn main() -> io::Result<()> {
     }
 }
 
-/// One conversion, as its line has it.
+/// A conversion, as recorded in a line.
 struct Case<'c> {
     /// `type`, `request`, `result`, `notification` or `error`.
     kind: &'c str,
-    /// The definition or the method.
+    /// Name of the definition or the method.
     name: &'c str,
     sender: &'c str,
     from: KnownRevision,
     to: KnownRevision,
-    /// Bits: newer members are kept, the request id is known, request metadata are known.
+    /// Bit set: newer members are kept, the request id is known, request metadata is known.
     context: u64,
     text: Option<&'c str>,
 }
@@ -70,7 +70,7 @@ impl Case<'_> {
         cx
     }
 
-    /// The output or the refusal, and the losses.
+    /// Returns the output or the refusal, and the losses.
     fn run(&self) -> Value {
         let mut cx = self.context();
         let out = match (self.kind, self.text) {
@@ -168,7 +168,7 @@ fn definitions(
     Ok(())
 }
 
-/// Texts of a definition: valid, valid in the other revision, broken by one rule, and broken as text.
+/// Returns texts for a definition: valid, valid in the other revision, invalid by one rule, and malformed.
 fn texts(
     from: &Revision,
     to: &Revision,
@@ -181,7 +181,7 @@ fn texts(
     let mut other = Generator::new(to.document, rng.fork());
     let mut mutator = Mutator::new(from.document, rng.fork());
     let mut texts = Vec::new();
-    // A definition without a counterpart is refused whatever the text.
+    // A definition without a counterpart is refused for every text.
     let count = if target.is_some() { count } else { 4 };
     for _ in 0..count / 2 {
         texts.push(own.instance(name).write(Style::WILD, rng));
@@ -202,7 +202,7 @@ fn texts(
     texts
 }
 
-/// A text with a cut, a byte of another kind, a part twice, or much depth.
+/// Returns a malformed text: truncated, with a changed byte, with a repeated part, or deeply nested.
 fn hostile(text: &str, rng: &mut Rng) -> String {
     let mut bytes = text.as_bytes().to_vec();
     let at = rng.below(bytes.len().max(1));
@@ -266,7 +266,7 @@ fn methods(from: &Revision, to: &Revision, rng: &mut Rng, out: &mut impl Write) 
     Ok(())
 }
 
-/// Parts of a method's messages, taken from instances of the definitions of the same shape.
+/// Returns parts of a method's messages, taken from instances of definitions with the same shape.
 fn message_texts(from: &Revision, method: &str, kind: &str, rng: &mut Rng) -> Vec<Option<String>> {
     let mut texts = vec![None, Some("{}".to_owned()), Some(" [] ".to_owned())];
     let camel: String = method
@@ -338,13 +338,13 @@ fn errors(from: &Revision, to: &Revision, rng: &mut Rng, out: &mut impl Write) -
     Ok(())
 }
 
-/// Comparison of the recorded conversions with the current ones.
+/// Result of comparing recorded with current conversions.
 #[derive(Default)]
 struct Tally {
     same: usize,
-    /// Documented differences, with the number of conversions of each group.
+    /// Number of conversions per group of documented differences.
     groups: BTreeMap<&'static str, usize>,
-    /// Differences that belong to no group, with the first conversion of each.
+    /// Differences without a group, with their number and the first conversion.
     unexplained: BTreeMap<String, (usize, String)>,
 }
 
@@ -461,7 +461,7 @@ fn difference(before: &Value, after: &Value, input: Option<&str>) -> Option<Kind
     if !same_json {
         return Some(Kind::Output);
     }
-    // Pointer and kind of each.
+    // Compares pointer and kind of each loss.
     let what = |losses: &[Value]| -> Vec<(String, String)> {
         let parts = |loss: &Value| (loss[0].to_string(), loss[1].to_string());
         losses.iter().map(parts).collect()
@@ -476,8 +476,8 @@ fn difference(before: &Value, after: &Value, input: Option<&str>) -> Option<Kind
     }
 }
 
-/// JSON without white space, its members sorted, its strings unescaped, its numbers as they are written. Members may occur
-/// twice, as they may in untyped JSON.
+/// Returns JSON without white space, with sorted members, unescaped strings, and unchanged numbers. Repeated members
+/// are kept, which untyped JSON allows.
 fn canonical(text: &str) -> Option<String> {
     let json: mcp_exact_wire::Json = mcp_exact_wire::from_str(text).ok()?;
     Some(sorted(json.view()))

@@ -1,10 +1,10 @@
-//! Compares JSON before and after a conversion, and finds what no loss accounts for.
-//! Takes two values and pointers of losses; knows nothing of schemas, types or the generator.
+//! Compares JSON before and after a conversion, and finds differences that no loss explains. The checker is independent
+//! of schemas, types and the generator.
 
 use mcp_exact_convert::Loss;
 use serde_json::Value;
 
-/// The places that differ: pointers of the value before, or of the value after where only that has something.
+/// Returns the JSON pointers of all differences in the value before, or in the value after for added values.
 pub fn differences(before: &Value, after: &Value) -> Vec<String> {
     let mut found = Vec::new();
     compare(before, after, &mut String::new(), &mut found);
@@ -44,7 +44,7 @@ fn below(place: &mut String, segment: &str, f: impl FnOnce(&mut String)) {
     place.truncate(length);
 }
 
-/// The differences that no loss accounts for: none is reported there, above it or below it.
+/// Returns the differences without a loss at their pointer, above it or below it.
 pub fn unreported(before: &Value, after: &Value, losses: &[Loss]) -> Vec<String> {
     let mut differences = differences(before, after);
     differences.retain(|place| {
@@ -55,7 +55,7 @@ pub fn unreported(before: &Value, after: &Value, losses: &[Loss]) -> Vec<String>
     differences
 }
 
-/// Returns true if a pointer equals another one or leads further down.
+/// Returns true if a pointer equals another one or refers to a value inside it.
 pub fn is_below(pointer: &str, place: &str) -> bool {
     let rest = pointer.strip_prefix(place);
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))

@@ -1,4 +1,4 @@
-//! The conversions that a person chose, one by one: the output, and the reports with their places.
+//! Tests of each manual conversion: the output, and the losses with their pointers.
 
 use mcp_exact_convert::{Context, KnownRevision, LossKind, Newer, convert_type};
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ pub const C: &str = "2025-06-18";
 pub const D: &str = "2025-11-25";
 pub const E: &str = "2026-07-28";
 
-/// `docs/conversions.md` leads from each chosen conversion to its test.
+/// `docs/conversions.md` refers from each manual conversion to its test.
 #[test]
 fn each_chosen_conversion_has_its_test() {
     let files = [
@@ -36,7 +36,7 @@ pub fn known(id: &str) -> KnownRevision {
     KnownRevision::parse(id).expect("a known revision")
 }
 
-/// The output, or the refusal as pointer and reason; and the losses as kind and pointer.
+/// Returns the output, or the pointer and reason of the refusal; and the losses as kind and pointer.
 pub fn run(
     way: (&str, &str),
     name: &str,
@@ -127,7 +127,7 @@ fn structured_content_stays_when_newer_members_do() {
     let result = json!({"content": [], "structuredContent": {"a": 1}});
     let cx = Context::new().newer(Newer::KeepInExtra);
     let (out, losses) = run((C, A), "CallToolResult", &result, cx);
-    // Its text goes with it: peers of older revisions read nothing else.
+    // The text block is removed together with it: peers of older revisions read nothing else.
     let text =
         json!({"content": [{"type": "text", "text": "{\"a\":1}"}], "structuredContent": {"a": 1}});
     assert_eq!(
@@ -172,7 +172,7 @@ fn titles_of_tools_are_annotations_in_2025_03_26() {
     let kept =
         json!({"name": "n", "annotations": {"title": "u"}, "inputSchema": {"type": "object"}});
     check((C, B), "Tool", taken, kept, &["dropped /title"]);
-    // One step further the annotations are gone, and the title with them: the pointer still leads to the title.
+    // One step further the annotations are dropped, including the title: the pointer still refers to the title.
     let bare = json!({"name": "n", "inputSchema": {"type": "object"}});
     check((C, A), "Tool", tool, bare, &["dropped /title"]);
 }

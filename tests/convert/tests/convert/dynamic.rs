@@ -1,4 +1,4 @@
-//! Raw text by method: untouched, converted and refused messages; and errors between the lifecycles.
+//! Tests of conversions by method: unchanged, converted and refused messages; and errors between the lifecycles.
 
 use std::borrow::Cow;
 
@@ -35,7 +35,7 @@ fn run<'t>(
     ))
 }
 
-/// The same bytes at the same place: nothing was decoded.
+/// Checks that the output is the same slice as the input, which means that nothing was parsed.
 #[track_caller]
 fn passes(root: Root<'_>, text: &str, way: (&str, &str)) {
     let (out, losses) = run(root, Some(text), way).expect("convertible");
@@ -46,7 +46,7 @@ fn passes(root: Root<'_>, text: &str, way: (&str, &str)) {
 #[test]
 fn identical_types_pass_untouched_and_undecoded() {
     let get = request("prompts/get", Role::Client);
-    // White space, order and even a missing member: it is not looked at.
+    // White space, order and even a missing member are kept, because the text is not parsed.
     passes(
         get,
         r#" {"z":1.0, "arguments" : {"a":"b"}}"#,
@@ -57,8 +57,8 @@ fn identical_types_pass_untouched_and_undecoded() {
     passes(vendor, "[1,  2]", ("2024-11-05", "2026-07-28"));
 }
 
-/// A caller that decodes the output finds what is wrong with it; only names that a step changes are looked for, in every
-/// spelling of RFC 8259, section 7.
+/// A caller that decodes the output detects invalid text itself. The conversion searches only for names that a step
+/// changes, in every spelling that RFC 8259, section 7 allows.
 #[test]
 fn decoded_text_passes_unless_it_changes() {
     let call = request("tools/call", Role::Client);
@@ -176,8 +176,8 @@ fn what_is_not_of_its_type_is_refused_with_its_place() {
     assert_eq!(gone.expect_err("refused").reason(), reason);
 }
 
-/// Tables check the envelope of a message with an unknown method as the types of its revision do: by JSON-RPC 2.0, sections
-/// 4 and 4.1, a request has an id and a notification has none.
+/// The tables validate the envelope of a message with an unknown method like the types of its revision: by JSON-RPC
+/// 2.0, sections 4 and 4.1, a request has an id and a notification has none.
 #[test]
 fn messages_with_unknown_methods_have_their_envelope() {
     let whole = r#"{"jsonrpc":"2.0","id":1,"method":"vendor/x"}"#;
@@ -201,8 +201,9 @@ fn messages_with_unknown_methods_have_their_envelope() {
     }
 }
 
-/// Up to 2025-06-18 the types of messages leave the envelope out; from 2025-11-25 on they hold it. Messages of methods that
-/// the source revision does not define get it too, whether the target revision defines the method or not.
+/// Up to 2025-06-18 the types of messages exclude the envelope; from 2025-11-25 on they include it. Messages of methods
+/// that the source revision does not define get the envelope too, even if the target revision does not define the
+/// method either.
 #[test]
 fn unknown_methods_get_the_envelope() {
     let params = r#"{"taskId":"t","elicitationId":"e"}"#;
@@ -235,7 +236,7 @@ fn unknown_methods_get_the_envelope() {
     }
 }
 
-/// The id of the context is that of the request; without one, a message keeps the id that it has, and needs one.
+/// The context provides the id of a request; without it, the message must have an id.
 #[test]
 fn unknown_requests_need_an_id() {
     let (from, to) = (known("2025-06-18"), known("2025-11-25"));
@@ -258,7 +259,7 @@ fn unknown_requests_need_an_id() {
     }
 }
 
-/// The error that a server answers with, and the losses.
+/// Returns the converted error, and the losses.
 fn error(method: &str, text: &str, way: (&str, &str)) -> Result<(String, Vec<String>), Refused> {
     let root = Root {
         kind: MessageKind::Error,

@@ -1,6 +1,6 @@
-//! Losses of each conversion, through all ordered pairs of revisions, compared with a file.
+//! Compares the losses of conversions between all ordered pairs of revisions with a file.
 //!
-//! Takes the documents of the fuzz target. `UPDATE_EXPECT=1` writes the file again; read its difference then.
+//! The documents are those of the fuzz target. `UPDATE_EXPECT=1` rewrites the file; review its changes then.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -8,7 +8,7 @@ use std::path::Path;
 
 use mcp_exact_convert::{Context, KnownRevision, convert_type, counterpart};
 
-/// Name, definition and text of each document.
+/// Returns name, definition and text of each document.
 fn documents() -> Vec<(String, String, String)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/conversion");
     let files = fs::read_dir(folder).expect("a corpus");
@@ -66,8 +66,8 @@ fn losses_say_what_they_cause() {
     assert_eq!(words.len(), expected.len());
 }
 
-/// Lines of all pairs but those of the revision that the environment names: `schema add` tests a revision before a person
-/// has read what its conversions lose.
+/// Returns the lines of all pairs except those of the revision in the environment variable: `schema add` tests a
+/// revision before a person has reviewed the losses of its conversions.
 fn compared(words: &str) -> Vec<&str> {
     let named = std::env::var("MCP_EXACT_REVISION").ok();
     let mut is_compared = true;

@@ -1,4 +1,5 @@
-//! Invalid values under their own revision: a conversion refuses them, or hands them on, without panics or growth.
+//! Values that are invalid in their own revision are refused or returned by a conversion, without panics or unbounded
+//! memory.
 
 use mcp_exact_convert::{Context, Newer, convert_type};
 use mcp_exact_tests_support::{Generator, Mutator, Rng, Style};

@@ -1,6 +1,6 @@
-//! Holds the conversions between all revisions against the official schemas, errata applied.
-//! Takes seeded instances of every definition and hand-made messages; judges by a JSON Schema validator and by a checker
-//! that compares JSON before and after and knows nothing of the generator.
+//! Compares the conversions between all revisions with the official schemas, with errata applied. Inputs are seeded
+//! instances of every definition and hand-written messages. A JSON Schema validator and a checker of JSON differences,
+//! which are independent of the generator, verify the outputs.
 #![allow(clippy::print_stdout, reason = "what was compared is worth reading")]
 
 mod checker;

@@ -1,12 +1,12 @@
-//! Documents that stay valid and would change their meaning: each is converted, refused or reported, in every direction; a
-//! value that means the same as its absence is neither.
+//! Documents that would stay valid and change their meaning are converted, refused or reported, in every direction. A
+//! value with the same meaning as its absence is neither refused nor reported.
 
 use mcp_exact_convert::{Context, MessageKind, Newer, Role, Root, convert, convert_type};
 use serde_json::{Value, json};
 
 use crate::chosen::{A, B, C, D, E, known, refuses, run};
 
-/// The output, and the losses that are lossy, as kind and pointer.
+/// Returns the output, and the lossy losses as kind and pointer.
 fn lossy(way: (&str, &str), name: &str, input: &Value) -> (Value, Vec<String>) {
     let (out, losses) = run(way, name, input, Context::new());
     let out = out.unwrap_or_else(|(pointer, reason)| panic!("{reason} at {pointer:?}"));
@@ -27,7 +27,8 @@ fn task() -> Value {
         "lastUpdatedAt": "2025-11-25T00:00:00Z", "ttl": null})
 }
 
-/// 2026-07-28 basic/patterns/mrtr: a result of type `input_required` is not finished, whatever else it holds.
+/// 2026-07-28 basic/patterns/mrtr: a result of type `input_required` is not a final result, whatever other members it
+/// has.
 #[test]
 fn results_that_ask_are_never_finished() {
     let asks = json!({"resultType": "input_required", "content": [], "messages": [], "contents": [],
@@ -60,7 +61,7 @@ fn results_that_ask_are_never_finished() {
     }
 }
 
-/// 2025-11-25 basic/utilities/tasks: a result with a `task` is a handle; the result comes later.
+/// 2025-11-25 basic/utilities/tasks: a result with a `task` is a handle; the actual result follows later.
 #[test]
 fn handles_of_tasks_are_no_results() {
     let results = [
@@ -80,7 +81,7 @@ fn handles_of_tasks_are_no_results() {
             assert!(is_explained, "{reason}");
         }
     }
-    // Where the source has no tasks, the member means nothing, and must not begin to.
+    // In a source revision without tasks, the member has no meaning and must not get one.
     let stray = json!({"content": [], "task": {"taskId": "t"}});
     loses(
         (C, D),
@@ -177,7 +178,7 @@ fn elicitation_of_another_mode_is_no_form() {
     }
 }
 
-/// 2026-07-28 basic/patterns/mrtr: a retry carries the user's answers; a plain call would ignore them.
+/// 2026-07-28 basic/patterns/mrtr: a retry contains the user's input, which a plain call would ignore.
 #[test]
 fn answers_of_the_user_are_not_forgotten() {
     let call = |responses: Value| {
@@ -326,7 +327,7 @@ fn what_absence_says_is_no_loss() {
     }
 }
 
-/// One rule for values that a newer revision defines and an older one carried: see docs/conversions.md.
+/// One rule for values that a newer revision defines and an older one keeps as unknown; see docs/conversions.md.
 #[test]
 fn hints_that_break_a_rule_stay_and_are_reported() {
     let content = |block: Value| json!({"content": [block]});
@@ -372,7 +373,7 @@ fn hints_that_break_a_rule_stay_and_are_reported() {
             vec!["kept /content/0/annotations/priority".into()]
         )
     );
-    // The union stays open: what no revision defines is unknown in each.
+    // The union stays open: a value that no revision defines is unknown in each.
     let unknown = content(json!({"type": "hologram", "name": 1}));
     for from in [A, B, C, D] {
         let (out, losses) = run((from, D), "CallToolResult", &unknown, Context::new());

@@ -1,5 +1,5 @@
-//! Every convertible definition between all ordered pairs of revisions: valid in gives valid out or a refusal with a
-//! reason, no difference goes unreported, and up and down again is where it was.
+//! Converts every convertible definition between all ordered pairs of revisions. Valid input must yield valid output or
+//! a refusal with a reason, every difference must be reported, and a round trip must restore the value.
 
 use std::collections::BTreeMap;
 
@@ -14,10 +14,10 @@ use crate::revisions::{Revision, revisions};
 
 const SEED: u64 = 20_260_728;
 
-/// Number of instances of each family that are converted from one revision to another.
+/// Number of instances of each family that are converted for each pair of revisions.
 const ENOUGH: usize = 2_000;
 
-/// The families of definitions.
+/// Returns the family of a definition.
 fn family(name: &str) -> &'static str {
     let base = name.strip_suffix("Params").unwrap_or(name);
     if name.starts_with("JSONRPC") {
@@ -51,7 +51,8 @@ struct Case<'c> {
     target: &'c str,
     before: &'c Value,
     text: &'c str,
-    /// True if it was made for the other revision, so that it may hold what only that one knows.
+    /// True if the instance was generated for the other revision, so that it may have members that only that revision
+    /// defines.
     foreign: bool,
 }
 
@@ -79,7 +80,7 @@ impl Case<'_> {
         Ok(out.into_owned())
     }
 
-    /// Converts one instance and looks at everything that has to hold.
+    /// Converts an instance and checks all invariants.
     fn check(&self, tally: &mut Tally) {
         let mut cx = context();
         let out = match self.run(&mut cx) {
@@ -137,9 +138,10 @@ impl Case<'_> {
         }
     }
 
-    /// Up and down again: exact if newer members are kept; otherwise only the losses of the way down are missing.
+    /// Checks the round trip: exact if newer members are kept; otherwise only the losses of the conversion back are
+    /// missing.
     fn check_back(&self, up: &str, upwards: &[Loss], tally: &mut Tally) {
-        // What the way up could not keep is not there on the way down.
+        // Values that the conversion to the newer revision could not keep are absent after the conversion back.
         let dropped = upwards
             .iter()
             .filter(|loss| is_taken(loss) || loss.reason == "it says what absence says")
@@ -161,14 +163,14 @@ impl Case<'_> {
             let down: Value = serde_json::from_str(&down).expect("JSON");
             let mut missing = differences(self.before, &down);
             missing.retain(|place| !accounted(place, dropped.iter().copied()));
-            // Up to 2025-11-25 an empty object of parameters or metadata says what absence says.
+            // Up to 2025-11-25 an empty object of params or metadata has the same meaning as absence.
             missing.retain(|place| !says_nothing(self.before, &down, place));
             if newer == Newer::Report || self.foreign {
                 let reported = || cx.losses().iter().map(|loss| loss.pointer.as_str());
                 missing.retain(|place| !accounted(place, reported()));
             }
-            // The envelope belongs to the message, not to the type, whether the type repeats it or not.
-            // So does the revision that `initialize` names: the target of the way up is the source of the way down.
+            // The envelope is part of the message, whether the type includes it or not.
+            // The revision that `initialize` names is replaced in both directions.
             let envelope = |place: &String| {
                 let is_envelope =
                     |l: &Loss| l.reason.contains("envelope") || l.reason.contains("initialize");
@@ -178,7 +180,8 @@ impl Case<'_> {
             };
             missing.retain(|place| !envelope(place));
             if self.foreign {
-                // What only the newer revision knows and is no member has no form in the older one, and is reported.
+                // Values that only the newer revision defines and that are not members have no form in the older one,
+                // and are reported.
                 let lossy = |place: &String| {
                     cx.losses()
                         .iter()
@@ -198,12 +201,12 @@ impl Case<'_> {
     }
 }
 
-/// Returns true if a loss is of something that the input has.
+/// Returns true if the input contains the value of a loss.
 fn is_taken(loss: &Loss) -> bool {
     matches!(loss.kind, LossKind::Dropped | LossKind::Replaced)
 }
 
-/// Returns true if some pointers account for a place: one is above it or below it.
+/// Returns true if one of the pointers explains a difference: it is above or below its location.
 fn accounted<'l>(place: &str, mut pointers: impl Iterator<Item = &'l str>) -> bool {
     pointers.any(|pointer| is_below(pointer, place) || is_below(place, pointer))
 }
@@ -230,8 +233,8 @@ fn says_nothing(before: &Value, after: &Value, place: &str) -> bool {
         && empty(after.pointer(place))
 }
 
-/// Instances of a definition: valid ones of the revision, and valid ones of the other revision that this one allows too,
-/// which hold members that only the other one defines.
+/// Returns instances of a definition: valid ones of the revision, and valid ones of the other revision that this one
+/// allows too, with members that only the other one defines.
 fn instances(
     from: &Revision,
     to: &Revision,
@@ -306,7 +309,7 @@ fn pair(from: &Revision, to: &Revision) -> Vec<String> {
     wrong
 }
 
-/// The ordered pairs to look at: all, or those of the revision that the environment names with its neighbours.
+/// Returns the ordered pairs to test: all, or those of the revision in the environment variable with its neighbours.
 fn ordered_pairs() -> Vec<(&'static Revision, &'static Revision)> {
     let only = std::env::var("MCP_EXACT_REVISION").ok();
     let all = revisions();

@@ -1,4 +1,4 @@
-//! The corrected schemas of all revisions that the conversions know, without keywords that nothing checks.
+//! Corrected schemas of all revisions that conversions support, without keywords that are not checked.
 
 use std::fs;
 use std::path::Path;
@@ -8,14 +8,14 @@ use mcp_exact_convert::KnownRevision;
 use mcp_exact_tests_support::{Oracle, without_unchecked};
 use serde_json::Value;
 
-/// One revision and its judge.
+/// A revision and its schema validator.
 pub struct Revision {
     pub known: KnownRevision,
     pub document: &'static Value,
     pub oracle: Oracle<'static>,
 }
 
-/// All of them, oldest first.
+/// Returns all revisions, oldest first.
 pub fn revisions() -> &'static [Revision] {
     static ALL: LazyLock<Vec<Revision>> = LazyLock::new(|| {
         let schema = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../schema");

@@ -1,8 +1,9 @@
-//! Requests and results of every pair of revisions through the bridge, between a client and a server that write raw text.
+//! Sends requests and results of every pair of revisions through the bridge, between a client and a server that write
+//! raw text.
 //!
-//! With equal revisions everything that the bridge does not own arrives as it was written: unknown members, numbers, order,
-//! spelling. With different ones the bridge's loss report accounts for every difference. The bridge owns ids, progress tokens,
-//! and the members of `_meta` by which each side states itself.
+//! With equal revisions, everything that the bridge does not own arrives unchanged: unknown members, numbers, order,
+//! spelling. With different revisions, the bridge's loss report explains every difference. The bridge owns ids,
+//! progress tokens, and the members of `_meta` in which each side identifies itself.
 
 #[path = "../convert/checker.rs"]
 mod checker;
@@ -24,7 +25,7 @@ use self::revisions::{Revision, revisions};
 
 const SEED: u64 = 20_260_728;
 
-/// Instances of each request and result for each pair.
+/// Number of instances of each request and result for each pair.
 const ENOUGH: usize = 12;
 
 /// Methods, with the definitions of their requests and results.
@@ -51,7 +52,7 @@ const METHODS: [(&str, &str, &str); 8] = [
     ("completion/complete", "CompleteRequest", "CompleteResult"),
 ];
 
-/// Members of `_meta` that the two sides write themselves.
+/// Members of `_meta` that each side sets itself.
 const OWN_META: [&str; 6] = [
     "progressToken",
     "io.modelcontextprotocol/protocolVersion",
@@ -71,7 +72,7 @@ fn meta_of_client() -> Vec<(String, Doc)> {
     members.to_vec()
 }
 
-/// Makes the params of a request that a client of this revision may send.
+/// Generates the params of a request that a client of this revision may send.
 fn params(revision: &Revision, definition: &str, rng: &mut Rng, is_exotic: bool) -> Doc {
     let mut generator = Generator::new(revision.document, rng.fork()).exotic_numbers(is_exotic);
     let request = generator.instance(definition);
@@ -79,7 +80,7 @@ fn params(revision: &Revision, definition: &str, rng: &mut Rng, is_exotic: bool)
         Some(Doc::Object(members)) => members.clone(),
         _ => Vec::new(),
     };
-    // A task is another conversation, and a retry belongs to a call that waits.
+    // A task is a separate exchange, and a retry belongs to a waiting call.
     members.retain(|(name, _)| !["task", "inputResponses", "requestState"].contains(&&**name));
     let is_stateless = revision.known.as_str() >= "2026";
     let mut meta = match members.iter().position(|(name, _)| name == "_meta") {
@@ -101,7 +102,7 @@ fn params(revision: &Revision, definition: &str, rng: &mut Rng, is_exotic: bool)
     Doc::Object(members)
 }
 
-/// Makes a result that a server of this revision may send.
+/// Generates a result that a server of this revision may send.
 fn result(revision: &Revision, definition: &str, rng: &mut Rng, is_exotic: bool) -> Doc {
     let mut generator = Generator::new(revision.document, rng.fork()).exotic_numbers(is_exotic);
     let mut result = generator.instance(definition);
@@ -109,7 +110,7 @@ fn result(revision: &Revision, definition: &str, rng: &mut Rng, is_exotic: bool)
         for (name, value) in members {
             match &**name {
                 "resultType" => *value = Doc::String("complete".to_owned()),
-                // Endpoints read this number, and refuse those that no clock can count.
+                // Endpoints parse this number, and refuse numbers outside of the range of the clock.
                 "ttlMs" => *value = Doc::Number("7.50e1".to_owned()),
                 _ => {}
             }
@@ -118,13 +119,13 @@ fn result(revision: &Revision, definition: &str, rng: &mut Rng, is_exotic: bool)
     result
 }
 
-/// Spells a document in any way that fits on one line.
+/// Writes a document in a random spelling on one line.
 fn spelled(doc: &Doc, rng: &mut Rng) -> String {
     let text = doc.write(Style::WILD, rng);
     text.trim().replace(['\n', '\r'], " ")
 }
 
-/// Returns the object without what the bridge owns, each other member as it is spelled.
+/// Returns the members that the bridge does not own, each as written.
 fn not_owned(text: &str) -> Vec<(String, String)> {
     let object: JsonObject = text.parse().expect(text);
     let mut members = Vec::new();
@@ -178,7 +179,7 @@ impl Pair {
         reported.into_iter().map(|(_, loss)| loss).collect()
     }
 
-    /// Sends a request and has it answered; returns the params that arrived, if any did, and the whole answer.
+    /// Sends a request and responds to it; returns the params that arrived, if any, and the complete response.
     async fn exchange(
         &mut self,
         method: &str,
@@ -191,7 +192,7 @@ impl Pair {
     }
 }
 
-/// Losses of a conversion, beside what it gives; `None` if it is refused.
+/// Returns the losses of a conversion, and its output; `None` if it is refused.
 fn converted(
     kind: MessageKind,
     method: &str,
@@ -214,8 +215,7 @@ fn converted(
     Some((text, cx.losses().to_vec()))
 }
 
-/// Returns the places that differ and that nothing accounts for: no loss that the bridge has reported, and no change without
-/// a loss.
+/// Returns the locations of differences that neither a reported loss nor a change without a loss explains.
 fn unaccounted(before: &str, after: &str, reported: &[Loss], all: &[Loss]) -> Vec<String> {
     let value = |text: &str| -> Value { serde_json::from_str(text).expect(text) };
     let mut differences = differences(&value(before), &value(after));
@@ -272,7 +272,7 @@ async fn equal_revisions_pass_every_byte() {
     println!("{looked_at} requests and results between equal revisions");
 }
 
-/// Adds an unknown member to the params themselves.
+/// Adds an unknown member to the params object.
 fn with_unknown_member(params: &Doc, rng: &mut Rng) -> Doc {
     let Doc::Object(members) = params else {
         return params.clone();
@@ -314,7 +314,7 @@ async fn every_difference_is_reported() {
                         cx(),
                     );
                     let Some(arrived) = arrived else {
-                        // Nothing may stop a request but a conversion that is refused.
+                        // Only a refused conversion may stop a request.
                         assert!(there.is_none() && reply.get("error").is_some(), "{words}");
                         refused += 1;
                         continue;

@@ -1,4 +1,4 @@
-//! A client and a server that write and read raw text: whatever they are told to, beside the steps that begin a session.
+//! A client and a server that write and read raw text without validation, apart from the start of a session.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -14,14 +14,14 @@ use mcp_exact_transport::{
 use mcp_exact_wire::JsonObject;
 use tokio::task::JoinHandle;
 
-/// Bytes of a message, and of all that wait.
+/// Maximum size of a message, and of all queued messages, in bytes.
 const ROOM: usize = 16 << 20;
 
-/// Capabilities of a server that has everything.
+/// Capabilities of a server with all features.
 const CAPABILITIES: &str =
     r#"{"tools":{"listChanged":true},"prompts":{},"resources":{},"completions":{}}"#;
 
-/// Connection on which messages are written as they are.
+/// Connection that writes messages unchanged.
 struct RawConnection {
     transport: MemoryTransport,
     received: VecDeque<String>,
@@ -60,7 +60,7 @@ impl RawConnection {
             .extend_from_slice(message.as_bytes());
         self.transport.end_frame();
         let transport = &mut self.transport;
-        // A peer that is gone reads nothing.
+        // A peer that has disconnected reads nothing.
         let _ = poll_fn(|cx| match transport.poll_flush(cx) {
             Poll::Ready(flushed) => Poll::Ready(flushed),
             Poll::Pending => Poll::Pending,
@@ -69,7 +69,7 @@ impl RawConnection {
     }
 }
 
-/// A server of one revision that answers every request with the same result.
+/// A server of one revision that responds to every request with the same result.
 #[derive(Clone)]
 pub struct RawServer {
     revision: &'static str,
@@ -94,12 +94,12 @@ impl RawServer {
         }
     }
 
-    /// Sets the result of the next requests.
+    /// Sets the result of the following requests.
     pub fn answer_with(&self, result: &str) {
         result.clone_into(&mut self.state.lock().expect("a lock").result);
     }
 
-    /// Returns the params of the last request, as they arrived.
+    /// Returns the params of the last request, as received.
     pub fn take_params(&self) -> Option<String> {
         self.state.lock().expect("a lock").params.take()
     }
@@ -181,7 +181,7 @@ impl RawClient {
         client
     }
 
-    /// Sends a request and returns the whole answer. Other messages are left out.
+    /// Sends a request and returns the complete response. Other messages are ignored.
     pub async fn request(&mut self, method: &str, params: &str) -> JsonObject {
         let id = self.next;
         self.next += 1;
