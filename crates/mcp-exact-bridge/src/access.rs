@@ -1,21 +1,21 @@
-//! Who may see and use what, by rules.
+//! Access rules for tools, prompts and resources.
 
 /// Rule that shows or hides tools, prompts and resources of servers.
 ///
-/// Patterns match whole names; `*` in them stands for any characters. Tools and prompts are matched by the names that their
-/// server gives them, resources by their URIs. What is hidden cannot be called, read or subscribed to either.
+/// Patterns match whole names; `*` in a pattern matches any characters. Tools and prompts are matched by the names that
+/// their server defines, resources by their URIs. Hidden items cannot be called, read or subscribed to.
 ///
-/// Of the rules that say something of a tool, prompt or resource the last one counts; without any it is shown.
+/// The last rule that matches a tool, prompt or resource applies; without a matching rule, the item is shown.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AccessRule {
-    /// Servers that the rule is for, as patterns; empty for all.
+    /// Patterns of the servers that the rule applies to; empty for all servers.
     pub servers: Vec<String>,
-    /// Principals that the rule is for, as patterns; empty for everybody, with and without a principal.
+    /// Patterns of the principals that the rule applies to; empty for all clients, with and without a principal.
     pub principals: Vec<String>,
-    /// Patterns of what is shown. If there are any, everything else is hidden.
+    /// Patterns of the items that are shown. If there are any, all other items are hidden.
     pub allow: Vec<String>,
-    /// Patterns of what is hidden. Hiding counts before showing.
+    /// Patterns of the items that are hidden; they have precedence over `allow`.
     pub deny: Vec<String>,
 }
 
@@ -29,7 +29,7 @@ impl AccessRule {
         is_for_server && is_for_principal
     }
 
-    /// Returns whether something is shown; `None` if the rule does not say it.
+    /// Returns true if the rule shows an item, false if the rule hides it, and `None` if the rule does not apply.
     fn verdict(&self, name: &str) -> Option<bool> {
         let any = |patterns: &[String]| patterns.iter().any(|pattern| matches(pattern, name));
         if any(&self.deny) {
@@ -39,7 +39,7 @@ impl AccessRule {
     }
 }
 
-/// Returns true if a principal may see and use something of a server.
+/// Returns true if a principal may see and use an item of a server.
 pub(crate) fn may_use(
     rules: &[AccessRule],
     server: &str,
@@ -52,7 +52,8 @@ pub(crate) fn may_use(
     verdicts.next().unwrap_or(true)
 }
 
-/// Matches a whole text; `*` stands for any characters. Takes time in proportion to the product of both lengths at most.
+/// Returns true if a pattern matches a complete string; `*` matches any characters. The time is at most proportional to
+/// the product of both lengths.
 pub(crate) fn matches(pattern: &str, text: &str) -> bool {
     let mut parts = pattern.split('*');
     let first = parts.next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Losses of conversions: what becomes of each by the rules, how often each came, and how a client learns of it.
+//! Losses of conversions: their handling by rules, their counts, and their report to clients.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,10 +12,11 @@ use crate::access::matches;
 /// Member of a result's `_meta` that lists the losses of the request and its result.
 pub(crate) const LOSSES_META: &str = "mcp-exact/losses";
 
-/// Losses that a result lists at most.
+/// Maximum number of losses that a result lists.
 const MOST_LISTED: usize = 100;
 
-/// Kinds of losses that are counted apart. Clients and servers choose the names of some members.
+/// Maximum number of kinds of losses that are counted separately, because clients and servers choose the names of some
+/// members.
 const MOST_COUNTED: usize = 1000;
 
 /// Counts all kinds of losses above [`MOST_COUNTED`].
@@ -23,18 +24,19 @@ const OTHER: &str = "other";
 
 /// Policy for some losses.
 ///
-/// Of the rules that match a loss the last one counts; without any the policy of [`Rules::losses`](crate::Rules::losses).
+/// The last rule that matches a loss applies; without a matching rule, the policy is
+/// [`Rules::losses`](crate::Rules::losses).
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LossRule {
-    /// Patterns of the losses that the rule is for, by [`LossReport::id`]; `*` stands for any characters.
+    /// Patterns of the losses that the rule applies to, by [`LossReport::id`]; `*` stands for any characters.
     pub losses: Vec<String>,
     /// Policy for these losses.
     pub policy: LossPolicy,
 }
 
 impl LossRule {
-    /// Makes a rule of patterns and a policy.
+    /// Creates a rule from patterns and a policy.
     pub fn new(losses: impl IntoIterator<Item = impl Into<String>>, policy: LossPolicy) -> Self {
         Self {
             losses: losses.into_iter().map(Into::into).collect(),
@@ -43,11 +45,11 @@ impl LossRule {
     }
 }
 
-/// Loss of a conversion to the other revision.
+/// Loss in the conversion of a message to the revision of its receiver.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct LossReport<'a> {
-    /// The method whose params, result or error lost it.
+    /// Method of the message whose params, result or error was converted.
     pub method: &'a str,
     /// Revision of the sender.
     pub from: Revision,
@@ -58,8 +60,8 @@ pub struct LossReport<'a> {
 }
 
 impl LossReport<'_> {
-    /// Returns the id of the kind of loss: method, kind and place, such as `tools/list:dropped:/tools/*/icons`. Positions in
-    /// arrays are `*`.
+    /// Returns the id of the kind of loss: method, kind and JSON pointer, such as `tools/list:dropped:/tools/*/icons`.
+    /// Array indices are replaced by `*`.
     pub fn id(&self) -> String {
         let tokens = self.loss.pointer.split('/');
         let tokens = tokens.map(|token| match token.parse::<usize>() {
@@ -71,7 +73,8 @@ impl LossReport<'_> {
     }
 }
 
-/// Function of the program that is called for every loss. It is called while a message is relayed and must not block.
+/// Function of the application that is called for every loss, while the message is relayed. The function must not
+/// block.
 #[derive(Clone)]
 pub struct LossHook(Arc<dyn Fn(&LossReport<'_>) + Send + Sync>);
 
@@ -166,7 +169,7 @@ impl Losses {
         }
     }
 
-    /// Returns the first loss that is refused.
+    /// Returns the first loss that a rule rejects.
     pub(crate) fn refused<'l>(
         &self,
         method: &str,

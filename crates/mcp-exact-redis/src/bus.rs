@@ -144,7 +144,7 @@ impl Publisher {
         mut waiting: mpsc::Receiver<BusMessage>,
         mut position: watch::Receiver<bool>,
     ) {
-        // The own receivers get the messages too: the reader has to know where it begins.
+        // Receivers of this process get the messages too, so the reader must know its start position.
         if position
             .wait_for(|is_positioned| *is_positioned)
             .await
@@ -185,11 +185,11 @@ struct Reader {
     keys: (String, String),
     /// Number of the last message that was read; `None` before the first connection.
     last: Option<u64>,
-    /// Run of the Redis server that has numbered it.
+    /// Id of the Redis server run that has assigned the number.
     server: String,
     /// Number of the last message of each process.
     senders: HashMap<String, u64>,
-    /// True if Redis was not there when the bus was created: messages may be missing.
+    /// True if Redis was not reachable when the bus was created, so that messages may be missing.
     is_late: bool,
 }
 
@@ -232,7 +232,8 @@ impl Reader {
         }
     }
 
-    /// Finds out where to read on. Returns false if messages may be missing, `None` if Redis does not answer.
+    /// Determines the position to continue reading from. Returns false if messages may be missing, and `None` if Redis
+    /// does not answer.
     async fn find_position(&mut self, link: &mut MultiplexedConnection) -> Option<bool> {
         let mut info = redis::cmd("INFO");
         let info: String = info.arg("server").query_async(link).await.ok()?;
@@ -241,12 +242,12 @@ impl Reader {
         let count = self.count(link).await?;
         let is_whole = match self.last {
             None => !self.is_late,
-            // Another server may have lost messages, and has used their numbers for others.
+            // Another server may have lost messages and reused their numbers.
             Some(last) => run == self.server && last <= count,
         };
         self.last = match self.last {
             None => Some(count),
-            // The numbers begin anew. What was delivered already is known by its sender.
+            // The numbers restart. Messages that were already delivered are recognised by their sender and its number.
             Some(last) if last > count => Some(0),
             last => last,
         };
@@ -260,7 +261,7 @@ impl Reader {
         Some(count.unwrap_or_default())
     }
 
-    /// Reads the next entries, which may be none; `None` if the connection is lost or the numbers begin anew.
+    /// Reads the next entries, which may be none; `None` if the connection is lost or the numbers restart.
     async fn read(&self, link: &mut MultiplexedConnection) -> Option<Vec<Entry>> {
         let last = self.last?;
         let milliseconds = u64::try_from(BLOCK.as_millis()).unwrap_or(1000);
@@ -293,7 +294,7 @@ impl Reader {
                 self.senders.clear();
             }
             let known = self.senders.entry(entry.process).or_default();
-            // A publisher that got no answer has sent it twice.
+            // A publisher that received no answer has sent the message twice.
             if entry.of_process <= *known {
                 continue;
             }
@@ -306,7 +307,7 @@ impl Reader {
     }
 }
 
-/// Tells the receivers that messages may be missing. Returns false if the bus is no longer used.
+/// Notifies the receivers that messages may be missing. Returns false if the bus is no longer used.
 fn resync(receivers: &std::sync::Weak<Mutex<Receivers>>) -> bool {
     let Some(receivers) = receivers.upgrade() else {
         return false;
@@ -316,7 +317,7 @@ fn resync(receivers: &std::sync::Weak<Mutex<Receivers>>) -> bool {
     true
 }
 
-/// Returns the entries of a reply of `XREAD`; none for `nil`.
+/// Returns the entries of an `XREAD` reply; an empty list for `nil`.
 fn entries_of(reply: &Value) -> Vec<Entry> {
     fn array(value: &Value) -> Option<&[Value]> {
         match value {

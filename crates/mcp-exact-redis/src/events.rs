@@ -1,8 +1,8 @@
-//! Event log on Redis Streams: one key a stream, whose entries are named by the numbers of the events, and one hash a session with
-//! the process and the last will of each stream.
+//! Event log on Redis Streams: one key per stream, whose entries are named by the numbers of the events, and one hash
+//! per session with the process and the last will of each stream.
 //!
-//! Each operation is one script and one round trip. A stream belongs to the process that began it until it ends, until the process
-//! abandons it, or until another one finds the process dead.
+//! Each operation is one script and one round trip. A stream belongs to the process that created it until the stream
+//! ends, until the process abandons it, or until another process detects that the process is dead.
 
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
@@ -28,7 +28,7 @@ script!(ABANDON, "abandon.lua");
 script!(READ, "read.lua");
 script!(REMOVE, "remove.lua");
 
-/// Owner of a stream that nobody writes any more.
+/// Owner value of a stream that no process writes any more.
 const NOBODY: &str = "-";
 
 /// Event log on Redis.
@@ -51,7 +51,7 @@ fn failed(failure: Failure) -> EventLogError {
     EventLogError::Unavailable(failure.into())
 }
 
-/// What `read.lua` has found.
+/// Result of `read.lua`.
 struct Read {
     /// Process that writes the stream; empty if the stream has ended.
     owner: String,
@@ -75,7 +75,7 @@ impl RedisEventLog {
     ) -> Result<Read, EventLogError> {
         let mut script = READ.key(self.stream_key(stream));
         script.key(self.keys.owners(&stream.session));
-        // The script counts in floating point.
+        // The script calculates with floating-point numbers.
         let max_bytes = max_bytes.min(1 << 40);
         script.arg(stream.stream).arg(after).arg(max_bytes);
         let run = self.link.script(&script);
@@ -83,7 +83,7 @@ impl RedisEventLog {
         read_reply(found)
     }
 
-    /// Ends a stream in the place of a process.
+    /// Ends a stream on behalf of a dead process.
     async fn abandon_for(&self, stream: &LogStream, process: &str) -> Result<(), EventLogError> {
         let mut script = ABANDON.key(self.stream_key(stream));
         script.key(self.keys.owners(&stream.session));

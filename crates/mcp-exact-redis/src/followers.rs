@@ -1,7 +1,7 @@
-//! Streams that other processes write and clients of this one follow: one blocking read for all of them, on a connection of its
-//! own.
+//! Streams that other processes write and clients of this one follow: one blocking read for all of them, on a separate
+//! connection.
 //!
-//! A stream that is followed from now on interrupts the read (`CLIENT UNBLOCK`), so that it begins again with this stream too.
+//! A newly followed stream interrupts the read (`CLIENT UNBLOCK`), which then restarts including this stream.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -18,7 +18,7 @@ use crate::process::lock;
 /// Maximum time that a read blocks.
 const BLOCK: Duration = Duration::from_secs(1);
 
-/// Readers of a stream that wait for an event behind a number.
+/// Readers of a stream that wait for an event after a number.
 struct Waiting {
     after: u64,
     readers: Vec<oneshot::Sender<()>>,
@@ -56,7 +56,7 @@ impl Followers {
         followers
     }
 
-    /// Completes when the stream may have an event behind the number.
+    /// Completes when the stream may have an event after the number.
     pub(crate) async fn wait(&self, key: String, after: u64) {
         let (sender, receiver) = oneshot::channel();
         {
@@ -72,7 +72,7 @@ impl Followers {
         let _ = receiver.await;
     }
 
-    /// Returns the streams that somebody waits for, and forgets the others.
+    /// Returns the streams that readers wait for, and removes the others.
     fn streams(&self) -> Vec<(String, u64)> {
         let mut waiting = lock(&self.waiting);
         waiting.retain(|_, stream| {
@@ -124,7 +124,7 @@ impl Followers {
             self.added.notified().await;
             let mut unblock = redis::cmd("CLIENT");
             unblock.arg("UNBLOCK").arg(*id);
-            // Without the permission, the read ends by itself a little later.
+            // Without the permission for `CLIENT UNBLOCK`, the read ends slightly later by its own timeout.
             let _ = self.link.command::<u64>(&unblock).await;
             std::future::pending::<()>().await;
         };
@@ -140,7 +140,7 @@ impl Followers {
     }
 }
 
-/// Returns the streams that a reply of `XREAD` has events of.
+/// Returns the streams that an `XREAD` reply has events of.
 fn keys_of(reply: &Value) -> Vec<String> {
     let Value::Array(streams) = reply else {
         return Vec::new();

@@ -1,6 +1,6 @@
-//! Names of the keys. What one script touches has the same hash tag, and so the same slot of a cluster.
+//! Names of the Redis keys. All keys of one script have the same hash tag and therefore the same cluster slot.
 
-/// Names keys that begin with a prefix.
+/// Builder of key names with a common prefix.
 #[derive(Debug, Clone)]
 pub(crate) struct Keys {
     pub(crate) prefix: String,

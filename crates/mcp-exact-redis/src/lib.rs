@@ -1,8 +1,9 @@
 //! Sessions, events and changes of Model Context Protocol servers on Redis 7 or Valkey.
 //!
-//! Several processes serve the clients of all revisions behind an ordinary balancer, without sticky sessions: each process finds the
-//! session of a request, a client resumes its stream on any process, a change reaches all clients, and an answer reaches the
-//! process that waits for it. If a process dies, the clients that resume the streams of its requests get an error that says so.
+//! Several processes serve the clients of all revisions behind an ordinary load balancer, without sticky sessions: each
+//! process finds the session of a request, a client resumes its stream on any process, a change reaches all clients,
+//! and an answer reaches the process that waits for it. If a process dies, the clients that resume the streams of its
+//! requests get an error that says so.
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -15,7 +16,8 @@
 //! # }
 //! ```
 //!
-//! Requests of 2026-07-28 and later have no session and need nothing of it. See `docs/redis.md` for failures, limits and sizes.
+//! Requests of 2026-07-28 and later have no session and do not need these stores. See `docs/redis.md` for failures,
+//! limits and sizes.
 //!
 //! # Connections
 //!
@@ -46,7 +48,7 @@ use keys::Keys;
 use link::Link;
 use process::Process;
 
-/// The options of a [`Redis`] are not usable.
+/// Reason why the options of a [`Redis`] are invalid.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RedisError {
@@ -58,7 +60,7 @@ pub enum RedisError {
     NoRandomNumbers,
 }
 
-/// The stores of one process on a Redis that it shares with others.
+/// Stores of one process on a Redis server that it shares with other processes.
 #[derive(Clone)]
 pub struct Redis {
     link: Arc<Link>,
@@ -75,10 +77,11 @@ impl std::fmt::Debug for Redis {
 }
 
 impl Redis {
-    /// Starts to use a Redis, which need not be there yet. Must be called within a tokio runtime.
+    /// Creates the stores and connects in the background, so Redis need not be reachable yet. The method must be called
+    /// within a tokio runtime.
     ///
     /// # Errors
-    /// [`RedisError`] if the options are not usable.
+    /// [`RedisError`] if the options are invalid.
     pub fn start(options: &RedisOptions) -> Result<Self, RedisError> {
         let link = Link::new(options).map_err(|error| RedisError::Url(error.to_string()))?;
         let link = Arc::new(link);
@@ -126,7 +129,7 @@ impl Redis {
         Arc::clone(&self.events)
     }
 
-    /// Returns the bus between the processes.
+    /// Returns the change bus between the processes.
     pub fn change_bus(&self) -> Arc<RedisChangeBus> {
         Arc::clone(&self.bus)
     }
@@ -141,11 +144,11 @@ impl Redis {
         run.await.map(drop)
     }
 
-    /// Tells the other processes that this one ends, after its services have settled: they need not wait until its lease is over
-    /// before they go on with what its clients resume.
+    /// Releases the lease of this process, after its services have shut down, so that other processes can continue its
+    /// streams without waiting for the lease to expire.
     ///
     /// # Errors
-    /// [`Failure`] if Redis does not answer; then they wait.
+    /// [`Failure`] if Redis does not answer; the other processes then wait for the lease to expire.
     pub async fn end(&self) -> Result<(), Failure> {
         self.process.end().await
     }

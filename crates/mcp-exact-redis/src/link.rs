@@ -1,6 +1,7 @@
-//! One connection to Redis that all commands share, opened again when it breaks. Follows the master that Sentinels name.
+//! One connection to Redis that all commands share, reopened when it breaks. With Sentinels, the connection follows the
+//! current master.
 //!
-//! Waiting is bounded: after a connection that could not be opened, commands fail at once for a short time.
+//! Waiting is bounded: after a failed attempt to connect, commands fail immediately for a short time.
 
 use std::time::Duration;
 
@@ -15,13 +16,13 @@ use tokio::time::{Instant, timeout};
 
 use crate::options::RedisOptions;
 
-/// Redis does not answer, or refuses a command.
+/// Reason why a Redis command failed.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum Failure {
-    /// No connection, no answer in time, or a server that takes no commands now.
+    /// The connection failed, no answer arrived in time, or the server accepts no commands now.
     #[error("Redis is not available: {0}")]
     Unavailable(String),
-    /// Redis has no memory left for what was to be written.
+    /// Redis has no memory left for the data to be written.
     #[error("Redis is full; raise `maxmemory` or shorten the lifetimes")]
     Full,
 }
@@ -34,7 +35,7 @@ enum Connector {
 enum State {
     Closed,
     Open(u64, MultiplexedConnection),
-    /// Not tried again before this moment.
+    /// Time before which the connection is not retried.
     Failed(Instant, Failure),
 }
 
@@ -76,7 +77,7 @@ impl Link {
         })
     }
 
-    /// Opens a connection of its own, for commands that block. Their caller limits how long he waits.
+    /// Opens a separate connection for blocking commands, whose callers must set a time limit.
     pub(crate) async fn dedicated(&self) -> Result<MultiplexedConnection, Failure> {
         self.open(None).await
     }
@@ -94,7 +95,7 @@ impl Link {
                 .get_multiplexed_async_connection_with_config(&config)
                 .await
         };
-        // Asking the Sentinels takes connections too.
+        // Querying the Sentinels needs connections, too.
         match timeout(self.connect_timeout * 2, opening).await {
             Ok(opened) => opened.map_err(|error| failure(&error)),
             Err(_) => Err(Failure::Unavailable("no connection in time".to_owned())),
@@ -122,12 +123,12 @@ impl Link {
         }
     }
 
-    /// Runs a command that can be repeated: once more if the connection has broken since it was last used.
+    /// Runs an idempotent command, which is repeated once if the connection has broken since its last use.
     pub(crate) async fn command<T: FromRedisValue>(&self, command: &Cmd) -> Result<T, Failure> {
         self.run(Call::Command(command)).await
     }
 
-    /// Runs a script that can be repeated, in the same way.
+    /// Runs an idempotent script, which is repeated once if the connection has broken since its last use.
     pub(crate) async fn script<T: FromRedisValue>(
         &self,
         script: &ScriptInvocation<'_>,
@@ -168,7 +169,8 @@ enum Call<'a> {
     Script(&'a ScriptInvocation<'a>),
 }
 
-/// Returns true if the connection, or the server behind it, is of no use any more: after a failover a former master is read-only.
+/// Returns true if the connection or its server is no longer usable, such as a former master that is read-only after a
+/// failover.
 fn is_unusable(error: &RedisError) -> bool {
     let kind = error.kind();
     let is_wrong_server = matches!(

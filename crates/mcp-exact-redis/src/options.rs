@@ -1,6 +1,6 @@
 //! Options of the connection to Redis: addresses, key prefix, timeouts, limits.
 //!
-//! Plain data with defaults for servers next to their Redis.
+//! The defaults suit servers on the same network as Redis.
 
 use std::time::Duration;
 
@@ -13,24 +13,24 @@ pub struct RedisOptions {
     pub url: String,
     /// URLs of further Sentinels.
     pub sentinels: Vec<String>,
-    /// Name of the master that the Sentinels watch. Without one, `url` is Redis itself. User, password and database of `url` are
-    /// those of the master then; the Sentinels are asked without credentials.
+    /// Name of the master that the Sentinels monitor; without it, `url` is the URL of Redis itself. With Sentinels,
+    /// user, password and database of `url` apply to the master, and the Sentinels are queried without credentials.
     pub sentinel_master: Option<String>,
-    /// Beginning of all keys. Services with the same prefix share their sessions.
+    /// Prefix of all keys. Services with the same prefix share their sessions.
     pub prefix: String,
-    /// Time that opening a connection may take.
+    /// Time limit for opening a connection.
     pub connect_timeout: Duration,
-    /// Time that a command may take. A request waits twice this long at most, and for one connection.
+    /// Time limit of a command. A request waits at most twice this time, plus the time limit for one connection.
     pub command_timeout: Duration,
-    /// Time for which commands fail at once after a connection could not be opened.
+    /// Time for which commands fail immediately after a failed attempt to connect.
     pub retry_pause: Duration,
     /// Time after which a process that has not renewed its lease counts as dead. It renews its lease three times in this time.
     pub lease: Duration,
     /// Lifetime of the events of a session since the latest one.
     pub event_lifetime: Duration,
-    /// Number of events of one stream, about: the oldest go first.
+    /// Approximate maximum number of events kept per stream; the oldest events are removed first.
     pub stream_events: usize,
-    /// Number of messages that the change bus keeps for processes that lost their connection, about.
+    /// Approximate number of messages that the change bus keeps for processes that have lost their connection.
     pub bus_messages: usize,
 }
 

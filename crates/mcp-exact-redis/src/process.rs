@@ -1,7 +1,7 @@
-//! The process among all that share a prefix: its id, and the lease by which the others know that it lives.
+//! This process among all that share a prefix: its id, and the lease that shows the other processes that it is alive.
 //!
-//! A process is dead when its lease has expired although Redis was there for the whole of a lease: after an outage of Redis every
-//! process gets the time to renew its own one.
+//! A process counts as dead when its lease has expired although Redis was reachable for a complete lease period, so
+//! that after an outage of Redis every process has time to renew its lease.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep};
 use crate::link::{Failure, Link};
 use crate::options::RedisOptions;
 
-/// Time for which the answer whether a process lives is kept.
+/// Time for which the liveness of a process is cached.
 const KNOWN: Duration = Duration::from_millis(500);
 
 pub(crate) struct Process {
@@ -20,11 +20,11 @@ pub(crate) struct Process {
     prefix: String,
     lease: Duration,
     link: Arc<Link>,
-    /// False once the process gives its lease back.
+    /// False once the process has released its lease.
     is_kept: tokio::sync::Mutex<bool>,
     /// Moment since which each renewal of the lease has succeeded.
     reached_since: Mutex<Option<Instant>>,
-    /// Processes of which it is known whether they are dead, and since when.
+    /// Cached liveness of other processes, with the time of each check.
     known: Mutex<HashMap<String, (Instant, bool)>>,
 }
 
@@ -86,7 +86,7 @@ impl Process {
         self.link.command(&command).await
     }
 
-    /// Gives the lease back: the others need not wait for its end.
+    /// Releases the lease, so that other processes need not wait for its expiry.
     pub(crate) async fn end(&self) -> Result<(), Failure> {
         *self.is_kept.lock().await = false;
         let mut command = redis::cmd("DEL");

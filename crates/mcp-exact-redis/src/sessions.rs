@@ -1,4 +1,5 @@
-//! Session store on Redis: one string a session, `<version> <length of the principal> <principal><snapshot>`, or `ended`.
+//! Session store on Redis: one string per session, `<version> <length of the principal> <principal><snapshot>`, or
+//! `ended`.
 //!
 //! Each operation is one script and one round trip.
 
@@ -95,7 +96,7 @@ impl SessionStore for RedisSessionStore {
         Box::pin(async move {
             let milliseconds = u64::try_from(lifetime.as_millis()).unwrap_or(u64::MAX);
             let mut save = SAVE.key(self.keys.session(id));
-            // A century: Redis adds it to the current time.
+            // The limit is a century, because Redis adds the lifetime to the current time.
             let milliseconds = milliseconds.clamp(1, 3_155_760_000_000);
             save.arg(record.version)
                 .arg(encode(&record))
