@@ -21,7 +21,7 @@ const FILES: &[&str] = &[
     "crates/mcp-exact-session/src/rules/*.rs",
     "crates/mcp-exact-session/src/refusal.rs",
 ];
-/// Quick tests: the unit tests without the one that leaves out each row.
+/// Quick tests: the unit tests without the test that removes each row.
 const QUICK: &[&str] = &[
     "--test-package",
     "mcp-exact-session",
@@ -38,7 +38,7 @@ const TESTS: &[&str] = &[
     "--test-package",
     "mcp-exact-tests-session",
 ];
-/// Seeds of the property tests; a usual test run has 80.
+/// Number of seeds of the property tests; a normal test run has 80.
 const SEEDS: &str = "4000";
 /// Exchanges of `chaos`; a usual test run has 400.
 const EXCHANGES: usize = 10_000;
@@ -46,7 +46,7 @@ const EXCHANGES: usize = 10_000;
 const SOAK_SECONDS: u64 = 1800;
 /// Duration of a fuzz target, in seconds.
 const FUZZ_SECONDS: u64 = 240;
-/// Percent of mutants that tests must notice.
+/// Minimum percentage of mutants that tests must detect.
 const NOTICED: f64 = 95.0;
 const PAGE: &str = "docs/mutants.md";
 

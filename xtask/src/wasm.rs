@@ -19,7 +19,7 @@ use crate::{book, page};
 
 /// Target without any operating system, as in browsers.
 const BARE: &str = "wasm32-unknown-unknown";
-/// Target of test programs and of the program on the page.
+/// Compilation target of tests and of the executable on the page.
 const WASI: &str = "wasm32-wasip1";
 const CRATES: [&str; 5] = [
     "mcp-exact-wire",
@@ -93,7 +93,7 @@ pub fn run(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Builds the program for the page. Returns its file.
+/// Builds the executable for the page and returns its path.
 ///
 /// # Errors
 /// Returns an error if it does not build.
@@ -106,7 +106,7 @@ pub fn program(root: &Path) -> anyhow::Result<PathBuf> {
     Ok(root.join("target").join(WASI).join("wasm/mcp-exact.wasm"))
 }
 
-/// Checks the size of the program as web servers compress it.
+/// Checks the compressed size of the executable, as web servers send it.
 fn check_size(program: &Path) -> anyhow::Result<()> {
     let script = "const bytes = require('fs').readFileSync(process.argv[1]); \
                   console.log(require('zlib').brotliCompressSync(bytes).length)";

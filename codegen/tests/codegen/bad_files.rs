@@ -1,4 +1,4 @@
-//! Files that are no schema of the protocol: each is refused with an error that names the remedy.
+//! Files that are not a schema of the protocol are refused, each with an error that contains a hint.
 
 use codegen::{Revision, generate};
 use expect_test::expect;

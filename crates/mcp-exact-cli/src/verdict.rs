@@ -168,7 +168,7 @@ impl Verdict {
         self.unknown.extend(part.unknown.into_iter().map(below));
     }
 
-    /// Adds what an inspection found beside the error at which the decoder stopped.
+    /// Adds the findings of an inspection to the error at which the decoder stopped.
     fn add_deviations(&mut self, inspection: &Inspection, bytes: &[u8]) {
         let known = self.findings.first().map(|first| first.pointer.clone());
         let is_new = |found: &&Deviation| Some(&found.pointer) != known.as_ref();

@@ -131,7 +131,7 @@ pub(super) struct Outcome {
     pub(super) revision: Option<String>,
     steps: Vec<Step>,
     text: String,
-    /// True if the exit code of the program is a failure.
+    /// True if the exit code of the client is a failure.
     failed: bool,
     /// Reason why a session failed regardless of its output.
     end: Option<String>,

@@ -50,7 +50,7 @@ impl fmt::Display for Lifecycle {
     }
 }
 
-/// Properties that `schema/revisions.toml` states of a revision beside its schema.
+/// Properties of a revision in `schema/revisions.toml`, in addition to its schema.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RevisionFacts {
     /// The revision.

@@ -387,7 +387,7 @@ fn file_names_many_servers() {
     }
 }
 
-/// A wrong file names line, key and remedy.
+/// The error for an invalid file contains line, key and a hint.
 #[test]
 fn wrong_files_are_told() {
     let wrong = [

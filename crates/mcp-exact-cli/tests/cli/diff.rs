@@ -21,7 +21,7 @@ fn printed(arguments: &[&str]) -> String {
     ended.out
 }
 
-/// The revisions that the program lists.
+/// Returns the revisions that the executable lists.
 fn revisions() -> Vec<String> {
     let ended = run(Path::new("."), &["revisions", "--json"], b"");
     let rows: Vec<Value> = serde_json::from_str(&ended.out).expect("one JSON array");

@@ -1,11 +1,11 @@
-//! Starts the program and collects its output.
+//! Starts the executable `mcp-exact` and collects its output.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
 
-/// Result of a run of the program.
+/// Result of a run of the executable.
 pub struct Ended {
     /// The exit code.
     pub code: i32,
@@ -34,7 +34,7 @@ pub fn program() -> Command {
     Command::new(env!("CARGO_BIN_EXE_mcp-exact"))
 }
 
-/// Runs the program in `directory` with `input` on standard input.
+/// Runs the executable in `directory` with `input` on standard input.
 pub fn run(directory: &Path, arguments: &[&str], input: &[u8]) -> Ended {
     let mut child = program()
         .args(arguments)
