@@ -110,7 +110,7 @@ mod validate;
 pub use client::{
     BadUrl, CallTool, Client, ClientChange, ClientError, Completed, Connect, Definition, Form,
     FormAnswer, List, LogMessage, PromptOutput, Request, ResourceOutput, SampleReply,
-    SampleRequest, ToolOutput, UrlWarning, Visit,
+    SampleRequest, ToolOutput, UrlWarning, Visit, VisitAnswer,
 };
 pub use content::{Content, Role};
 pub use cx::{

@@ -7,7 +7,9 @@ use std::collections::HashMap;
 use std::io::{self, BufRead, IsTerminal, Write};
 
 use anyhow::anyhow;
-use mcp_exact::{Content, Form, FormAnswer, JsonObject, SampleReply, SampleRequest, Visit};
+use mcp_exact::{
+    Content, Form, FormAnswer, JsonObject, SampleReply, SampleRequest, Visit, VisitAnswer,
+};
 use serde_json::{Map, Value};
 use tokio::sync::Mutex;
 
@@ -44,15 +46,10 @@ impl Answers {
         })
     }
 
-    /// Responds to a form, or to a URL that the user should visit.
+    /// Responds to a form.
     pub async fn form(&self, form: Form) -> FormAnswer {
         let _turn = self.terminal.lock().await;
-        let painter = Painter::stderr();
-        let heading = painter.paint(Style::Bold, &format!("{} asks", self.server));
-        tell(&format!("{heading}: {}", plain(&form.message())));
-        if let Some(visit) = form.visit() {
-            return answer_visit(&form, &visit).await;
-        }
+        self.tell_question(&form.message());
         let schema = form
             .schema()
             .and_then(|schema| schema.parse::<Value>().ok());
@@ -76,6 +73,34 @@ impl Answers {
             }
         }
         form.accept(&Value::Object(values))
+    }
+
+    /// Displays the complete URL that the server wants the user to visit, and asks for consent. The URL is not opened
+    /// automatically.
+    pub async fn visit(&self, visit: Visit) -> VisitAnswer {
+        let _turn = self.terminal.lock().await;
+        self.tell_question(visit.message());
+        let painter = Painter::stderr();
+        let host = painter.paint(Style::Bold, visit.host());
+        tell(&format!(
+            "  It wants you to visit a page of {host}:\n\n{}\n",
+            visit.url()
+        ));
+        for warning in visit.warnings() {
+            tell(&painter.paint(Style::Red, &format!("  Careful: {warning}.")));
+        }
+        let question =
+            "  Agree only if you know why, and open the page in your browser then. Agree? [y/N] ";
+        match ask(question).await.as_deref() {
+            Some("y" | "Y" | "yes") => VisitAnswer::Accept,
+            Some(_) => VisitAnswer::Decline,
+            None => VisitAnswer::Cancel,
+        }
+    }
+
+    fn tell_question(&self, message: &str) {
+        let heading = Painter::stderr().paint(Style::Bold, &format!("{} asks", self.server));
+        tell(&format!("{heading}: {}", plain(message)));
     }
 
     async fn field(&self, name: &str, field: &Value, is_required: bool) -> Field {
@@ -150,27 +175,6 @@ impl Answers {
                 }
             },
         }
-    }
-}
-
-/// Displays the complete URL that the server wants the user to visit, and asks for consent. The URL is not opened
-/// automatically.
-async fn answer_visit(form: &Form, visit: &Visit) -> FormAnswer {
-    let painter = Painter::stderr();
-    let host = painter.paint(Style::Bold, visit.host());
-    tell(&format!(
-        "  It wants you to visit a page of {host}:\n\n{}\n",
-        visit.url()
-    ));
-    for warning in visit.warnings() {
-        tell(&painter.paint(Style::Red, &format!("  Careful: {warning}.")));
-    }
-    let question =
-        "  Agree only if you know why, and open the page in your browser then. Agree? [y/N] ";
-    match ask(question).await.as_deref() {
-        Some("y" | "Y" | "yes") => form.accept(&()),
-        Some(_) => form.decline(),
-        None => form.cancel(),
     }
 }
 

@@ -122,11 +122,15 @@ impl Settings {
         };
         let words: Vec<_> = server.iter().map(|word| word.to_string_lossy()).collect();
         let answers = Arc::new(answer::Answers::new(&words.join(" "), &self.answer)?);
-        let sampling = Arc::clone(&answers);
+        let (visiting, sampling) = (Arc::clone(&answers), Arc::clone(&answers));
         Ok(connect
             .on_elicit(move |form| {
                 let answers = Arc::clone(&answers);
                 async move { answers.form(form).await }
+            })
+            .on_visit(move |visit| {
+                let answers = Arc::clone(&visiting);
+                async move { answers.visit(visit).await }
             })
             .on_sample(move |request| {
                 let answers = Arc::clone(&sampling);

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::connect::{ClientChange, LogMessage};
 use super::panics::{caught, contain};
-use super::visit::Visit;
+use super::visit::{Visit, VisitAnswer};
 use crate::content::{Content, Role};
 use crate::cx::Root;
 use crate::link::{Json, JsonObject, PeerError, Revision};
@@ -22,6 +22,7 @@ type Answering<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 #[derive(Clone, Default)]
 pub(super) struct Handlers {
     pub(super) elicit: Option<Arc<dyn Fn(Form) -> Answering<FormAnswer> + Send + Sync>>,
+    pub(super) visit: Option<Arc<dyn Fn(Visit) -> Answering<VisitAnswer> + Send + Sync>>,
     pub(super) sample: Option<Arc<dyn Fn(SampleRequest) -> Answering<SampleReply> + Send + Sync>>,
     pub(super) roots: Option<Roots>,
     /// Capabilities that the application declares itself; they replace those derived from the handlers.
@@ -53,8 +54,7 @@ impl Roots {
     }
 }
 
-/// Elicitation of the server: a form that the user is to fill in, or a page that the user is to visit
-/// (`client/elicitation`).
+/// Form that the server asks the user to fill in (`client/elicitation`).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Form {
     params: JsonObject,
@@ -69,19 +69,7 @@ pub struct FormAnswer {
 impl Form {
     /// Returns the message to the user.
     pub fn message(&self) -> String {
-        self.text("message").unwrap_or_default()
-    }
-
-    /// Returns the page to visit; `None` for a form. Show the complete URL and the host, and open the page only with
-    /// the user's consent.
-    pub fn visit(&self) -> Option<Visit> {
-        Visit::new(self.url()?).ok()
-    }
-
-    /// Returns the URL of the page to visit; `None` for a form.
-    pub fn url(&self) -> Option<String> {
-        let is_visit = self.text("mode").as_deref() == Some("url");
-        self.text("url").filter(|_| is_visit)
+        text(&self.params, "message").unwrap_or_default()
     }
 
     /// Returns the schema of the form: a flat object of primitive fields.
@@ -93,38 +81,35 @@ impl Form {
     /// Creates the answer `accept` with the values that the user has submitted. If the values violate the schema, the
     /// server receives an error instead of the answer.
     pub fn accept<T: Serialize + ?Sized>(&self, values: &T) -> FormAnswer {
-        let mut result = JsonObject::from_iter([("action", Json::string("accept"))]);
-        if self.url().is_none() {
-            // A value that is not JSON is rejected later, with other violations of the schema.
-            result.insert(
-                "content",
-                Json::from_serialize(values).unwrap_or(Json::null()),
-            );
-        }
+        // A value that is not JSON is rejected later, with other violations of the schema.
+        let content = Json::from_serialize(values).unwrap_or(Json::null());
+        let mut result = action("accept");
+        result.insert("content", content);
         FormAnswer { result }
     }
 
     /// Creates the answer `decline`: the user has declined.
     pub fn decline(&self) -> FormAnswer {
         FormAnswer {
-            result: JsonObject::from_iter([("action", Json::string("decline"))]),
+            result: action("decline"),
         }
     }
 
     /// Creates the answer `cancel`: the user has closed the dialogue.
     pub fn cancel(&self) -> FormAnswer {
         FormAnswer {
-            result: JsonObject::from_iter([("action", Json::string("cancel"))]),
+            result: action("cancel"),
         }
     }
+}
 
-    fn text(&self, name: &str) -> Option<String> {
-        self.params
-            .view()
-            .find(name)?
-            .as_str()
-            .map(std::borrow::Cow::into_owned)
-    }
+fn text(params: &JsonObject, name: &str) -> Option<String> {
+    let value = params.view().find(name)?;
+    value.as_str().map(std::borrow::Cow::into_owned)
+}
+
+fn action(name: &str) -> JsonObject {
+    JsonObject::from_iter([("action", Json::string(name))])
 }
 
 /// Request of the server for a message of the client's model (`client/sampling`).
@@ -197,9 +182,14 @@ impl SampleReply {
 impl Handlers {
     pub(super) fn capabilities(&self) -> JsonObject {
         let mut capabilities = JsonObject::new();
-        if self.elicit.is_some() {
-            let modes = [("form", JsonObject::new()), ("url", JsonObject::new())];
-            capabilities.insert("elicitation", JsonObject::from_iter(modes));
+        let modes = [
+            ("form", self.elicit.is_some()),
+            ("url", self.visit.is_some()),
+        ];
+        let modes = modes.into_iter().filter(|(_, has_handler)| *has_handler);
+        let modes: JsonObject = modes.map(|(mode, _)| (mode, JsonObject::new())).collect();
+        if !modes.is_empty() {
+            capabilities.insert("elicitation", modes);
         }
         if self.sample.is_some() {
             capabilities.insert("sampling", JsonObject::new());
@@ -252,17 +242,18 @@ impl Handlers {
         params: JsonObject,
     ) -> Result<JsonObject, PeerError> {
         match method {
-            "elicitation/create" => {
-                let handler = self
-                    .elicit
-                    .as_ref()
-                    .ok_or_else(|| PeerError::method_not_found(method))?;
-                let form = Form { params };
+            "elicitation/create" if text(&params, "mode").as_deref() == Some("url") => {
+                let handler = self.visit.as_ref().ok_or_else(|| no_mode("url"))?;
                 // A URL that could display one host and open another is not shown to the user.
-                if let Some(url) = form.url() {
-                    Visit::new(url)
-                        .map_err(|error| PeerError::invalid_params(error.to_string()))?;
-                }
+                let visit = Visit::new(text(&params, "url").unwrap_or_default())
+                    .map_err(|error| PeerError::invalid_params(error.to_string()))?;
+                let message = text(&params, "message").unwrap_or_default();
+                let answer = handler(visit.with_message(message)).await;
+                Ok(action(answer.action()))
+            }
+            "elicitation/create" => {
+                let handler = self.elicit.as_ref().ok_or_else(|| no_mode("form"))?;
+                let form = Form { params };
                 let schema = form.schema();
                 let answer = handler(form).await.result;
                 check_form(schema.as_ref(), &answer)?;
@@ -285,6 +276,14 @@ impl Handlers {
             _ => Err(PeerError::method_not_found(method)),
         }
     }
+}
+
+/// "Servers MUST NOT send elicitation requests with modes that are not supported by the client" (`client/elicitation`,
+/// "Capabilities"); the error is `-32602` ("Error Handling").
+fn no_mode(mode: &str) -> PeerError {
+    PeerError::invalid_params(format!(
+        "the client does not support elicitation in the mode `{mode}`"
+    ))
 }
 
 fn root_json(root: &Root) -> JsonObject {

@@ -13,6 +13,7 @@ use transport::{ConnectionOptions, Transport, memory_pair};
 use super::answer::{Form, FormAnswer, Handlers, Roots, SampleReply, SampleRequest};
 use super::link::{ClientLink, Dial, Settings};
 use super::oauth::Authorization;
+use super::visit::{Visit, VisitAnswer};
 use super::{Client, ClientError};
 use crate::cx::Root;
 use crate::link::{CachedNegotiation, Identity, Json, Level, Limits, Revision};
@@ -222,13 +223,25 @@ impl Connect {
         self
     }
 
-    /// Sets the handler for elicitations of the server and declares the capability `elicitation`.
+    /// Sets the handler for forms of the server and declares the capability `elicitation` with the mode `form`.
     pub fn on_elicit<F, Fut>(mut self, handler: F) -> Self
     where
         F: Fn(Form) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = FormAnswer> + Send + 'static,
     {
         self.handlers.elicit = Some(Arc::new(move |form| Box::pin(handler(form))));
+        self
+    }
+
+    /// Sets the handler for requests of the server to visit a page and declares the capability `elicitation` with the
+    /// mode `url` (from 2025-11-25 on). Show the complete URL and the host, and open the page only with the user's
+    /// consent. A URL that could display one host and open another is refused before `handler` is called.
+    pub fn on_visit<F, Fut>(mut self, handler: F) -> Self
+    where
+        F: Fn(Visit) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = VisitAnswer> + Send + 'static,
+    {
+        self.handlers.visit = Some(Arc::new(move |visit| Box::pin(handler(visit))));
         self
     }
 

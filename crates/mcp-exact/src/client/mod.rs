@@ -37,7 +37,7 @@ pub use connect::{ClientChange, Connect, LogMessage};
 pub use list::{Definition, List};
 pub use output::{Completed, PromptOutput, ResourceOutput, ToolOutput};
 pub use subscribe::Subscription;
-pub use visit::{BadUrl, UrlWarning, Visit};
+pub use visit::{BadUrl, UrlWarning, Visit, VisitAnswer};
 
 use crate::cx::Root;
 use crate::link::{

@@ -6,14 +6,36 @@
 use std::net::{IpAddr, Ipv6Addr};
 use std::ops::Range;
 
-/// Page that a server wants the user to visit, from [`Form::visit`](super::Form::visit).
+/// Page that a server wants the user to visit, for the handler of [`Connect::on_visit`](super::Connect::on_visit).
 ///
 /// A client must show the complete URL and obtain the user's consent before it opens the page in a browser whose
 /// content the client cannot read. The client must not fetch the page itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Visit {
+    message: String,
     url: String,
     host: Range<usize>,
+}
+
+/// Answer of the user to a [`Visit`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum VisitAnswer {
+    /// The user has agreed to visit the page. The answer does not wait until the user has finished there.
+    Accept,
+    /// The user has declined.
+    Decline,
+    /// The user has closed the dialogue without an answer.
+    Cancel,
+}
+
+impl VisitAnswer {
+    pub(super) fn action(self) -> &'static str {
+        match self {
+            Self::Accept => "accept",
+            Self::Decline => "decline",
+            Self::Cancel => "cancel",
+        }
+    }
 }
 
 /// Warning about a URL, to be shown to the user before the visit.
@@ -95,7 +117,21 @@ impl Visit {
             return Err(BadUrl::Host);
         }
         let host = begin..begin + host.len();
-        Ok(Self { url, host })
+        Ok(Self {
+            message: String::new(),
+            url,
+            host,
+        })
+    }
+
+    pub(super) fn with_message(mut self, message: String) -> Self {
+        self.message = message;
+        self
+    }
+
+    /// Returns the server's message to the user; empty after [`Visit::new`].
+    pub fn message(&self) -> &str {
+        &self.message
     }
 
     /// Returns the complete URL, which must be shown to the user.

@@ -5,6 +5,7 @@ mod common;
 mod replay;
 #[cfg(feature = "http-server")]
 mod states;
+mod visits;
 
 use std::sync::Arc;
 use std::sync::Mutex;

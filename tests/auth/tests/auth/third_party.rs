@@ -7,7 +7,7 @@ use bytes::Bytes;
 use http_body_util::BodyExt as _;
 use mcp_exact::auth::client::OAuth;
 use mcp_exact::transport::http::client::{HttpClient as _, HyperClient};
-use mcp_exact::{Client, ClientError, Form, FormAnswer, Revision, revisions};
+use mcp_exact::{Client, ClientError, Revision, Visit, VisitAnswer, revisions};
 use mcp_exact_tests_auth::authority::{Authority, Knobs, Redirected};
 use mcp_exact_tests_auth::issuer::Issuer;
 use serde_json::json;
@@ -54,14 +54,14 @@ impl World {
     /// Calls the tool; `answer` is the user's response to the URL elicitation.
     async fn call<F, Fut>(&self, revision: Revision, answer: F) -> Result<String, ClientError>
     where
-        F: Fn(Form) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = FormAnswer> + Send + 'static,
+        F: Fn(Visit) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = VisitAnswer> + Send + 'static,
     {
         let oauth = OAuth::new("test").user_agent(Redirected::default());
         let client = Client::connect(&self.endpoint)
             .revision(revision)
             .oauth(oauth)
-            .on_elicit(answer)
+            .on_visit(answer)
             .await
             .expect("signed in");
         let output = client.call_tool("documents", &json!({})).await;
@@ -109,14 +109,13 @@ async fn the_user_connects_the_service() {
         let world = World::start().await;
         let shown = Arc::new(Mutex::new(Vec::new()));
         let seen = Arc::clone(&shown);
-        let text = world.call(revision, move |form| {
-            let visit = form.visit().expect("a page");
+        let text = world.call(revision, move |visit| {
             seen.lock().expect("no panic").push(visit.url().to_owned());
             tokio::spawn(async move {
                 let (status, page) = browse("u", visit.url()).await;
                 assert_eq!(status, 200, "{page}");
             });
-            async move { form.accept(&()) }
+            async { VisitAnswer::Accept }
         });
         assert_eq!(text.await.expect("answered"), "1 document");
         let shown = shown.lock().expect("no panic").clone();
@@ -132,7 +131,7 @@ async fn the_user_connects_the_service() {
             .collect();
         assert_eq!(tokens, ["Bearer access-2"]);
         // The next call needs no elicitation.
-        let text = world.call(revision, |form: Form| async move { form.cancel() });
+        let text = world.call(revision, |_| async { VisitAnswer::Cancel });
         assert_eq!(text.await.expect("answered"), "1 document");
     }
 }
@@ -142,11 +141,10 @@ async fn the_user_connects_the_service() {
 async fn strangers_connect_nothing() {
     for revision in with_visits() {
         let world = World::start().await;
-        let text = world.call(revision, |form| async move {
-            let visit = form.visit().expect("a page");
+        let text = world.call(revision, |visit| async move {
             let (status, page) = browse("bob", visit.url()).await;
             assert_eq!(status, 403, "{page}");
-            form.decline()
+            VisitAnswer::Decline
         });
         let text = text.await.expect("answered");
         assert!(text.contains("did not allow"), "{text}");
@@ -162,12 +160,12 @@ async fn pages_count_once() {
     let pages = Arc::new(Mutex::new(String::new()));
     let noted = Arc::clone(&pages);
     let newest = with_visits().next().expect("there is one");
-    let text = world.call(newest, move |form| {
-        let url = form.visit().expect("a page").url().to_owned();
+    let text = world.call(newest, move |visit| {
+        let url = visit.url().to_owned();
         url.clone_into(&mut noted.lock().expect("no panic"));
         async move {
             assert_eq!(browse("u", &url).await.0, 200);
-            form.accept(&())
+            VisitAnswer::Accept
         }
     });
     text.await.expect("answered");

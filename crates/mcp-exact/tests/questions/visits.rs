@@ -1,0 +1,67 @@
+//! Visits of pages: who is asked, and for what a client without the handler is not asked.
+
+use mcp_exact::{Visit, VisitAnswer};
+
+use super::*;
+
+const PAGE: &str = "https://example.com/pay/1";
+
+/// Server with a tool that asks by form, and one that asks by page.
+fn asking() -> Server {
+    builder()
+        .tool("form", |cx: Cx| async move {
+            let answer = cx.elicit::<Confirm>("Sure?").await?;
+            Ok::<_, Error>(answer.accepted_with(|form| form.yes))
+        })
+        .tool("page", |cx: Cx| async move {
+            let answer = cx.elicit_url("Please pay", PAGE).await?;
+            Ok::<_, Error>(format!("{answer:?}"))
+        })
+        .build()
+        .expect("a server")
+}
+
+#[tokio::test]
+async fn visits_reach_their_own_handler() {
+    let server = asking();
+    for (answer, expected) in [
+        (VisitAnswer::Accept, "Accepted(())"),
+        (VisitAnswer::Decline, "Declined"),
+        (VisitAnswer::Cancel, "Cancelled"),
+    ] {
+        let connect = || {
+            let answered = move |visit: Visit| async move {
+                assert_eq!((visit.message(), visit.url()), ("Please pay", PAGE));
+                answer
+            };
+            connect(&server).on_visit(answered)
+        };
+        revisions_from("2025-11-25", connect, move |client| async move {
+            let text: String = client.call("page", &()).await.expect("a text");
+            assert_eq!(text, expected);
+            assert!(client.call::<_, bool>("form", &()).await.expect("a form"));
+        })
+        .await;
+    }
+}
+
+/// "Servers MUST NOT send elicitation requests with modes that are not supported by the client" (`client/elicitation`,
+/// "Capabilities"): a client supports the modes that it has handlers for.
+#[tokio::test]
+async fn modes_without_handlers_are_not_asked() {
+    let server = asking();
+    let forms = || connect(&server);
+    revisions_from("2025-11-25", forms, |client| async move {
+        let refused = client.call::<_, String>("page", &()).await;
+        let refused = refused.expect_err("not consented").to_string();
+        assert!(refused.contains("`elicitation.url`"), "{refused}");
+    })
+    .await;
+    let pages = || Client::in_memory(&server).on_visit(|_: Visit| async { VisitAnswer::Accept });
+    revisions_from("2025-06-18", pages, |client| async move {
+        let refused = client.call::<_, bool>("form", &()).await;
+        let refused = refused.expect_err("no form").to_string();
+        assert!(refused.contains("`elicitation.form`"), "{refused}");
+    })
+    .await;
+}
