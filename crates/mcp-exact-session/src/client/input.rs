@@ -3,6 +3,7 @@
 //!
 //! Takes results of type `input_required`; one key spans all tries. Never reads the server's state.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use mcp_exact_wire::{Json, JsonObject, JsonRef};
@@ -125,6 +126,10 @@ impl ClientEndpoint {
             };
             rules.received_input_request(&method, params.as_ref())?;
             calls.push((name.into_owned(), Call::new(method, params)));
+        }
+        let names: BTreeSet<&str> = calls.iter().map(|(name, _)| &**name).collect();
+        if names.len() < calls.len() {
+            return Err(invalid("`inputRequests` holds a name twice"));
         }
         Ok((calls, state.map(JsonRef::to_json)))
     }

@@ -222,6 +222,25 @@ fn raw_input_required_is_well_formed() {
     }
 }
 
+/// Names of input requests are the keys of their responses: a client cannot answer two of one name, and asks nobody.
+#[test]
+fn names_of_input_requests_are_unique() {
+    let mut client = modern::client();
+    let (key, sent) = client.request("tools/call", json!({ "name": "x" }));
+    let (id, ask) = (&sent["id"], json!({ "method": "roots/list" }));
+    let requests = format!(r#"{{"a":{ask},"b":{ask},"\u0061":{ask}}}"#);
+    let result = format!(r#"{{"resultType":"input_required","inputRequests":{requests}}}"#);
+    client.send_text(&format!(
+        r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#
+    ));
+    let events = client.events();
+    let [ClientEvent::Completed(done, Outcome::Error(error))] = &events[..] else {
+        panic!("{events:?}");
+    };
+    assert!(*done == key && error.is_local());
+    assert!(error.to_string().contains("a name twice"), "{error}");
+}
+
 /// Older revisions have no `resultType`: there it is a member like any other.
 #[test]
 fn result_type_means_nothing_in_older_revisions() {
