@@ -108,7 +108,7 @@ pub mod testing;
 mod validate;
 
 pub use client::{
-    BadUrl, CallTool, Client, ClientChange, ClientError, Completed, Connect, Definition, Form,
+    BadUrl, Client, ClientCall, ClientChange, ClientError, Completed, Connect, Definition, Form,
     FormAnswer, List, LogMessage, PromptOutput, Request, ResourceOutput, SampleReply,
     SampleRequest, ToolOutput, UrlWarning, Visit, VisitAnswer,
 };
@@ -124,7 +124,7 @@ pub use handler::Handler;
 #[cfg(all(feature = "process", feature = "http-client"))]
 pub use host::{
     ConfigFileError, Host, HostBuilder, HostCall, HostError, HostTool, HostTools, ServerAddress,
-    ServerEntry,
+    ServerEntry, ServerState, ServerStatus,
 };
 #[cfg(feature = "local")]
 pub use into_server::local;

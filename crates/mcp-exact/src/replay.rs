@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::task::Waker;
+use std::thread::ThreadId;
 
 use serde::{Deserialize, Serialize};
 
@@ -37,6 +38,20 @@ struct Recorded {
     /// Result of the input request; `false` if the answer was received after the deadline.
     #[serde(rename = "a", default, skip_serializing_if = "Option::is_none")]
     answer: Option<Json>,
+}
+
+/// Task that the caller runs in, or its thread outside of tasks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Place {
+    Task(tokio::task::Id),
+    Thread(ThreadId),
+}
+
+impl Place {
+    pub(crate) fn current() -> Self {
+        let thread = || Self::Thread(std::thread::current().id());
+        tokio::task::try_id().map_or_else(thread, Self::Task)
+    }
 }
 
 /// Index of an input request in a [`Run`].
@@ -76,7 +91,10 @@ pub(crate) struct Run {
     /// Answers in the client's request, by key, that match no input request of the record.
     unclaimed: BTreeMap<String, JsonObject>,
     once: BTreeMap<String, Json>,
-    once_running: usize,
+    /// Tasks of the effects that run.
+    effects: Vec<Place>,
+    /// Task of the handler itself, once it has been polled.
+    handler: Option<Place>,
     runner: Option<Waker>,
 }
 
@@ -274,7 +292,7 @@ impl Run {
     /// # Errors
     /// [`ReplayError::Diverged`] if the handler sends a new input request without repeating all earlier ones.
     pub(crate) fn suspend(&self) -> Result<Option<Suspension>, ReplayError> {
-        if self.once_running > 0 {
+        if !self.effects.is_empty() {
             return Ok(None);
         }
         let wanted = || self.questions.iter().filter(|question| question.wanted);
@@ -354,13 +372,30 @@ impl Run {
         self.once.get(key)
     }
 
-    pub(crate) fn once_started(&mut self) {
-        self.once_running += 1;
+    /// Records that a `once` runs its effect, and wakes the input requests that wait: those of other tasks fail now, see
+    /// [`has_effect_elsewhere`](Self::has_effect_elsewhere).
+    pub(crate) fn once_started(&mut self, place: Place) {
+        self.effects.push(place);
+        let wakers = self.questions.iter_mut();
+        wakers
+            .filter_map(|question| question.waker.take())
+            .for_each(Waker::wake);
+    }
+
+    /// Returns whether an effect runs in another task than `place`, which is not the handler's own either.
+    pub(crate) fn has_effect_elsewhere(&self, place: Place) -> bool {
+        self.handler != Some(place) && self.effects.iter().any(|effect| *effect != place)
+    }
+
+    /// Records the task that polls the handler.
+    pub(crate) fn set_handler(&mut self, place: Place) {
+        self.handler = Some(place);
     }
 
     /// Records the end of a `once`, with its result if there is one to record.
-    pub(crate) fn once_ended(&mut self, record: Option<(&str, Json)>) {
-        self.once_running -= 1;
+    pub(crate) fn once_ended(&mut self, place: Place, record: Option<(&str, Json)>) {
+        let ended = self.effects.iter().position(|effect| *effect == place);
+        ended.map(|at| self.effects.swap_remove(at));
         if let Some((key, value)) = record {
             self.once.insert(key.to_owned(), value);
         }
@@ -592,9 +627,9 @@ mod tests {
         let mut run = Run::new("1");
         let id = run.ask(ask("a"));
         assert_eq!(run.take(id, 0), None);
-        run.once_started();
+        run.once_started(Place::current());
         assert_eq!(run.suspend(), Ok(None));
-        run.once_ended(Some(("key", Json::from(7_u64))));
+        run.once_ended(Place::current(), Some(("key", Json::from(7_u64))));
         let run = next(&run);
         assert_eq!(run.once_result("key"), Some(&Json::from(7_u64)));
     }

@@ -1,10 +1,13 @@
 //! Clients whose own handlers fail, or whose servers do.
 
 use mcp_exact::testing::{every_revision, revisions_from};
+use mcp_exact::transport::LineTransport;
 use mcp_exact::{
-    Client, ClientChange, ClientError, Cx, Error, Form, FormAnswer, JsonObject, Level, Progress,
-    RawJson, Root, Sample, SampleReply, SampleRequest, Server, revisions, schemars, serde,
+    Client, ClientChange, ClientError, Cx, Error, Form, FormAnswer, Input, JsonObject, Level,
+    Progress, RawJson, Root, Sample, SampleReply, SampleRequest, Server, revisions, schemars,
+    serde,
 };
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _};
 use tokio::sync::mpsc;
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
@@ -117,6 +120,135 @@ async fn roots_can_be_replaced() {
     let client = Client::in_memory(&server).await.expect("a client");
     let error = client.set_roots([]).expect_err("not declared");
     assert!(matches!(error, ClientError::Config(_)), "{error}");
+}
+
+/// Every call takes the options of a request: limits, progress, logs, a trace.
+#[tokio::test]
+async fn every_call_takes_options() {
+    const SHORT: std::time::Duration = std::time::Duration::from_millis(20);
+    #[derive(serde::Deserialize, schemars::JsonSchema)]
+    #[allow(dead_code, reason = "the prompt never ends")]
+    struct Code {
+        code: String,
+    }
+    async fn never<T>(cx: Cx) -> Result<T, Error> {
+        cx.progress(1, 2)?;
+        std::future::pending().await
+    }
+    let server = Server::builder("test", "1")
+        .tool("tool", never::<String>)
+        .resource("x://a", never::<String>)
+        .prompt("prompt", |Input(_): Input<Code>, cx: Cx| {
+            never::<String>(cx)
+        })
+        .complete_prompt("prompt", "code", |cx: Cx| never::<Vec<String>>(cx))
+        .build()
+        .expect("a server");
+    every_revision(
+        || Client::in_memory(&server),
+        |client| async move {
+            let (sender, mut steps) = mpsc::unbounded_channel();
+            let step = || {
+                let sender = sender.clone();
+                move |_: Progress| {
+                    let _ = sender.send(());
+                }
+            };
+            let call = client.call_tool("tool", &()).timeout(SHORT);
+            let refused = call.on_progress(step()).await;
+            assert_eq!(refused.err(), Some(ClientError::TimedOut));
+            let call = client.read("x://a").timeout(SHORT).on_progress(step());
+            assert_eq!(call.await.err(), Some(ClientError::TimedOut));
+            let call = client.prompt("prompt", [("code", "x")]).timeout(SHORT);
+            let refused = call.on_progress(step()).await;
+            assert_eq!(refused.err(), Some(ClientError::TimedOut));
+            let call = client.complete_prompt("prompt", "code", "x");
+            if client.capabilities().get("completions").is_some() {
+                let refused = call.idle_timeout(SHORT).await;
+                assert_eq!(refused.err(), Some(ClientError::TimedOut));
+            }
+            for _ in 0..3 {
+                steps.recv().await.expect("progress");
+            }
+        },
+    )
+    .await;
+}
+
+/// A server that has gone over to an older revision is subscribed to as that revision does (2026-07-28, `basic/versioning`,
+/// "Protocol Version Negotiation").
+#[tokio::test]
+async fn subscriptions_follow_to_older_revisions() {
+    let (near, far) = tokio::io::duplex(64 << 10);
+    let (reader, mut writer) = tokio::io::split(far);
+    let server = tokio::spawn(async move {
+        let mut lines = tokio::io::BufReader::new(reader).lines();
+        let mut listens = 0;
+        while let Ok(Some(line)) = lines.next_line().await {
+            let message: JsonObject = line.parse().expect("a message");
+            let id = message
+                .get("id")
+                .map(|id| id.to_string())
+                .unwrap_or_default();
+            let method = message.get("method").expect("a method").to_string();
+            let result =
+                |result: &str| format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{result}}}\n");
+            let reply = match &*method {
+                r#""server/discover""# => result(
+                    r#"{"resultType":"complete","supportedVersions":["2026-07-28"],"ttlMs":0,"cacheScope":"private",
+                    "capabilities":{"resources":{"subscribe":true}},"serverInfo":{"name":"s","version":"1"}}"#,
+                ),
+                r#""subscriptions/listen""# if listens == 0 => {
+                    listens += 1;
+                    let meta =
+                        format!(r#""_meta":{{"io.modelcontextprotocol/subscriptionId":{id}}}"#);
+                    let params = format!(
+                        r#"{{{meta},"notifications":{{"resourceSubscriptions":["x://a"]}}}}"#
+                    );
+                    let acknowledged = r#""notifications/subscriptions/acknowledged""#;
+                    let first = format!(
+                        "{{\"jsonrpc\":\"2.0\",\"method\":{acknowledged},\"params\":{params}}}\n"
+                    );
+                    first + &result(&format!(r#"{{"resultType":"complete",{meta}}}"#))
+                }
+                r#""subscriptions/listen""# => format!(
+                    "{{\"jsonrpc\":\"2.0\",\"id\":{id},\"error\":{{\"code\":-32022,\"message\":\"no\",\
+                     \"data\":{{\"supported\":[\"2025-11-25\"],\"requested\":\"2026-07-28\"}}}}}}\n"
+                ),
+                r#""initialize""# => result(
+                    r#"{"protocolVersion":"2025-11-25","capabilities":{"resources":{"subscribe":true}},
+                    "serverInfo":{"name":"s","version":"1"}}"#,
+                ),
+                r#""resources/subscribe""# => {
+                    let updated = r#""notifications/resources/updated""#;
+                    let updated = format!(
+                        "{{\"jsonrpc\":\"2.0\",\"method\":{updated},\"params\":{{\"uri\":\"x://a\"}}}}\n"
+                    );
+                    result("{}") + &updated
+                }
+                r#""resources/unsubscribe""# => return line,
+                _ => continue,
+            };
+            let reply = reply.replace("\n                    ", "");
+            writer.write_all(reply.as_bytes()).await.expect("it reads");
+        }
+        String::new()
+    });
+    let (reader, writer) = tokio::io::split(near);
+    let (sender, mut changes) = mpsc::unbounded_channel();
+    let client = Client::over(LineTransport::new(reader, writer, 64 << 10))
+        .on_change(move |change| drop(sender.send(change)))
+        .await
+        .expect("a client");
+    let subscription = client.subscribe(["x://a"]).await.expect("a subscription");
+    // One for what may have been missed, one that the server announces.
+    for _ in 0..2 {
+        let change = changes.recv().await.expect("a change");
+        assert_eq!(change, ClientChange::Resource("x://a".to_owned()));
+    }
+    assert_eq!(client.revision().as_str(), "2025-11-25");
+    drop(subscription);
+    assert!(server.await.expect("no panic").contains("x://a"));
 }
 
 /// One subscription of a URI does not end with another one of it (`server/resources`, "Subscriptions").

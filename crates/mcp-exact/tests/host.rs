@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use mcp_exact::transport::memory_pair;
-use mcp_exact::{Client, Host, HostError, Server};
+use mcp_exact::{Client, ClientError, Host, HostError, Server, ServerState};
 
 use common::object;
 
@@ -140,5 +140,74 @@ async fn names_are_told_apart() {
     assert_eq!(
         texts,
         expected.map(|(server, text)| (server.to_owned(), text.to_owned()))
+    );
+}
+
+/// A server is connected again without disturbing the others, and its status tells what has happened.
+#[tokio::test]
+async fn servers_are_restarted_alone() {
+    let host = Host::builder()
+        .server("good", Client::in_memory(&server("hello")))
+        .server("other", Client::in_memory(&server("again")))
+        .config(r#"{"mcpServers":{"missing":{"command":"/does/not/exist"}}}"#)
+        .expect("a configuration")
+        .start()
+        .await;
+    let newest = mcp_exact::revisions().next_back();
+    let status = |name: &str| host.status()[name].clone();
+    let state = |name: &str| (status(name).state, status(name).attempts);
+    assert_eq!(state("good"), (ServerState::Connected, 1));
+    assert_eq!(status("good").revision, newest);
+    assert_eq!(state("missing"), (ServerState::Disconnected, 1));
+    assert!(matches!(
+        status("missing").last_error,
+        Some(ClientError::Connect(_))
+    ));
+
+    let (first, other) = (host.client("good"), host.client("other"));
+    let first = first.expect("a client");
+    let began = status("good").since;
+    first.close();
+    assert!(first.call_tool("say", &()).await.is_err());
+    assert_eq!(state("good"), (ServerState::Disconnected, 1));
+    assert_eq!(status("good").revision, None);
+    host.restart("good").await.expect("a client");
+    assert_eq!(state("good"), (ServerState::Connected, 2));
+    assert!(status("good").since >= began);
+    let text = host
+        .call("good__say", &())
+        .await
+        .map(|output| output.text());
+    assert_eq!(text.as_deref(), Ok("hello"));
+    // Servers are restarted while they are connected, too; the former connection ends.
+    let second = host.client("good").expect("a client");
+    host.restart("good").await.expect("a client");
+    assert!(second.call_tool("say", &()).await.is_err());
+    assert!(host.call("good__say", &()).await.is_ok());
+    assert_eq!(state("other"), (ServerState::Connected, 1));
+    assert!(other.expect("a client").call_tool("say", &()).await.is_ok());
+
+    let failed = host.restart("missing").await.expect_err("no such program");
+    assert!(matches!(failed, HostError::Client { .. }), "{failed}");
+    assert_eq!(state("missing"), (ServerState::Disconnected, 2));
+    let unknown = host.restart("unknown").await.expect_err("not configured");
+    assert_eq!(unknown, HostError::NotConfigured("unknown".to_owned()));
+}
+
+/// A transport serves one connection: its server cannot be restarted, and the error says what to do.
+#[tokio::test]
+async fn transports_serve_one_connection() {
+    let (local, remote) = memory_pair(1 << 16, 1 << 16);
+    let served = server("hello");
+    tokio::spawn(async move { served.serve(remote).await });
+    let host = Host::builder()
+        .server("given", Client::over(local))
+        .start()
+        .await;
+    assert!(host.call("given__say", &()).await.is_ok());
+    let failed = host.restart("given").await.expect_err("one connection");
+    assert!(
+        failed.to_string().contains("add the server by its command"),
+        "{failed}"
     );
 }

@@ -160,7 +160,7 @@ async fn faulty_servers_disturb_no_other() {
         .await;
     let host = Arc::new(host);
     let failures: Vec<_> = host.failures().collect();
-    assert_eq!(failures, [("silent", &ClientError::TimedOut)]);
+    assert_eq!(failures, [("silent", ClientError::TimedOut)]);
 
     let hanging = Arc::clone(&host);
     let hanging = tokio::spawn(async move { hanging.call("hanging__work", &()).await });

@@ -327,7 +327,7 @@ async fn slow_calls_delay_nobody() {
     every_revision(
         || Client::in_memory(&server),
         |client| async move {
-            let slow = client.call_tool("slow", &());
+            let slow = client.call_tool("slow", &()).into_future();
             tokio::pin!(slow);
             assert!(futures_poll(&mut slow).await);
             for _ in 0..10 {

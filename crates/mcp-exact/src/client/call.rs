@@ -4,22 +4,18 @@
 //! request.
 
 use std::future::IntoFuture;
-use std::marker::PhantomData;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use mcp_exact_transport::ProgressCallback;
-use serde::de::DeserializeOwned;
-
 use super::link::{ClientLink, Options};
-use super::output::ToolOutput;
 use super::panics::contain;
 use super::{Client, ClientError, result_of};
 use crate::link::{Json, JsonObject, Level, PendingRequest, Progress, TraceContext};
 use crate::outgoing;
 use crate::params::label;
+use mcp_exact_transport::ProgressCallback;
 
 enum State {
     New {
@@ -134,32 +130,46 @@ impl Future for Request {
     }
 }
 
-pub(super) fn tool_params(tool: &str, arguments: JsonObject) -> JsonObject {
-    JsonObject::from_iter([
-        ("name", Json::string(tool)),
-        ("arguments", arguments.into()),
-    ])
-}
-
-/// Future of a tool call, created by [`Client::call`]; its output is the result decoded as `R`.
-#[must_use = "`.await` calls the tool"]
-pub struct CallTool<R> {
-    tool: String,
+/// Call to a server, created by [`Client::call`], [`Client::call_tool`], [`Client::read`], [`Client::prompt`] and the
+/// completions: sent when it is awaited; its output is the result decoded as `T`.
+#[must_use = "`.await` sends the call"]
+pub struct ClientCall<T> {
     request: Result<Request, ClientError>,
-    result: PhantomData<fn() -> R>,
+    /// Name of the tool, for `tools/call`.
+    tool: Option<String>,
+    decode: fn(JsonObject) -> Result<T, ClientError>,
 }
 
-impl<R> CallTool<R> {
+impl<T> ClientCall<T> {
     pub(super) fn new(
+        client: &Client,
+        method: &str,
+        params: JsonObject,
+        decode: fn(JsonObject) -> Result<T, ClientError>,
+    ) -> Self {
+        Self {
+            request: Ok(client.request(method, Some(params))),
+            tool: None,
+            decode,
+        }
+    }
+
+    pub(super) fn of_tool(
         client: &Client,
         tool: &str,
         arguments: Result<JsonObject, ClientError>,
+        decode: fn(JsonObject) -> Result<T, ClientError>,
     ) -> Self {
-        let params = arguments.map(|arguments| tool_params(tool, arguments));
+        let params = arguments.map(|arguments| {
+            JsonObject::from_iter([
+                ("name", Json::string(tool)),
+                ("arguments", arguments.into()),
+            ])
+        });
         Self {
-            tool: tool.to_owned(),
             request: params.map(|params| client.request("tools/call", Some(params))),
-            result: PhantomData,
+            tool: Some(tool.to_owned()),
+            decode,
         }
     }
 
@@ -188,29 +198,28 @@ impl<R> CallTool<R> {
         self.with(|request| request.on_progress(handler))
     }
 
-    fn with(self, change: impl FnOnce(Request) -> Request) -> Self {
-        Self {
-            tool: self.tool,
-            request: self.request.map(change),
-            result: PhantomData,
-        }
+    fn with(mut self, change: impl FnOnce(Request) -> Request) -> Self {
+        self.request = self.request.map(change);
+        self
     }
 }
 
-impl<R: DeserializeOwned + 'static> IntoFuture for CallTool<R> {
-    type Output = Result<R, ClientError>;
+impl<T: 'static> IntoFuture for ClientCall<T> {
+    type Output = Result<T, ClientError>;
     type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
 
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(async move {
             let request = self.request?;
+            let Some(tool) = self.tool else {
+                return (self.decode)(request.await?);
+            };
             let client = Client::of_link(&request.link);
             let limit = request.options.total;
             let call = async {
                 let result = client.end_of_call(request.await?).await?;
-                let output = ToolOutput::new(result);
-                client.check_output(&self.tool, &output).await?;
-                output.decode()
+                client.check_output(&tool, &result).await?;
+                (self.decode)(result)
             };
             // The time limit of a request covers its first answer only, and that answer may be a task.
             match limit {

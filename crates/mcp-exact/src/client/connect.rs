@@ -4,7 +4,7 @@
 
 use std::future::IntoFuture;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use mcp_exact_transport as transport;
@@ -47,8 +47,10 @@ pub enum ClientChange {
     Resource(String),
 }
 
-/// Builder of a [`Client`]: set what differs from the defaults, then `await` it.
+/// Builder of a [`Client`]: set what differs from the defaults, then `await` it. A clone connects to the same server, except over a transport
+/// ([`Client::over`]), which serves one connection.
 #[must_use = "`.await` connects"]
+#[derive(Clone)]
 pub struct Connect {
     dial: Result<DialWith, ClientError>,
     settings: Settings,
@@ -60,8 +62,8 @@ pub struct Connect {
     oauth: Option<mcp_exact_auth::client::OAuth>,
 }
 
-/// Function that opens the connection once the settings are known.
-type DialWith = Box<dyn FnOnce(&Settings) -> Dial + Send>;
+/// Function that opens a connection once the settings are known. A host calls it again to restart a server.
+type DialWith = Arc<dyn Fn(&Settings) -> Result<Dial, ClientError> + Send + Sync>;
 
 impl Connect {
     fn new(dial: Result<DialWith, ClientError>) -> Self {
@@ -80,9 +82,10 @@ impl Connect {
 
     pub(super) fn in_memory(server: &Server) -> Self {
         let server = server.clone();
-        Self::new(Ok(Box::new(move |settings| {
+        Self::new(Ok(Arc::new(move |settings| {
             let (local, remote) = memory_pair(MEMORY_BYTES, settings.limits().message_bytes);
-            Box::new(move |config, cached, handler| {
+            let server = server.clone();
+            Ok(Box::new(move |config, cached, handler| {
                 tokio::spawn(async move {
                     if let Err(error) = server.serve(remote).await {
                         tracing::debug!(%error, "a connection in memory ended");
@@ -95,7 +98,7 @@ impl Connect {
                     local,
                     ConnectionOptions::default(),
                 ))
-            })
+            }))
         })))
     }
 
@@ -106,8 +109,15 @@ impl Connect {
     pub(super) fn over_lazily<T: Transport>(
         transport: impl FnOnce() -> T + Send + 'static,
     ) -> Self {
-        Self::new(Ok(Box::new(move |_| {
-            Box::new(move |config, cached, handler| {
+        let transport = Mutex::new(Some(transport));
+        Self::new(Ok(Arc::new(move |_| {
+            let transport = transport
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .take();
+            let words = "the transport of the server serves one connection; add the server by its command or its URL";
+            let transport = transport.ok_or_else(|| ClientError::Connect(words.to_owned()))?;
+            Ok(Box::new(move |config, cached, handler| {
                 Ok(transport::connect(
                     config,
                     cached,
@@ -115,14 +125,17 @@ impl Connect {
                     transport(),
                     ConnectionOptions::default(),
                 ))
-            })
+            }))
         })))
     }
 
     #[cfg(feature = "process")]
     pub(super) fn command(command: transport::ServerCommand) -> Self {
-        Self::new(Ok(Box::new(move |_| {
-            Box::new(move |config, cached, handler| command.connect(config, cached, handler))
+        Self::new(Ok(Arc::new(move |_| {
+            let command = command.clone();
+            Ok(Box::new(move |config, cached, handler| {
+                command.connect(config, cached, handler)
+            }))
         })))
     }
 
@@ -308,7 +321,7 @@ impl Connect {
             client: Some(client),
         };
         loop {
-            let dial = dial_http(endpoint.clone())(&self.settings);
+            let dial = dial_http(endpoint.clone())(&self.settings)?;
             let opened = ClientLink::open(
                 self.settings.clone(),
                 self.handlers.clone(),
@@ -331,7 +344,7 @@ impl Connect {
     }
 
     async fn dial(self) -> Result<Arc<ClientLink>, ClientError> {
-        let dial = self.dial?(&self.settings);
+        let dial = self.dial?(&self.settings)?;
         let authorization = Authorization::default();
         ClientLink::open(
             self.settings,
@@ -346,8 +359,11 @@ impl Connect {
 
 #[cfg(feature = "http-client")]
 fn dial_http(endpoint: transport::http::client::HttpEndpoint) -> DialWith {
-    Box::new(move |_| {
-        Box::new(move |config, cached, handler| Ok(endpoint.connect(config, cached, handler)))
+    Arc::new(move |_| {
+        let endpoint = endpoint.clone();
+        Ok(Box::new(move |config, cached, handler| {
+            Ok(endpoint.connect(config, cached, handler))
+        }))
     })
 }
 

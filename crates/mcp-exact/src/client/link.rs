@@ -5,8 +5,8 @@
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, SystemTime};
 
 use mcp_exact_session as session;
 use mcp_exact_transport as transport;
@@ -147,7 +147,7 @@ impl ClientLink {
             answering: Mutex::default(),
             subscribed: Mutex::default(),
             changed: Notify::new(),
-            is_closed: AtomicBool::new(false),
+            closed: OnceLock::new(),
             has_negotiated: AtomicBool::new(false),
             resources: Subscribed::default(),
             cache: Cache::default(),
@@ -271,7 +271,11 @@ impl ClientLink {
 
     /// Returns true once the connection has ended.
     pub(super) fn is_closed(&self) -> bool {
-        self.events.is_closed.load(Ordering::Acquire)
+        self.closed_at().is_some()
+    }
+
+    pub(super) fn closed_at(&self) -> Option<SystemTime> {
+        self.events.closed.get().copied()
     }
 
     /// Reports a change for each entry of the filter, because it may have changed while the subscription was
@@ -286,9 +290,7 @@ impl ClientLink {
                 self.events.announce(change);
             }
         }
-        let uris = filter.get("resourceSubscriptions");
-        let uris = uris.and_then(|uris| uris.parse::<Vec<String>>().ok());
-        for uri in uris.unwrap_or_default() {
+        for uri in subscribe::subscribed_uris(params) {
             self.events.announce(ClientChange::Resource(uri));
         }
     }
@@ -356,7 +358,8 @@ struct Events {
     /// Subscriptions that the server has acknowledged but the application has not observed yet.
     subscribed: Mutex<HashSet<RequestKey>>,
     changed: Notify,
-    is_closed: AtomicBool,
+    /// When the connection has ended.
+    closed: OnceLock<SystemTime>,
     has_negotiated: AtomicBool,
     /// Subscriptions of the session (up to 2025-11-25).
     resources: Subscribed,
@@ -406,7 +409,7 @@ impl ClientHandler for Handler {
                 tracing::debug!(%violation, "the server broke a rule");
             }
             ClientEvent::Closed => {
-                events.is_closed.store(true, Ordering::Release);
+                events.closed.get_or_init(SystemTime::now);
                 let answering = std::mem::take(&mut *locked(&events.answering));
                 answering.into_values().for_each(|task| task.abort());
             }

@@ -32,7 +32,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 pub use answer::{Form, FormAnswer, SampleReply, SampleRequest};
-pub use call::{CallTool, Request};
+pub use call::{ClientCall, Request};
 pub use connect::{ClientChange, Connect, LogMessage};
 pub use list::{Definition, List};
 pub use output::{Completed, PromptOutput, ResourceOutput, ToolOutput};
@@ -208,24 +208,19 @@ impl Client {
         &self,
         tool: &str,
         arguments: &A,
-    ) -> CallTool<R> {
-        CallTool::new(self, tool, object_of(arguments))
+    ) -> ClientCall<R> {
+        let decode = |result| ToolOutput::new(result).decode();
+        ClientCall::of_tool(self, tool, object_of(arguments), decode)
     }
 
-    /// Calls a tool and returns its complete result, even if `isError` is set.
-    ///
-    /// # Errors
-    /// [`ClientError`].
-    pub async fn call_tool<A: Serialize + ?Sized>(
+    /// Calls a tool; the output is its complete result, even if `isError` is set.
+    pub fn call_tool<A: Serialize + ?Sized>(
         &self,
         tool: &str,
         arguments: &A,
-    ) -> Result<ToolOutput, ClientError> {
-        let params = call::tool_params(tool, object_of(arguments)?);
-        let result = self.request("tools/call", Some(params)).await?;
-        let output = ToolOutput::new(self.end_of_call(result).await?);
-        self.check_output(tool, &output).await?;
-        Ok(output)
+    ) -> ClientCall<ToolOutput> {
+        let decode = |result| Ok(ToolOutput::new(result));
+        ClientCall::of_tool(self, tool, object_of(arguments), decode)
     }
 
     /// Lists the tools, page by page. As with all lists, a page that the server allows to cache (from 2026-07-28 on) is
@@ -250,24 +245,18 @@ impl Client {
     }
 
     /// Reads a resource.
-    ///
-    /// # Errors
-    /// [`ClientError`].
-    pub async fn read(&self, uri: &str) -> Result<ResourceOutput, ClientError> {
+    pub fn read(&self, uri: &str) -> ClientCall<ResourceOutput> {
         let params = JsonObject::from_iter([("uri", Json::string(uri))]);
-        let result = self.request("resources/read", Some(params)).await?;
-        ResourceOutput::new(&result)
+        let decode = |result| ResourceOutput::new(&result);
+        ClientCall::new(self, "resources/read", params, decode)
     }
 
     /// Gets a prompt. Its arguments are strings.
-    ///
-    /// # Errors
-    /// [`ClientError`].
-    pub async fn prompt<'a>(
+    pub fn prompt<'a>(
         &self,
         name: &str,
         arguments: impl IntoIterator<Item = (&'a str, &'a str)>,
-    ) -> Result<PromptOutput, ClientError> {
+    ) -> ClientCall<PromptOutput> {
         let arguments = arguments
             .into_iter()
             .map(|(name, value)| (name, Json::string(value)));
@@ -275,59 +264,46 @@ impl Client {
             ("name", Json::string(name)),
             ("arguments", JsonObject::from_iter(arguments).into()),
         ]);
-        let result = self.request("prompts/get", Some(params)).await?;
-        PromptOutput::new(&result)
+        let decode = |result| PromptOutput::new(&result);
+        ClientCall::new(self, "prompts/get", params, decode)
     }
 
     /// Requests completions of an argument of a prompt.
-    ///
-    /// # Errors
-    /// [`ClientError`].
-    pub async fn complete_prompt(
+    pub fn complete_prompt(
         &self,
         prompt: &str,
         argument: &str,
         value: &str,
-    ) -> Result<Completed, ClientError> {
+    ) -> ClientCall<Completed> {
         let reference = [
             ("type", Json::string("ref/prompt")),
             ("name", Json::string(prompt)),
         ];
         self.complete(JsonObject::from_iter(reference), argument, value)
-            .await
     }
 
     /// Requests completions of a variable of a resource template.
-    ///
-    /// # Errors
-    /// [`ClientError`].
-    pub async fn complete_template(
+    pub fn complete_template(
         &self,
         template: &str,
         variable: &str,
         value: &str,
-    ) -> Result<Completed, ClientError> {
+    ) -> ClientCall<Completed> {
         let reference = [
             ("type", Json::string("ref/resource")),
             ("uri", Json::string(template)),
         ];
         self.complete(JsonObject::from_iter(reference), variable, value)
-            .await
     }
 
-    async fn complete(
-        &self,
-        reference: JsonObject,
-        name: &str,
-        value: &str,
-    ) -> Result<Completed, ClientError> {
+    fn complete(&self, reference: JsonObject, name: &str, value: &str) -> ClientCall<Completed> {
         let argument = [("name", Json::string(name)), ("value", Json::string(value))];
         let params = JsonObject::from_iter([
             ("ref", reference),
             ("argument", JsonObject::from_iter(argument)),
         ]);
-        let result = self.request("completion/complete", Some(params)).await?;
-        Completed::new(&result)
+        let decode = |result| Completed::new(&result);
+        ClientCall::new(self, "completion/complete", params, decode)
     }
 
     /// Sends a request and returns its result in the form of the home revision. `params` must have the form of the
@@ -378,6 +354,12 @@ impl Client {
         self.0.notify(method, params)
     }
 
+    /// Returns when the connection has ended.
+    #[cfg(all(feature = "process", feature = "http-client"))]
+    pub(crate) fn closed_at(&self) -> Option<std::time::SystemTime> {
+        self.0.closed_at()
+    }
+
     /// Closes the connection; pending requests end with [`ClientError::Lost`].
     pub fn close(&self) {
         self.0.shut_down();
@@ -392,10 +374,11 @@ impl Client {
             reason = "the signature of the feature"
         )
     )]
-    async fn check_output(&self, tool: &str, output: &ToolOutput) -> Result<(), ClientError> {
+    async fn check_output(&self, tool: &str, output: &JsonObject) -> Result<(), ClientError> {
         #[cfg(feature = "validation")]
         if let Some(checks) = self.link().output_checks() {
-            return checks.check(self, tool, output).await;
+            let output = ToolOutput::new(output.clone());
+            return checks.check(self, tool, &output).await;
         }
         #[cfg(not(feature = "validation"))]
         let _ = (tool, output);

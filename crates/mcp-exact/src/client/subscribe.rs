@@ -52,34 +52,43 @@ impl Subscribed {
 
 impl Subscription {
     pub(super) async fn begin(client: &Client, uris: Vec<String>) -> Result<Self, ClientError> {
-        let mut subscription = Self {
-            client: client.clone(),
-            kind: Kind::Session {
-                uris: Vec::new(),
-                runtime: Handle::current(),
-            },
-        };
+        let mut subscription = Self::of_session(client);
         match lifecycle_of(client.revision()) {
             Lifecycle::Discover => {
                 let notifications = [("resourceSubscriptions", Json::from_encode(&uris))];
                 let listening = Listening::begin(client, JsonObject::from_iter(notifications));
                 subscription.kind = Kind::Request(listening.await?);
             }
-            Lifecycle::Initialize => {
-                for uri in uris {
-                    let mut counts = client.link().resources().lock().await;
-                    client
-                        .request("resources/subscribe", Some(params(&uri)))
-                        .await?;
-                    *counts.entry(uri.clone()).or_default() += 1;
-                    // After an error, dropping `subscription` ends what was already subscribed to.
-                    if let Kind::Session { uris, .. } = &mut subscription.kind {
-                        uris.push(uri);
-                    }
-                }
-            }
+            // After an error, dropping `subscription` ends what was already subscribed to.
+            Lifecycle::Initialize => subscription.add(uris).await?,
         }
         Ok(subscription)
+    }
+
+    /// Makes a subscription of a session (up to 2025-11-25), to nothing yet.
+    fn of_session(client: &Client) -> Self {
+        Self {
+            client: client.clone(),
+            kind: Kind::Session {
+                uris: Vec::new(),
+                runtime: Handle::current(),
+            },
+        }
+    }
+
+    async fn add(&mut self, added: Vec<String>) -> Result<(), ClientError> {
+        for uri in added {
+            let mut counts = self.client.link().resources().lock().await;
+            let request = self
+                .client
+                .request("resources/subscribe", Some(params(&uri)));
+            request.await?;
+            *counts.entry(uri.clone()).or_default() += 1;
+            if let Kind::Session { uris, .. } = &mut self.kind {
+                uris.push(uri);
+            }
+        }
+        Ok(())
     }
 }
 
@@ -203,9 +212,37 @@ async fn listen_again(link: Weak<ClientLink>, params: JsonObject, first: Pending
                 link.announce_missed(&params);
                 request = Some(again);
             }
+            Err(_) if lifecycle_of(link.revision()) == Lifecycle::Initialize => {
+                return subscribe_in_session(link, &params).await;
+            }
             Err(error) => tracing::debug!(%error, "a subscription could not be begun again"),
         }
     }
+}
+
+/// Subscribes as older revisions do, for a server that speaks one of them now, and announces what may have changed meanwhile.
+/// Lists need no subscription there.
+async fn subscribe_in_session(link: Arc<ClientLink>, params: &JsonObject) {
+    let uris = subscribed_uris(params);
+    if uris.is_empty() {
+        return link.announce_missed(params);
+    }
+    let mut subscription = Subscription::of_session(&Client::of_link(&link));
+    if let Err(error) = subscription.add(uris).await {
+        tracing::warn!(%error, "a subscription could not be begun again");
+        return;
+    }
+    link.announce_missed(params);
+    drop(link);
+    // It lasts as long as the one that it replaces, whose holder has the connection too.
+    std::future::pending().await
+}
+
+/// Returns the resources that the params of `subscriptions/listen` name.
+pub(super) fn subscribed_uris(params: &JsonObject) -> Vec<String> {
+    let filter = params.get("notifications").map(JsonObject::try_from);
+    let uris = filter.and_then(|filter| filter.ok()?.get("resourceSubscriptions"));
+    uris.and_then(|uris| uris.parse().ok()).unwrap_or_default()
 }
 
 /// Returns the params of `resources/subscribe` and `resources/unsubscribe`.

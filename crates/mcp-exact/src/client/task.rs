@@ -112,6 +112,11 @@ impl Client {
         answered: &mut HashSet<String>,
     ) -> Result<(), ClientError> {
         let asks = object(task, "inputRequests").unwrap_or_default();
+        let mut names = HashSet::new();
+        if !asks.view().iter().all(|(key, _)| names.insert(key)) {
+            let text = "`inputRequests` holds a name twice";
+            return Err(ClientError::Result(text.to_owned()));
+        }
         let mut responses = JsonObject::new();
         for (key, ask) in asks.view().iter() {
             if answered.contains(&*key) {

@@ -65,9 +65,9 @@ pub enum AskErrorKind {
     /// Only handlers of `tools/call`, `prompts/get` and `resources/read` can send input requests.
     #[error("only handlers of tools, prompts and resources can ask; move the question there")]
     NotHere,
-    /// An effect of [`Cx::once`] must not send input requests.
+    /// An effect of [`Cx::once`] must not send input requests, nor must spawned tasks while an effect runs.
     #[error(
-        "an effect of `Cx::once` cannot ask; ask before it, and move the answer into the effect"
+        "an effect of `Cx::once` cannot ask, nor can spawned tasks while it runs; ask before it, and move the answer into the effect"
     )]
     InOnce,
     /// The negotiated revision cannot express the input request.
@@ -200,7 +200,8 @@ impl Question {
             if self.cx.has_ended() {
                 return Poll::Ready(Err(AskErrorKind::Ended));
             }
-            if self.cx.is_in_effect() {
+            let is_asked = matches!(self.state, State::Waiting(_));
+            if self.cx.is_in_effect() || !is_asked && self.cx.is_beside_effect() {
                 return Poll::Ready(Err(AskErrorKind::InOnce));
             }
             match &mut self.state {
@@ -285,7 +286,7 @@ fn prepared(
         return Err(AskErrorKind::NotHere);
     }
     // The input request is not numbered, because an effect that is not repeated would change the order.
-    if cx.is_in_effect() {
+    if cx.is_in_effect() || cx.is_beside_effect() {
         return Err(AskErrorKind::InOnce);
     }
     if !is_declared(cx.client_capabilities(), capability) {

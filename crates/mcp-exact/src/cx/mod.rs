@@ -84,7 +84,8 @@ amounts!(u8 u16 u32 u64 usize i8 i16 i32 i64 isize f32 f64);
 ///    request is numbered when its method is called, so the order in which futures are polled does not matter. Call the
 ///    methods in the handler's own task: the order of spawned tasks differs between runs.
 /// 4. *An input request waits for a running `once`*, so that the request does not end during an effect. An input
-///    request inside an effect fails and has to be sent before the effect. Other futures that run concurrently with an
+///    request inside an effect, or in a spawned task while an effect runs, fails and has to be sent before the effect.
+///    Other futures that run concurrently with an
 ///    input request are dropped and run again; work that they have started elsewhere is [cancelled](Self::cancelled).
 /// 5. *A timer around an input request* measures the time that the handler waits. From 2026-07-28 on the handler does
 ///    not wait, so the timer does not fire. The time limit of the input request itself, such as [`Elicit::timeout`],

@@ -14,6 +14,7 @@ use serde::de::DeserializeOwned;
 use super::Cx;
 use crate::error::Error;
 use crate::link::Json;
+use crate::replay::Place;
 
 /// Error of [`Cx::once`]: its result cannot be recorded or read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -42,11 +43,14 @@ pub enum OnceError {
 }
 
 /// Guard that counts a `once` as running until the guard is dropped.
-struct Running<'c>(&'c Cx);
+struct Running<'c> {
+    cx: &'c Cx,
+    place: Place,
+}
 
 impl Drop for Running<'_> {
     fn drop(&mut self) {
-        self.0.run().once_ended(None);
+        self.cx.run().once_ended(self.place, None);
     }
 }
 
@@ -76,6 +80,12 @@ impl Cx {
         EFFECT.get() == Arc::as_ptr(&self.0)
     }
 
+    /// Returns whether an effect runs in another task than the caller's, which is not the handler's own task either. The
+    /// effect may wait for the caller, and the request cannot end before the effect does.
+    pub(super) fn is_beside_effect(&self) -> bool {
+        self.run().has_effect_elsewhere(Place::current())
+    }
+
     /// Runs an effect, or returns the recorded result if an earlier run of the handler for the same request has run the
     /// effect.
     ///
@@ -90,7 +100,8 @@ impl Cx {
     ///
     /// An effect cannot send input requests, because the request would end during the effect. An input request in an
     /// effect fails with [`AskErrorKind::InOnce`](crate::AskErrorKind::InOnce) in every revision; send it before the
-    /// effect and move the answer into the effect.
+    /// effect and move the answer into the effect. While an effect runs, input requests in spawned tasks fail as well,
+    /// because the effect may wait for such a task.
     ///
     /// # Errors
     /// The error of the effect, or [`OnceError`].
@@ -110,8 +121,9 @@ impl Cx {
                 })
             });
         }
-        self.run().once_started();
-        let running = Running(self);
+        let place = Place::current();
+        self.run().once_started(place);
+        let running = Running { cx: self, place };
         let mut effect = pin!(effect);
         let polled = poll_fn(|task| {
             let _polling = Polling::of(self);
@@ -123,7 +135,7 @@ impl Cx {
             reason: error.to_string(),
         })?;
         std::mem::forget(running);
-        self.run().once_ended(Some((key, json)));
+        self.run().once_ended(place, Some((key, json)));
         if let Some(task) = self.task() {
             let saved = task.save().await;
             saved.map_err(crate::task::TaskError::from)?;

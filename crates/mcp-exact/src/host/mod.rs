@@ -4,6 +4,7 @@
 //! is identified by the names of its server and of the tool.
 
 mod config;
+mod server;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -14,9 +15,11 @@ use serde::Serialize;
 use tokio::task::JoinSet;
 
 pub use config::{ConfigFileError, ServerAddress, ServerEntry};
+pub use server::{ServerState, ServerStatus};
 
 use crate::client::{Client, ClientError, Connect, Definition, ToolOutput};
 use crate::link::JsonObject;
+use server::HostServer;
 
 /// Separator between the name of a server and the name of a tool.
 const SEPARATOR: &str = "__";
@@ -42,8 +45,7 @@ const SEPARATOR: &str = "__";
 /// # }
 /// ```
 pub struct Host {
-    clients: BTreeMap<String, Client>,
-    failures: BTreeMap<String, ClientError>,
+    servers: BTreeMap<String, Arc<HostServer>>,
     /// Prefix of the tool names of each server, connected or not.
     prefixes: BTreeMap<String, String>,
     timeout: Duration,
@@ -108,6 +110,9 @@ pub enum HostError {
         /// The tool.
         tool: String,
     },
+    /// The configuration has no server of this name.
+    #[error("the host has no server {0:?}; names are those of `Host::status`")]
+    NotConfigured(String),
     /// The request to the server failed.
     #[error("server {server:?}: {error}")]
     Client {
@@ -153,8 +158,7 @@ pub struct HostTools {
 impl fmt::Debug for Host {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Host")
-            .field("servers", &self.clients.keys())
-            .field("failures", &self.failures)
+            .field("servers", &self.status())
             .finish_non_exhaustive()
     }
 }
@@ -171,28 +175,57 @@ impl Host {
         }
     }
 
-    /// Returns the names of the servers that are connected.
+    /// Returns the names of the servers that have been connected, also if the connection has ended since.
     pub fn servers(&self) -> impl Iterator<Item = &str> {
-        self.clients.keys().map(String::as_str)
+        self.clients().map(|(name, _)| name)
     }
 
-    /// Returns the client of a server.
-    pub fn client(&self, server: &str) -> Option<&Client> {
-        self.clients.get(server)
+    /// Returns the client of a server. It belongs to the present connection: [`restart`](Self::restart) makes another one.
+    pub fn client(&self, server: &str) -> Option<Client> {
+        self.servers.get(server)?.client()
     }
 
-    /// Returns the names of the servers that could not be connected, with their errors.
-    pub fn failures(&self) -> impl Iterator<Item = (&str, &ClientError)> {
-        self.failures
-            .iter()
-            .map(|(name, error)| (name.as_str(), error))
+    fn clients(&self) -> impl Iterator<Item = (&str, Client)> {
+        let servers = self.servers.iter();
+        servers.filter_map(|(name, server)| Some((name.as_str(), server.client()?)))
+    }
+
+    /// Returns the names of the servers that could not be connected at the last attempt, with their errors.
+    pub fn failures(&self) -> impl Iterator<Item = (&str, ClientError)> {
+        let servers = self.servers.iter();
+        servers.filter_map(|(name, server)| Some((name.as_str(), server.failure()?)))
+    }
+
+    /// Returns the status of each server, connected or not.
+    pub fn status(&self) -> BTreeMap<String, ServerStatus> {
+        let servers = self.servers.iter();
+        servers
+            .map(|(name, server)| (name.clone(), server.status()))
+            .collect()
+    }
+
+    /// Closes the connection of a server, if there is one, and connects the server again; a server process is started
+    /// anew. Pending calls of the server end with [`ClientError::Lost`]; other servers are not affected. Restarts of one
+    /// server are sequential.
+    ///
+    /// # Errors
+    /// [`HostError::NotConfigured`], or [`HostError::Client`] if the server cannot be connected. A server that was added
+    /// over a transport cannot be restarted.
+    pub async fn restart(&self, server: &str) -> Result<Client, HostError> {
+        let known = self.servers.get(server);
+        let known = known.ok_or_else(|| HostError::NotConfigured(server.to_owned()))?;
+        let connected = known.reconnect(self.timeout).await;
+        connected.map_err(|error| HostError::Client {
+            server: server.to_owned(),
+            error,
+        })
     }
 
     /// Lists the tools of all servers concurrently. A server that does not answer in time is a failure.
     pub async fn tools(&self) -> HostTools {
         let mut lists = JoinSet::new();
-        for (server, client) in &self.clients {
-            let (server, list, limit) = (server.clone(), client.tools(), self.timeout);
+        for (server, client) in self.clients() {
+            let (server, list, limit) = (server.to_owned(), client.tools(), self.timeout);
             let declares = client.capabilities().get("tools").is_some();
             lists.spawn(async move {
                 if !declares {
@@ -267,17 +300,16 @@ impl Host {
 
     /// Splits a name into server and tool. The split is unique because a prefix neither contains the separator nor ends
     /// with an underscore.
-    fn find<'h, 'n>(&'h self, name: &'n str) -> Option<(&'h str, &'h Client, &'n str)> {
+    fn find<'h, 'n>(&'h self, name: &'n str) -> Option<(&'h str, Client, &'n str)> {
         let (prefix, tool) = name.split_once(SEPARATOR)?;
         let mut prefixes = self.prefixes.iter();
         let (server, _) = prefixes.find(|(_, known)| *known == prefix)?;
-        let client = self.clients.get(server)?;
-        Some((server, client, tool))
+        Some((server, self.client(server)?, tool))
     }
 
     /// Closes all connections.
     pub fn close(&self) {
-        self.clients.values().for_each(Client::close);
+        self.clients().for_each(|(_, client)| client.close());
     }
 }
 
@@ -445,35 +477,31 @@ impl HostBuilder {
 
     /// Connects all servers concurrently. Servers that cannot be connected are [failures](Host::failures) of the host.
     pub async fn start(self) -> Host {
-        let mut host = Host {
-            clients: BTreeMap::new(),
-            failures: BTreeMap::new(),
-            prefixes: prefixes(self.servers.keys().map(String::as_str)),
+        let configure = self.configure;
+        let prefixes = prefixes(self.servers.keys().map(String::as_str));
+        let servers = self.servers.into_iter().map(|(name, connect)| {
+            let connect = match &configure {
+                Some(configure) => connect.map(|connect| configure(&name, connect)),
+                None => connect,
+            };
+            (name, HostServer::new(connect))
+        });
+        let host = Host {
+            servers: servers.collect(),
+            prefixes,
             timeout: self.timeout,
             policies: self.policies,
             audit: self.audit,
         };
         let mut connections = JoinSet::new();
-        for (name, connect) in self.servers {
-            let connect = match (connect, &self.configure) {
-                (Ok(connect), Some(configure)) => configure(&name, connect),
-                (Ok(connect), None) => connect,
-                (Err(error), _) => {
-                    host.failures.insert(name, error);
-                    continue;
-                }
-            };
-            let limit = self.timeout;
-            connections.spawn(async move {
-                let connected = tokio::time::timeout(limit, connect.into_future()).await;
-                (name, connected.unwrap_or(Err(ClientError::TimedOut)))
-            });
+        for server in host.servers.values() {
+            let (server, limit) = (Arc::clone(server), host.timeout);
+            // Its status has the error.
+            connections.spawn(async move { drop(server.reconnect(limit).await) });
         }
         while let Some(connected) = connections.join_next().await {
-            match connected {
-                Ok((name, Ok(client))) => drop(host.clients.insert(name, client)),
-                Ok((name, Err(error))) => drop(host.failures.insert(name, error)),
-                Err(error) => tracing::error!(%error, "a connection was not finished"),
+            if let Err(error) = connected {
+                tracing::error!(%error, "a connection was not finished");
             }
         }
         host

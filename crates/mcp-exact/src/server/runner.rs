@@ -15,7 +15,7 @@ use crate::cx::Cx;
 use crate::error::Error;
 use crate::handler::BoxFuture;
 use crate::link::Lifecycle;
-use crate::replay::{ReplayError, Suspension};
+use crate::replay::{Place, ReplayError, Suspension};
 use crate::task::{LiveTask, TaskError};
 
 /// End of a run of a handler.
@@ -128,8 +128,12 @@ impl<O> Running<O> {
     }
 
     fn poll(&mut self, asks: bool, task: &mut Context<'_>) -> Option<End<O>> {
-        if asks {
-            self.cx.run().set_runner(task.waker());
+        {
+            let mut run = self.cx.run();
+            run.set_handler(Place::current());
+            if asks {
+                run.set_runner(task.waker());
+            }
         }
         let poll = || self.handler.as_mut().poll(task);
         #[cfg(feature = "logs")]

@@ -286,6 +286,44 @@ async fn prompts_and_resources_can_ask() {
     .await;
 }
 
+/// An effect may wait for a task that it has spawned, which must not wait for the effect to end: its questions fail too. Tasks
+/// ask before and after effects, and the handler beside them.
+#[tokio::test]
+async fn tasks_of_effects_cannot_ask() {
+    let server = builder()
+        .tool("ask", |cx: Cx| async move {
+            let spawned = |cx: Cx| async move {
+                let asks = tokio::spawn(async move { cx.elicit::<Confirm>("Sure?").await });
+                asks.await.expect("no panic")
+            };
+            let within = cx.once("asks", async {
+                let refused = spawned(cx.clone()).await.expect_err("an effect");
+                Ok::<_, Error>(*refused.kind() == AskErrorKind::InOnce)
+            });
+            let within = within.await?;
+            let after = spawned(cx.clone()).await?.accepted_with(|form| form.yes);
+            let effect = tokio::spawn({
+                let cx = cx.clone();
+                async move { cx.once("elsewhere", async { Ok::<_, Error>(1) }).await }
+            });
+            let beside = cx.elicit::<Confirm>("Really?").await?;
+            let beside = beside.accepted_with(|form| form.yes);
+            effect.await.expect("no panic")?;
+            Ok::<_, Error>(format!("{within} {after} {beside}"))
+        })
+        .build()
+        .expect("a server");
+    revisions_from(
+        "2025-06-18",
+        || connect(&server),
+        |client| async move {
+            let text: String = client.call("ask", &()).await.expect("a text");
+            assert_eq!(text, "true true true");
+        },
+    )
+    .await;
+}
+
 /// A question inside `once` fails at once, in every revision; one beside it is asked.
 #[tokio::test]
 async fn effects_cannot_ask() {

@@ -1,0 +1,145 @@
+//! One server of a host: its connection, and what became of the attempts to connect it.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use crate::client::{Client, ClientError, Connect};
+use crate::link::Revision;
+
+/// State of the connection of a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ServerState {
+    /// An attempt to connect is under way.
+    Connecting,
+    /// The server is connected.
+    Connected,
+    /// The server could not be connected, or its connection has ended; [`Host::restart`](super::Host::restart) connects it.
+    Disconnected,
+}
+
+/// Status of a server of a host, from [`Host::status`](super::Host::status).
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct ServerStatus {
+    /// State of the connection.
+    pub state: ServerState,
+    /// Time of the last change of the state.
+    pub since: SystemTime,
+    /// Number of attempts to connect.
+    pub attempts: u32,
+    /// Error of the last attempt that has failed, also after a later one has succeeded.
+    pub last_error: Option<ClientError>,
+    /// Negotiated revision, while the server is connected.
+    pub revision: Option<Revision>,
+}
+
+/// Server of a host.
+pub(super) struct HostServer {
+    connect: Result<Connect, ClientError>,
+    state: Mutex<State>,
+    /// Held during an attempt.
+    connecting: tokio::sync::Mutex<()>,
+}
+
+struct State {
+    client: Option<Client>,
+    /// Time of the last change that the host has made.
+    since: SystemTime,
+    attempts: u32,
+    last_error: Option<ClientError>,
+}
+
+impl HostServer {
+    pub(super) fn new(connect: Result<Connect, ClientError>) -> Arc<Self> {
+        Arc::new(Self {
+            connect,
+            state: Mutex::new(State {
+                client: None,
+                since: SystemTime::now(),
+                attempts: 0,
+                last_error: None,
+            }),
+            connecting: tokio::sync::Mutex::default(),
+        })
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the latest client, which may be closed.
+    pub(super) fn client(&self) -> Option<Client> {
+        self.state().client.clone()
+    }
+
+    /// Returns why there is no client.
+    pub(super) fn failure(&self) -> Option<ClientError> {
+        let state = self.state();
+        let failure = state.last_error.clone();
+        failure.filter(|_| state.client.is_none())
+    }
+
+    pub(super) fn status(&self) -> ServerStatus {
+        let is_connecting = self.connecting.try_lock().is_err();
+        let state = self.state();
+        let closed = state.client.as_ref().map(Client::closed_at);
+        let (phase, since) = match closed {
+            _ if is_connecting => (ServerState::Connecting, state.since),
+            Some(None) => (ServerState::Connected, state.since),
+            Some(Some(closed)) => (ServerState::Disconnected, closed),
+            None => (ServerState::Disconnected, state.since),
+        };
+        let connected = state.client.as_ref();
+        let connected = connected.filter(|_| phase == ServerState::Connected);
+        ServerStatus {
+            state: phase,
+            since,
+            attempts: state.attempts,
+            last_error: state.last_error.clone(),
+            revision: connected.map(Client::revision),
+        }
+    }
+
+    /// Closes the connection, if there is one, and makes another one within `limit`. Attempts follow each other.
+    pub(super) async fn reconnect(&self, limit: Duration) -> Result<Client, ClientError> {
+        let _connecting = self.connecting.lock().await;
+        let before = {
+            let mut state = self.state();
+            state.since = SystemTime::now();
+            state.attempts = state.attempts.saturating_add(1);
+            state.client.take()
+        };
+        if let Some(client) = before {
+            client.close();
+        }
+        let mut attempt = Attempt {
+            server: self,
+            result: Err(ClientError::Lost),
+        };
+        attempt.result = match self.connect.clone() {
+            Ok(connect) => tokio::time::timeout(limit, connect.into_future())
+                .await
+                .unwrap_or(Err(ClientError::TimedOut)),
+            Err(error) => Err(error),
+        };
+        attempt.result.clone()
+    }
+}
+
+/// Attempt to connect, whose result is noted when it ends, also when its future is dropped.
+struct Attempt<'s> {
+    server: &'s HostServer,
+    result: Result<Client, ClientError>,
+}
+
+impl Drop for Attempt<'_> {
+    fn drop(&mut self) {
+        let mut state = self.server.state();
+        state.since = SystemTime::now();
+        match &self.result {
+            Ok(client) => state.client = Some(client.clone()),
+            Err(error) => state.last_error = Some(error.clone()),
+        }
+    }
+}
