@@ -1,6 +1,9 @@
 //! Tools, resources, prompts and completions, against clients of every revision in memory.
 
+#[path = "../common/mod.rs"]
 mod common;
+mod errors;
+mod merging;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -204,80 +207,6 @@ async fn newer_content_is_converted() {
     .await;
 }
 
-/// Server/tools, "Error Handling": errors of a tool are results, so that models can correct themselves.
-#[tokio::test]
-async fn tool_errors_are_results() {
-    let server = server();
-    every_revision(
-        || Client::in_memory(&server),
-        |client| async move {
-            let error = client
-                .call::<_, String>("fails", &())
-                .await
-                .expect_err("a failure");
-            assert_eq!(error.to_string(), "the tool failed: disk full");
-            let output = client
-                .call_tool("add", &object(r#"{"a":"x","b":1}"#))
-                .await
-                .expect("a result");
-            assert!(output.is_error());
-            // The error names the argument, so that a model can correct it.
-            assert_eq!(
-                output.text(),
-                r#"invalid arguments at "/a": invalid type: string "x", expected i64"#
-            );
-        },
-    )
-    .await;
-}
-
-#[tokio::test]
-async fn protocol_errors_stay_protocol_errors() {
-    let server = server();
-    every_revision(
-        || Client::in_memory(&server),
-        |client| async move {
-            let code = |error: ClientError| match error {
-                ClientError::Server(error) => error.code(),
-                other => panic!("{other}"),
-            };
-            let refused = client
-                .call_tool("refuses", &())
-                .await
-                .expect_err("an error");
-            assert_eq!(code(refused), Some(-32602));
-            let unknown = client
-                .call_tool("nothing", &())
-                .await
-                .expect_err("an error");
-            assert_eq!(code(unknown), Some(-32602));
-            let wrong = client.request(
-                "tools/call",
-                Some(object(r#"{"name":"add","arguments":[]}"#)),
-            );
-            assert_eq!(code(wrong.await.expect_err("an error")), Some(-32602));
-        },
-    )
-    .await;
-}
-
-#[tokio::test]
-async fn a_panic_ends_its_request_only() {
-    let server = server();
-    every_revision(
-        || Client::in_memory(&server),
-        |client| async move {
-            let error = client.call_tool("panics", &()).await.expect_err("a panic");
-            assert!(matches!(error, ClientError::Server(error) if error.code() == Some(-32603)));
-            let _: Sum = client
-                .call("add", &Add { a: 1, b: 2 })
-                .await
-                .expect("the server lives on");
-        },
-    )
-    .await;
-}
-
 #[tokio::test]
 async fn resources_are_read_by_uri() {
     let server = server();
@@ -446,127 +375,6 @@ async fn server_info_and_instructions_arrive() {
     .await;
 }
 
-#[tokio::test]
-async fn merged_servers_have_prefixes() -> Result {
-    let math = Server::builder("math", "1")
-        .state(7_i64)
-        .tool("seven", |State(seven): State<i64>| async move {
-            seven.to_string()
-        });
-    let server = Server::builder("all", "1")
-        .tool("seven", || async { "eight" })
-        .merge(Some("math"), math)
-        .build()?;
-    let client = Client::in_memory(&server).await?;
-    let (own, merged): (i64, i64) = tokio::join!(
-        async {
-            client
-                .call::<_, String>("seven", &())
-                .await
-                .map_or(0, |text| i64::try_from(text.len()).unwrap_or(0))
-        },
-        async { client.call("math_seven", &()).await.unwrap_or_default() },
-    );
-    assert_eq!((own, merged), (5, 7));
-    Ok(())
-}
-
-/// The functions and the layers of a merged builder come with it; a layer is around the tools of its own builder.
-#[tokio::test]
-async fn merged_servers_keep_their_layers() -> Result {
-    let started = Arc::new(AtomicBool::new(false));
-    let starts = Arc::clone(&started);
-    let slow = || async {
-        tokio::time::sleep(Duration::from_millis(100)).await;
-        "slow"
-    };
-    let limit = tower::timeout::TimeoutLayer::new(Duration::from_millis(10));
-    let part = Server::builder("part", "1")
-        .layer(limit)
-        .tool("limited", slow)
-        .on_start(move |_| {
-            starts.store(true, Ordering::SeqCst);
-            async { Ok(()) }
-        });
-    let server = Server::builder("all", "1")
-        .tool("free", slow)
-        .merge(None, part)
-        .build()?;
-    server.start().await?;
-    assert!(started.load(Ordering::SeqCst));
-    let client = Client::in_memory(&server).await?;
-    assert!(client.call_tool("limited", &()).await?.is_error());
-    assert_eq!(client.call_tool("free", &()).await?.text(), "slow");
-    Ok(())
-}
-
-/// Each further rule of visibility hides more.
-#[tokio::test]
-async fn rules_of_visibility_add_up() -> Result {
-    let server = Server::builder("test", "1")
-        .tool("a", || async { "" })
-        .tool("b", || async { "" })
-        .tool("c", || async { "" })
-        .visible(|_, listed| listed.name() != "a")
-        .visible(|_, listed| listed.name() != "b")
-        .build()?;
-    let client = Client::in_memory(&server).await?;
-    let tools = client.tools().all().await?;
-    assert_eq!((tools.len(), tools[0].name().as_str()), (1, "c"));
-    Ok(())
-}
-
-/// Error of a program that wraps those of this crate.
-#[derive(Debug)]
-struct Wrapped(Box<dyn std::error::Error + Send + Sync>);
-
-impl std::fmt::Display for Wrapped {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("it failed")
-    }
-}
-
-impl std::error::Error for Wrapped {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        Some(&*self.0)
-    }
-}
-
-/// An error that wraps another one keeps its meaning.
-#[tokio::test]
-async fn wrapped_errors_keep_their_meaning() {
-    let server = Server::builder("test", "1")
-        .tool("refuses", || async {
-            Err::<(), _>(Wrapped(PeerError::invalid_params("not you").into()))
-        })
-        .resource("x://gone", || async {
-            let gone = mcp_exact::ResourceNotFound {
-                uri: "x://gone".to_owned(),
-            };
-            Err::<String, _>(Wrapped(gone.into()))
-        })
-        .build()
-        .expect("a server");
-    every_revision(
-        || Client::in_memory(&server),
-        |client| async move {
-            let code = |error| match error {
-                ClientError::Server(error) => error.code(),
-                error => panic!("{error}"),
-            };
-            let error = client.call_tool("refuses", &()).await;
-            assert_eq!(code(error.expect_err("refused")), Some(-32602));
-            let error = client.read("x://gone").await.expect_err("gone");
-            let expected = match client.revision().as_str() {
-                "2026-07-28" => -32602,
-                _ => -32002,
-            };
-            assert_eq!(code(error), Some(expected));
-        },
-    )
-    .await;
-}
-
 /// A handler that reads the arguments as they come is advertised as taking any.
 #[tokio::test]
 async fn arguments_without_a_schema_are_any() -> Result {
@@ -665,43 +473,4 @@ fn mirrored_parameters_are_checked() {
         error.contains("the input schema of tool \"a\" cannot be used"),
         "{error}"
     );
-}
-
-/// An extractor whose code panics.
-struct Panics;
-
-impl mcp_exact::FromCall for Panics {
-    fn from_call(_: &mcp_exact::Call) -> Result<Self> {
-        panic!("in the extractor")
-    }
-}
-
-/// Code of the program that is no part of a handler's future may panic too: only the request fails.
-#[tokio::test]
-async fn panics_outside_of_handlers_are_caught() {
-    let server = Server::builder("test", "1")
-        .tool("extractor", |_: Panics| async { "" })
-        .tool("closure", || {
-            if true {
-                panic!("before the async block")
-            }
-            async { "" }
-        })
-        .tool("fine", || async { "fine" })
-        .build()
-        .expect("a server");
-    every_revision(
-        || Client::in_memory(&server),
-        |client| async move {
-            for tool in ["extractor", "closure"] {
-                let error = client.call_tool(tool, &()).await.expect_err("a panic");
-                assert!(
-                    matches!(error, ClientError::Server(error) if error.code() == Some(-32603))
-                );
-            }
-            let fine: String = client.call("fine", &()).await.expect("the server lives on");
-            assert_eq!(fine, "fine");
-        },
-    )
-    .await;
 }

@@ -1,0 +1,167 @@
+//! Errors of handlers, and panics: what the client receives.
+
+use super::*;
+
+/// Server/tools, "Error Handling": errors of a tool are results, so that models can correct themselves.
+#[tokio::test]
+async fn tool_errors_are_results() {
+    let server = server();
+    every_revision(
+        || Client::in_memory(&server),
+        |client| async move {
+            let error = client
+                .call::<_, String>("fails", &())
+                .await
+                .expect_err("a failure");
+            assert_eq!(error.to_string(), "the tool failed: disk full");
+            let output = client
+                .call_tool("add", &object(r#"{"a":"x","b":1}"#))
+                .await
+                .expect("a result");
+            assert!(output.is_error());
+            // The error names the argument, so that a model can correct it.
+            assert_eq!(
+                output.text(),
+                r#"invalid arguments at "/a": invalid type: string "x", expected i64"#
+            );
+        },
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn protocol_errors_stay_protocol_errors() {
+    let server = server();
+    every_revision(
+        || Client::in_memory(&server),
+        |client| async move {
+            let code = |error: ClientError| match error {
+                ClientError::Server(error) => error.code(),
+                other => panic!("{other}"),
+            };
+            let refused = client
+                .call_tool("refuses", &())
+                .await
+                .expect_err("an error");
+            assert_eq!(code(refused), Some(-32602));
+            let unknown = client
+                .call_tool("nothing", &())
+                .await
+                .expect_err("an error");
+            assert_eq!(code(unknown), Some(-32602));
+            let wrong = client.request(
+                "tools/call",
+                Some(object(r#"{"name":"add","arguments":[]}"#)),
+            );
+            assert_eq!(code(wrong.await.expect_err("an error")), Some(-32602));
+        },
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn a_panic_ends_its_request_only() {
+    let server = server();
+    every_revision(
+        || Client::in_memory(&server),
+        |client| async move {
+            let error = client.call_tool("panics", &()).await.expect_err("a panic");
+            assert!(matches!(error, ClientError::Server(error) if error.code() == Some(-32603)));
+            let _: Sum = client
+                .call("add", &Add { a: 1, b: 2 })
+                .await
+                .expect("the server lives on");
+        },
+    )
+    .await;
+}
+
+/// Error of a program that wraps those of this crate.
+#[derive(Debug)]
+struct Wrapped(Box<dyn std::error::Error + Send + Sync>);
+
+impl std::fmt::Display for Wrapped {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("it failed")
+    }
+}
+
+impl std::error::Error for Wrapped {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&*self.0)
+    }
+}
+
+/// An error that wraps another one keeps its meaning.
+#[tokio::test]
+async fn wrapped_errors_keep_their_meaning() {
+    let server = Server::builder("test", "1")
+        .tool("refuses", || async {
+            Err::<(), _>(Wrapped(PeerError::invalid_params("not you").into()))
+        })
+        .resource("x://gone", || async {
+            let gone = mcp_exact::ResourceNotFound {
+                uri: "x://gone".to_owned(),
+            };
+            Err::<String, _>(Wrapped(gone.into()))
+        })
+        .build()
+        .expect("a server");
+    every_revision(
+        || Client::in_memory(&server),
+        |client| async move {
+            let code = |error| match error {
+                ClientError::Server(error) => error.code(),
+                error => panic!("{error}"),
+            };
+            let error = client.call_tool("refuses", &()).await;
+            assert_eq!(code(error.expect_err("refused")), Some(-32602));
+            let error = client.read("x://gone").await.expect_err("gone");
+            let expected = match client.revision().as_str() {
+                "2026-07-28" => -32602,
+                _ => -32002,
+            };
+            assert_eq!(code(error), Some(expected));
+        },
+    )
+    .await;
+}
+
+/// An extractor whose code panics.
+struct Panics;
+
+impl mcp_exact::FromCall for Panics {
+    fn from_call(_: &mcp_exact::Call) -> Result<Self> {
+        panic!("in the extractor")
+    }
+}
+
+/// Code of the program that is no part of a handler's future may panic too: only the request fails.
+#[tokio::test]
+async fn panics_outside_of_handlers_are_caught() {
+    let server = Server::builder("test", "1")
+        .tool("extractor", |_: Panics| async { "" })
+        .tool("closure", || {
+            if true {
+                panic!("before the async block")
+            }
+            async { "" }
+        })
+        .tool("fine", || async { "fine" })
+        .build()
+        .expect("a server");
+    every_revision(
+        || Client::in_memory(&server),
+        |client| async move {
+            for tool in ["extractor", "closure"] {
+                let error = client.call_tool(tool, &()).await.expect_err("a panic");
+                assert!(
+                    matches!(error, ClientError::Server(error) if error.code() == Some(-32603))
+                );
+            }
+            let fine: String = client.call("fine", &()).await.expect("the server lives on");
+            assert_eq!(fine, "fine");
+        },
+    )
+    .await;
+}
