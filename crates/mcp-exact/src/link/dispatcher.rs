@@ -1,0 +1,204 @@
+//! Events of the connections of a server: starts and cancels the tasks that answer requests.
+
+use std::collections::HashMap;
+use std::future::poll_fn;
+use std::panic::AssertUnwindSafe;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Waker};
+
+use mcp_exact_session as session;
+use mcp_exact_transport::{RequestContext, ServerHandle, ServerHandler};
+use session::ServerEvent;
+use tokio::task::AbortHandle;
+
+use super::listeners::Subscription;
+use super::{Link, PeerError, Reply, Request, RequestKey, locked};
+use crate::cx::Token;
+use crate::server::{Server, caught};
+
+/// A request in flight.
+struct Running {
+    handle: ServerHandle,
+    abort: AbortHandle,
+    token: Token,
+    cooperative: bool,
+}
+
+impl Running {
+    fn cancel(self) {
+        self.token.cancel();
+        if !self.cooperative {
+            self.abort.abort();
+        }
+    }
+}
+
+/// Requests in flight, by key. Keys are unique within one endpoint only.
+#[derive(Clone, Default)]
+struct RunningRequests(Arc<Mutex<HashMap<RequestKey, Vec<Running>>>>);
+
+impl RunningRequests {
+    fn insert(&self, key: RequestKey, running: Running) {
+        locked(&self.0).entry(key).or_default().push(running);
+    }
+
+    fn take(&self, handle: &ServerHandle, key: RequestKey) -> Option<Running> {
+        let mut all = locked(&self.0);
+        let same_key = all.get_mut(&key)?;
+        let at = same_key
+            .iter()
+            .position(|running| running.handle.is_same(handle))?;
+        let running = same_key.swap_remove(at);
+        if same_key.is_empty() {
+            all.remove(&key);
+        }
+        Some(running)
+    }
+
+    fn take_all(&self, handle: &ServerHandle) -> Vec<Running> {
+        let mut taken = Vec::new();
+        locked(&self.0).retain(|_, same_key| {
+            let of_handle = same_key.extract_if(.., |running| running.handle.is_same(handle));
+            taken.extend(of_handle);
+            !same_key.is_empty()
+        });
+        taken
+    }
+}
+
+/// Future that answers a request.
+type Answering = Pin<Box<dyn Future<Output = Reply> + Send>>;
+
+/// Polls the future that answers a request and catches panics outside of the handler: in extractors, rules, layers, and
+/// the part of a closure before its async block.
+fn poll_caught(serving: &mut Answering, cx: &mut Context<'_>) -> Poll<Reply> {
+    let polled = std::panic::catch_unwind(AssertUnwindSafe(|| serving.as_mut().poll(cx)));
+    polled.unwrap_or_else(|panic| {
+        let message = crate::server::message_of(&*panic);
+        tracing::error!(%message, "a request panicked");
+        let words = "the handler failed; see the log of the server";
+        Poll::Ready(Reply::Error(PeerError::internal(words)))
+    })
+}
+
+/// Handler of the events of all connections of a server.
+pub(crate) struct Dispatcher {
+    server: Server,
+    running: RunningRequests,
+}
+
+impl Dispatcher {
+    pub(crate) fn new(server: &Server) -> Arc<Self> {
+        Arc::new(Self {
+            server: server.clone(),
+            running: RunningRequests::default(),
+        })
+    }
+
+    /// Polls a handler once, and spawns a task only if the handler is still pending, because handlers that never wait
+    /// need no task.
+    fn start(&self, handle: &ServerHandle, incoming: session::IncomingRequest<RequestContext>) {
+        let key = incoming.key;
+        let request = Arc::new(Request { incoming });
+        let (link, token) = (Link::new(handle, key), Token::default());
+        let server = self.server.clone();
+        let serving = server.answer_request(Arc::clone(&request), link.clone(), token.clone());
+        let mut serving: Answering = Box::pin(serving);
+        // A pending future registers the waker of its task when the task polls it.
+        let mut first = Context::from_waker(Waker::noop());
+        if let Poll::Ready(reply) = poll_caught(&mut serving, &mut first) {
+            return link.reply(reply);
+        }
+        let cooperative = self.server.is_cooperative(&request);
+        let (running, done) = (self.running.clone(), handle.clone());
+        // The task waits until it is registered, so that it cannot end before.
+        let (known, is_known) = tokio::sync::oneshot::channel::<()>();
+        let task = tokio::spawn(async move {
+            let _ = is_known.await;
+            let reply = poll_fn(|cx| poll_caught(&mut serving, cx)).await;
+            running.take(&done, key);
+            link.reply(reply);
+        });
+        self.running.insert(
+            key,
+            Running {
+                handle: handle.clone(),
+                abort: task.abort_handle(),
+                token,
+                cooperative,
+            },
+        );
+        let _ = known.send(());
+    }
+}
+
+impl Dispatcher {
+    /// Starts a subscription, limited to the resources and tasks that are visible to its sender.
+    fn subscribe(
+        &self,
+        handle: &ServerHandle,
+        key: RequestKey,
+        mut filter: session::Filter,
+        incoming: session::IncomingRequest<RequestContext>,
+    ) {
+        let request = Arc::new(Request { incoming });
+        filter
+            .uris
+            .retain(|uri| caught(|| self.server.may_subscribe(&request, uri)));
+        let tasks = filter.more.get("taskIds");
+        let tasks = tasks.and_then(|ids| ids.decode_as::<Vec<String>>().ok());
+        let subscription = Subscription {
+            key,
+            request: Arc::clone(&request),
+            tasks: Vec::new(),
+        };
+        let listeners = self.server.listeners();
+        listeners.change(handle, |listener| listener.subscriptions.push(subscription));
+        handle.acknowledge_part(key, filter);
+        if let Some(ids) = tasks.filter(|ids| !ids.is_empty()) {
+            let (server, link) = (self.server.clone(), Link::new(handle, key));
+            tokio::spawn(async move { server.tell_of_tasks(ids, &request, &link).await });
+        }
+    }
+}
+
+impl ServerHandler for Dispatcher {
+    fn handle(&self, handle: &ServerHandle, event: ServerEvent<RequestContext>) {
+        let listeners = self.server.listeners();
+        match event {
+            ServerEvent::Request(incoming) => self.start(handle, incoming),
+            ServerEvent::Cancelled { key, .. } => {
+                if let Some(running) = self.running.take(handle, key) {
+                    running.cancel();
+                } else {
+                    listeners.change(handle, |listener| {
+                        listener.subscriptions.retain(|one| one.key != key)
+                    });
+                }
+            }
+            ServerEvent::Negotiated(_) => {
+                listeners.change(handle, |listener| listener.is_session = true)
+            }
+            ServerEvent::Subscribed {
+                key,
+                filter,
+                request,
+            } => self.subscribe(handle, key, filter, request),
+            ServerEvent::Violation(violation) => {
+                tracing::debug!(%violation, "the client broke a rule")
+            }
+            ServerEvent::Closed => {
+                listeners.change(handle, |listener| {
+                    listener.is_session = false;
+                    listener.subscriptions.clear();
+                });
+                self.running
+                    .take_all(handle)
+                    .into_iter()
+                    .for_each(Running::cancel);
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! Clients that are notified of changes, by session or by subscription.
+//!
+//! Visibility rules of the application run without a lock.
+
+use std::sync::{Arc, Mutex};
+
+#[cfg(feature = "http-server")]
+use mcp_exact_transport as transport;
+use mcp_exact_transport::ServerHandle;
+
+use super::{Change, JsonObject, Link, Request, RequestKey, locked};
+
+/// Endpoints whose clients are notified of changes.
+#[derive(Default)]
+pub(crate) struct Listeners {
+    all: Mutex<Vec<Listener>>,
+    /// Change buses to other processes.
+    #[cfg(feature = "http-server")]
+    announcers: Mutex<Vec<transport::http::server::Announcer>>,
+}
+
+#[derive(Clone)]
+pub(super) struct Listener {
+    handle: ServerHandle,
+    /// True if the client has a session.
+    pub(super) is_session: bool,
+    /// Latest `resources/subscribe` request of the session (up to 2025-11-25), which visibility rules are applied to.
+    subscriber: Option<Arc<Request>>,
+    pub(super) subscriptions: Vec<Subscription>,
+}
+
+impl Listener {
+    fn new(handle: &ServerHandle) -> Self {
+        Self {
+            handle: handle.clone(),
+            is_session: false,
+            subscriber: None,
+            subscriptions: Vec::new(),
+        }
+    }
+
+    /// Returns true if one of the client's subscriptions may be notified of a resource. A session whose subscriptions
+    /// were answered by the application has no request that visibility rules could be applied to.
+    fn may_know(&self, sees: impl Fn(&Request) -> bool) -> bool {
+        let subscriptions = self.subscriptions.iter().map(|one| &one.request);
+        let mut subscribers = self.subscriber.iter().chain(subscriptions).peekable();
+        subscribers.peek().is_none() || subscribers.any(|request| sees(request))
+    }
+}
+
+/// Subscription of a client (from 2026-07-28 on).
+#[derive(Clone)]
+pub(super) struct Subscription {
+    pub(super) key: RequestKey,
+    pub(super) request: Arc<Request>,
+    /// Ids of the tasks that the subscription is notified of.
+    pub(super) tasks: Vec<String>,
+}
+
+impl Listeners {
+    /// Records the request that subscribes to a resource in a session (up to 2025-11-25).
+    pub(crate) fn subscribed(&self, link: &Link, request: &Arc<Request>) {
+        let Some(handle) = &link.handle else {
+            return;
+        };
+        let mut all = locked(&self.all);
+        let mut same = all.iter_mut().filter(|one| one.handle.is_same(handle));
+        if let Some(listener) = same.next() {
+            listener.subscriber = Some(Arc::clone(request));
+        }
+    }
+
+    /// Adds a task to the tasks that a subscription is notified of.
+    pub(crate) fn watch_task(&self, link: &Link, id: &str) {
+        let Some(handle) = &link.handle else {
+            return;
+        };
+        let mut all = locked(&self.all);
+        let same = all.iter_mut().filter(|one| one.handle.is_same(handle));
+        let subscriptions = same.flat_map(|listener| &mut listener.subscriptions);
+        for subscription in subscriptions.filter(|one| one.key == link.key) {
+            subscription.tasks.push(id.to_owned());
+        }
+    }
+
+    pub(super) fn change(&self, handle: &ServerHandle, change: impl FnOnce(&mut Listener)) {
+        let mut all = locked(&self.all);
+        let at = all
+            .iter()
+            .position(|listener| listener.handle.is_same(handle));
+        let at = at.unwrap_or_else(|| {
+            all.push(Listener::new(handle));
+            all.len() - 1
+        });
+        change(&mut all[at]);
+        if !all[at].is_session && all[at].subscriptions.is_empty() {
+            all.swap_remove(at);
+        }
+    }
+
+    /// Returns the number of endpoints.
+    pub(crate) fn len(&self) -> usize {
+        locked(&self.all).len()
+    }
+
+    /// Notifies the subscriptions of a task whose senders still have access to the task.
+    pub(crate) fn publish_task(
+        &self,
+        id: &str,
+        task: &JsonObject,
+        may_know: impl Fn(&Request) -> bool,
+    ) {
+        let mut subscribed = Vec::new();
+        for listener in locked(&self.all).iter() {
+            let wanted = listener.subscriptions.iter();
+            let wanted = wanted.filter(|one| one.tasks.iter().any(|task| task == id));
+            subscribed.extend(wanted.map(|one| {
+                let link = Link::new(&listener.handle, one.key);
+                (link, Arc::clone(&one.request))
+            }));
+        }
+        // Rules of the application run without the lock.
+        for (link, _) in subscribed.iter().filter(|(_, request)| may_know(request)) {
+            link.tell_of_task(task);
+        }
+    }
+
+    /// Adds the change bus of a service, on which changes are published from now on; a bus is added only once.
+    #[cfg(feature = "http-server")]
+    pub(crate) fn announce_by(&self, service: &transport::http::server::HttpService) {
+        let mut announcers = locked(&self.announcers);
+        if announcers.iter().any(|known| service.join(known)) {
+            return;
+        }
+        announcers.extend(service.announcer());
+    }
+
+    /// Notifies every subscribed client of a change, including the clients of other processes if there is a change bus.
+    /// `sees` returns true if a subscriber may be notified of a resource.
+    pub(crate) fn publish(&self, change: &Change, sees: impl Fn(&Request, &str) -> bool) {
+        #[cfg(feature = "http-server")]
+        for announcer in locked(&self.announcers).iter() {
+            announcer.announce(change);
+        }
+        // Rules of the application run without the lock.
+        let all: Vec<Listener> = locked(&self.all).clone();
+        for listener in all {
+            let is_told = match change {
+                Change::Resource(uri) => listener.may_know(|request| sees(request, uri)),
+                // Visibility rules do not apply to list changes.
+                _ => true,
+            };
+            if is_told {
+                listener.handle.publish(change);
+            }
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! Connections of a server: the only module of the server that calls the session and transport crates.
+//!
+//! The module also re-exports the session items that the rest of the crate uses.
+
+mod dispatcher;
+mod listeners;
+mod request;
+mod sender;
+
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use mcp_exact_session as session;
+use mcp_exact_transport as transport;
+
+pub(crate) use dispatcher::Dispatcher;
+pub(crate) use listeners::Listeners;
+pub use mcp_exact_wire::Encode;
+use mcp_exact_wire::{Direction, RevisionTypes};
+pub(crate) use request::Reply;
+pub use request::Request;
+pub(crate) use sender::Link;
+pub use session::Home;
+pub(crate) use session::code::INVALID_PARAMS;
+pub(crate) use session::http::{Mirrored, mirrored};
+pub use session::{
+    CacheHint, CachedNegotiation, Identity, Json, JsonObject, Level, Lifecycle, Limits,
+    NegotiationError, Outcome, PeerError, Principal, Progress, Revision, Seal, SendError,
+    TraceContext, revisions,
+};
+pub(crate) use session::{
+    Change, ConfigError, ErrorObject, InputRequest, InputResponses, Offer, RequestKey,
+    ServerConfig, ServerSettings, SessionInfo,
+};
+pub(crate) use transport::PendingRequest;
+
+/// Request of a client in the types of the revision `H`.
+pub type TypedRequest<H> = <<H as RevisionTypes>::FromClient as Direction>::Request;
+
+/// Returns the lifecycle of a revision.
+pub(crate) fn lifecycle_of(revision: Revision) -> Lifecycle {
+    session::lifecycle(revision.as_str()).unwrap_or(Lifecycle::Initialize)
+}
+
+pub(crate) fn resource_not_found(uri: &str) -> PeerError {
+    let data = JsonObject::from_iter([("uri", Json::string(uri))]);
+    let words = format!("Resource not found: {uri}");
+    PeerError::new(session::code::RESOURCE_NOT_FOUND, words).with_data(data)
+}
+
+pub(crate) fn missing_capability(capability: &str) -> PeerError {
+    PeerError::missing_capability(capability)
+}
+
+/// Returns the error for a call of a tool that requires tasks, if the client does not support tasks.
+pub(crate) fn missing_tasks(tool: &str, lifecycle: Lifecycle) -> PeerError {
+    match lifecycle {
+        Lifecycle::Discover => PeerError::missing_extension(crate::task::EXTENSION),
+        Lifecycle::Initialize => PeerError::new(
+            session::code::METHOD_NOT_FOUND,
+            format!(
+                "the tool {tool:?} runs as a task only; call it with revision 2026-07-28 and the extension {:?}",
+                crate::task::EXTENSION
+            ),
+        ),
+    }
+}
+
+/// Returns the extension that adds tasks (`io.modelcontextprotocol/tasks`).
+pub(crate) fn tasks_extension() -> session::Extension {
+    let names = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
+    session::Extension {
+        requests: names(&["tasks/get", "tasks/update", "tasks/cancel"]),
+        named_by: Some("taskId".to_owned()),
+        notifications: names(&["notifications/tasks"]),
+        result_types: names(&["task"]),
+        filters: names(&["taskIds"]),
+        ..session::Extension::new(crate::task::EXTENSION)
+    }
+}
+
+/// Returns the milliseconds since the Unix epoch from a clock that never goes backwards. Deadlines that one process has
+/// recorded are compared with this time by later processes.
+pub(crate) fn now_millis() -> u64 {
+    static ORIGIN: OnceLock<(Instant, Duration)> = OnceLock::new();
+    let (start, epoch) = ORIGIN.get_or_init(|| {
+        let epoch = SystemTime::now().duration_since(UNIX_EPOCH);
+        (Instant::now(), epoch.unwrap_or_default())
+    });
+    u64::try_from((*epoch + start.elapsed()).as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Configuration of the endpoints of a server.
+#[derive(Debug, Clone)]
+pub(crate) struct Settings(Arc<ServerSettings>);
+
+impl Settings {
+    pub(crate) fn new(config: ServerConfig) -> Result<Self, ConfigError> {
+        config.build().map(Self)
+    }
+
+    pub(crate) fn capabilities(&self) -> &JsonObject {
+        &self.0.capabilities
+    }
+
+    /// Returns the shared settings, as transports require them.
+    pub(crate) fn shared(&self) -> Arc<ServerSettings> {
+        Arc::clone(&self.0)
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,159 @@
+//! Requests of clients, and the answers to them.
+
+use std::fmt;
+
+use mcp_exact_session as session;
+use mcp_exact_transport::RequestContext;
+
+use super::{
+    InputRequest, InputResponses, JsonObject, Lifecycle, Mirrored, PeerError, Principal, Revision,
+    SessionInfo, TraceContext, TypedRequest, lifecycle_of,
+};
+
+/// A received request and the connection data of its sender.
+pub struct Request {
+    pub(super) incoming: session::IncomingRequest<RequestContext>,
+}
+
+impl Request {
+    /// Creates the request of a resumed task, for whose reply no client waits. Returns `None` if the revision is
+    /// unknown.
+    pub(crate) fn detached(
+        method: &str,
+        params: JsonObject,
+        client: SessionInfo,
+        principal: Option<Principal>,
+    ) -> Option<Self> {
+        let context = session::FrameContext {
+            principal,
+            ..session::FrameContext::default()
+        };
+        let incoming = session::IncomingRequest::detached(method, Some(params), client, context)?;
+        Some(Self { incoming })
+    }
+
+    /// Returns true if the client has declared an extension (from 2026-07-28 on).
+    pub(crate) fn has_extension(&self, id: &str) -> bool {
+        let extensions = self.client_capabilities().view().find("extensions");
+        let extension = extensions
+            .and_then(|extensions| extensions.object())
+            .and_then(|extensions| extensions.find(id));
+        self.lifecycle() == Lifecycle::Discover
+            && extension.is_some_and(|extension| extension.object().is_some())
+    }
+
+    pub(crate) fn method(&self) -> &str {
+        self.incoming.method()
+    }
+
+    pub(crate) fn params(&self) -> Option<&JsonObject> {
+        self.incoming.params()
+    }
+
+    pub(crate) fn revision(&self) -> Revision {
+        self.incoming.revision()
+    }
+
+    pub(crate) fn lifecycle(&self) -> Lifecycle {
+        lifecycle_of(self.revision())
+    }
+
+    pub(crate) fn client_capabilities(&self) -> &JsonObject {
+        &self.incoming.client().capabilities
+    }
+
+    pub(crate) fn client_info(&self) -> Option<&JsonObject> {
+        self.incoming.client().info.as_ref()
+    }
+
+    pub(crate) fn trace_context(&self) -> Option<TraceContext> {
+        self.incoming.trace_context()
+    }
+
+    pub(crate) fn principal(&self) -> Option<&Principal> {
+        self.incoming.context().principal.as_ref()
+    }
+
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.context().header(name)
+    }
+
+    pub(crate) fn headers(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.context().headers()
+    }
+
+    /// Returns the claims of the request's access token; `None` if no token was verified.
+    #[cfg(feature = "oauth-server")]
+    pub(crate) fn access(&self) -> Option<&mcp_exact_auth::server::Access> {
+        let http = self.incoming.context().cx.http.as_ref()?;
+        http.extensions.get()
+    }
+
+    /// Returns the transport's information about the request.
+    pub(crate) fn context(&self) -> &RequestContext {
+        &self.incoming.context().cx
+    }
+
+    /// Returns the request in the types of the revision `H`, converted from the negotiated revision.
+    pub(crate) fn typed_as<H: session::Home>(&self) -> Result<TypedRequest<H>, PeerError> {
+        let converted = self.incoming.typed_as::<H>(session::LossPolicy::Report)?;
+        for loss in converted.losses.iter().filter(|loss| loss.kind.is_lossy()) {
+            tracing::debug!(method = self.method(), %loss, "a conversion lost information");
+        }
+        Ok(converted.value)
+    }
+
+    /// Checks the headers that mirror arguments of a tool, on a request over HTTP (from 2026-07-28 on).
+    pub(crate) fn check_mirrored(
+        &self,
+        mirrored: &[Mirrored],
+        arguments: &JsonObject,
+    ) -> Result<(), PeerError> {
+        match &self.incoming.context().http {
+            Some(http) if self.lifecycle() == Lifecycle::Discover => {
+                let checked = session::http::check_params(http, mirrored, Some(arguments));
+                checked.map_err(|refusal| refusal.error())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns the decrypted `requestState` of a retry.
+    pub(crate) fn state(&self) -> Option<&str> {
+        self.incoming.state.as_deref()
+    }
+
+    pub(crate) fn answers(&self) -> &InputResponses {
+        &self.incoming.responses
+    }
+}
+
+impl fmt::Debug for Request {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.incoming, f)
+    }
+}
+
+/// Answer to a request.
+#[derive(Debug)]
+pub(crate) enum Reply {
+    Result(JsonObject),
+    Error(PeerError),
+    InputRequired {
+        asks: Vec<(String, InputRequest)>,
+        state: String,
+    },
+}
+
+impl From<Reply> for session::Reply {
+    fn from(reply: Reply) -> Self {
+        match reply {
+            Reply::Result(result) => Self::Result(result.into()),
+            Reply::Error(error) => Self::Error(error),
+            Reply::InputRequired { asks, state } => Self::InputRequired {
+                requests: asks,
+                state: Some(state),
+            },
+        }
+    }
+}

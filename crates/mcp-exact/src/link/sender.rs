@@ -1,0 +1,144 @@
+//! Messages to the client of a request in flight: progress, logs, input requests, and the answer.
+
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
+
+use mcp_exact_session as session;
+use mcp_exact_transport::{PendingRequest, ServerHandle};
+
+use super::{
+    InputRequest, Json, JsonObject, Level, PeerError, Progress, Reply, Request, RequestKey,
+    SendError, locked,
+};
+
+/// Sending half of the connection that a request was received on.
+#[derive(Debug, Clone)]
+pub(crate) struct Link {
+    /// Handle of the connection; `None` if the connection is closed, so that nothing can be sent.
+    pub(super) handle: Option<ServerHandle>,
+    pub(super) key: RequestKey,
+    /// Latest unsent progress, set once the client reads too slowly to receive every notification.
+    delayed: OnceLock<Arc<Mutex<Option<Progress>>>>,
+}
+
+impl Link {
+    pub(super) fn new(handle: &ServerHandle, key: RequestKey) -> Self {
+        Self {
+            handle: Some(handle.clone()),
+            key,
+            delayed: OnceLock::new(),
+        }
+    }
+
+    /// Creates the link of a request whose connection is closed.
+    pub(crate) fn detached(request: &Request) -> Self {
+        Self {
+            handle: None,
+            key: request.incoming.key,
+            delayed: OnceLock::new(),
+        }
+    }
+
+    fn handle(&self) -> Result<&ServerHandle, SendError> {
+        self.handle.as_ref().ok_or(SendError::UnknownRequest)
+    }
+
+    /// Sends a progress notification. If the client reads slowly, only the latest progress is sent, later.
+    pub(crate) fn progress(&self, progress: Progress) -> Result<(), SendError> {
+        let sent = self.handle()?.progress(self.key, &progress)?;
+        if sent != session::Sent::Dropped {
+            return Ok(());
+        }
+        // A thread outside of a runtime cannot wait, so its value is dropped and the next one supersedes it.
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else {
+            return Ok(());
+        };
+        let delayed = self.delayed.get_or_init(Arc::default);
+        if locked(delayed).replace(progress).is_none() {
+            runtime.spawn(self.clone().send_delayed(Arc::clone(delayed)));
+        }
+        Ok(())
+    }
+
+    async fn send_delayed(self, delayed: Arc<Mutex<Option<Progress>>>) {
+        loop {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            let Some(latest) = locked(&delayed).clone() else {
+                return;
+            };
+            let sent = self.handle();
+            if let Ok(session::Sent::Dropped) =
+                sent.and_then(|handle| handle.progress(self.key, &latest))
+            {
+                continue;
+            }
+            // The value was sent or superseded, or the request has ended. A later value may have been recorded
+            // meanwhile.
+            let mut waiting = locked(&delayed);
+            if waiting.as_ref() == Some(&latest) {
+                waiting.take();
+                return;
+            }
+        }
+    }
+
+    pub(crate) fn log(
+        &self,
+        level: Level,
+        logger: Option<&str>,
+        data: Json,
+    ) -> Result<(), SendError> {
+        let scope = session::Scope::During(self.key);
+        self.handle()?.log(scope, level, logger, data).map(drop)
+    }
+
+    /// Sends a task status notification to a subscription.
+    pub(crate) fn tell_of_task(&self, task: &JsonObject) {
+        if let Err(error) = self.notify("notifications/tasks", Some(task.clone())) {
+            tracing::debug!(%error, "the status of a task was not sent");
+        }
+    }
+
+    pub(crate) fn notify(&self, method: &str, params: Option<JsonObject>) -> Result<(), SendError> {
+        let scope = session::Scope::During(self.key);
+        self.handle()?.notify(scope, method, params).map(drop)
+    }
+
+    /// Sends an input request as a request of the server (up to 2025-11-25). Dropping the returned value cancels the
+    /// request.
+    pub(crate) fn ask(
+        &self,
+        ask: InputRequest,
+        limit: Option<Duration>,
+    ) -> Result<PendingRequest, SendError> {
+        // An input request waits for a person, so the default time limit is one day.
+        let limit = limit.unwrap_or(Duration::from_secs(24 * 3600));
+        let timeout = session::RequestTimeout {
+            idle: limit,
+            reset_on_progress: false,
+            total: limit,
+        };
+        let options = session::CallOptions {
+            timeout: Some(timeout),
+            ..session::CallOptions::default()
+        };
+        let scope = session::Scope::During(self.key);
+        self.handle()?
+            .request(scope, &ask.method, ask.params, options, None)
+    }
+
+    /// Answers the request. If the endpoint rejects the answer, the reason is sent as the error of the request.
+    pub(super) fn reply(&self, reply: Reply) {
+        let Some(handle) = &self.handle else {
+            return;
+        };
+        let Err(error) = handle.reply(self.key, reply) else {
+            return;
+        };
+        tracing::debug!(%error, "a reply was refused");
+        let error = PeerError::internal(error.to_string());
+        if let Err(error) = handle.reply(self.key, error) {
+            tracing::debug!(%error, "a request could not be answered");
+        }
+    }
+}
