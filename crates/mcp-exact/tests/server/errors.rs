@@ -20,10 +20,13 @@ async fn tool_errors_are_results() {
                 .expect("a result");
             assert!(output.is_error());
             // The error names the argument, so that a model can correct it.
-            assert_eq!(
-                output.text(),
-                r#"invalid arguments at "/a": invalid type: string "x", expected i64"#
-            );
+            let reason = if cfg!(feature = "validation") {
+                r#""x" is not of type "integer""#
+            } else {
+                r#"invalid type: string "x", expected i64"#
+            };
+            let expected = format!(r#"invalid arguments at "/a": {reason}"#);
+            assert_eq!(output.text(), expected);
         },
     )
     .await;
