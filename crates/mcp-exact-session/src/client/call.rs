@@ -1,4 +1,4 @@
-//! Messages that a client's program sends: requests, cancellations, answers to requests of the server, notifications.
+//! Messages that a client's application sends: requests, cancellations, answers to requests of the server, notifications.
 //!
 //! The module `rules` checks each message before it is queued.
 
@@ -29,11 +29,11 @@ use crate::trace_context::TraceContext;
 impl ClientEndpoint {
     /// Sends a request; [`ClientEvent::Completed`] follows, exactly once.
     ///
-    /// Parameters are those of the negotiated revision. The endpoint adds the members to their `_meta` that the revision and
-    /// the options demand.
+    /// The parameters must follow the negotiated revision. The endpoint adds the members of `_meta` that the revision and the
+    /// options require.
     ///
     /// # Errors
-    /// [`SendError`]; nothing has left then.
+    /// [`SendError`] if the request cannot be sent; nothing was sent then.
     pub fn request(
         &mut self,
         method: &str,
@@ -76,7 +76,7 @@ impl ClientEndpoint {
         Ok(key)
     }
 
-    /// Sends a request of a generated type, of the negotiated revision.
+    /// Sends a request of a generated type; the type must belong to the negotiated revision.
     ///
     /// # Errors
     /// The errors of [`request`](Self::request).
@@ -101,7 +101,7 @@ impl ClientEndpoint {
         }
     }
 
-    /// Sends a request of the program, or sends it again: under a new wire id and the same key.
+    /// Sends or resends a request of the application. A resent request has a new wire id and keeps its key.
     pub(super) fn send_outbound(
         &mut self,
         key: RequestKey,
@@ -121,7 +121,7 @@ impl ClientEndpoint {
         let (timeout, progress, cap) = (options.timeout, options.progress, outbound.cap);
         let rule = client_request(method, session.spec);
         let keeps = rule.is_some_and(|rule| rule.task == TaskEffect::Result);
-        // In a session nothing is sent twice, and only a task's id is looked for again.
+        // In a session requests are not resent, so the parameters are kept only to find a task's id.
         if !session.is_discover() && !keeps {
             outbound.params = None;
         }
@@ -137,8 +137,7 @@ impl ClientEndpoint {
         self.core.push(frame);
     }
 
-    /// Cancels a request: [`Outcome::Cancelled`] follows, and an answer that still comes is ignored. Nothing happens if it has
-    /// ended.
+    /// Cancels a request. [`Outcome::Cancelled`] follows, and a late answer is ignored. Nothing happens if the request has ended.
     pub fn cancel(&mut self, key: RequestKey, reason: &str, now: Time) {
         self.core.advance(now);
         let program =
@@ -156,8 +155,8 @@ impl ClientEndpoint {
         }
     }
 
-    /// Tells the server that an answer is not wanted any more, as the transport and the revision have it. `initialize` is never
-    /// cancelled (`basic/utilities/cancellation`), and a probe may have met a server that knows no notification.
+    /// Cancels a request at the server, by the means of the transport and the revision. `initialize` is never cancelled
+    /// (`basic/utilities/cancellation`), and a probe is not, because its server may not know the notification.
     pub(super) fn send_cancelled(&mut self, request: &PendingRequest<Purpose>, reason: &str) {
         let Some(id) = request.wire_id() else {
             return;
@@ -167,7 +166,7 @@ impl ClientEndpoint {
         let session = self.state.session().map(Arc::clone);
         let http = self.core.binding == Binding::StreamableHttp;
         if http {
-            // Nobody waits for the response of this POST any more. From 2026-07-28 on that is the cancellation.
+            // The response of this POST is not needed any more. From 2026-07-28 on closing the POST is the cancellation.
             self.core.streams.push_close(stream);
         }
         let discover = session
@@ -188,10 +187,10 @@ impl ClientEndpoint {
 
     /// Answers a request of the server.
     ///
-    /// From 2026-07-28 on an error cannot be sent: it ends the request for which the server required the input.
+    /// From 2026-07-28 on, an error is not sent to the server: it ends the request for which the server required the input.
     ///
     /// # Errors
-    /// [`SendError::UnknownRequest`] if it does not wait for an answer.
+    /// [`SendError::UnknownRequest`] if the request does not wait for an answer.
     pub fn answer(
         &mut self,
         to: ServerRequestKey,
@@ -215,10 +214,10 @@ impl ClientEndpoint {
         Ok(self.finish_request(key, bytes, None))
     }
 
-    /// Tells how far the answer to a request of the server has come; nothing leaves if the server did not ask for it.
+    /// Reports progress of a request of the server; nothing is sent if the server did not request progress.
     ///
     /// # Errors
-    /// [`SendError::Progress`] if it does not increase.
+    /// [`SendError::Progress`] if the progress value does not increase.
     pub fn progress(
         &mut self,
         of: ServerRequestKey,
@@ -297,8 +296,8 @@ impl ClientEndpoint {
     }
 }
 
-/// The message of a request: the program's parameters, and the members that a retry, the options and the revision add to
-/// them. The progress token of a request is its wire id.
+/// Builds the message of a request: the application's parameters, and the members that a retry, the options and the revision add.
+/// The progress token of a request is its wire id.
 fn message_of(id: u64, outbound: &OutboundRequest, session: &NegotiatedSession) -> Vec<u8> {
     let (method, options) = (&outbound.method, &outbound.options);
     let params = outbound.params.as_ref().map(JsonObject::view);

@@ -1,6 +1,6 @@
-//! Values that a client's program receives: events, requests and notifications of the server.
+//! Values that a client's application receives: events, requests and notifications of the server.
 //!
-//! Plain data. Never changes the endpoint.
+//! These types are plain data and do not change the endpoint.
 
 use std::fmt;
 use std::str::FromStr;
@@ -22,7 +22,7 @@ use crate::stream::RequestKey;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ServerRequestKey {
     pub(super) key: RequestKey,
-    /// Request of the client for which the server requires the input (from 2026-07-28 on).
+    /// Client request for which the server requires the input (from 2026-07-28 on).
     pub(super) of: Option<RequestKey>,
 }
 
@@ -65,12 +65,12 @@ impl FromStr for CachedNegotiation {
 pub enum TransportFailure {
     /// The HTTP response has an error status.
     Status {
-        /// The status.
+        /// HTTP status code.
         code: u16,
-        /// The body.
+        /// Body of the HTTP response.
         body: Vec<u8>,
     },
-    /// The connection broke.
+    /// The connection was lost.
     Lost,
     /// The process has exited.
     Exited,
@@ -84,12 +84,12 @@ pub struct ServerRequest {
 }
 
 impl ServerRequest {
-    /// Returns the method: `sampling/createMessage`, `roots/list`, `elicitation/create`, or one of the program's extensions.
+    /// Returns the method: `sampling/createMessage`, `roots/list`, `elicitation/create`, or one of the application's extensions.
     pub fn method(&self) -> &str {
         &self.call.method
     }
 
-    /// Returns the parameters as they came.
+    /// Returns the parameters as received from the server.
     pub fn params(&self) -> Option<&JsonObject> {
         self.call.params.as_ref()
     }
@@ -100,7 +100,7 @@ impl ServerRequest {
     }
 }
 
-/// Notification of the server for the program.
+/// Notification of the server for the application.
 #[derive(Debug, Clone)]
 pub struct ServerNotification {
     pub(crate) spec: &'static RevisionSpec,
@@ -113,7 +113,7 @@ impl ServerNotification {
         &self.call.method
     }
 
-    /// Returns the parameters as they came.
+    /// Returns the parameters as received from the server.
     pub fn params(&self) -> Option<&JsonObject> {
         self.call.params.as_ref()
     }
@@ -130,9 +130,9 @@ impl ServerNotification {
 pub enum ClientEvent {
     /// Requests can be sent. Keep the [`CachedNegotiation`] for the next connection.
     ///
-    /// It is repeated if the server stops speaking the negotiated revision and another one was negotiated.
+    /// The event occurs again if the server stops supporting the negotiated revision and another one was negotiated.
     Negotiated(SessionInfo, CachedNegotiation),
-    /// Client and server cannot talk to each other. Nothing more comes.
+    /// The negotiation has failed. No further events follow.
     Failed(NegotiationError),
     /// The server has exited after a probe, as some old ones do: start it again and call
     /// [`ClientEndpoint::restarted`](super::ClientEndpoint::restarted).
@@ -142,53 +142,53 @@ pub enum ClientEvent {
     UseHttpSse,
     /// A request has ended.
     Completed(RequestKey, Outcome),
-    /// A request has come this far.
+    /// Progress of a request was received.
     Progress {
-        /// The request.
+        /// Key of the request.
         key: RequestKey,
         /// Progress of the request.
         progress: Progress,
-        /// Parameters of the notification as they came.
+        /// Parameters of the received notification, unchanged.
         params: JsonObject,
     },
-    /// The server requests something; [`ClientEndpoint::answer`](super::ClientEndpoint::answer) answers.
+    /// The server has sent a request; reply with [`ClientEndpoint::answer`](super::ClientEndpoint::answer).
     Request {
         /// Key for the answer.
         key: ServerRequestKey,
-        /// The request in the middle of which the server requests it, if that is known.
+        /// The client request during which the server sent this request, if known.
         during: Option<RequestKey>,
         /// The request of the server.
         request: ServerRequest,
     },
-    /// The server does not want an answer to a request any more.
+    /// The server has cancelled a request.
     RequestCancelled(ServerRequestKey),
-    /// The server has logged something.
+    /// The server has sent a log message.
     Log {
-        /// The request that it is about, if that is known.
+        /// The request that the log message is about, if known.
         about: Option<RequestKey>,
         /// The message.
         message: LogMessage,
-        /// Parameters of the notification as they came.
+        /// Parameters of the received notification, unchanged.
         params: JsonObject,
     },
     /// The server has acknowledged a subscription, with the part of the filter that it honours (from 2026-07-28 on).
     Subscribed(RequestKey, Filter),
-    /// Something of the server has changed.
+    /// A list or a resource of the server has changed.
     Changed {
-        /// The subscription that reports it (from 2026-07-28 on), or the request on whose stream it came.
+        /// The subscription that reports the change (from 2026-07-28 on), or the request whose stream carried the notification.
         subscription: Option<RequestKey>,
         /// The change.
         change: Change,
-        /// Parameters of the notification as they came.
+        /// Parameters of the received notification, unchanged.
         params: Option<JsonObject>,
     },
-    /// Another notification.
+    /// A notification without an event of its own was received.
     Notification(ServerNotification),
-    /// The session is over on the server's side; start a new one.
+    /// The server has ended the session; start a new one.
     SessionLost,
-    /// The server did something that it must not do.
+    /// The server has violated the protocol.
     Violation(Violation),
-    /// Nothing more comes.
+    /// The endpoint is closed; no further events follow.
     Closed,
 }
 
@@ -217,7 +217,7 @@ impl HeapSize for ClientEvent {
             }
             Self::Notification(notification) => notification.call.size(),
             Self::Violation(violation) => violation.heap_size(),
-            // Nothing else comes in after `Failed`.
+            // No input is accepted after `Failed`.
             Self::Failed(_)
             | Self::RestartServer
             | Self::UseHttpSse

@@ -1,7 +1,7 @@
 //! Input that a server requires in the middle of a request (2026-07-28, `basic/patterns/mrtr`): the input requests, their
 //! responses, and the retry.
 //!
-//! Takes results of type `input_required`; one key spans all tries. Never reads the server's state.
+//! A request keeps one key over all its retries. The server's state is opaque and is never read.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ use crate::stream::RequestKey;
 type Required = (Vec<(String, Call)>, Option<Json>);
 
 impl ClientEndpoint {
-    /// The server requires input: every input request goes to the program, and the request waits.
+    /// Handles a result that requires input: delivers every input request to the application and suspends the request.
     pub(super) fn input_required(
         &mut self,
         key: RequestKey,
@@ -134,7 +134,7 @@ impl ClientEndpoint {
         Ok((calls, state.map(JsonRef::to_json)))
     }
 
-    /// The program has answered an input request.
+    /// Records the application's answer to an input request.
     pub(super) fn answer_input(
         &mut self,
         of: RequestKey,
@@ -161,7 +161,7 @@ impl ClientEndpoint {
                 self.retry_if_answered(of);
             }
             Err(error) => {
-                // Answered: the program is not told that this one is cancelled.
+                // Marked as answered, so that no cancellation event is delivered for this input request.
                 awaited.response = Some(JsonObject::new());
                 if let Some(request) = self.core.pending.take(of)
                     && let Purpose::Program(outbound) = request.purpose
@@ -196,7 +196,7 @@ impl ClientEndpoint {
             return;
         };
         outbound.retries += 1;
-        // The program, and often a user, has taken a part of the time.
+        // The application, and often a user, has used part of the total time.
         outbound.cap = None;
         let mut members = JsonObject::new();
         if !input.requests.is_empty() {
@@ -219,14 +219,14 @@ impl ClientEndpoint {
         }
     }
 
-    /// Tells the program that the open input requests of a request need no answer any more.
+    /// Notifies the application that the open input requests of a request are cancelled.
     pub(super) fn drop_input_requests(&mut self, outbound: &OutboundRequest) {
         for key in outbound.open_input() {
             self.core.event(ClientEvent::RequestCancelled(key));
         }
     }
 
-    /// Ends a request of the program.
+    /// Ends a request of the application.
     pub(super) fn complete(&mut self, key: RequestKey, outcome: Outcome) {
         self.core.event(ClientEvent::Completed(key, outcome));
     }

@@ -1,6 +1,6 @@
-//! The client's endpoint: calls, answers and timestamps go in; frames, events and deadlines come out.
+//! The client endpoint consumes requests, answers and timestamps, and produces frames, events and deadlines.
 //!
-//! One endpoint talks to one server: a process on stdio, or an HTTP endpoint. It does no IO.
+//! Each endpoint communicates with one server: a process on stdio, or an HTTP endpoint. The endpoint does no IO.
 
 mod call;
 mod events;
@@ -45,9 +45,9 @@ use tools::Tools;
 pub(crate) enum Purpose {
     /// `server/discover`, to learn the lifecycle of the server.
     Probe(&'static RevisionSpec),
-    /// `initialize`.
+    /// The request `initialize`.
     Initialize,
-    /// The program's own.
+    /// A request of the application.
     Program(Box<OutboundRequest>),
 }
 
@@ -62,7 +62,7 @@ impl Role for ClientRole {
     type Incoming = ();
 }
 
-/// Client's side of a session, or of a series of requests without one.
+/// Client side of a session, or of a series of requests without a session.
 #[derive(Debug)]
 pub struct ClientEndpoint {
     settings: Arc<ClientSettings>,
@@ -74,15 +74,15 @@ pub struct ClientEndpoint {
     tools: Tools,
     /// True if the URI of POSTs is known: with [`Binding::HttpSse`], nothing is sent before the event `endpoint`.
     endpoint_known: bool,
-    /// True if the transport has not been told of the session's end yet.
+    /// True if the transport has not yet been notified of the session's end.
     ends_session: bool,
 }
 
 impl ClientEndpoint {
-    /// Makes an endpoint that begins to talk to a server: with a probe if it speaks both lifecycles, with `initialize`
-    /// otherwise.
+    /// Creates an endpoint and starts the negotiation: with a probe if the configuration offers both lifecycles, with
+    /// `initialize` otherwise.
     ///
-    /// `cached` is what an earlier endpoint has found out about the same server: it saves the probe.
+    /// `cached` is the negotiation result of an earlier endpoint for the same server; with it no probe is sent.
     pub fn new(
         settings: Arc<ClientSettings>,
         binding: Binding,
@@ -139,21 +139,21 @@ impl ClientEndpoint {
 
     /// Opens a standalone stream, such as the answer to a GET, for messages that the server sends on its own.
     ///
-    /// With [`Binding::HttpSse`] it is the stream of events, on which every message of the server comes. Its first event,
-    /// `endpoint`, is the transport's: [`endpoint_known`](Self::endpoint_known) lets messages leave.
+    /// With [`Binding::HttpSse`] the standalone stream is the stream of events, which carries every message of the server. Its
+    /// first event, `endpoint`, is the transport's: [`endpoint_known`](Self::endpoint_known) lets messages be sent.
     pub fn open_standalone(&mut self) -> StreamId {
         self.open_stream(StreamKind::Standalone)
     }
 
-    /// The URI of POSTs is known ([`Binding::HttpSse`]): messages may leave.
+    /// Records that the URI of POSTs is known ([`Binding::HttpSse`]), so that messages may be sent.
     pub fn endpoint_known(&mut self) {
         self.endpoint_known = true;
     }
 
-    /// Takes one frame: a message, or a batch where the revision has them, without the end of its line.
+    /// Handles one received frame: a message, or a batch in revisions with batches, without its line end.
     ///
     /// # Errors
-    /// [`ReceiveError`] if nothing can be received any more, not on this stream, or not now.
+    /// [`ReceiveError`] if the endpoint is closed, the stream is unknown, or too many events are queued.
     pub fn receive(
         &mut self,
         stream: StreamId,
@@ -165,8 +165,9 @@ impl ClientEndpoint {
         Ok(())
     }
 
-    /// Takes the parts of a message above [`Limits::message_bytes`](crate::Limits::message_bytes) that the framing has kept:
-    /// the request that a response answers ends with a local error, a request whose id can be read is refused.
+    /// Handles a message above [`Limits::message_bytes`](crate::Limits::message_bytes), of which the framing has kept the
+    /// beginning and the end. For a response, the answered request ends with a local error; a request whose id can be read is
+    /// refused.
     ///
     /// # Errors
     /// The errors of [`receive`](Self::receive).
@@ -192,7 +193,7 @@ impl ClientEndpoint {
         }
     }
 
-    /// A stream has ended: nothing more comes on it or can be sent on it.
+    /// Records that a stream has ended: no further message can be received or sent on the stream.
     ///
     /// The requests whose answers were awaited on it end with [`Outcome::Lost`]. The end of the duplex stream and of the stream of
     /// events ([`Binding::HttpSse`]) ends the session.
@@ -209,7 +210,7 @@ impl ClientEndpoint {
             return self.connection_closed();
         }
         self.core.streams.remove(stream);
-        // Over HTTP with SSE a POST is merely accepted; its answer comes on the stream of events.
+        // Over HTTP with SSE a POST is merely accepted; the stream of events carries its answer.
         if !(events && how == Closed::Clean) {
             self.lose_requests_on(stream);
         }
@@ -245,17 +246,18 @@ impl ClientEndpoint {
         self.session_lost();
     }
 
-    /// Returns true if frames can be taken. On a duplex stream that is so until the end, unless events wait for the program.
+    /// Returns true if the endpoint accepts frames. A duplex stream is read until its end, except while too many events wait for
+    /// the application.
     pub fn wants_input(&self) -> bool {
         !self.is_closed() && self.reads()
     }
 
-    /// Takes the next event.
+    /// Removes and returns the next event.
     pub fn poll_event(&mut self) -> Option<ClientEvent> {
         self.core.events.pop()
     }
 
-    /// Takes what leaves next; the bytes of a frame are appended to `out`.
+    /// Removes and returns the next output; the bytes of a frame are appended to `out`.
     ///
     /// Over HTTP, a frame on a new stream is a new POST.
     pub fn poll_transmit(&mut self, out: &mut Vec<u8>) -> Option<Transmit> {
@@ -266,7 +268,7 @@ impl ClientEndpoint {
         transmit.or_else(|| self.poll_end_session())
     }
 
-    /// Takes what leaves next on a stream, with the bytes of a frame.
+    /// Removes and returns the next output of a stream, with the bytes of a frame.
     pub fn poll_transmit_on(&mut self, stream: StreamId) -> Option<(Transmit, Vec<u8>)> {
         if self.endpoint_known {
             self.core.streams.pop_on(stream)
@@ -275,7 +277,7 @@ impl ClientEndpoint {
         }
     }
 
-    /// Returns what leaves next on a stream, without taking it.
+    /// Returns the next output of a stream without removing it.
     pub fn peek_transmit_on(&self, stream: StreamId) -> Option<(Transmit, &[u8])> {
         if self.endpoint_known {
             self.core.streams.peek_on(stream)
@@ -298,8 +300,7 @@ impl ClientEndpoint {
         rule.is_some_and(|rule| rule.repeatable)
     }
 
-    /// Begins a new session in place of one that is over, such as after [`ClientEvent::SessionLost`]. Keys and wire ids
-    /// continue.
+    /// Starts a new session after one has ended, such as after [`ClientEvent::SessionLost`]. Keys and wire ids are not reused.
     pub fn begin_again(&mut self, cached: Option<&CachedNegotiation>, now: Time) {
         self.core.advance(now);
         if !self.is_closed() {
@@ -315,7 +316,7 @@ impl ClientEndpoint {
         self.begin(cached);
     }
 
-    /// Takes the end of the session, once everything else has left.
+    /// Returns the request that ends the session at the server, once all other output was sent.
     pub fn poll_end_session(&mut self) -> Option<Transmit> {
         let ends = self.ends_session && self.core.streams.queued() == 0;
         if ends {
@@ -324,7 +325,7 @@ impl ClientEndpoint {
         ends.then_some(Transmit::EndSession)
     }
 
-    /// Iterates over the streams that have something to send, the longest waiting first.
+    /// Iterates over the streams with queued output, the one with the oldest output first.
     pub fn writable_streams(&self) -> impl Iterator<Item = StreamId> {
         let streams = self.core.streams.writable();
         streams.filter(|_| self.endpoint_known)
@@ -335,7 +336,7 @@ impl ClientEndpoint {
         self.core.pending.next_deadline()
     }
 
-    /// Ends requests that have waited too long, and tells the server to stop.
+    /// Ends requests whose timeout has expired, and cancels them at the server.
     pub fn handle_timeout(&mut self, now: Time) {
         self.core.advance(now);
         while let Some(request) = self.core.pending.take_expired(self.core.now) {
@@ -349,12 +350,12 @@ impl ClientEndpoint {
         self.state.session().map(|session| &session.info)
     }
 
-    /// Last wire id that was used, for a [`Snapshot`] by hand.
+    /// Returns the last used wire id, for a [`Snapshot`] that the caller constructs.
     pub fn last_id(&self) -> u64 {
         self.core.pending.last_id()
     }
 
-    /// Returns true once the endpoint takes nothing more; queued messages are still returned.
+    /// Returns true once the endpoint is closed and accepts no input; queued messages are still returned.
     pub fn is_closed(&self) -> bool {
         matches!(self.state, State::Ended)
     }
@@ -388,7 +389,7 @@ impl ClientEndpoint {
         self.core.streams.close_all();
     }
 
-    /// The session in which a request of a revision was sent: the current one, or the one before a renegotiation.
+    /// Returns the session in which a request of a revision was sent: the current session, or the one before a renegotiation.
     fn session_of(&self, spec: &'static RevisionSpec) -> Option<Arc<NegotiatedSession>> {
         let mut sessions = self.state.session().into_iter().chain(&self.previous);
         sessions
@@ -404,7 +405,7 @@ impl ClientEndpoint {
         stream
     }
 
-    /// The stream that a message leaves on: over HTTP, a POST of its own.
+    /// Returns the stream for an outgoing message; over HTTP, each message has a POST of its own.
     fn outgoing_stream(&mut self) -> StreamId {
         match self.core.binding {
             Binding::Duplex => StreamId::DUPLEX,
@@ -412,7 +413,7 @@ impl ClientEndpoint {
         }
     }
 
-    /// The session is over on the server's side.
+    /// Handles the end of the session by the server.
     fn session_lost(&mut self) {
         if !self.is_closed() {
             self.core.event(ClientEvent::SessionLost);
@@ -420,7 +421,7 @@ impl ClientEndpoint {
         }
     }
 
-    /// Ends everything; every request of the program ends with the outcome.
+    /// Closes the endpoint; every request of the application ends with the outcome.
     fn end(&mut self, outcome: &Outcome) {
         if self.is_closed() {
             return;
@@ -458,7 +459,7 @@ impl ClientEndpoint {
         }
     }
 
-    /// Handles the end of a request of the client, or its next attempt.
+    /// Handles the end of a client request, or starts its next attempt.
     fn request_ended(&mut self, request: PendingRequest<Purpose>, outcome: Outcome) {
         if request.stream != StreamId::DUPLEX && outcome_ends_stream(&outcome) {
             self.core.streams.remove(request.stream);
@@ -475,7 +476,7 @@ impl ClientEndpoint {
     }
 }
 
-/// Streams of requests that were given up are closed by the transport; all others end with the answer.
+/// Returns true if the transport has to close the stream of a request with this outcome; other streams end with their answer.
 fn outcome_ends_stream(outcome: &Outcome) -> bool {
     !matches!(outcome, Outcome::TimedOut | Outcome::Cancelled)
 }

@@ -2,8 +2,8 @@
 //! after each answer (`basic/lifecycle`; 2026-07-28: `basic/versioning`, `basic/transports/stdio`, "Backward
 //! Compatibility").
 //!
-//! Takes the ends of the endpoint's own requests; ends in `Operating` or in an error with the remedy. The fallback never
-//! depends on one error code.
+//! The negotiation ends in the state `Operating`, or in an error that says how to correct it. The fallback never depends on a
+//! single error code.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -51,7 +51,7 @@ impl ClientEndpoint {
         }
     }
 
-    /// A new process was started in place of one that has exited after a probe. If none can be started, call
+    /// Records that a new server process replaces one that exited after a probe. If no process can be started, call
     /// [`failed`](Self::failed) with [`TransportFailure::Exited`] instead: the negotiation ends.
     pub fn restarted(&mut self, now: Time) {
         self.core.advance(now);
@@ -67,7 +67,7 @@ impl ClientEndpoint {
         }
     }
 
-    /// A message did not reach the server, or its answer did not reach the client.
+    /// Records that a message did not reach the server, or that its answer did not reach the client.
     pub fn failed(&mut self, stream: StreamId, failure: TransportFailure, now: Time) {
         self.core.advance(now);
         match failure {
@@ -81,12 +81,12 @@ impl ClientEndpoint {
         }
     }
 
-    /// The revision of a lifecycle that the client prefers.
+    /// Returns the client's most preferred revision of a lifecycle.
     fn first(&self, lifecycle: Lifecycle) -> Option<&'static RevisionSpec> {
         self.settings.offer.of_lifecycle(lifecycle).next()
     }
 
-    /// The duplex stream has ended. After a probe, the server may have exited because of it.
+    /// Handles the end of the duplex stream. After a probe, the server may have exited because of the probe.
     pub(super) fn connection_closed(&mut self) {
         let probed = match &self.state {
             State::ExpectDiscovery(progress) => progress.probes > 0,
@@ -95,14 +95,14 @@ impl ClientEndpoint {
         };
         if probed && self.first(Lifecycle::Initialize).is_some() {
             if let Some(progress) = self.state.take_progress() {
-                // A server that has changed its revision may be probed while requests of the program wait.
+                // A server that has changed its revision may be probed while requests of the application wait.
                 while let Some(request) = self.core.pending.take_any() {
                     if let Purpose::Program(_) = request.purpose {
                         self.complete(request.key, Outcome::Lost);
                     }
                 }
                 self.core.streams.clear();
-                // The next process is not probed, and not thought slow.
+                // The next process is not probed, and its silence does not count as slowness.
                 let progress = NegotiationProgress {
                     silent: false,
                     offered: BTreeSet::new(),
@@ -126,7 +126,7 @@ impl ClientEndpoint {
         self.state = State::ExpectDiscovery(progress);
         let sender = Sender::of(&self.settings, spec);
         let params = JsonObject::from_iter([("_meta", sender.meta().clone())]);
-        // Silence tells an old server from a slow one only if there is something to fall back to.
+        // The shorter probe timeout applies only if the client can fall back to `initialize`.
         let timeout = match self.first(Lifecycle::Initialize) {
             Some(_) => self.settings.probe_timeout,
             None => self.settings.handshake_timeout,
@@ -186,7 +186,7 @@ impl ClientEndpoint {
         self.core.push(frame);
     }
 
-    /// The probe has ended.
+    /// Handles the outcome of the probe.
     pub(super) fn probed(&mut self, spec: &'static RevisionSpec, outcome: Outcome) {
         let State::ExpectDiscovery(_) = self.state else {
             return;
@@ -218,7 +218,8 @@ impl ClientEndpoint {
         }
     }
 
-    /// The server does not know requests that state their revision: `initialize`, if this client speaks it.
+    /// Falls back to `initialize`, if this client offers a revision with it: the server does not support requests that state
+    /// their revision.
     pub(super) fn fall_back(&mut self, answered: String) {
         let first = self.first(Lifecycle::Initialize);
         match (first, self.state.take_progress()) {
@@ -245,9 +246,9 @@ impl ClientEndpoint {
         self.send_deferred();
     }
 
-    /// Goes on with a revision without handshake that the server lists, the one that this client prefers.
+    /// Selects the most preferred revision of the lifecycle without handshake among those that the server lists.
     ///
-    /// A server that refuses a revision and lists it as supported is asked once more: "The client SHOULD select a mutually
+    /// A server that refuses a revision but lists it as supported is probed once more: "The client SHOULD select a mutually
     /// supported version from the `supported` list and retry the request" (2026-07-28, `basic/versioning`).
     fn choose_discover(&mut self, supported: &[String], tried: &'static RevisionSpec) {
         let State::ExpectDiscovery(progress) = &self.state else {
@@ -286,7 +287,7 @@ impl ClientEndpoint {
         }
     }
 
-    /// `initialize` has ended.
+    /// Handles the outcome of `initialize`.
     pub(super) fn initialize_ended(&mut self, outcome: Outcome) {
         let State::ExpectInitializeResult(_) = self.state else {
             return;
@@ -308,7 +309,7 @@ impl ClientEndpoint {
         }
     }
 
-    /// Real servers refuse requests whose POST overtakes this one.
+    /// Sends `notifications/initialized` before other requests, because some servers refuse requests whose POST arrives earlier.
     fn send_initialized(&mut self) {
         let stream = self.outgoing_stream();
         let call = Call::new(INITIALIZED, None);
@@ -318,8 +319,8 @@ impl ClientEndpoint {
         self.core.push(frame);
     }
 
-    /// A server that refuses may list the revisions that it speaks. One that was silent and now speaks of unsupported
-    /// versions was slow.
+    /// Handles an error response to `initialize`, which may list the supported revisions. A server that did not answer the probe
+    /// and now reports unsupported versions was slow.
     fn initialize_refused(&mut self, error: PeerError) {
         let Some(mut progress) = self.state.take_progress() else {
             return;
@@ -349,7 +350,7 @@ impl ClientEndpoint {
         }
     }
 
-    /// Reads the result of `initialize`.
+    /// Decodes the result of `initialize`.
     fn initialized(&self, result: &RawResult) -> Result<NegotiatedSession, NegotiationError> {
         let unreadable = |text: &str| NegotiationError::Answer(text.to_owned());
         let object = result.object();
@@ -399,17 +400,18 @@ impl ClientEndpoint {
         self.core.event(ClientEvent::Negotiated(info, cached));
     }
 
-    /// "If the client does not support the version in the server's response, it SHOULD disconnect."
+    /// Ends the negotiation with an error: "If the client does not support the version in the server's response, it SHOULD
+    /// disconnect."
     pub(super) fn fail(&mut self, error: NegotiationError) {
         self.core.event(ClientEvent::Failed(error));
-        // `take_progress` may have left the state `Ended`; its requests have to end all the same.
+        // `take_progress` may have set the state `Ended`, but pending requests have to end, too.
         self.state = State::start();
         self.end(&Outcome::Closed);
         self.core.streams.close_all();
     }
 }
 
-/// Returns true for codes that only a server of the lifecycle without handshake sends.
+/// Returns true for error codes that only servers of the lifecycle without handshake send.
 pub(super) fn is_discover_code(code: i64) -> bool {
     matches!(
         code,
@@ -417,7 +419,7 @@ pub(super) fn is_discover_code(code: i64) -> bool {
     )
 }
 
-/// The revisions that an error lists.
+/// Returns the supported revisions that an error lists.
 pub(super) fn supported(error: &PeerError) -> Option<Vec<String>> {
     let data = error.data()?.view().object()?;
     data.find("supported")?.decode_as().ok()

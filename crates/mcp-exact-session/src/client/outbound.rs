@@ -1,6 +1,7 @@
-//! A request of a client's program from its call to its single end, over all retries.
+//! Requests of a client's application, from creation to their single end, over all retries.
 //!
-//! One record a request: its phase tells whether it waits for an answer, input, another revision or a list of tools.
+//! Each request has one record, whose phase determines whether the request waits for an answer, input, another revision or a list
+//! of tools.
 
 use mcp_exact_revisions::RevisionSpec;
 use mcp_exact_wire::{Json, JsonObject};
@@ -11,43 +12,43 @@ use crate::call_options::CallOptions;
 use crate::core::PendingRequest;
 use crate::error::PeerError;
 
-/// Request of the program.
+/// Request of the application.
 #[derive(Debug)]
 pub(crate) struct OutboundRequest {
     pub(super) method: String,
-    /// Revision in which it was sent last.
+    /// Revision in which the request was last sent.
     pub(super) spec: &'static RevisionSpec,
-    /// Parameters as the program has given them, for another try.
+    /// Parameters from the application, kept for another attempt.
     pub(super) params: Option<JsonObject>,
-    /// True if the parameters hold none of the members that the endpoint adds.
+    /// True if the parameters contain none of the members that the endpoint adds.
     pub(super) plain: bool,
     pub(super) options: CallOptions,
-    /// Cap of the total time, from the first try on.
+    /// Deadline of the request over all attempts.
     pub(super) cap: Option<Time>,
     pub(super) retries: u32,
     /// Parameters that a retry adds: `inputResponses` and `requestState`.
     pub(super) input: Option<JsonObject>,
     /// True if a subscription was acknowledged.
     pub(super) subscribed: bool,
-    /// True if the server was asked to make a task of it (2025-11-25).
+    /// True if the request asks the server to run it as a task (2025-11-25).
     pub(super) task: bool,
     /// True if the tools were listed again because its headers were refused.
     pub(super) relisted: bool,
-    /// True if it was sent again because the server changed its revision.
+    /// True if the request was resent because the server changed its revision.
     pub(super) renegotiated: bool,
     pub(super) phase: Phase,
 }
 
-/// Phase of a request of the program.
+/// Phase of a request of the application.
 #[derive(Debug)]
 pub(super) enum Phase {
-    /// Waits for its answer.
+    /// The request waits for its answer.
     Answer,
-    /// Waits for the program's responses to input requests.
+    /// The request waits for the application's responses to input requests.
     Input(AwaitedInput),
-    /// Waits for another revision; the error is the outcome if the request cannot be sent then.
+    /// The request waits for a renegotiation; the error is the outcome if the request cannot be sent then.
     Renegotiation(PeerError),
-    /// Waits for a list of tools, because its headers were refused.
+    /// The request waits for a new list of tools, because the server refused the headers.
     Relisting(Relisting),
 }
 
@@ -56,11 +57,11 @@ pub(super) enum Phase {
 pub(super) struct AwaitedInput {
     pub(super) requests: Vec<AwaitedRequest>,
     pub(super) waiting: usize,
-    /// The server's state, to be sent back exactly.
+    /// The server's `requestState`, echoed unchanged.
     pub(super) state: Option<Json>,
 }
 
-/// Input request that the program answers.
+/// Input request that the application answers.
 #[derive(Debug)]
 pub(super) struct AwaitedRequest {
     pub(super) name: String,
@@ -68,17 +69,17 @@ pub(super) struct AwaitedRequest {
     pub(super) response: Option<JsonObject>,
 }
 
-/// A list of tools that is asked for again.
+/// State of a repeated `tools/list` request.
 #[derive(Debug)]
 pub(super) struct Relisting {
-    /// The refusal.
+    /// Error by which the server refused the headers.
     pub(super) error: PeerError,
     pub(super) tool: String,
     pub(super) pages: u32,
 }
 
 impl OutboundRequest {
-    /// Number of input requests that the program has not answered.
+    /// Returns the number of input requests that the application has not answered.
     pub(super) fn awaited_input(request: &PendingRequest<Purpose>) -> usize {
         match &request.purpose {
             Purpose::Program(outbound) => match &outbound.phase {
@@ -89,7 +90,7 @@ impl OutboundRequest {
         }
     }
 
-    /// Input requests that the program has not answered.
+    /// Iterates over the input requests that the application has not answered.
     pub(super) fn open_input(&self) -> impl Iterator<Item = ServerRequestKey> {
         let requests = match &self.phase {
             Phase::Input(input) => &*input.requests,

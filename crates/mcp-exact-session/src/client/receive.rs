@@ -1,7 +1,7 @@
-//! Handling of each message of the server.
+//! Handling of the messages that a client receives from its server.
 //!
-//! Takes dispatched messages; ends requests, delivers requests and notifications of the server, answers some of them itself.
-//! The module `rules` decides whether a message is allowed.
+//! Responses end requests of the client. Requests and notifications of the server are delivered to the application or handled by
+//! the endpoint. The module `rules` decides whether a message is allowed.
 
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ use crate::stream::{Binding, HttpHints, RequestKey, StreamId};
 
 impl Endpoint for ClientEndpoint {
     type Role = ClientRole;
-    /// The stream that the frame came on.
+    /// Stream on which the frame was received.
     type Context = StreamId;
 
     fn core(&mut self) -> &mut Core<ClientRole> {
@@ -58,7 +58,7 @@ impl Endpoint for ClientEndpoint {
         self.spec().is_some_and(|spec| !spec.error_id_required())
     }
 
-    /// An answer goes where requests of the server come from; over HTTP it is a POST of its own.
+    /// Creates the frame of an answer; over HTTP, an answer is sent in a POST of its own.
     fn answer_frame(&mut self, stream: StreamId, bytes: Vec<u8>) -> Frame {
         let stream = match self.core.binding {
             Binding::Duplex => stream,
@@ -121,7 +121,7 @@ impl Endpoint for ClientEndpoint {
         self.handle_notification(session.spec, handler, subscription, *came_on, call)
     }
 
-    /// A request of the client was answered.
+    /// Handles the answer to a request of the client.
     fn answered(&mut self, request: PendingRequest<Purpose>, outcome: Outcome) {
         self.record_task(&request, &outcome);
         self.request_ended(request, outcome);
@@ -195,7 +195,7 @@ impl ClientEndpoint {
         });
     }
 
-    /// The request whose stream this is; none on a stream for everything.
+    /// Returns the request that the stream belongs to; `None` for a stream that is shared by all requests.
     fn request_on(&self, stream: StreamId) -> Option<RequestKey> {
         if stream == StreamId::DUPLEX {
             return None;
@@ -229,7 +229,7 @@ impl ClientEndpoint {
         }
     }
 
-    /// Handles the answer to a request of the program: the request ends, or continues in another way.
+    /// Handles the answer to a request of the application: the request ends, or continues in another way.
     pub(super) fn program_request_ended(
         &mut self,
         key: RequestKey,
@@ -257,7 +257,7 @@ impl ClientEndpoint {
         self.complete(key, outcome);
     }
 
-    /// Handles a result by its kind; `None` if the request continues.
+    /// Handles a result by its kind; returns `None` if the request continues.
     fn use_result(
         &mut self,
         key: RequestKey,
@@ -283,8 +283,8 @@ impl ClientEndpoint {
         }
     }
 
-    /// Retries a request if the error names the correct revision or headers (2026-07-28). Gives the error back if there is
-    /// nothing to try.
+    /// Retries a request if the error names the correct revision or headers (2026-07-28). Returns the error if no retry is
+    /// possible.
     fn try_again(
         &mut self,
         key: RequestKey,
@@ -293,7 +293,7 @@ impl ClientEndpoint {
     ) -> Option<PeerError> {
         match error.code() {
             _ if error.is_local() || matches!(self.state, State::Ended) => Some(error),
-            // It is kept until another answer is there.
+            // The error is kept until another answer is received.
             _ if error.heap_size() > self.core.limits.state_bytes => Some(error),
             Some(code::HEADER_MISMATCH) => self.relist(key, outbound, error),
             Some(code::UNSUPPORTED_VERSION) => self.renegotiate(key, outbound, error),
@@ -301,7 +301,7 @@ impl ClientEndpoint {
         }
     }
 
-    /// The server does not want an answer to a request any more, or ends a subscription.
+    /// Handles a cancellation: of a server request, or of a subscription.
     fn handle_cancelled(&mut self, call: &Call) -> Result<(), Refusal> {
         let cancel = Cancel::of(call);
         let cancel = cancel.ok_or_else(|| Refusal::InvalidNotification(call.method.clone()))?;
@@ -317,7 +317,7 @@ impl ClientEndpoint {
         Ok(())
     }
 
-    /// A server ends a subscription by `notifications/cancelled`, by a result, or by both: the first of them ends it here.
+    /// Ends a subscription. A server sends `notifications/cancelled`, a result, or both; the first of them ends the subscription.
     fn end_subscription(&mut self, id: &RequestId) -> bool {
         let request = own_id(id).and_then(|id| self.core.pending.by_wire_id(id));
         let listens = |request: &PendingRequest<Purpose>| match &request.purpose {
@@ -435,7 +435,7 @@ impl ClientEndpoint {
         }
     }
 
-    /// The subscription that a notification names, whatever the state of the session.
+    /// Returns the subscription that a notification names, in every state of the session.
     fn subscription_of(&self, call: &Call) -> Option<(&'static RevisionSpec, RequestKey)> {
         let id: RequestId = call.meta(meta::SUBSCRIPTION_ID)?.decode_as().ok()?;
         let request = self.core.pending.by_wire_id(own_id(&id)?)?;
@@ -446,7 +446,8 @@ impl ClientEndpoint {
         listens.then_some((outbound.spec, request.key))
     }
 
-    /// The acknowledgement of a subscription comes first, and once (`basic/patterns/subscriptions`).
+    /// Returns true if the notification is in order: the acknowledgement of a subscription must be first, and must occur once
+    /// (`basic/patterns/subscriptions`).
     fn is_in_order(&self, subscription: Option<RequestKey>, handler: Handler) -> bool {
         let request = subscription.and_then(|key| self.core.pending.get(key));
         match request.map(|request| &request.purpose) {

@@ -1,7 +1,7 @@
-//! A server that stops to speak the negotiated revision, and says so in an answer (2026-07-28, `basic/versioning`, "Protocol
-//! Version Negotiation").
+//! Renegotiation when a server stops supporting the negotiated revision (2026-07-28, `basic/versioning`, "Protocol Version
+//! Negotiation").
 //!
-//! Takes the -32022 that ends a request; goes over to a revision that both speak, and sends the request again.
+//! Error -32022 triggers the renegotiation: the client switches to a revision that both peers support, and resends the request.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::session_info::SessionInfo;
 use crate::stream::RequestKey;
 
 impl ClientEndpoint {
-    /// The server refuses the revision of a request. Gives the error back if there is nothing to try.
+    /// Handles a refusal of a request's revision. Returns the error if no other revision can be tried.
     pub(super) fn renegotiate(
         &mut self,
         key: RequestKey,
@@ -32,7 +32,7 @@ impl ClientEndpoint {
         };
         let discover = common(Lifecycle::Discover);
         let initialize = common(Lifecycle::Initialize);
-        // An older revision understands only the first try.
+        // Retries with input do not exist in older revisions.
         let retried = outbound.retries > 0 || outbound.input.is_some();
         if outbound.renegotiated || (discover.is_none() && retried) {
             return Some(error);
@@ -44,7 +44,7 @@ impl ClientEndpoint {
                 let session = self.change_revision(&current, spec);
                 self.send_outbound(key, outbound, &session);
             }
-            // Another request has brought the change about already.
+            // Another request has already caused the renegotiation.
             (Some(current), None, Some(_)) if !current.is_discover() => {
                 self.send_again(key, outbound, &current, error);
             }
@@ -62,7 +62,7 @@ impl ClientEndpoint {
         None
     }
 
-    /// Goes over to another revision of the same lifecycle.
+    /// Switches to another revision of the same lifecycle.
     fn change_revision(
         &mut self,
         current: &Arc<NegotiatedSession>,
@@ -81,7 +81,7 @@ impl ClientEndpoint {
         session.unwrap_or_else(|| Arc::clone(current))
     }
 
-    /// Sends the requests that waited for another revision, if it allows them.
+    /// Sends the requests that waited for the renegotiation, if the new revision allows them.
     pub(super) fn send_deferred(&mut self) {
         let State::Operating(session) = &self.state else {
             return;

@@ -1,6 +1,6 @@
 //! The lifecycle of a client: its state, and the negotiated session.
 //!
-//! One variant a state. Holds what each request carries from 2026-07-28 on.
+//! [`State`] has one variant per state. [`Sender`] holds the metadata that each request carries from 2026-07-28 on.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -17,11 +17,11 @@ use crate::session_info::SessionInfo;
 /// State of the lifecycle.
 #[derive(Debug)]
 pub(super) enum State {
-    /// The answer to a probe is awaited.
+    /// The client waits for the answer to a probe.
     ExpectDiscovery(NegotiationProgress),
-    /// The answer to `initialize` is awaited.
+    /// The client waits for the answer to `initialize`.
     ExpectInitializeResult(NegotiationProgress),
-    /// A new server process is awaited.
+    /// The client waits for a new server process.
     ExpectRestart(NegotiationProgress),
     Operating(Arc<NegotiatedSession>),
     Ended,
@@ -34,18 +34,18 @@ pub(super) struct NegotiatedSession {
     pub(super) info: SessionInfo,
     /// Capabilities of the server.
     declared: DeclaredNames,
-    /// Sender that requests carry in revisions where each request states it.
+    /// Sender metadata of requests, in revisions where each request states its sender.
     pub(super) sender: Option<Sender>,
 }
 
 /// State of a negotiation.
 #[derive(Debug, Default)]
 pub(super) struct NegotiationProgress {
-    /// Revisions that were offered already.
+    /// Revisions that were already offered to the server.
     pub(super) offered: BTreeSet<&'static str>,
-    /// Number of probes that were sent: at most two.
+    /// Number of probes that were sent, at most two.
     pub(super) probes: u8,
-    /// True if the probe was met with silence: the server may be slow rather than old.
+    /// True if the probe timed out: the server may be slow rather than old.
     pub(super) silent: bool,
 }
 
@@ -61,7 +61,7 @@ impl State {
         }
     }
 
-    /// Leaves a state in which something is negotiated.
+    /// Takes the progress out of a negotiating state, which becomes `Ended`.
     pub(super) fn take_progress(&mut self) -> Option<NegotiationProgress> {
         match std::mem::replace(self, Self::Ended) {
             Self::ExpectDiscovery(progress)
@@ -92,7 +92,7 @@ impl NegotiatedSession {
         self.spec.lifecycle() == Lifecycle::Discover
     }
 
-    /// The rules between the client and this server.
+    /// Returns the rules that apply between the client and this server.
     pub(super) fn rules<'a>(&'a self, settings: &'a ClientSettings) -> Rules<'a> {
         Rules {
             spec: self.spec,
@@ -110,7 +110,7 @@ pub(super) struct Sender {
     version: Json,
     capabilities: JsonObject,
     info: JsonObject,
-    /// All of it.
+    /// Complete `_meta` object with all sender members.
     meta: JsonObject,
 }
 
@@ -132,12 +132,12 @@ impl Sender {
         }
     }
 
-    /// The `_meta` of a request without further metadata.
+    /// Returns the `_meta` of a request without further metadata.
     pub(super) fn meta(&self) -> &JsonObject {
         &self.meta
     }
 
-    /// The `_meta` of a request to which the program adds something: who it is, perhaps, but neither its revision nor, unless
+    /// The `_meta` of a request to which the application adds something: who it is, perhaps, but neither its revision nor, unless
     /// the call has capabilities of its own, its capabilities.
     pub(super) fn beside<'a>(
         &'a self,
@@ -160,7 +160,7 @@ impl Sender {
     }
 }
 
-/// Text of a member of an object, unescaped.
+/// Returns the unescaped string value of a member of an object.
 pub(super) fn text_of(object: &JsonObject, name: &str) -> Option<String> {
     let text = object.view().find(name).and_then(JsonRef::as_str);
     text.map(std::borrow::Cow::into_owned)

@@ -1,6 +1,6 @@
-//! HTTP statuses in place of answers (`basic/transports` of 2024-11-05 to 2026-07-28).
+//! HTTP error statuses that replace answers (`basic/transports` of 2024-11-05 to 2026-07-28).
 //!
-//! Takes a status and a body; ends the request, falls back, or ends the session.
+//! A status ends the request, causes a fallback, or ends the session.
 
 use mcp_exact_revisions::RevisionSpec;
 
@@ -14,7 +14,7 @@ use crate::outcome::Outcome;
 use crate::stream::{Binding, StreamId};
 
 impl ClientEndpoint {
-    /// An HTTP response has an error status.
+    /// Handles an HTTP response with an error status.
     pub(super) fn handle_status(&mut self, stream: StreamId, status: u16, body: &[u8]) {
         let fits = body.len() <= self.core.limits.message_bytes;
         if !fits {
@@ -51,7 +51,7 @@ impl ClientEndpoint {
         http && self.spec().is_some_and(RevisionSpec::has_session_ids)
     }
 
-    /// 401, 403 and 5xx are no evidence of the lifecycle; other errors without a code of its own are.
+    /// Handles a refused probe. The statuses 401, 403 and 5xx are no evidence of the server's lifecycle; other errors are.
     fn probe_refused(
         &mut self,
         spec: &'static RevisionSpec,
@@ -67,7 +67,7 @@ impl ClientEndpoint {
         }
     }
 
-    /// A status of 400, 404 or 405 may come from a server of HTTP with SSE (2024-11-05).
+    /// Handles an error status for `initialize`. Servers of HTTP with SSE (2024-11-05) may answer 400, 404 or 405.
     fn initialize_status(&mut self, status: u16, error: Option<PeerError>) {
         let code = error.as_ref().and_then(PeerError::code);
         let lists = error.as_ref().and_then(supported).is_some();

@@ -1,8 +1,7 @@
 //! Progress of requests that became tasks (2025-11-25, `basic/utilities/tasks`, "Task Progress Notifications"): their tokens
 //! stay in use until the task is over.
 //!
-//! Takes the results and notifications with task information; remembers a limited number of tasks, none by an id of more
-//! than the limit. Polls nothing and keeps no state of a task.
+//! A limited number of tasks is remembered, and only tasks whose ids are within the length limit. Tasks are not polled.
 
 use std::collections::VecDeque;
 
@@ -20,7 +19,7 @@ struct Task {
     progress: Option<f64>,
 }
 
-/// Tasks of the client's requests that are not over.
+/// Unfinished tasks of the client's requests.
 #[derive(Debug)]
 pub(super) struct Tasks {
     open: VecDeque<Task>,
@@ -29,7 +28,7 @@ pub(super) struct Tasks {
 }
 
 impl Tasks {
-    /// Progress of a task beyond the limits is late, as that of a task that is over.
+    /// Creates an empty table. Progress of a task beyond the limits is treated as late.
     pub(super) fn new(count_limit: usize, bytes_limit: usize) -> Self {
         Self {
             open: VecDeque::new(),
@@ -42,12 +41,12 @@ impl Tasks {
         self.open.len()
     }
 
-    /// Forgets all of them: the session is over.
+    /// Forgets all tasks when the session ends.
     pub(super) fn clear(&mut self) {
         self.open.clear();
     }
 
-    /// Remembers the task that answers a request; does nothing if the result is no task.
+    /// Remembers the task that answers a request; does nothing if the result is not a task.
     pub(super) fn created(
         &mut self,
         token: u64,
@@ -74,7 +73,7 @@ impl Tasks {
         });
     }
 
-    /// Request that has ended with a task and that a progress notification belongs to.
+    /// Returns the request of a progress notification, if the request has ended with a task.
     pub(super) fn progress(&mut self, token: Option<u64>, done: f64) -> ProgressTarget {
         let known = |task: &&mut Task| Some(task.token) == token;
         let Some(task) = self.open.iter_mut().find(known) else {
@@ -87,14 +86,14 @@ impl Tasks {
         ProgressTarget::Request(task.key)
     }
 
-    /// Takes the status of a task.
+    /// Handles the status of a task.
     pub(super) fn status(&mut self, task: &JsonObject) {
         if let Some(id) = text_of(task, "taskId").filter(|_| is_over(task.view())) {
             self.over(&id);
         }
     }
 
-    /// Takes the end of `tasks/result`, by its parameters.
+    /// Handles the end of a `tasks/result` request, by the parameters of the request.
     pub(super) fn result_of(&mut self, params: Option<&JsonObject>) {
         if let Some(id) = params.and_then(|params| text_of(params, "taskId")) {
             self.over(&id);

@@ -1,8 +1,8 @@
-//! Tools whose parameters are mirrored into headers, from the view of a client over Streamable HTTP (2026-07-28,
-//! `basic/transports/streamable-http`, "Custom Headers from Tool Parameters").
+//! Tools whose parameters a Streamable HTTP client mirrors into headers (2026-07-28, `basic/transports/streamable-http`, "Custom
+//! Headers from Tool Parameters").
 //!
-//! Learns them from every answered list of tools, takes tools that break a rule out of the list, and asks for the list again if a
-//! server refuses the headers of a call. On other bindings, and in older revisions, it does nothing.
+//! The client records these tools from every tool list, removes tools that break a rule from the list, and requests the list
+//! again if a server refuses the headers of a call. Other bindings and older revisions have no mirrored parameters.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,16 +25,16 @@ use crate::stream::{Binding, RequestKey};
 
 /// Method that lists tools.
 const LIST: &str = "tools/list";
-/// Pages of a list that are searched for one tool.
+/// Maximum number of pages of a list that are searched for one tool.
 const MAX_PAGES: u32 = 100;
 
 /// Tools with mirrored parameters.
 #[derive(Debug, Default)]
 pub(super) struct Tools {
     known: BTreeMap<String, Known>,
-    /// Number of lists that were begun: tools of older ones are forgotten when there is no room.
+    /// Number of lists that were begun. Tools of older lists are forgotten when there is no room.
     lists: u64,
-    /// List whose tools had no room, so that all older ones are forgotten.
+    /// Number of the latest list for which the tools of all older lists were forgotten.
     cleared: u64,
     bytes: usize,
 }
@@ -57,7 +57,7 @@ impl Tools {
         }
     }
 
-    /// Remembers a tool that is not known; returns false if there is no room for it.
+    /// Remembers a new tool; returns false if there is no room for the tool.
     fn remember(&mut self, name: &str, parameters: Vec<Mirrored>, limit: usize) -> bool {
         if parameters.is_empty() {
             return true;
@@ -80,7 +80,7 @@ impl Tools {
         true
     }
 
-    /// Forgets the tools of all lists but the latest one, once in each list.
+    /// Forgets the tools of all lists except the latest list; runs at most once per list.
     fn forget_older(&mut self) {
         if self.cleared == self.lists {
             return;
@@ -96,7 +96,7 @@ impl ClientEndpoint {
         self.core.binding == Binding::StreamableHttp && spec.has_http_header_mirroring()
     }
 
-    /// The headers of a call, encoded.
+    /// Returns the encoded headers of a call.
     pub(super) fn mirrored_headers(
         &self,
         spec: &RevisionSpec,
@@ -120,7 +120,7 @@ impl ClientEndpoint {
         })
     }
 
-    /// Learns the tools of a list, and returns the list without those that must not be called.
+    /// Records the tools of a list, and returns the list without the tools that must not be called.
     pub(super) fn listed(&mut self, outbound: &OutboundRequest, result: RawResult) -> RawResult {
         let rule = client_request(&outbound.method, outbound.spec);
         if !self.mirrors(outbound.spec) || !rule.is_some_and(|rule| rule.lists_tools) {
@@ -144,7 +144,7 @@ impl ClientEndpoint {
         for tool in tools {
             match self.learn_tool(&tool) {
                 Ok(()) => kept.push(tool),
-                // One list can name more bad tools than there is room for events.
+                // One list can contain more bad tools than there is room for events.
                 Err(violation) if self.core.events.full(&self.core.limits).is_none() => {
                     self.core.violation(violation);
                 }
@@ -188,8 +188,8 @@ impl ClientEndpoint {
         }
     }
 
-    /// The headers of a call were refused: the list is asked for again, once (the same page, "Client Behavior"). Gives the error
-    /// back if there is nothing to try.
+    /// Requests the tool list again, once, because the headers of a call were refused (the same page, "Client Behavior"). Gives
+    /// the error back if there is nothing to try.
     pub(super) fn relist(
         &mut self,
         key: RequestKey,
@@ -248,7 +248,7 @@ impl ClientEndpoint {
         self.core.push(frame);
     }
 
-    /// A page of the list has come: the call is sent again if its tool is on it.
+    /// Handles a page of the repeated list: the call is resent if the page contains its tool.
     pub(super) fn relisted(
         &mut self,
         key: RequestKey,
@@ -301,7 +301,7 @@ fn tool_of(params: Option<&JsonObject>) -> Option<String> {
     text_of(params?, "name")
 }
 
-/// Returns true if a tool of this name is on a page.
+/// Returns true if a page contains a tool with this name.
 fn names(page: &RawResult, name: &str) -> bool {
     let tools = page.object().view().find("tools");
     let tools = tools.and_then(|tools| tools.decode_as::<Vec<JsonObject>>().ok());

@@ -17,30 +17,31 @@ use crate::rules::capability;
 /// Configuration of a client.
 #[derive(Debug, Clone)]
 pub struct ClientConfig {
-    /// Revisions that it speaks.
+    /// Revisions that the client offers.
     pub offer: Offer,
     /// Identity of the client.
     pub identity: Identity,
-    /// Its capabilities, as the newest revision spells them. Towards each revision only what that one defines is declared.
+    /// Capabilities of the client, in the form of the newest revision. In each revision, only the capabilities that the revision
+    /// defines are declared.
     pub capabilities: JsonObject,
-    /// Methods beyond those of the revisions.
+    /// Extensions and methods in addition to those that the revisions define.
     pub extensions: Extensions,
-    /// True if results of type `input_required` end their request, and the program repeats it by
-    /// [`CallOptions::input`](crate::CallOptions::input): for gateways that hand them through (from 2026-07-28 on).
+    /// True if a result of type `input_required` ends its request, and the application repeats the request with
+    /// [`CallOptions::input`](crate::CallOptions::input): for gateways that pass such results on (from 2026-07-28 on).
     pub pass_input_required: bool,
-    /// Timeout of the first answer of a server.
+    /// Timeout for the first answer of a server.
     pub handshake_timeout: Duration,
-    /// Timeout of a probe: old servers do not answer it (`basic/transports/stdio`, "Backward Compatibility"). Without a
-    /// revision of the lifecycle `Initialize` there is nothing to fall back to, and `handshake_timeout` counts.
+    /// Timeout of a probe: old servers do not answer it (`basic/transports/stdio`, "Backward Compatibility"). If no revision of
+    /// the lifecycle `Initialize` is offered, no fallback exists, and `handshake_timeout` applies.
     pub probe_timeout: Duration,
-    /// Timeout of requests whose options name none.
+    /// Timeout of requests whose options do not specify a timeout.
     pub request_timeout: RequestTimeout,
-    /// Its limits.
+    /// Limits of each endpoint.
     pub limits: Limits,
 }
 
 impl ClientConfig {
-    /// Makes a client that speaks every revision and declares nothing.
+    /// Creates a configuration that offers every revision and declares no capabilities.
     pub fn new(identity: Identity) -> Self {
         Self {
             offer: Offer::default(),
@@ -58,7 +59,7 @@ impl ClientConfig {
     /// Checks the configuration.
     ///
     /// # Errors
-    /// [`ConfigError`] if no endpoint can work with it.
+    /// [`ConfigError`] if the configuration is invalid.
     pub fn build(self) -> Result<Arc<ClientSettings>, ConfigError> {
         check_names(&self.capabilities)?;
         check_elicitation(&self.capabilities)?;
@@ -70,7 +71,7 @@ impl ClientConfig {
     }
 }
 
-/// Configuration of a client that was checked; any number of endpoints share it.
+/// Checked configuration of a client; any number of endpoints can share one instance.
 #[derive(Debug)]
 pub struct ClientSettings {
     config: ClientConfig,
@@ -86,7 +87,7 @@ impl Deref for ClientSettings {
 }
 
 impl ClientSettings {
-    /// Capabilities that are declared towards a revision.
+    /// Returns the capabilities that are declared in a revision.
     pub(crate) fn capabilities_towards(&self, spec: &RevisionSpec) -> JsonObject {
         let mut declared = capability::towards(spec, &self.capabilities);
         self.extensions.declare(spec, &mut declared);
@@ -94,8 +95,8 @@ impl ClientSettings {
     }
 }
 
-/// "Clients declaring the `elicitation` capability MUST support at least one mode"; an empty object means `form`
-/// (`client/elicitation`, "Capabilities").
+/// Checks that the capability `elicitation` names a known mode: "Clients declaring the `elicitation` capability MUST support at
+/// least one mode"; an empty object means `form` (`client/elicitation`, "Capabilities").
 fn check_elicitation(capabilities: &JsonObject) -> Result<(), ConfigError> {
     let Some(declared) = capabilities.view().find("elicitation") else {
         return Ok(());

@@ -6,18 +6,18 @@ use mcp_exact_wire::{Json, JsonObject};
 /// `Implementation` of the local peer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
-    /// Name for programs.
+    /// Programmatic name of the application.
     pub name: String,
-    /// Version.
+    /// Version of the application.
     pub version: String,
-    /// Name for people (from 2025-06-18 on).
+    /// Display name of the application (from 2025-06-18 on).
     pub title: Option<String>,
     /// Further members, such as `icons` or `websiteUrl` (from 2025-11-25 on).
     pub more: JsonObject,
 }
 
 impl Identity {
-    /// Makes an identity of a name and a version.
+    /// Creates an identity from a name and a version.
     pub fn new(name: impl Into<String>, version: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -27,7 +27,7 @@ impl Identity {
         }
     }
 
-    /// `Implementation` of a revision.
+    /// Returns the `Implementation` object in the form of a revision.
     pub(crate) fn towards(&self, spec: &RevisionSpec) -> JsonObject {
         let mut object = JsonObject::from_iter([
             ("name", Json::string(&self.name)),

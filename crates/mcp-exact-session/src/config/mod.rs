@@ -1,7 +1,8 @@
-//! Configuration of a program: revisions in the order of preference, identity, capabilities, extensions, limits.
+//! Configuration of client and server endpoints: revisions in the order of preference, identity, capabilities, extensions and
+//! limits.
 //!
-//! [`ServerConfig`] and [`ClientConfig`] are plain data. `build` checks one and gives settings, which any number of endpoints
-//! share.
+//! [`ServerConfig`] and [`ClientConfig`] are plain data. The method `build` checks a configuration and returns settings that any
+//! number of endpoints can share.
 
 mod client;
 mod identity;

@@ -1,4 +1,4 @@
-//! The revisions that a peer speaks, most preferred first, and its floor.
+//! Revisions that a peer supports, the most preferred one first, and the oldest acceptable revision.
 
 use mcp_exact_revisions::{Lifecycle, RevisionSpec};
 use mcp_exact_wire::Revision;
@@ -10,7 +10,7 @@ use crate::error::ConfigError;
 pub struct Offer {
     /// Revisions in the order of preference, the most preferred one first.
     pub revisions: Vec<Revision>,
-    /// Oldest revision that is spoken, whatever `revisions` lists. Unknown revisions are neither older nor newer.
+    /// Oldest acceptable revision; older revisions in `revisions` are ignored. Unknown revisions are neither older nor newer.
     pub floor: Option<Revision>,
 }
 
@@ -28,7 +28,7 @@ impl Offer {
     /// Offers these revisions, the most preferred one first.
     ///
     /// # Errors
-    /// [`ConfigError::UnknownRevision`] for one that is not known.
+    /// [`ConfigError::UnknownRevision`] if a revision is unknown.
     pub fn of<'r>(ids: impl IntoIterator<Item = &'r str>) -> Result<Self, ConfigError> {
         let known = |id: &str| {
             let spec = mcp_exact_revisions::find(id);
@@ -44,7 +44,7 @@ impl Offer {
     /// Returns the revisions that are offered, in order.
     pub(crate) fn specs(&self) -> impl Iterator<Item = &'static RevisionSpec> {
         let known = |id: &Revision| mcp_exact_revisions::find(id.as_str());
-        // Above a floor that is not known there is nothing.
+        // With an unknown floor, no revision is offered.
         let floor = self
             .floor
             .as_ref()
@@ -61,7 +61,7 @@ impl Offer {
             .filter(move |spec| spec.lifecycle() == lifecycle)
     }
 
-    /// The most preferred revision of a lifecycle that fits.
+    /// Returns the most preferred offered revision of a lifecycle that meets the condition.
     pub(crate) fn choose(
         &self,
         lifecycle: Lifecycle,
@@ -74,7 +74,7 @@ impl Offer {
         self.of_lifecycle(lifecycle).next().is_some()
     }
 
-    /// The revision of this id, if it is offered.
+    /// Returns the revision with this id, if the revision is offered.
     pub(crate) fn find(&self, id: &str) -> Option<&'static RevisionSpec> {
         self.specs().find(|spec| spec.id() == id)
     }

@@ -22,75 +22,76 @@ use crate::rules::results::{COMPLETE, RESULT_TYPE};
 use crate::rules::{Cached, Rule, capability};
 use crate::seal::Seal;
 
-/// Time for which results may be cached, and by whom (from 2026-07-28 on: `server/utilities/caching`).
+/// Cache lifetime and cache scope of results (from 2026-07-28 on: `server/utilities/caching`).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CacheHint {
-    /// Time in milliseconds; 0 by default.
+    /// Lifetime in milliseconds; 0 by default.
     pub ttl_ms: u64,
-    /// True if others may be given the same result; false by default. Every list result carries this scope: all pages of a
-    /// list must agree ("Interaction with Pagination").
+    /// True if a cached result may be shared between users; false by default. Every list result carries this scope: all pages of
+    /// a list must agree ("Interaction with Pagination").
     pub public: bool,
 }
 
-/// Handling of input requests and request states: by the endpoint or by the program (from 2026-07-28 on:
+/// Handling of input requests and request states: by the endpoint or by the application (from 2026-07-28 on:
 /// `basic/patterns/mrtr`).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum InputMode {
     /// The endpoint seals states, counts retries, and delivers the input responses with the state.
     #[default]
     Managed,
-    /// The program gets `requestState` as it came and writes results of type `input_required` itself: for gateways whose
-    /// upstream server has made the state. The endpoint still checks that the client has declared the capabilities that the
-    /// input requests need.
+    /// The application gets `requestState` as received and writes results of type `input_required` itself: for gateways whose
+    /// upstream server has made the state. The endpoint still checks that the client has declared the capabilities that the input
+    /// requests need.
     PassThrough,
 }
 
 /// Configuration of a server.
 #[derive(Debug, Clone)]
 pub struct ServerConfig {
-    /// Revisions that it speaks.
+    /// Revisions that the server offers.
     pub offer: Offer,
     /// Identity of the server.
     pub identity: Identity,
-    /// Its capabilities, as the newest revision spells them. Towards each revision only what that one defines is declared.
+    /// Capabilities of the server, in the form of the newest revision. In each revision, only the capabilities that the revision
+    /// defines are declared.
     pub capabilities: JsonObject,
-    /// How to use it.
+    /// Instructions for the use of the server.
     pub instructions: Option<String>,
-    /// Methods beyond those of the revisions.
+    /// Extensions and methods in addition to those that the revisions define.
     pub extensions: Extensions,
-    /// Lowest level that is sent while the client has not chosen one (up to 2025-11-25).
+    /// Minimum level of the log messages that are sent until the client chooses a level (up to 2025-11-25).
     pub log_level: Level,
-    /// Cache hint of results that state none (from 2026-07-28 on).
+    /// Cache hint of results without one of their own (from 2026-07-28 on).
     pub cache: CacheHint,
-    /// True if lists keep the `cacheScope` that the program gives them: for gateways, whose servers choose it. By default every
-    /// list carries that of `cache`.
+    /// True if lists keep the `cacheScope` that the application gives them: for gateways, whose servers choose it. By default
+    /// every list carries the scope of `cache`.
     pub keep_cache_scope: bool,
-    /// Checks results before they leave, such as against the output schema of the tool.
+    /// Checks results before they are sent, such as against the output schema of the tool.
     pub results: Option<Arc<dyn CheckResult>>,
-    /// Protects states that travel through the client (from 2026-07-28 on); without it there are none.
+    /// Protects request states that the client echoes (from 2026-07-28 on); without a seal, replies cannot carry a state.
     pub seal: Option<Arc<dyn Seal>>,
     /// Handling of input requests (from 2026-07-28 on).
     pub input: InputMode,
-    /// Gives the header-mirrored parameters of a tool, so that the endpoint compares headers and arguments itself (from
-    /// 2026-07-28 on, over HTTP); without it the program calls [`check_params`](crate::http::check_params).
+    /// Source of the header-mirrored parameters of each tool, so that the endpoint compares headers and arguments (from
+    /// 2026-07-28 on, over HTTP); without it the application calls [`check_params`](crate::http::check_params).
     pub tool_headers: Option<Arc<dyn ToolHeaders>>,
-    /// True if the program acknowledges subscriptions, by
+    /// True if the application acknowledges subscriptions, by
     /// [`ServerEndpoint::acknowledge`](crate::ServerEndpoint::acknowledge): for gateways, which have to subscribe themselves
     /// first. By default the endpoint does so at once (from 2026-07-28 on: `basic/patterns/subscriptions`).
     pub program_acknowledges: bool,
     /// True if error codes that 2026-07-28 reserves or forbids pass unchanged. By default -32002 becomes -32602 and
     /// undefined codes from -32020 to -32099 become -32603.
     pub keep_error_codes: bool,
-    /// Time for which a sealed state can be used.
+    /// Time for which a sealed state is valid.
     pub state_lifetime: Duration,
     /// Timeout of the server's own requests.
     pub request_timeout: RequestTimeout,
-    /// Its limits.
+    /// Limits of each endpoint.
     pub limits: Limits,
 }
 
 impl ServerConfig {
-    /// Makes a server that speaks every revision and declares nothing.
+    /// Creates a configuration that offers every revision and declares no capabilities.
     pub fn new(identity: Identity) -> Self {
         Self {
             offer: Offer::default(),
@@ -113,10 +114,10 @@ impl ServerConfig {
         }
     }
 
-    /// Checks the configuration and prepares what all endpoints share.
+    /// Checks the configuration and computes the settings that all endpoints share.
     ///
     /// # Errors
-    /// [`ConfigError`] if no endpoint can work with it.
+    /// [`ConfigError`] if the configuration is invalid.
     pub fn build(self) -> Result<Arc<ServerSettings>, ConfigError> {
         check_names(&self.capabilities)?;
         self.offer.check()?;
@@ -134,7 +135,7 @@ impl ServerConfig {
     }
 }
 
-/// Configuration of a server that was checked; any number of endpoints share it.
+/// Checked configuration of a server; any number of endpoints can share one instance.
 #[derive(Debug)]
 pub struct ServerSettings {
     config: ServerConfig,
@@ -153,7 +154,7 @@ impl Deref for ServerSettings {
 }
 
 impl ServerSettings {
-    /// Capabilities that are declared towards a revision.
+    /// Returns the capabilities that are declared in a revision.
     pub(crate) fn capabilities_towards(&self, spec: &RevisionSpec) -> JsonObject {
         let mut declared = capability::towards(spec, &self.capabilities);
         self.extensions.declare(spec, &mut declared);
@@ -167,14 +168,14 @@ impl ServerSettings {
     }
 }
 
-/// Members that every result carries from 2026-07-28 on, unless the program sets them.
+/// Members that every result carries from 2026-07-28 on, unless the application sets them.
 #[derive(Debug)]
 pub(crate) struct ResultDefaults {
     spec: &'static RevisionSpec,
     complete: Json,
     /// `Implementation` of the server.
     info: Json,
-    /// `_meta` with it and nothing else.
+    /// `_meta` object that contains only the server's `Implementation`.
     meta: JsonObject,
     ttl: Json,
     scope: Json,
@@ -186,20 +187,20 @@ pub(crate) struct ResultDefaults {
 /// Members of a result that [`ResultDefaults`] sets.
 const MEMBERS: [&str; 4] = [RESULT_TYPE, "ttlMs", "cacheScope", "_meta"];
 
-/// Members of a result of the program that matter for the method that it answers.
+/// Members of a result of the application that matter for the method that it answers.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ResultMembers<'a> {
     pub(crate) kind: Option<JsonRef<'a>>,
-    /// Only for results with cache hints.
+    /// Present only for results with cache hints.
     pub(crate) ttl: Option<JsonRef<'a>>,
-    /// Only for results with cache hints.
+    /// Present only for results with cache hints.
     scope: Option<JsonRef<'a>>,
     meta: Option<JsonRef<'a>>,
     cached: Cached,
 }
 
 impl<'a> ResultMembers<'a> {
-    /// Looks for the members in a result that answers a request of this row; without a row the result has no cache hints.
+    /// Finds the members in a result for a request of this rule row; without a row the result has no cache hints.
     pub(crate) fn of(result: &'a JsonObject, rule: Option<&Rule>) -> Self {
         let cached = rule.map_or(Cached::Never, |rule| rule.cached);
         let [name, .., meta] = MEMBERS;
@@ -219,7 +220,7 @@ impl<'a> ResultMembers<'a> {
         }
     }
 
-    /// The same for a result that is not the final one: it has no cache hints.
+    /// Removes the cache hints, for a result that is not final.
     pub(crate) fn uncached(self) -> Self {
         Self {
             ttl: None,
@@ -263,7 +264,7 @@ impl ResultDefaults {
         &self.discover
     }
 
-    /// The message of a result with the defaults.
+    /// Builds the message of a result with the default members.
     pub(crate) fn message(
         &self,
         id: &RequestId,
