@@ -1,7 +1,7 @@
-//! The flow of messages that both roles share: parse, dispatch, accept or refuse, answer once.
+//! Message handling that both roles share: parsing, dispatch, acceptance or refusal, and exactly one answer.
 //!
-//! A role implements the required functions of [`Endpoint`]; the provided ones decide nothing about methods and revisions, which
-//! is the work of `rules`.
+//! A role implements the required functions of [`Endpoint`]. The provided functions make no decisions about methods and
+//! revisions; the module `rules` does.
 
 use mcp_exact_revisions::RevisionSpec;
 use mcp_exact_wire::{
@@ -48,19 +48,19 @@ pub(crate) trait Endpoint: Sized {
     /// The negotiated revision.
     fn spec(&self) -> Option<&'static RevisionSpec>;
 
-    /// Returns true if answers may leave: from 2026-07-28 on a client sends none.
+    /// Returns true if answers may be sent: from 2026-07-28 on a client sends none.
     fn may_answer(&self) -> bool;
 
-    /// Returns true if an error may leave without id.
+    /// Returns true if the revision allows errors without id.
     fn may_omit_id(&self) -> bool;
 
-    /// Frame of an answer to what came on a stream.
+    /// Creates the frame of an answer to a message that was received on a stream.
     fn answer_frame(&mut self, stream: StreamId, bytes: Vec<u8>) -> Frame;
 
-    /// Deals with a request: delivers it, answers it, or refuses it.
+    /// Handles a request: delivers, answers or refuses the request.
     fn dispatch_request(&mut self, at: Arrival, id: RequestId, call: Call, cx: &Self::Context);
 
-    /// Deals with a notification.
+    /// Handles a notification.
     ///
     /// # Errors
     /// The reason for which the notification is dropped.
@@ -71,23 +71,23 @@ pub(crate) trait Endpoint: Sized {
         cx: &Self::Context,
     ) -> Result<(), Refusal>;
 
-    /// A request of the local peer was answered.
+    /// Handles the answer to a request of the local peer.
     fn answered(
         &mut self,
         request: PendingRequest<<Self::Role as Role>::Purpose>,
         outcome: Outcome,
     );
 
-    /// Ends everything; output that waits is dropped.
+    /// Closes the endpoint and drops queued output.
     fn abort(&mut self);
 
-    /// Takes a frame.
+    /// Parses and handles a frame.
     fn dispatch_frame(&mut self, stream: StreamId, frame: &[u8], cx: &Self::Context) {
         let parsed = message::parse(frame, &self.core_ref().limits);
         self.dispatch_parsed(stream, parsed, cx);
     }
 
-    /// Takes a frame that was read.
+    /// Handles a parsed frame.
     fn dispatch_parsed(&mut self, stream: StreamId, parsed: ParsedFrame, cx: &Self::Context) {
         let at = Arrival::alone(stream);
         match parsed {
@@ -99,7 +99,7 @@ pub(crate) trait Endpoint: Sized {
         self.abort_if_exhausted();
     }
 
-    /// Ends everything if the peer does not read.
+    /// Closes the endpoint if the peer does not read its output.
     fn abort_if_exhausted(&mut self) {
         if std::mem::take(&mut self.core().exhausted) {
             self.core()
@@ -108,7 +108,7 @@ pub(crate) trait Endpoint: Sized {
         }
     }
 
-    /// Handles the head of a message above a limit: refuses its request, fails the request that it answers.
+    /// Handles the head of a message that exceeds a limit: refuses a request, or ends the local request that a response answers.
     fn dispatch_oversized(&mut self, at: Arrival, limit: Limit, head: OversizedHead) {
         let refusal = Refusal::Limit(limit);
         match head {
@@ -129,13 +129,14 @@ pub(crate) trait Endpoint: Sized {
         }
     }
 
-    /// Ends the request of the local peer whose response cannot be taken.
+    /// Ends the local peer's request whose response exceeds a limit.
     fn discard_response(&mut self, at: Arrival, id: &RequestId, refusal: &Refusal) {
         self.dispatch_response(id, Outcome::Error(refusal.error().local()));
         self.finish_post(at, refusal.status(false));
     }
 
-    /// Refuses each request of a batch that is not taken, so that no caller waits: in one array where the revision has batches.
+    /// Refuses each request of a batch that exceeds a limit, so that no caller waits. The refusals are one array in revisions
+    /// with batches.
     fn discard_batch(&mut self, stream: StreamId, heads: &[OversizedHead], refusal: &Refusal) {
         let has_batches = self.spec().is_some_and(RevisionSpec::has_batches);
         let batch = has_batches.then(|| self.core().batches.begin(stream));
@@ -200,10 +201,10 @@ pub(crate) trait Endpoint: Sized {
         self.refuse_silently(at, id, &refusal, false);
     }
 
-    /// Counts a notification.
+    /// Counts a notification for the rate limit.
     ///
     /// # Errors
-    /// [`Refusal::Limit`] if too many came in this second; the program is notified once a second.
+    /// [`Refusal::Limit`] if the limit of this second is exceeded; the application is notified once per second.
     fn count_notification(&mut self) -> Result<(), Refusal> {
         let limits = |core: &Core<Self::Role>| core.limits.notifications_per_second;
         match self.take_rate(|core| {
@@ -220,12 +221,12 @@ pub(crate) trait Endpoint: Sized {
         }
     }
 
-    /// A message that gets no message back: over HTTP it gets 202 (`basic/transports`, "Sending Messages").
+    /// Accepts a message without an answer; over HTTP the status is 202 (`basic/transports`, "Sending Messages").
     fn accept(&mut self, at: Arrival) {
         self.finish_post(at, 202);
     }
 
-    /// A notification that is not delivered.
+    /// Drops a notification and reports the violation.
     fn drop_notification(&mut self, at: Arrival, refusal: &Refusal) {
         let rate = matches!(refusal, Refusal::Limit(Limit::Notifications));
         if let Some(violation) = refusal.violation().filter(|_| !rate) {
@@ -234,7 +235,7 @@ pub(crate) trait Endpoint: Sized {
         self.finish_post(at, refusal.notification_status());
     }
 
-    /// Ends a POST that gets no message back; the POST of a batch, once the whole batch was dispatched.
+    /// Ends a POST without an answer; the POST of a batch ends once the entire batch was dispatched.
     fn finish_post(&mut self, at: Arrival, status: u16) {
         match at.batch {
             Some(batch) => self.core().batches.raise_status(batch, status),
@@ -250,7 +251,7 @@ pub(crate) trait Endpoint: Sized {
         Self::Role::ANSWERS_POSTS && self.core_ref().streams.is_post(stream)
     }
 
-    /// A document that is no message: answered if its id can be read.
+    /// Handles a malformed document, which is answered if its id can be read.
     fn dispatch_malformed(&mut self, at: Arrival, error: MessageError) {
         let kind = error.kind();
         let answered = error.code().is_some();
@@ -271,7 +272,7 @@ pub(crate) trait Endpoint: Sized {
         }
     }
 
-    /// Several messages at once: 2025-03-26 only (`basic`, "Batching").
+    /// Handles a batch, which only 2025-03-26 allows (`basic`, "Batching").
     fn dispatch_batch(&mut self, stream: StreamId, items: Vec<ParsedItem>, cx: &Self::Context) {
         let spec = self.spec();
         if items.is_empty() || !spec.is_some_and(RevisionSpec::has_batches) {
@@ -293,7 +294,7 @@ pub(crate) trait Endpoint: Sized {
         self.finish_batch(finished);
     }
 
-    /// Refuses a batch where the revision has none: each request by itself, so that no caller waits for it.
+    /// Refuses a batch in a revision without batches: each request is refused separately, so that no caller waits.
     fn refuse_batch(&mut self, stream: StreamId, items: &[ParsedItem]) {
         let revision = self.spec().map(RevisionSpec::revision);
         let refusal = if items.is_empty() {
@@ -308,7 +309,7 @@ pub(crate) trait Endpoint: Sized {
         });
         let requests: Vec<RequestId> = requests.cloned().collect();
         let at = Arrival::alone(stream);
-        // A POST is answered once.
+        // A POST can carry only one answer.
         if requests.is_empty() || self.is_post_of_peer(stream) {
             return self.refuse_unaddressed(at, &refusal);
         }
@@ -318,7 +319,7 @@ pub(crate) trait Endpoint: Sized {
         }
     }
 
-    /// Refuses a request and tells the program if its sender must not have sent it.
+    /// Refuses a request, and reports a violation to the application if the request was not allowed.
     fn refuse(&mut self, at: Arrival, id: &RequestId, refusal: &Refusal, in_session: bool) {
         if let Some(violation) = refusal.violation().filter(|_| !refusal.is_overload()) {
             self.core().violation(violation);
@@ -339,7 +340,7 @@ pub(crate) trait Endpoint: Sized {
         }
     }
 
-    /// Refuses a frame whose id is not known: by an error without id where the revision has such errors.
+    /// Refuses a frame whose id is unknown, with an error without id in revisions that have such errors.
     fn refuse_unaddressed(&mut self, at: Arrival, refusal: &Refusal) {
         if let Some(violation) = refusal.violation() {
             self.core().violation(violation);
@@ -352,7 +353,7 @@ pub(crate) trait Endpoint: Sized {
         }
     }
 
-    /// Sends an answer that the endpoint has made.
+    /// Sends an answer that the endpoint has generated.
     fn send_answer(&mut self, at: Arrival, answer: Vec<u8>, status: u16) {
         match at.batch {
             Some(batch) => self.core().batches.add(batch, answer),
@@ -363,7 +364,7 @@ pub(crate) trait Endpoint: Sized {
         }
     }
 
-    /// Ends a request of the peer with its one answer, which the program has given.
+    /// Ends a request of the remote peer with the answer of the application.
     fn finish_request(&mut self, key: RequestKey, answer: Vec<u8>, status: Option<u16>) -> Sent {
         let Some(request) = self.core().in_flight.take(key) else {
             return Sent::Suppressed;
@@ -418,8 +419,8 @@ pub(crate) trait Endpoint: Sized {
         }
     }
 
-    /// Returns true if the endpoint reads from its transport. On a duplex stream that is so until it closes, unless events wait
-    /// for the local program.
+    /// Returns true if the endpoint accepts input. A duplex stream is read until it closes, except while too many events wait for
+    /// the application.
     fn reads(&self) -> bool {
         let core = self.core_ref();
         let output = match core.binding {
@@ -433,6 +434,6 @@ pub(crate) trait Endpoint: Sized {
 /// Request of the peer that was cancelled.
 pub(crate) struct CancelledRequest<R: Role> {
     pub(crate) request: super::InFlightRequest<R::Incoming>,
-    /// Requests of the local peer about it that never left.
+    /// Local requests that belong to the cancelled request and were never sent.
     pub(crate) withdrawn: Vec<RequestKey>,
 }

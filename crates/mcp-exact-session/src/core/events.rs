@@ -1,6 +1,6 @@
-//! Events that wait for the local program, in order, with the memory that they hold.
+//! Queue of events for the application, in order, with their sizes in memory.
 //!
-//! Takes events; returns them one by one. Never drops one: a caller asks first whether the queue is full.
+//! The queue never drops an event; the caller checks first whether the queue is full.
 
 use std::collections::VecDeque;
 
@@ -34,7 +34,7 @@ impl<E: HeapSize> EventQueue<E> {
         Some(event)
     }
 
-    /// Gives back memory that holds no event.
+    /// Releases unused memory.
     pub(crate) fn shrink(&mut self) {
         self.queue.shrink_to_fit();
     }
@@ -47,7 +47,7 @@ impl<E: HeapSize> EventQueue<E> {
         self.bytes
     }
 
-    /// Limit that the queue has reached.
+    /// Returns the limit that the queue has reached.
     pub(crate) fn full(&self, limits: &Limits) -> Option<Limit> {
         limits.of_queue(self.len(), self.bytes)
     }

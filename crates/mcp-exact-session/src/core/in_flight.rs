@@ -1,6 +1,6 @@
-//! Requests of the peer that are in flight: one record a request, found by key and by wire id.
+//! Requests of the peer that are in flight: one record per request, found by key and by wire id.
 //!
-//! Takes requests as they are admitted; ends each once. Knows no revision, no method and no role.
+//! Each admitted request ends once. This module does not depend on revisions, methods or roles.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -10,7 +10,7 @@ use super::batches::BatchId;
 use super::ordered::Ordered;
 use crate::stream::{RequestKey, StreamId};
 
-/// Bounded memory of numbers.
+/// Bounded set of the most recent numbers.
 #[derive(Debug)]
 struct Tombstones {
     order: VecDeque<u64>,
@@ -49,7 +49,7 @@ pub(crate) struct InFlightRequest<T> {
     pub(crate) size: usize,
     /// Stream whose requests compete for ids with this one; `None` for all requests of a session.
     pub(crate) scope: Option<StreamId>,
-    /// Progress token as the peer spelled it.
+    /// Progress token, exactly as received.
     pub(crate) token: Option<Json>,
     /// Value of the last progress notification that the endpoint sent for the request; each one must be larger.
     pub(crate) progress: Option<f64>,
@@ -57,7 +57,7 @@ pub(crate) struct InFlightRequest<T> {
     pub(crate) role: T,
 }
 
-/// All requests of the peer that are in flight.
+/// All requests of the remote peer that are in flight.
 #[derive(Debug)]
 pub(crate) struct InFlightRequests<T> {
     by_key: Ordered<RequestKey, Box<InFlightRequest<T>>>,
@@ -68,7 +68,7 @@ pub(crate) struct InFlightRequests<T> {
 }
 
 impl<T> InFlightRequests<T> {
-    /// No requests yet; `remembered` cancelled ones are recognised later.
+    /// Creates an empty table that remembers the keys of up to `remembered` cancelled requests.
     pub(crate) fn new(remembered: usize) -> Self {
         Self {
             by_key: Ordered::default(),
@@ -96,7 +96,7 @@ impl<T> InFlightRequests<T> {
         self.by_key.insert(key, Box::new(request));
     }
 
-    /// Place of an id, or the place that it would have.
+    /// Returns the index of an id in `by_id`, or the index for its insertion.
     fn place(&self, scope: Option<StreamId>, id: &RequestId) -> Result<usize, usize> {
         self.by_id.binary_search_by(|((known, known_id), _)| {
             known.cmp(&scope).then_with(|| known_id.cmp(id))
@@ -135,7 +135,7 @@ impl<T> InFlightRequests<T> {
         }
     }
 
-    /// Ends a request that is answered.
+    /// Removes an answered request.
     pub(crate) fn take(&mut self, key: RequestKey) -> Option<InFlightRequest<T>> {
         let request = self.by_key.remove(key)?;
         self.bytes -= request.size;
@@ -145,19 +145,19 @@ impl<T> InFlightRequests<T> {
         Some(*request)
     }
 
-    /// Ends a request that is not answered any more.
+    /// Removes a cancelled request and remembers its key.
     pub(crate) fn take_cancelled(&mut self, key: RequestKey) -> Option<InFlightRequest<T>> {
         let request = self.take(key)?;
         self.cancelled.insert(key.0);
         Some(request)
     }
 
-    /// Number of cancelled requests that are remembered.
+    /// Returns the number of remembered cancelled requests.
     pub(crate) fn remembered(&self) -> usize {
         self.cancelled.order.len()
     }
 
-    /// Returns true if an answer to this request is late rather than wrong.
+    /// Returns true if the request was cancelled, so that an answer to it is late rather than invalid.
     pub(crate) fn was_cancelled(&self, key: RequestKey) -> bool {
         self.cancelled.known.contains(&key.0)
     }

@@ -1,7 +1,8 @@
-//! The core that client and server share: streams, requests both ways, batches, events, rate limits, and dispatch.
+//! State and logic that client and server share: streams, requests in both directions, batches, events, rate limits, and
+//! dispatch.
 //!
-//! [`Core`] is the state, [`Endpoint`] the flow of messages through it. The roles in `client/` and `server/` add their
-//! lifecycle and the handling of each message; nothing here knows a method or a revision.
+//! [`Core`] holds the state, and [`Endpoint`] handles messages. The roles in `client/` and `server/` add their lifecycle and the
+//! handling of each message; this module does not depend on methods or revisions.
 
 pub(crate) mod batches;
 mod dispatch;
@@ -33,9 +34,9 @@ use crate::usage::Usage;
 
 /// Behaviour that a role (client or server) adds to the core.
 pub(crate) trait Role: fmt::Debug {
-    /// True if POSTs come from the peer. A client's POSTs are its own: their statuses are the server's to give.
+    /// True if the role answers POSTs of the remote peer, as a server does.
     const ANSWERS_POSTS: bool;
-    /// Events for the local program.
+    /// Events for the local application.
     type Event: HeapSize + From<Violation> + fmt::Debug;
     /// Purposes of requests of the local peer.
     type Purpose: fmt::Debug;
@@ -58,12 +59,12 @@ pub(crate) struct Core<R: Role> {
     pub(crate) elicitations: Elicitations,
     requests: Rate,
     notifications: Rate,
-    /// True if even the reserve for refusals is used up: the peer does not read.
+    /// True if the reserve for refusals is exhausted: the peer does not read its input.
     exhausted: bool,
 }
 
 impl<R: Role> Core<R> {
-    /// A core whose wire ids start after `last_id`; `elicitation_bytes` limits the ids of elicitations.
+    /// Creates a core whose wire ids start after `last_id`; `elicitation_bytes` limits the ids of elicitations.
     pub(crate) fn new(
         binding: Binding,
         limits: &Limits,
@@ -91,7 +92,7 @@ impl<R: Role> Core<R> {
         }
     }
 
-    /// Forgets the session, but for what must not be used twice: keys, wire ids and numbers of streams.
+    /// Resets the session; keys, wire ids and stream numbers continue, because they must not be reused.
     pub(crate) fn begin_again(&mut self) {
         self.streams.clear();
         if self.binding == Binding::Duplex {
@@ -102,7 +103,7 @@ impl<R: Role> Core<R> {
         self.exhausted = false;
     }
 
-    /// Moves the clock; it never goes back.
+    /// Advances the clock, which never decreases.
     pub(crate) fn advance(&mut self, now: Time) {
         self.now = self.now.max(now);
     }
@@ -120,7 +121,7 @@ impl<R: Role> Core<R> {
         self.events.push(violation.into());
     }
 
-    /// Queues a frame; a frame for a stream that is closed is suppressed.
+    /// Queues a frame; a frame for a closed stream is suppressed.
     pub(crate) fn push(&mut self, frame: Frame) -> Sent {
         match self.streams.push(frame, &self.limits) {
             Ok(()) => Sent::Queued,
@@ -132,7 +133,7 @@ impl<R: Role> Core<R> {
         }
     }
 
-    /// The reason for which a frame on this stream cannot be taken now.
+    /// The reason why the endpoint does not accept a frame on this stream now.
     pub(crate) fn check_input(&self, stream: StreamId) -> Result<(), ReceiveError> {
         if !self.streams.is_open(stream) {
             return Err(ReceiveError::UnknownStream);
@@ -143,7 +144,7 @@ impl<R: Role> Core<R> {
         }
     }
 
-    /// Limit for which a request of the peer is refused, whose answer goes to `stream`.
+    /// Returns the limit for which a request is refused whose answer would be sent on `stream`.
     pub(crate) fn refuses_request(&self, stream: StreamId, size: usize) -> Option<Limit> {
         let limits = &self.limits;
         if self.in_flight.len() >= limits.in_flight {
@@ -155,7 +156,7 @@ impl<R: Role> Core<R> {
         self.refuses_message(stream)
     }
 
-    /// Limit for which a message of the peer is refused.
+    /// Returns the limit for which a message of the remote peer is refused.
     pub(crate) fn refuses_message(&self, stream: StreamId) -> Option<Limit> {
         let limits = &self.limits;
         let output = || self.streams.full(stream, limits);

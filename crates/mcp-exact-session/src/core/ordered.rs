@@ -1,7 +1,7 @@
-//! Map whose keys mostly come in order: a sorted vector that keeps its capacity.
+//! Map for keys that are mostly inserted in order: a sorted vector that keeps its capacity.
 //!
-//! For few and small values with keys of the endpoint's own choice. An endpoint that has one request at a time allocates nothing for
-//! it, unlike with a tree, which makes and frees a node each time.
+//! The map suits few small values whose keys the endpoint chooses. Unlike a tree, the map does not allocate and free a node for
+//! each request of an endpoint with one request at a time.
 
 /// Values by key, in order of the keys.
 #[derive(Debug)]
@@ -15,7 +15,7 @@ impl<K, V> Default for Ordered<K, V> {
 
 impl<K: Ord + Copy, V> Ordered<K, V> {
     fn place(&self, key: K) -> Result<usize, usize> {
-        // Most keys that are looked for are the first or the last one.
+        // Most lookups are for the first or the last key.
         match self.0.as_slice() {
             [] => Err(0),
             [.., (last, _)] if *last < key => Err(self.0.len()),
@@ -51,7 +51,7 @@ impl<K: Ord + Copy, V> Ordered<K, V> {
         self.0.first().map(|(key, _)| *key)
     }
 
-    /// Gives memory back that is not used.
+    /// Releases unused memory.
     pub(crate) fn shrink(&mut self) {
         self.0.shrink_to_fit();
     }

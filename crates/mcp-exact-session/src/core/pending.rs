@@ -1,7 +1,7 @@
-//! Requests of the local peer from creation to their single end: ids, progress tokens, deadlines.
+//! Requests of the local peer, from creation to their single end, with ids, progress tokens and deadlines.
 //!
-//! One record a request, under its key. A record has a wire id while an answer is awaited, and none while the request waits for
-//! something else, such as input for a retry. Knows no revision, no method and no role.
+//! Each request has one record, found by its key. The record has a wire id while an answer is awaited, and none while the request
+//! waits for something else, such as input for a retry. This module does not depend on revisions, methods or roles.
 
 use super::ordered::Ordered;
 use crate::Time;
@@ -14,14 +14,14 @@ pub(crate) struct PendingRequest<P> {
     pub(crate) key: RequestKey,
     /// Stream on which the answer is awaited.
     pub(crate) stream: StreamId,
-    /// Purpose of the request, as the role keeps it.
+    /// Purpose of the request, defined by the role.
     pub(crate) purpose: P,
     timeout: RequestTimeout,
-    /// Id under which an answer is awaited.
+    /// Wire id of the request while an answer is awaited.
     wire_id: Option<u64>,
     deadline: Option<Time>,
     cap: Time,
-    /// Last progress: `None` when no progress is wanted, `None` inside when none came.
+    /// Last progress value: `None` if no progress was requested, `Some(None)` if no progress was received.
     progress: Option<Option<f64>>,
 }
 
@@ -34,7 +34,7 @@ impl<P> PendingRequest<P> {
         self.wire_id
     }
 
-    /// Moment at which the request ends, whatever progress there is.
+    /// Returns the time at which the request ends regardless of progress.
     pub(crate) fn cap(&self) -> Time {
         self.cap
     }
@@ -45,7 +45,7 @@ pub(crate) struct NewRequest<P> {
     pub(crate) key: RequestKey,
     pub(crate) stream: StreamId,
     pub(crate) timeout: RequestTimeout,
-    /// Cap of the first try, if this is another one.
+    /// Deadline of the first attempt, if this is a later attempt.
     pub(crate) cap: Option<Time>,
     pub(crate) progress: bool,
     pub(crate) purpose: P,
@@ -55,13 +55,13 @@ pub(crate) struct NewRequest<P> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ProgressTarget {
     Request(RequestKey),
-    /// The request has ended: such races are normal.
+    /// The request has ended; late progress is a normal race.
     Ended,
     NotIncreasing,
     Unknown,
 }
 
-/// All requests of the local peer. Wire ids are numbers that are never used twice in a session (`basic`, "Requests"); the
+/// Pending requests of the local peer. Wire ids are numbers that are never used twice in a session (`basic`, "Requests"); the
 /// progress token of a request is its wire id.
 #[derive(Debug)]
 pub(crate) struct PendingRequests<P> {
@@ -86,17 +86,17 @@ impl<P> PendingRequests<P> {
         self.last_id
     }
 
-    /// Id that the next request will have.
+    /// Returns the wire id of the next request.
     pub(crate) fn next_id(&self) -> u64 {
         self.last_id.saturating_add(1)
     }
 
-    /// Number of requests that have not ended.
+    /// Returns the number of requests that have not ended.
     pub(crate) fn len(&self) -> usize {
         self.by_key.len()
     }
 
-    /// Records a request that leaves now and returns its wire id.
+    /// Records a request that is sent now, and returns its wire id.
     pub(crate) fn open(&mut self, new: NewRequest<P>, now: Time) -> u64 {
         let id = self.next_id();
         self.last_id = id;
@@ -146,13 +146,14 @@ impl<P> PendingRequests<P> {
         Some(*request)
     }
 
-    /// Ends the request that an answer belongs to.
+    /// Removes the request that an answer belongs to.
     pub(crate) fn take_answered(&mut self, id: u64) -> Option<PendingRequest<P>> {
         let key = *self.by_wire_id.get(id)?;
         self.take(key)
     }
 
-    /// Keeps a request that awaits no answer for now: it has no wire id, no stream and no deadline.
+    /// Suspends a request that waits for something other than an answer: the request has no wire id, stream or deadline until it
+    /// is resent.
     pub(crate) fn suspend(&mut self, key: RequestKey, purpose: P) {
         let request = PendingRequest {
             key,
@@ -167,7 +168,7 @@ impl<P> PendingRequests<P> {
         self.by_key.insert(key, Box::new(request));
     }
 
-    /// Returns true if a request of this id has ended: an answer to it is late, not wrong.
+    /// Returns true if a request with this id has ended, so that an answer to it is late and not invalid.
     pub(crate) fn has_ended(&self, id: u64) -> bool {
         (1..=self.last_id).contains(&id) && self.by_wire_id.get(id).is_none()
     }
@@ -194,7 +195,7 @@ impl<P> PendingRequests<P> {
         }
         *last = Some(done);
         let key = request.key;
-        // A request without a deadline, such as an acknowledged subscription, stays without one.
+        // Progress does not set a deadline for a request without one, such as an acknowledged subscription.
         if let (true, Some(deadline)) = (request.timeout.reset_on_progress, request.deadline) {
             let later = now.plus(request.timeout.idle).min(request.cap);
             request.deadline = Some(later);
@@ -204,7 +205,7 @@ impl<P> PendingRequests<P> {
         ProgressTarget::Request(key)
     }
 
-    /// Lifts the deadline of a request that lasts as long as both peers want.
+    /// Removes the deadline of a request that lasts until one of the peers ends it, such as a subscription.
     pub(crate) fn lift_deadline(&mut self, key: RequestKey) -> Option<&mut PendingRequest<P>> {
         let request = self.by_key.get_mut(key)?;
         if let Some(deadline) = request.deadline.take() {
@@ -217,7 +218,7 @@ impl<P> PendingRequests<P> {
         self.deadlines.first().map(|(time, _)| time)
     }
 
-    /// Ends a request whose deadline has passed.
+    /// Removes a request whose deadline has passed.
     pub(crate) fn take_expired(&mut self, now: Time) -> Option<PendingRequest<P>> {
         let (deadline, key) = self.deadlines.first()?;
         if deadline <= now {
@@ -227,7 +228,7 @@ impl<P> PendingRequests<P> {
         }
     }
 
-    /// Ends the oldest request.
+    /// Removes the oldest request.
     pub(crate) fn take_any(&mut self) -> Option<PendingRequest<P>> {
         let key = self.by_key.first()?;
         self.take(key)

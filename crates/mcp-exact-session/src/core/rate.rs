@@ -1,12 +1,12 @@
-//! Rate limits: how many messages of a kind are taken in a second.
+//! Rate limits: the maximum number of messages of a kind per second.
 //!
-//! Takes timestamps; reads no clock.
+//! The caller supplies timestamps; no clock is read.
 
 use std::time::Duration;
 
 use crate::Time;
 
-/// Messages of a kind that were taken in the current second.
+/// Counter of the messages of one kind in the current second.
 #[derive(Debug, Default)]
 pub(crate) struct Rate {
     since: Time,

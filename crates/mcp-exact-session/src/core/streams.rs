@@ -1,7 +1,7 @@
 //! Streams of an endpoint, each with its own queue of output, limits and sequence numbers.
 //!
-//! A slow reader of one stream delays no other stream and grows nothing beyond the limit of its own. Takes frames from the
-//! roles; passes them to the transport, by stream or in the order in which they were queued. Decides nothing about messages.
+//! A slow reader of one stream delays no other stream, and its queue cannot exceed the limit of the stream. The roles queue
+//! frames; the transport removes them, by stream or in the order in which they were queued.
 
 use std::collections::VecDeque;
 
@@ -9,19 +9,19 @@ use super::ordered::Ordered;
 use crate::limits::{Limit, Limits};
 use crate::stream::{HttpHints, RequestKey, StreamId, StreamKind, Transmit};
 
-/// Frame on its way to the transport.
+/// Frame that is queued for the transport.
 #[derive(Debug)]
 pub(crate) struct Frame {
     pub(crate) stream: StreamId,
     pub(crate) bytes: Vec<u8>,
     /// Incoming request that the frame belongs to.
     pub(crate) about: Option<RequestKey>,
-    /// Request of the local peer that the frame carries.
+    /// Key of the local request in the frame, if the frame is one.
     pub(crate) carries: Option<RequestKey>,
-    /// True if nothing follows on this stream.
+    /// True if this frame is the last one of the stream.
     pub(crate) last: bool,
     pub(crate) http: HttpHints,
-    /// True if the frame was made by the endpoint, such as a refusal: it may use the reserve.
+    /// True if the endpoint generated the frame, such as a refusal. These frames may use the reserved bytes.
     pub(crate) reserved: bool,
 }
 
@@ -70,16 +70,16 @@ enum Output {
 #[derive(Debug)]
 struct Stream {
     kind: StreamKind,
-    /// True if the connection is lost: the stream may be resumed on a new one.
+    /// True if the connection is lost; the stream may be resumed on a new connection.
     detached: bool,
-    /// True if nothing more is queued; already queued frames are still written.
+    /// True if no further output is accepted; queued frames are still written.
     finished: bool,
-    /// True if it carries a request that belongs to no session.
+    /// True if the stream carries a request without a session.
     stateless: bool,
-    /// Output with its place in the order of all streams.
+    /// Queued output, with its sequence number across all streams.
     queue: VecDeque<(u64, Output)>,
     bytes: usize,
-    /// Frames that were handed to the transport.
+    /// Number of frames that were passed to the transport.
     sequence: u64,
     /// Outputs at the front that the transport is recording under their numbers: they are not withdrawn any more.
     committed: usize,
@@ -90,7 +90,7 @@ struct Stream {
 pub(crate) enum NotQueued {
     /// The stream is not open.
     Closed,
-    /// The peer does not read: even the reserve for refusals is used up.
+    /// The reserve for refusals is exhausted, because the peer does not read.
     ReserveExhausted,
 }
 
@@ -99,19 +99,19 @@ pub(crate) enum NotQueued {
 pub(crate) struct Streams {
     last_id: u64,
     table: Ordered<StreamId, Stream>,
-    /// Attached streams with output, by the place of their oldest output.
+    /// Attached streams with output, ordered by the sequence number of their oldest output.
     ready: Ordered<(u64, StreamId), ()>,
     place: u64,
     entries: usize,
     bytes: usize,
     reserved_bytes: usize,
-    /// Requests that wait for `notifications/initialized`.
+    /// Deferred requests, which wait for `notifications/initialized`.
     deferred: VecDeque<Frame>,
     deferred_bytes: usize,
 }
 
 impl Streams {
-    /// Streams of an endpoint on a duplex transport: one, open from the start.
+    /// Creates the streams of a duplex transport: a single stream, which is open from the start.
     pub(crate) fn duplex() -> Self {
         let mut streams = Self::default();
         streams.insert(StreamId::DUPLEX, StreamKind::Duplex);
@@ -132,7 +132,7 @@ impl Streams {
         self.table.insert(id, stream);
     }
 
-    /// Gives memory back that is not used.
+    /// Releases unused memory.
     pub(crate) fn shrink(&mut self) {
         self.table.shrink();
         self.ready.shrink();
@@ -145,7 +145,7 @@ impl Streams {
         id
     }
 
-    /// Opens a stream under a known id, with the number of frames that it has carried so far.
+    /// Opens a stream with a given id and the number of frames that the stream has carried so far.
     pub(crate) fn restore(&mut self, id: StreamId, kind: StreamKind, sequence: u64) {
         self.last_id = self.last_id.max(id.0);
         self.insert(id, kind);
@@ -155,17 +155,17 @@ impl Streams {
         }
     }
 
-    /// Lets the numbers of streams start after `last_id`.
+    /// Makes new stream numbers start after `last_id`.
     pub(crate) fn reserve(&mut self, last_id: u64) {
         self.last_id = self.last_id.max(last_id);
     }
 
-    /// Last number of a stream.
+    /// Returns the last assigned stream number.
     pub(crate) fn last_id(&self) -> u64 {
         self.last_id
     }
 
-    /// Returns true if the stream is open, or has output that was not taken.
+    /// Returns true if the stream is open or has queued output.
     pub(crate) fn contains(&self, id: StreamId) -> bool {
         self.table.get(id).is_some()
     }
@@ -174,7 +174,7 @@ impl Streams {
         self.kind(id).is_some()
     }
 
-    /// Kind of a stream that still takes output.
+    /// Returns the kind of a stream that still accepts output.
     pub(crate) fn kind(&self, id: StreamId) -> Option<StreamKind> {
         let stream = self.table.get(id)?;
         (!stream.finished).then_some(stream.kind)
@@ -184,7 +184,7 @@ impl Streams {
         self.kind(id) == Some(StreamKind::Post)
     }
 
-    /// Streams that still take output, with their kinds, oldest first.
+    /// Iterates over the streams that still accept output, with their kinds, oldest first.
     pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = (StreamId, StreamKind)> {
         let open = self.table.iter().filter(|(_, stream)| !stream.finished);
         open.map(|(id, stream)| (id, stream.kind))
@@ -194,17 +194,17 @@ impl Streams {
         self.iter().count()
     }
 
-    /// Number of streams that are open, or have output that was not taken.
+    /// Returns the number of streams that are open or have queued output.
     pub(crate) fn held(&self) -> usize {
         self.table.len()
     }
 
-    /// Number of the next frame of a stream.
+    /// Returns the number of the next frame of a stream.
     pub(crate) fn sequence(&self, id: StreamId) -> u64 {
         self.table.get(id).map_or(0, |stream| stream.sequence)
     }
 
-    /// Newest standalone stream, attached before detached ones.
+    /// Returns the newest standalone stream; attached streams are preferred to detached ones.
     pub(crate) fn standalone(&self) -> Option<StreamId> {
         let newest = |detached: bool| {
             let fits = |stream: &Stream| {
@@ -241,7 +241,7 @@ impl Streams {
         Ok(())
     }
 
-    /// Queues an HTTP status without a body, which ends the stream.
+    /// Queues an HTTP status without a body, and ends the stream.
     pub(crate) fn push_status(&mut self, id: StreamId, status: u16) {
         if self.is_open(id) {
             self.enqueue(id, Output::Status(status));
@@ -249,7 +249,7 @@ impl Streams {
         }
     }
 
-    /// Queues the end of a stream. A detached stream without output is forgotten: there is nothing to resume.
+    /// Queues the end of a stream. A detached stream without output is removed, because there is nothing to resume.
     pub(crate) fn push_close(&mut self, id: StreamId) {
         let idle = |stream: &Stream| stream.detached && stream.queue.is_empty();
         if self.table.get(id).is_some_and(idle) {
@@ -276,8 +276,8 @@ impl Streams {
         self.deferred_bytes = 0;
     }
 
-    /// Queues the end of every open stream, behind what waits there. Detached streams are forgotten: the session is over,
-    /// and no client resumes them.
+    /// Queues the end of every open stream, after its queued output. Detached streams are removed: the session is over, and no
+    /// client resumes them.
     pub(crate) fn close_all(&mut self) {
         let detached = self.table.iter().filter(|(_, stream)| stream.detached);
         let detached: Vec<StreamId> = detached.map(|(id, _)| id).collect();
@@ -288,13 +288,13 @@ impl Streams {
         }
     }
 
-    /// Forgets a stream and its queued output: the transport has lost it.
+    /// Removes a stream and its queued output, after the transport has lost the stream.
     pub(crate) fn remove(&mut self, id: StreamId) {
         self.discard_queue(id);
         self.table.remove(id);
     }
 
-    /// Forgets all streams and their output.
+    /// Removes all streams and their output.
     pub(crate) fn clear(&mut self) {
         *self = Self {
             last_id: self.last_id,
@@ -303,7 +303,7 @@ impl Streams {
         };
     }
 
-    /// Marks a stream as one whose request belongs to no session.
+    /// Marks a stream as one that carries a request without a session.
     pub(crate) fn set_stateless(&mut self, id: StreamId) {
         if let Some(stream) = self.table.get_mut(id) {
             stream.stateless = true;
@@ -314,7 +314,7 @@ impl Streams {
         self.table.get(id).is_some_and(|stream| stream.stateless)
     }
 
-    /// Forgets the oldest detached stream of a kind.
+    /// Removes the oldest detached stream of a kind.
     pub(crate) fn remove_oldest_detached(&mut self, kind: StreamKind) {
         let fits = |stream: &Stream| stream.detached && stream.kind == kind;
         let oldest = self.table.iter().find(|(_, stream)| fits(stream));
@@ -335,7 +335,7 @@ impl Streams {
         }
     }
 
-    /// Connects a detached stream again; returns false if there is none.
+    /// Reattaches a detached stream; returns false if the stream no longer exists.
     pub(crate) fn attach(&mut self, id: StreamId) -> bool {
         let Some(stream) = self.table.get_mut(id) else {
             return false;
@@ -348,14 +348,14 @@ impl Streams {
         true
     }
 
-    /// Removes the queued and deferred frames of an incoming request; returns the local peer's requests that never left.
+    /// Removes the queued and deferred frames of an incoming request; returns the local peer's requests that were never sent.
     pub(crate) fn withdraw_about(&mut self, id: StreamId, request: RequestKey) -> Vec<RequestKey> {
         let mut withdrawn = self.withdraw_deferred(|frame| frame.about == Some(request));
         withdrawn.extend(self.withdraw(id, |frame| frame.about == Some(request)));
         withdrawn
     }
 
-    /// Removes a request of the local peer that has not left; returns true if it was still here.
+    /// Removes a request of the local peer that was not sent; returns true if the request was still queued.
     pub(crate) fn withdraw_request(&mut self, id: StreamId, request: RequestKey) -> bool {
         let carries = |frame: &Frame| frame.carries == Some(request);
         !self.withdraw_deferred(carries).is_empty() || !self.withdraw(id, carries).is_empty()
@@ -409,13 +409,13 @@ impl Streams {
         requests
     }
 
-    /// Keeps a request until [`release_deferred`](Self::release_deferred).
+    /// Holds a request back until [`release_deferred`](Self::release_deferred).
     pub(crate) fn defer(&mut self, frame: Frame) {
         self.deferred_bytes += frame.bytes.len();
         self.deferred.push_back(frame);
     }
 
-    /// Queues the deferred requests whose streams are still open; returns those that have lost theirs.
+    /// Queues the deferred requests whose streams are still open; returns the keys of requests whose streams are closed.
     pub(crate) fn release_deferred(&mut self, limits: &Limits) -> Vec<RequestKey> {
         self.deferred_bytes = 0;
         let mut lost = Vec::new();
@@ -428,13 +428,13 @@ impl Streams {
         lost
     }
 
-    /// Takes the oldest output of all attached streams.
+    /// Removes and returns the oldest output of all attached streams.
     pub(crate) fn pop(&mut self) -> Option<(Transmit, Vec<u8>)> {
         let (_, id) = self.ready.first()?;
         self.pop_on(id)
     }
 
-    /// Takes the oldest output of a stream, detached ones included.
+    /// Removes and returns the oldest output of a stream, which may be detached.
     pub(crate) fn pop_on(&mut self, id: StreamId) -> Option<(Transmit, Vec<u8>)> {
         let stream = self.table.get_mut(id)?;
         let (place, output) = stream.queue.pop_front()?;
@@ -470,7 +470,7 @@ impl Streams {
         })
     }
 
-    /// The oldest output of a stream, which stays.
+    /// Returns the oldest output of a stream without removing it.
     pub(crate) fn peek_on(&self, id: StreamId) -> Option<(Transmit, &[u8])> {
         let stream = self.table.get(id)?;
         let (_, output) = stream.queue.front()?;
@@ -493,7 +493,8 @@ impl Streams {
         })
     }
 
-    /// The frames that wait at the front of a stream, with their numbers and whether the stream ends with them; they stay.
+    /// Iterates over the frames at the front of a stream's queue without removing them: the number of each frame, its bytes, and
+    /// whether the stream ends with the frame.
     pub(crate) fn frames_on(&self, id: StreamId) -> impl Iterator<Item = (u64, &[u8], bool)> {
         let stream = self.table.get(id);
         let outputs = stream.into_iter().flat_map(|stream| {
@@ -520,8 +521,8 @@ impl Streams {
         self.ready.iter().map(|((_, id), ())| id)
     }
 
-    /// Limit that the queue of a stream, or all queues together, have reached. Deferred requests do not count: they leave
-    /// with `notifications/initialized`, which must be able to arrive.
+    /// Returns the limit that the queue of a stream, or all queues together, have reached. Deferred requests do not count: they
+    /// are sent after `notifications/initialized`, which must be accepted.
     pub(crate) fn full(&self, id: StreamId, limits: &Limits) -> Option<Limit> {
         self.full_for_peer(limits).or_else(|| {
             let stream = self.table.get(id)?;
@@ -535,18 +536,19 @@ impl Streams {
         self.reserved_bytes >= limits.reserved_bytes
     }
 
-    /// Limit that all queues together have reached.
+    /// Returns the limit that all queues together have reached.
     pub(crate) fn full_for_peer(&self, limits: &Limits) -> Option<Limit> {
         limits.of_queue(self.entries, self.bytes)
     }
 
-    /// The same with the deferred requests, for requests of the local program.
+    /// Returns the limit that all queues together with the deferred requests have reached; it applies to requests of the
+    /// application.
     pub(crate) fn full_for_program(&self, limits: &Limits) -> Option<Limit> {
         let entries = self.entries + self.deferred.len();
         limits.of_queue(entries, self.bytes + self.deferred_bytes)
     }
 
-    /// Frames, statuses and ends of streams that wait, the deferred ones included.
+    /// Returns the number of queued frames, statuses and stream ends, including deferred requests.
     pub(crate) fn queued(&self) -> usize {
         self.entries + self.deferred.len()
     }
@@ -555,7 +557,7 @@ impl Streams {
         self.bytes + self.deferred_bytes
     }
 
-    /// Bytes that wait on one stream.
+    /// Returns the number of bytes that are queued on one stream.
     pub(crate) fn queued_bytes_on(&self, id: StreamId) -> usize {
         self.table.get(id).map_or(0, |stream| stream.bytes)
     }
@@ -575,7 +577,7 @@ impl Streams {
         stream.queue.push_back((self.place, output));
     }
 
-    /// Takes no more output on a stream; it is forgotten once what waits was taken.
+    /// Stops accepting output on a stream; the stream is removed once its queue is empty.
     fn finish(&mut self, id: StreamId) {
         let Some(stream) = self.table.get_mut(id) else {
             return;
