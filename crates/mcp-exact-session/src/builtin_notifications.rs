@@ -1,6 +1,6 @@
 //! Notifications that endpoints read and write themselves: `cancelled`, `progress` and `message`.
 //!
-//! Takes the parameters and returns their values; `None` if they do not fit the schema.
+//! The readers return the decoded parameters, or `None` if the parameters do not match the schema.
 
 use mcp_exact_revisions::RevisionSpec;
 use mcp_exact_wire::{Decode, Json, JsonObject, JsonRef, Number, ProgressToken, RequestId};
@@ -19,7 +19,7 @@ fn member<T: Decode>(call: &Call, name: &str) -> Option<T> {
     call.param(name)?.decode_as().ok()
 }
 
-/// A member that may be absent; `None` if it is present and does not fit.
+/// Decodes an optional parameter; `None` if the parameter is present but does not match the schema.
 fn optional<T: Decode>(call: &Call, name: &str) -> Option<Option<T>> {
     match call.param(name) {
         None => Some(None),
@@ -27,7 +27,7 @@ fn optional<T: Decode>(call: &Call, name: &str) -> Option<Option<T>> {
     }
 }
 
-/// `notifications/cancelled`.
+/// Parameters of `notifications/cancelled`.
 pub(crate) struct Cancel {
     pub(crate) id: RequestId,
     pub(crate) reason: Option<String>,
@@ -64,7 +64,7 @@ pub(crate) fn log_message(params: Option<&JsonObject>) -> Option<LogMessage> {
     })
 }
 
-/// `notifications/progress`.
+/// Parameters of `notifications/progress`.
 pub(crate) struct ProgressNotice {
     /// Wire id of the local request that the token belongs to; `None` for a token that the local peer never chose.
     pub(crate) token: Option<u64>,
@@ -89,7 +89,7 @@ impl ProgressNotice {
     }
 }
 
-/// Parameters of a progress notification towards a revision; `None` if a number has no JSON form.
+/// Returns the parameters of a progress notification in a revision; `None` if a number has no JSON form.
 pub(crate) fn progress_params(
     spec: &RevisionSpec,
     token: &Json,

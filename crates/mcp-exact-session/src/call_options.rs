@@ -1,6 +1,6 @@
 //! Options of a request: timeout, progress, and members that a gateway adds.
 //!
-//! Plain data that both roles use.
+//! Both roles use these plain data types.
 
 use mcp_exact_wire::{Json, JsonObject};
 
@@ -11,17 +11,18 @@ use crate::trace_context::TraceContext;
 /// Options of a request.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct CallOptions {
-    /// Timeout of the request; that of the configuration if absent.
+    /// Timeout of the request; the timeout of the configuration applies if absent.
     pub timeout: Option<RequestTimeout>,
-    /// True if progress notifications are wanted.
+    /// True if the request asks for progress notifications.
     pub progress: bool,
-    /// Level of the logs about this request that are wanted (from 2026-07-28 on).
+    /// Minimum level of the log messages that the request asks for (from 2026-07-28 on).
     pub log_level: Option<Level>,
-    /// Capabilities of the client for this request alone (from 2026-07-28 on): for gateways, whose clients differ.
+    /// Client capabilities that override the configured ones for this request (from 2026-07-28 on). Gateways use this, because
+    /// their clients differ.
     pub capabilities: Option<JsonObject>,
-    /// Trace that the request belongs to (from 2026-07-28 on).
+    /// Trace context of the request (from 2026-07-28 on).
     pub trace: Option<TraceContext>,
-    /// Input that the program brings along, with
+    /// Input responses and request state that the application supplies, with
     /// [`pass_input_required`](crate::ClientConfig::pass_input_required) (from 2026-07-28 on).
     pub input: Option<RequestInput>,
 }
@@ -29,14 +30,14 @@ pub struct CallOptions {
 /// Input of a request that is repeated after a result of type `input_required` (2026-07-28, `basic/patterns/mrtr`).
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct RequestInput {
-    /// Results of the input requests, by the names of these.
+    /// Results of the input requests, by input request name.
     pub responses: Option<JsonObject>,
-    /// The server's `requestState`, exactly as it came.
+    /// The server's `requestState`, exactly as received from the server.
     pub state: Option<Json>,
 }
 
 impl RequestInput {
-    /// The members that the request gets.
+    /// Returns the params members for the retry.
     pub(crate) fn members(&self) -> JsonObject {
         let mut members = JsonObject::new();
         if let Some(responses) = &self.responses {

@@ -1,8 +1,8 @@
-//! Canonical text of JSON values: equal values have equal texts, whatever their order of members, white space, escapes and
-//! spelling of numbers.
+//! Canonical form of JSON values: equal values have equal canonical text, regardless of member order, white space, escapes and
+//! number spelling.
 //!
-//! Takes scanned JSON and reads it once, whatever its nesting, which is limited where messages are parsed. Gives text for keys and
-//! contexts, never for a peer.
+//! Canonical text is used for map keys and seal contexts, and is never sent to a peer. The input was scanned before, so its
+//! nesting is limited.
 
 use std::borrow::Cow;
 
@@ -10,13 +10,13 @@ use mcp_exact_wire::{Json, JsonObject, JsonRef, from_str};
 
 /// Value whose members are sorted by their unescaped names.
 enum Node<'a> {
-    /// Literal, number or string, as its text spells it.
+    /// Literal, number or string, as spelled in the source.
     Scalar(&'a str),
     Array(Vec<Node<'a>>),
     Object(Vec<(Cow<'a, str>, Node<'a>)>),
 }
 
-/// Reads text that was scanned before: it is one JSON value.
+/// Reads text that was scanned before and is known to be one JSON value.
 struct Source<'a> {
     text: &'a str,
     at: usize,
@@ -96,7 +96,7 @@ impl<'a> Source<'a> {
     }
 }
 
-/// The characters of a string; of one with a lone surrogate, which has none, its text.
+/// Returns the unescaped characters of a string; a string with a lone surrogate is returned as its JSON text.
 fn unescaped(string: &str) -> Cow<'_, str> {
     let inside = string.get(1..string.len().saturating_sub(1));
     match inside {
@@ -145,7 +145,7 @@ fn write_number(text: &str, out: &mut String) {
         Some((mantissa, exponent)) => (mantissa, exponent.parse::<i64>().ok()),
         None => (text, Some(0)),
     };
-    // An exponent beyond any use: the number equals only its own spelling.
+    // The exponent exceeds `i64`: the number equals only numbers with the same spelling.
     let Some(exponent) = exponent else {
         out.push_str(text);
         return;
@@ -168,7 +168,7 @@ fn write_number(text: &str, out: &mut String) {
     out.push_str(&format!("{sign}{trimmed}e{exponent}"));
 }
 
-/// Canonical text of a value.
+/// Returns the canonical text of a value.
 fn of_text(text: &str, left_out: &[&str]) -> String {
     let mut node = Source { text, at: 0 }.value();
     if let Node::Object(members) = &mut node {
@@ -179,12 +179,12 @@ fn of_text(text: &str, left_out: &[&str]) -> String {
     out
 }
 
-/// Returns true if two texts are the same value.
+/// Returns true if two JSON values are equal.
 pub(crate) fn equal(one: JsonRef<'_>, other: JsonRef<'_>) -> bool {
     one.text() == other.text() || of_text(one.text(), &[]) == of_text(other.text(), &[])
 }
 
-/// Canonical text of an object without the members that `left_out` names.
+/// Returns the canonical text of an object without the members named in `left_out`.
 pub(crate) fn of_object(object: &JsonObject, left_out: &[&str]) -> String {
     of_text(object.text(), left_out)
 }

@@ -1,10 +1,10 @@
 //! Lookup of capabilities in a capability object.
 //!
-//! Takes capability objects as JSON. The module `rules` decides which capability a message needs.
+//! Capability objects are JSON. The module `rules` decides which capability a message needs.
 
 use mcp_exact_wire::{JsonObject, ObjectRef};
 
-/// Capabilities that whole messages need: each one is asked for again and again.
+/// Capabilities that messages require; each one is looked up often.
 const ASKED: [&str; 9] = [
     "completions",
     "elicitation",
@@ -17,7 +17,7 @@ const ASKED: [&str; 9] = [
     "tools",
 ];
 
-/// Set of the capabilities in [`ASKED`] that an object declares: computed once for a session.
+/// Set of the capabilities in [`ASKED`] that a capability object declares, computed once per session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct DeclaredNames(u16);
 
@@ -28,7 +28,7 @@ impl DeclaredNames {
         Self(declared.fold(0, |bits, (index, _)| bits | 1 << index))
     }
 
-    /// `None` for a capability that is not in [`ASKED`].
+    /// Returns true if the capability is declared; `None` for a capability that is not in [`ASKED`].
     fn has(self, name: &str) -> Option<bool> {
         let index = ASKED.iter().position(|asked| *asked == name)?;
         Some(self.0 >> index & 1 == 1)
@@ -39,7 +39,7 @@ impl DeclaredNames {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Declared<'a> {
     pub(crate) object: &'a JsonObject,
-    /// Result of an earlier lookup, if the object lasts longer than a message.
+    /// Precomputed lookup, if the capability object belongs to a session.
     names: Option<DeclaredNames>,
 }
 

@@ -1,10 +1,10 @@
 //! Changes that a server announces, and progress.
 //!
-//! Plain data, and the notifications that carry it.
+//! Defines the data of changes and progress, and the notifications that carry them.
 
 use mcp_exact_wire::{Json, JsonObject};
 
-/// Change that a server announces to every client that wants to know.
+/// Change that a server announces to every subscribed client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Change {
@@ -37,7 +37,7 @@ impl Change {
         }
     }
 
-    /// Parameters of the notification.
+    /// Returns the parameters of the notification.
     pub(crate) fn params(&self) -> Option<JsonObject> {
         match self {
             Self::Resource(uri) => Some(JsonObject::from_iter([("uri", Json::string(uri))])),
@@ -45,7 +45,7 @@ impl Change {
         }
     }
 
-    /// Change that a notification announces; `None` if the URI cannot be read.
+    /// Returns the change that a notification announces; `None` if the URI cannot be read.
     pub(crate) fn of(kind: ChangeKind, params: Option<&JsonObject>) -> Option<Self> {
         Some(match kind {
             ChangeKind::Tools => Self::Tools,
@@ -62,16 +62,16 @@ impl Change {
 /// Progress of a request (`basic/utilities/progress`).
 #[derive(Debug, Clone, PartialEq)]
 pub struct Progress {
-    /// Amount done; it increases with each notification.
+    /// Amount of work done; the value must increase with each notification.
     pub done: f64,
-    /// Amount in all, where it is known.
+    /// Total amount of work, if known.
     pub total: Option<f64>,
     /// Description (from 2025-03-26 on).
     pub message: Option<String>,
 }
 
 impl Progress {
-    /// Progress of this amount.
+    /// Creates progress with this amount of work done.
     pub fn new(done: f64) -> Self {
         Self {
             done,
@@ -80,7 +80,7 @@ impl Progress {
         }
     }
 
-    /// Sets the amount in all.
+    /// Sets the total amount of work.
     #[must_use]
     pub fn of(mut self, total: f64) -> Self {
         self.total = Some(total);

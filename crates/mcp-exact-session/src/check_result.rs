@@ -1,19 +1,19 @@
-//! The check of results against the schemas that a program promises.
+//! Check of results against the output schemas that an application declares.
 //!
-//! A trait that programs implement; the endpoint calls it before a result leaves.
+//! Applications implement [`CheckResult`]; the endpoint calls it before a result is sent.
 
 use std::fmt;
 
 use mcp_exact_wire::JsonObject;
 
-/// Checks the results of a program before they leave. The endpoint runs no JSON Schema: a server whose tools have output
-/// schemas brings a validator here ("Servers MUST provide structured results that conform", `server/tools`).
+/// Checks the results of an application before they are sent. The endpoint has no JSON Schema validator: a server whose tools
+/// have output schemas supplies one here ("Servers MUST provide structured results that conform", `server/tools`).
 pub trait CheckResult: fmt::Debug + Send + Sync {
     /// Checks the result of a request.
     ///
     /// # Errors
-    /// The deviation from the schema, in words. `reply` gives it to the program as
-    /// [`SendError::Result`](crate::SendError::Result), and nothing leaves.
+    /// A description of the deviation from the schema. `reply` returns it to the application as
+    /// [`SendError::Result`](crate::SendError::Result), and nothing is sent.
     fn check(
         &self,
         method: &str,

@@ -1,8 +1,8 @@
-//! Elicitations by URL that outlive their request (2025-11-25, `client/elicitation`, "URL Mode"): the ids that were established
-//! on a session, and the error that demands some first.
+//! Elicitations by URL that outlive their request (2025-11-25, `client/elicitation`, "URL Mode"): the ids of a session's
+//! elicitations, and the error that requires elicitations to be completed first.
 //!
-//! Records elicitations as they are sent or received; finds the elicitation of a completion. Keeps a limited number of ids
-//! of limited length.
+//! Elicitations are recorded when they are sent or received, and removed on completion. The number and the length of the ids are
+//! limited.
 
 use std::collections::VecDeque;
 
@@ -16,13 +16,13 @@ use crate::rules;
 
 const ELICITATION: &str = "elicitation/create";
 
-/// Ids that were established on a session and are not completed.
+/// Ids of a session's elicitations that are not completed.
 #[derive(Debug)]
 pub(crate) struct Elicitations {
     ids: VecDeque<String>,
     count_limit: usize,
     bytes_limit: usize,
-    /// True if the session began elsewhere and its ids are not known here.
+    /// True if the session was resumed and not all of its elicitation ids are known.
     incomplete: bool,
     /// True if an id was added or removed since the ids were saved.
     changed: bool,
@@ -39,7 +39,7 @@ impl Elicitations {
         }
     }
 
-    /// Restores the ids of a session that began elsewhere; `None` if they are not known.
+    /// Restores the ids of a resumed session; `None` if the ids are unknown.
     pub(crate) fn restore(&mut self, ids: Option<Vec<String>>) {
         self.incomplete = ids.is_none();
         self.ids.clear();
@@ -49,7 +49,7 @@ impl Elicitations {
         self.changed = false;
     }
 
-    /// Adds ids that were established elsewhere and are saved.
+    /// Adds ids that another process has saved.
     pub(crate) fn merge(&mut self, ids: Option<Vec<String>>) {
         let changed = self.changed;
         self.incomplete |= ids.is_none();
@@ -64,7 +64,7 @@ impl Elicitations {
         self.changed
     }
 
-    /// The ids, which are saved now; `None` if the session began elsewhere and not all are known.
+    /// Returns the ids and marks them as saved; `None` if not all ids of the session are known.
     pub(crate) fn save_ids(&mut self) -> Option<Vec<String>> {
         self.changed = false;
         (!self.incomplete).then(|| self.ids.iter().cloned().collect())
@@ -101,7 +101,7 @@ impl Elicitations {
         self.changed = true;
     }
 
-    /// Returns true if a completion belongs to an elicitation of this session; once for each.
+    /// Returns true once per elicitation if a completion belongs to an elicitation of this session.
     pub(crate) fn complete(&mut self, params: Option<&JsonObject>) -> bool {
         let Some(id) = params.and_then(id_of) else {
             return false;
@@ -116,7 +116,7 @@ impl Elicitations {
     }
 }
 
-/// Checks an error before it leaves: one that demands elicitations lists at least one, all of them by URL and with ids, towards
+/// Checks an error before it is sent: one that demands elicitations lists at least one, all of them by URL and with ids, towards
 /// a client that has declared this mode.
 pub(crate) fn check_error(
     error: &PeerError,

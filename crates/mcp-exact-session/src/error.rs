@@ -1,6 +1,6 @@
-//! Errors: those that travel between peers, those that calls of an endpoint return, and violations by the peer.
+//! Errors: errors that peers exchange, errors that endpoint functions return, and protocol violations of the remote peer.
 //!
-//! Takes codes from JSON-RPC 2.0 (section 5.1) and from the specification; gives errors that name their remedy.
+//! The codes are those of JSON-RPC 2.0 (section 5.1) and of the specification. Error messages say how to correct the error.
 
 use mcp_exact_wire::{ErrorObject, Json, JsonObject, MessageError, RequestId, Revision};
 
@@ -10,13 +10,13 @@ use crate::limits::Limit;
 pub mod code {
     /// The text is not JSON.
     pub const PARSE_ERROR: i64 = -32700;
-    /// It is JSON and no message, or no message that may come now.
+    /// The JSON is not a message, or the message is not allowed in this state.
     pub const INVALID_REQUEST: i64 = -32600;
     /// The method does not exist, or belongs to a capability that was not declared.
     pub const METHOD_NOT_FOUND: i64 = -32601;
     /// The parameters do not fit the method.
     pub const INVALID_PARAMS: i64 = -32602;
-    /// Anything that goes wrong inside.
+    /// An internal error occurred.
     pub const INTERNAL_ERROR: i64 = -32603;
     /// No resource has this URI (up to 2025-11-25; later it is [`INVALID_PARAMS`]).
     pub const RESOURCE_NOT_FOUND: i64 = -32002;
@@ -32,7 +32,7 @@ pub mod code {
 
 /// An error that answers a request.
 ///
-/// It came from the peer, or it was made here about an answer that cannot be used: [`is_local`](Self::is_local).
+/// The error was received from the peer, or created locally for an unusable answer: [`is_local`](Self::is_local).
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{} ({})", .object.message, .object.code)]
 pub struct PeerError {
@@ -41,7 +41,7 @@ pub struct PeerError {
 }
 
 impl PeerError {
-    /// An error without data.
+    /// Creates an error without data.
     pub fn new(code: i64, message: impl Into<String>) -> Self {
         Self {
             object: ErrorObject::new(code, message),
@@ -49,36 +49,36 @@ impl PeerError {
         }
     }
 
-    /// The same with data.
+    /// Sets the data of the error.
     #[must_use]
     pub fn with_data(mut self, data: impl Into<Json>) -> Self {
         self.object.data = Some(data.into());
         self
     }
 
-    /// -32600: no message that may come now.
+    /// Creates an error with code -32600: the message is not allowed in this state.
     pub fn invalid_request(message: impl Into<String>) -> Self {
         Self::new(code::INVALID_REQUEST, message)
     }
 
-    /// -32601: no such method.
+    /// Creates an error with code -32601: the method does not exist.
     pub fn method_not_found(method: &str) -> Self {
         let data = JsonObject::from_iter([("method", Json::string(method))]);
         Self::new(code::METHOD_NOT_FOUND, "Method not found").with_data(data)
     }
 
-    /// -32602: the parameters do not fit.
+    /// Creates an error with code -32602: the parameters do not match the method.
     pub fn invalid_params(message: impl Into<String>) -> Self {
         Self::new(code::INVALID_PARAMS, message)
     }
 
-    /// -32603: something went wrong inside.
+    /// Creates an error with code -32603: an internal error occurred.
     pub fn internal(message: impl Into<String>) -> Self {
         Self::new(code::INTERNAL_ERROR, message)
     }
 
-    /// -32021 (from 2026-07-28 on): the client has not declared a capability that the request needs, such as
-    /// `elicitation.url`.
+    /// Creates an error with code -32021 (from 2026-07-28 on): the client has not declared a capability that the request needs,
+    /// such as `elicitation.url`.
     pub fn missing_capability(capability: &str) -> Self {
         let mut required = JsonObject::new();
         for part in capability.rsplit('.') {
@@ -89,7 +89,7 @@ impl PeerError {
         Self::new(code::MISSING_CLIENT_CAPABILITY, words).with_data(data)
     }
 
-    /// -32021 (from 2026-07-28 on): the client has not declared an extension that the request needs.
+    /// Creates an error with code -32021 (from 2026-07-28 on): the client has not declared an extension that the request needs.
     pub fn missing_extension(id: &str) -> Self {
         let extension = JsonObject::from_iter([(id, Json::from(JsonObject::new()))]);
         let required = JsonObject::from_iter([("extensions", Json::from(extension))]);
@@ -98,28 +98,28 @@ impl PeerError {
         Self::new(code::MISSING_CLIENT_CAPABILITY, words).with_data(data)
     }
 
-    /// Makes the error that refuses a message because of a limit.
+    /// Creates the error that refuses a message because of a limit.
     pub fn limit(limit: Limit) -> Self {
         let data = JsonObject::from_iter([("limit", Json::string(limit.name()))]);
         Self::internal(format!("the limit `{limit}` is exceeded; try again later")).with_data(data)
     }
 
-    /// The code; `None` if it exceeds the range of `i64`.
+    /// Returns the code; `None` if it exceeds the range of `i64`.
     pub fn code(&self) -> Option<i64> {
         self.object.code.as_i64()
     }
 
-    /// The short description.
+    /// Returns the short description.
     pub fn message(&self) -> &str {
         &self.object.message
     }
 
-    /// Anything more.
+    /// Returns additional data about the error.
     pub fn data(&self) -> Option<&Json> {
         self.object.data.as_ref()
     }
 
-    /// The error object of the message.
+    /// Returns the error as a JSON-RPC error object.
     pub fn object(&self) -> &ErrorObject {
         &self.object
     }
@@ -140,7 +140,7 @@ impl PeerError {
         }
     }
 
-    /// Returns true if it was made locally: the answer of the peer could not be read.
+    /// Returns true if the error was created locally, because the answer of the peer could not be used.
     pub fn is_local(&self) -> bool {
         self.local
     }
@@ -161,7 +161,7 @@ impl From<ErrorObject> for PeerError {
 }
 
 impl From<&MessageError> for PeerError {
-    /// The error that answers the message; -32600 for messages that are never answered.
+    /// Creates the error that answers the message; the code is -32600 for messages that are never answered.
     fn from(error: &MessageError) -> Self {
         let data = JsonObject::from_iter([
             ("pointer", Json::string(error.decode_error().pointer())),
@@ -179,7 +179,7 @@ pub enum ReceiveError {
     /// The endpoint is closed.
     #[error("the session is closed; start a new one")]
     Closed,
-    /// Too many events wait for the program; the frame was not taken.
+    /// Too many events wait for the application; the frame was not accepted.
     #[error("too many events wait; take events from the endpoint, then give the frame again")]
     Full,
     /// No such stream is open.
@@ -187,11 +187,11 @@ pub enum ReceiveError {
     UnknownStream,
 }
 
-/// Reason why an endpoint does not send a message. Nothing has left.
+/// Reason why an endpoint does not send a message. Nothing was sent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SendError {
-    /// Nothing is agreed yet.
+    /// No revision is negotiated yet.
     #[error("no revision is negotiated yet; wait for the event `SessionInfo`")]
     NotReady,
     /// The endpoint is closed.
@@ -202,16 +202,16 @@ pub enum SendError {
     Method {
         /// The method.
         method: String,
-        /// The revision that was agreed.
+        /// The negotiated revision.
         revision: Revision,
     },
-    /// The endpoint sends this notification by itself, or through a function of its own.
+    /// The endpoint sends messages of this method itself, or has a dedicated function for them.
     #[error("the endpoint sends `{method}`; use `cancel`, `progress` or the handshake")]
     Reserved {
         /// The method.
         method: String,
     },
-    /// The notification does not belong where it was to go (from 2026-07-28 on): logs and progress belong to the request that
+    /// The notification is not allowed on the chosen stream (from 2026-07-28 on): logs and progress belong to the request that
     /// they are about, changes to a subscription that asks for them.
     #[error(
         "`{method}` does not belong there; send it during its request, or `publish` the change"
@@ -220,7 +220,7 @@ pub enum SendError {
         /// The method.
         method: String,
     },
-    /// The result is of a type that the client could not use (from 2026-07-28 on).
+    /// The client does not support the type of the result (from 2026-07-28 on).
     #[error("`{method}` cannot be answered by a result of type {kind:?}")]
     ResultType {
         /// The method of the request.
@@ -256,13 +256,13 @@ pub enum SendError {
     /// The input requests cannot be sent under these names, or not for this request.
     #[error("{0}")]
     InputRequests(&'static str),
-    /// Progress that is no larger than the one before (`basic/utilities/progress`).
+    /// The progress value is not larger than the previous one (`basic/utilities/progress`).
     #[error("progress has to increase with each notification")]
     Progress,
-    /// A limit of the local peer.
+    /// A limit of the local peer is reached.
     #[error("the limit `{0}` is exceeded; send less at the same time or raise it")]
     Limit(Limit),
-    /// No stream can carry it.
+    /// No open stream can carry the message.
     #[error("no stream is open that could carry the message")]
     NoStream,
     /// The parameters do not fit the method.
@@ -279,43 +279,43 @@ pub enum SendError {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BadTool {
-    /// The annotation is no string, empty, or no HTTP token.
+    /// The annotation is not a string, is empty, or is not an HTTP token.
     #[error("`x-mcp-header` has to be an HTTP token, not {0}")]
     Name(String),
-    /// Two annotations differ in case at most.
+    /// Two annotations are equal, ignoring case.
     #[error("`x-mcp-header` {0:?} is there twice")]
     Twice(String),
-    /// The parameter is no string, integer or boolean.
+    /// The parameter is not a string, integer or boolean.
     #[error("`x-mcp-header` {0:?} is on no string, integer or boolean")]
     Type(String),
-    /// The annotation is not reached through `properties` alone.
+    /// The path to the annotation contains keywords other than `properties`.
     #[error("`x-mcp-header` stands where no parameter is; only `properties` lead to one")]
     Place,
-    /// A part of the schema that must be an object is none.
+    /// A part of the schema that must be an object is not an object.
     #[error("`properties` of the input schema has to be an object")]
     Schema,
 }
 
-/// Something that the peer did and must not do. The session continues.
+/// Protocol violation by the remote peer. The session continues.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Violation {
-    /// A document that is no message. It was answered where its id could be read or the revision has errors without id.
+    /// A document that is not a message. An error was returned if the id could be read or the revision has errors without id.
     #[error("no message: {0}")]
     NoMessage(MessageError),
     /// A response to a request that was never sent.
     #[error("a response to {0:?}, which nobody has asked")]
     UnexpectedResponse(Option<RequestId>),
-    /// An error without id.
+    /// An error response without id.
     #[error("an error without id: {0}")]
     Unaddressed(PeerError),
     /// A request with the id of another request in flight.
     #[error("the id {0:?} is in use already")]
     IdInUse(RequestId),
-    /// A request before `initialize`.
+    /// A request was received before `initialize`.
     #[error("`{0}` came before `initialize`")]
     BeforeInitialize(String),
-    /// A second `initialize`.
+    /// A second `initialize` request was received.
     #[error("`initialize` came again")]
     InitializeAgain,
     /// A method that the peer may not send.
@@ -329,13 +329,13 @@ pub enum Violation {
         /// The capability, with dots between its parts.
         capability: String,
     },
-    /// A notification whose parameters do not fit.
+    /// A notification whose parameters do not match the schema.
     #[error("`{0}` came with parameters that do not fit")]
     Notification(String),
-    /// A progress for a token that no request has.
+    /// A progress notification with an unknown token.
     #[error("progress came for an unknown token")]
     UnknownToken,
-    /// A progress that did not increase.
+    /// A progress notification whose value did not increase.
     #[error("progress did not increase")]
     Progress,
     /// An array of messages where the revision has none, or an empty one.
@@ -347,7 +347,7 @@ pub enum Violation {
     /// A limit of the local peer was exceeded.
     #[error("the limit `{0}` is exceeded")]
     Limit(Limit),
-    /// A tool whose header annotations break a rule: it was taken out of the list (from 2026-07-28 on, over HTTP).
+    /// A tool whose header annotations break a rule; the tool was removed from the list (from 2026-07-28 on, over HTTP).
     #[error("the tool {name:?} was taken out of the list: {reason}")]
     Tool {
         /// Its name.

@@ -1,6 +1,6 @@
-//! Methods, notifications and results beyond those of the revisions: of vendors, and of extensions that are negotiated.
+//! Methods, notifications and result types that are not defined by a revision, but by a vendor or a negotiated extension.
 //!
-//! Plain data of a configuration.
+//! The types are plain data of the configuration.
 
 use mcp_exact_revisions::{Lifecycle, RevisionSpec, Side};
 use mcp_exact_wire::JsonObject;
@@ -12,22 +12,22 @@ use crate::meta;
 /// Policy for methods and types of results that no revision and no extension of the configuration defines.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum ExtensionPolicy {
-    /// It is refused, unless it is listed.
+    /// The message is refused unless the method or the type is listed.
     #[default]
     Listed,
-    /// It passes to and from the program: for gateways, which know neither. Methods that a revision defines for the other
+    /// The message is passed to and from the application; gateways use this policy. Methods that a revision defines for the other
     /// direction are still refused.
     AllowAll,
 }
 
-/// Methods beyond those of the revisions. They pass without a check of capabilities.
+/// Methods that no revision defines. Messages of these methods are not checked against capabilities.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Extensions {
     /// Requests that the local peer sends or answers.
     pub requests: Vec<String>,
-    /// Notifications that the local peer sends or takes.
+    /// Notifications that the local peer sends or accepts.
     pub notifications: Vec<String>,
-    /// Values of `resultType` that the local peer sends or understands beside those of the revisions.
+    /// Values of `resultType` that the local peer sends or understands, in addition to those of the revisions.
     pub result_types: Vec<String>,
     /// Extensions that are negotiated by name (from 2026-07-28 on: `basic/versioning`, "Extension Negotiation").
     pub negotiated: Vec<Extension>,
@@ -36,12 +36,12 @@ pub struct Extensions {
 }
 
 impl Extensions {
-    /// Extension that adds a request of a client.
+    /// Returns the extension that adds a client request.
     pub(crate) fn of_request(&self, method: &str) -> Option<&Extension> {
         self.find(|extension| &extension.requests, method)
     }
 
-    /// Extension that adds a notification of a side.
+    /// Returns the extension that adds a notification of a client or server.
     pub(crate) fn of_notification(&self, method: &str, sender: Side) -> Option<&Extension> {
         match sender {
             Side::Client => self.find(|extension| &extension.client_notifications, method),
@@ -49,12 +49,12 @@ impl Extensions {
         }
     }
 
-    /// Extension that adds a type of results.
+    /// Returns the extension that adds a result type.
     pub(crate) fn of_result_type(&self, kind: &str) -> Option<&Extension> {
         self.find(|extension| &extension.result_types, kind)
     }
 
-    /// Extension that adds a member to the filter of `subscriptions/listen`.
+    /// Returns the extension that adds a member to the filter of `subscriptions/listen`.
     pub(crate) fn of_filter(&self, member: &str) -> Option<&Extension> {
         self.find(|extension| &extension.filters, member)
     }
@@ -64,7 +64,7 @@ impl Extensions {
         all.find(|extension| of(extension).iter().any(|known| known == name))
     }
 
-    /// Declares the extensions beside other capabilities.
+    /// Adds the extensions to the declared capabilities.
     pub(crate) fn declare(&self, spec: &RevisionSpec, capabilities: &mut JsonObject) {
         if spec.lifecycle() != Lifecycle::Discover || self.negotiated.is_empty() {
             return;
@@ -81,32 +81,32 @@ impl Extensions {
     }
 }
 
-/// Extension that both peers declare before it is used.
+/// Extension that can be used if both peers declare it.
 ///
-/// The endpoint declares it, refuses its methods, notifications and results where the peer has not declared it, and lets them
-/// pass where it has. The types are those of the extension's own crate, such as `mcp-ext-tasks`.
+/// The endpoint declares the extension, and allows its methods, notifications and results only if the remote peer has declared
+/// the extension, too. The types are defined in the extension's own crate, such as `mcp-ext-tasks`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Extension {
     /// Identifier, such as `io.modelcontextprotocol/tasks`.
     pub id: String,
-    /// Settings that are declared; an empty object if there are none.
+    /// Declared settings of the extension; an empty object if there are no settings.
     pub settings: JsonObject,
-    /// Requests of a client that it adds.
+    /// Client requests that the extension adds.
     pub requests: Vec<String>,
     /// Parameter of these requests that `Mcp-Name` mirrors over HTTP.
     pub named_by: Option<String>,
-    /// Notifications of a server that it adds.
+    /// Server notifications that the extension adds.
     pub notifications: Vec<String>,
-    /// Notifications of a client that it adds.
+    /// Client notifications that the extension adds.
     pub client_notifications: Vec<String>,
-    /// Values of `resultType` that it adds.
+    /// Values of `resultType` that the extension adds.
     pub result_types: Vec<String>,
-    /// Members of the filter of `subscriptions/listen` that it adds.
+    /// Members of the filter of `subscriptions/listen` that the extension adds.
     pub filters: Vec<String>,
 }
 
 impl Extension {
-    /// Makes an extension that adds nothing.
+    /// Creates an extension without methods, notifications, result types and filters.
     pub fn new(id: impl Into<String>) -> Self {
         Self {
             id: id.into(),
@@ -114,12 +114,12 @@ impl Extension {
         }
     }
 
-    /// Returns true if capabilities declare it.
+    /// Returns true if the capabilities declare the extension.
     pub(crate) fn is_declared(&self, capabilities: &JsonObject) -> bool {
         capabilities::is_declared(capabilities, &["extensions", &self.id])
     }
 
-    /// Error of a program that uses it towards a peer that has not declared it.
+    /// Returns the error for sending a message of the extension to a peer that has not declared the extension.
     pub(crate) fn missing(&self, method: &str) -> SendError {
         SendError::Capability {
             method: method.to_owned(),
@@ -128,7 +128,7 @@ impl Extension {
     }
 }
 
-/// Names of extensions are keys of `_meta` with a prefix (2026-07-28, `basic`, "Extensions").
+/// Checks that extension names have the format of `_meta` keys with a prefix (2026-07-28, `basic`, "Extensions").
 pub(crate) fn check_names(capabilities: &JsonObject) -> Result<(), ConfigError> {
     let extensions = capabilities.view().find("extensions");
     let Some(extensions) = extensions.and_then(|extensions| extensions.object()) else {

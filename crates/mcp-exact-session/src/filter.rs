@@ -1,6 +1,6 @@
 //! Filters of subscriptions (2026-07-28, `basic/patterns/subscriptions`).
 //!
-//! Plain data, read from and written to the parameters of `subscriptions/listen` and its acknowledgement.
+//! Filters are read from and written to the parameters of `subscriptions/listen` and its acknowledgement.
 
 use mcp_exact_wire::{Json, JsonObject, JsonRef, ObjectRef};
 
@@ -17,23 +17,23 @@ const MEMBERS: [&str; 4] = [
     "resourceSubscriptions",
 ];
 
-/// Changes that a client wants to know.
+/// Set of the changes that a client subscribes to.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Filter {
-    /// Changes of the list of tools.
+    /// True to subscribe to changes of the list of tools.
     pub tools: bool,
-    /// Changes of the list of prompts.
+    /// True to subscribe to changes of the list of prompts.
     pub prompts: bool,
-    /// Changes of the list of resources.
+    /// True to subscribe to changes of the list of resources.
     pub resources: bool,
-    /// Changes of the resources with these URIs.
+    /// URIs of the resources whose changes are subscribed to.
     pub uris: Vec<String>,
-    /// Members that extensions add; [`ServerEndpoint::notify`](crate::ServerEndpoint::notify) sends their notifications.
+    /// Filter members that extensions add; [`ServerEndpoint::notify`](crate::ServerEndpoint::notify) sends their notifications.
     pub more: JsonObject,
 }
 
 impl Filter {
-    /// Reads a filter; `None` if a member does not fit.
+    /// Decodes a filter; `None` if a member does not match the schema.
     pub(crate) fn of(notifications: ObjectRef<'_>) -> Option<Self> {
         let flag = |name: &str| match notifications.find(name) {
             None => Some(false),
@@ -69,7 +69,7 @@ impl Filter {
         object
     }
 
-    /// The part of the filter that a server with these capabilities and extensions can honour.
+    /// Returns the part of the filter that a server with these capabilities and extensions can honour.
     pub(crate) fn honoured(mut self, capabilities: &JsonObject, extensions: &Extensions) -> Self {
         let declared = |path: &[&str]| is_declared(capabilities, path);
         self.tools &= declared(&["tools", "listChanged"]);
@@ -86,7 +86,7 @@ impl Filter {
         self
     }
 
-    /// Returns true if the filter asks for a change.
+    /// Returns true if the filter includes the change.
     pub fn wants(&self, change: &Change) -> bool {
         match change {
             Change::Tools => self.tools,
@@ -96,13 +96,13 @@ impl Filter {
         }
     }
 
-    /// Returns true if the filter asks for nothing.
+    /// Returns true if the filter includes no changes.
     pub fn is_empty(&self) -> bool {
         let flags = self.tools || self.prompts || self.resources;
         !flags && self.uris.is_empty() && self.more.is_empty()
     }
 
-    /// Adds what other filters ask for, each resource once.
+    /// Adds the changes of other filters, without duplicate resources.
     pub(crate) fn merge<'a>(&mut self, others: impl IntoIterator<Item = &'a Self>) {
         for other in others {
             self.tools |= other.tools;

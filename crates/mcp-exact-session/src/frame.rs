@@ -1,20 +1,21 @@
-//! Line framing of stdio: one message a line, no line break inside (`basic/transports`).
+//! Line framing of stdio: one message per line, no line break inside (`basic/transports`).
 //!
-//! Takes bytes as they arrive and gives lines; ends a line for what leaves. Does no IO, and keeps at most one line and the
-//! bytes that were pushed behind it. Of a line above the limit it keeps the beginning and the end.
+//! [`Lines`] splits received bytes into lines, and [`end_line`] terminates an outgoing frame. The module does no IO. At most one
+//! line and the bytes that were pushed after it are buffered; of a line above the limit, only the beginning and the end are kept.
 
-/// Bytes that are kept of the beginning and of the end of a line above the limit.
+/// Number of bytes that are kept of the beginning and of the end of a line above the limit.
 pub const KEPT: usize = 4096;
 
-/// Returns the first line of a buffer without its end, and the bytes that it takes with its end; `None` without a line end.
+/// Returns the first line of a buffer without its end, and the number of bytes of the line with its end; `None` without a line
+/// end.
 pub fn split_line(buffer: &[u8]) -> Option<(&[u8], usize)> {
     let end = buffer.iter().position(|byte| *byte == b'\n')?;
     Some((trim_return(&buffer[..end]), end + 1))
 }
 
-/// Ends the frame that `poll_transmit` has appended to a buffer.
+/// Appends the line end to a frame that `poll_transmit` has written to a buffer.
 ///
-/// The frame holds no line break: where untyped JSON had one between its tokens, it left the endpoint as a space.
+/// Frames contain no line breaks, because the endpoint replaces line breaks between the tokens of untyped JSON by spaces.
 pub fn end_line(buffer: &mut Vec<u8>) {
     buffer.push(b'\n');
 }
@@ -26,36 +27,36 @@ fn trim_return(line: &[u8]) -> &[u8] {
 /// Beginning and end of a message above the size limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Oversized<'a> {
-    /// The first bytes, at most [`KEPT`].
+    /// First bytes of the message, at most [`KEPT`].
     pub head: &'a [u8],
-    /// The last bytes, at most [`KEPT`]; empty if the end never came.
+    /// Last bytes of the message, at most [`KEPT`]; empty if the end was never received.
     pub tail: &'a [u8],
 }
 
 /// Result of [`Lines::next_line`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Line<'a> {
-    /// A line that is not empty, without its end.
+    /// A non-empty line without its line end.
     Frame(&'a [u8]),
     /// Beginning and end of a line above the limit, for `receive_oversized` of an endpoint.
     Oversized(Oversized<'a>),
 }
 
-/// Gathers bytes and gives lines. Empty lines are skipped.
+/// Splits received bytes into lines. Empty lines are skipped.
 #[derive(Debug)]
 pub struct Lines {
     buffer: Vec<u8>,
     start: usize,
     scanned: usize,
     limit: usize,
-    /// Beginning and end so far of a line above the limit, while its end has not come.
+    /// Beginning and end so far of a line above the limit, until the end of the line is received.
     oversized: Option<(Vec<u8>, Vec<u8>)>,
-    /// The same of the latest such line that has ended.
+    /// Beginning and end of the latest complete line above the limit.
     finished: (Vec<u8>, Vec<u8>),
 }
 
 impl Lines {
-    /// Gathers lines of at most `limit` bytes: [`Limits::message_bytes`](crate::Limits::message_bytes).
+    /// Creates a splitter for lines of at most `limit` bytes: [`Limits::message_bytes`](crate::Limits::message_bytes).
     pub fn new(limit: usize) -> Self {
         Self {
             buffer: Vec::new(),
@@ -67,7 +68,7 @@ impl Lines {
         }
     }
 
-    /// Adds bytes as they have arrived.
+    /// Adds received bytes.
     pub fn push(&mut self, bytes: &[u8]) {
         self.buffer.drain(..self.start);
         self.scanned -= self.start;
@@ -111,7 +112,7 @@ impl Lines {
         (!line.trim_ascii().is_empty()).then_some(Line::Frame(line))
     }
 
-    /// Keeps the ends of a line whose end has not come, once it is above the limit.
+    /// Reduces an incomplete line above the limit to its beginning and end.
     fn keep_unfinished(&mut self) {
         self.scanned = self.buffer.len();
         let line = self.start..self.scanned;
@@ -121,7 +122,7 @@ impl Lines {
         }
     }
 
-    /// Adds a piece of a line above the limit to its beginning and end.
+    /// Adds a part of a line above the limit to its kept beginning and end.
     fn keep(&mut self, piece: std::ops::Range<usize>) {
         let piece = &self.buffer[piece];
         let (head, tail) = self.oversized.get_or_insert_default();

@@ -1,7 +1,7 @@
-//! Parameters of tools that are mirrored into headers (2026-07-28, `basic/transports/streamable-http`, "Custom Headers from
-//! Tool Parameters").
+//! Tool parameters that are mirrored into HTTP headers (2026-07-28, `basic/transports/streamable-http`, "Custom Headers from Tool
+//! Parameters").
 //!
-//! Takes a tool's input schema and the arguments of a call; gives headers, or why the tool or the call is refused.
+//! The input schema of a tool determines the parameters, and the arguments of a call determine the header values.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -17,30 +17,30 @@ use crate::http_request::HttpRequest;
 use crate::refusal::Refusal;
 
 const ANNOTATION: &str = "x-mcp-header";
-/// Begins a character that is written by its number: a name that holds one may be the annotation.
+/// Start of a Unicode escape: a name with such an escape may be the annotation.
 const ESCAPE: &str = "\\u";
-/// Bytes of the least allocation.
+/// Minimum size of a heap allocation in bytes.
 const ALLOCATION: usize = 16;
-/// The largest integer that every JSON reader keeps.
+/// Largest integer that every JSON reader represents exactly.
 const SAFE: i64 = (1 << 53) - 1;
 
-/// Gives the header-mirrored parameters of a server's tools.
+/// Provides the header-mirrored parameters of a server's tools.
 pub trait ToolHeaders: fmt::Debug + Send + Sync {
-    /// Returns what [`mirrored`] gives for the input schema of a tool; `None` for a tool that does not exist.
+    /// Returns the result of [`mirrored`] for the input schema of a tool; `None` for a tool that does not exist.
     fn of_tool(&self, name: &str) -> Option<Arc<[Mirrored]>>;
 }
 
-/// Parameter that is mirrored.
+/// Tool parameter that is mirrored into a header.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mirrored {
-    /// Name of the header, with its prefix.
+    /// Full name of the header, including the prefix.
     pub header: String,
     /// Names of the properties that lead to the parameter.
     pub path: Vec<String>,
 }
 
 impl Mirrored {
-    /// Approximate memory that it takes, in bytes: a short text takes as much as the least allocation.
+    /// Returns the approximate memory size in bytes; a short string counts as the smallest allocation.
     pub(crate) fn size(&self) -> usize {
         let names = self.path.iter();
         let path = names.map(|name| size_of::<String>() + name.len().max(ALLOCATION));
@@ -48,24 +48,24 @@ impl Mirrored {
     }
 }
 
-/// Returns the parameters of a tool that are mirrored.
+/// Returns the mirrored parameters of a tool.
 ///
 /// # Errors
-/// [`BadTool`]: a client leaves the tool out of its list.
+/// [`BadTool`] if an annotation is invalid; a client removes the tool from its list.
 pub fn mirrored(input_schema: &JsonObject) -> Result<Vec<Mirrored>, BadTool> {
     let found = mirrored_within(input_schema, usize::MAX)?;
     Ok(found.unwrap_or_default())
 }
 
-/// The same for the tool of a peer; `None` if its parameters take more than `room` bytes.
+/// Returns the mirrored parameters of a remote peer's tool; `None` if the parameters need more than `room` bytes.
 ///
 /// # Errors
-/// [`BadTool`]: a client leaves the tool out of its list.
+/// [`BadTool`] if an annotation is invalid; a client removes the tool from its list.
 pub(crate) fn mirrored_within(
     input_schema: &JsonObject,
     room: usize,
 ) -> Result<Option<Vec<Mirrored>>, BadTool> {
-    // What holds no annotation is no reason to refuse a tool, however deep it is.
+    // A schema without annotations never causes a refusal, however deep its nesting is.
     if !may_annotate(input_schema.text()) {
         return Ok(Some(Vec::new()));
     }
@@ -83,21 +83,21 @@ pub(crate) fn mirrored_within(
     Ok(Some(visitor.found))
 }
 
-/// Returns false if a text holds no annotation.
+/// Returns false if the JSON text contains no annotation.
 fn may_annotate(text: &str) -> bool {
     text.contains(ANNOTATION) || text.contains(ESCAPE)
 }
 
-/// Visits a schema and all within it in one pass over the text. Nesting is limited by the depth of messages.
+/// Visitor of a schema and its subschemas, in one pass over the JSON text. The depth limit of messages limits the nesting.
 struct Visitor<'a> {
     text: &'a str,
     reader: Reader<'a>,
     found: Vec<Mirrored>,
-    /// Bytes that further parameters may take.
+    /// Number of bytes that are left for further parameters.
     room: usize,
-    /// True if parameters were left out because there was no room.
+    /// True if parameters were omitted because there was no room.
     exceeds: bool,
-    /// End of the part of the text that was searched, and the last place in it that may be an annotation.
+    /// End offset of the searched part of the text, and the last offset in it at which an annotation may be.
     searched: usize,
     last_place: Option<usize>,
 }
@@ -115,7 +115,7 @@ impl<'a> Visitor<'a> {
         }
     }
 
-    /// Visits a schema; `path` leads to it if only `properties` do.
+    /// Visits a schema; `path` is the path of the schema if it consists of `properties` only.
     fn visit(&mut self, mut path: Option<&mut Vec<String>>) -> Result<(), BadTool> {
         let start = self.reader.value_start();
         let (mut kind, mut names, mut is_bad) = (None, Vec::new(), false);
@@ -139,9 +139,9 @@ impl<'a> Visitor<'a> {
                     is_bad = true;
                     self.skip()?;
                 }
-                // Data, and no schemas.
+                // These keywords contain data and not schemas.
                 "const" | "default" | "enum" | "examples" => self.skip()?,
-                // Names, and schemas behind them.
+                // These keywords contain named schemas.
                 "$defs" | "definitions" | "patternProperties" | "dependentSchemas" => {
                     self.visit_named()?;
                 }
@@ -173,7 +173,7 @@ impl<'a> Visitor<'a> {
         Ok(())
     }
 
-    /// Visits the values of an object, which no parameter is reached through.
+    /// Visits the values of an object that cannot contain mirrored parameters.
     fn visit_named(&mut self) -> Result<(), BadTool> {
         if !self.is_object()? {
             return self.skip();
@@ -185,7 +185,7 @@ impl<'a> Visitor<'a> {
         Ok(())
     }
 
-    /// Visits a value that may be or hold schemas which no parameter is reached through.
+    /// Visits a value whose schemas cannot describe mirrored parameters.
     fn visit_elsewhere(&mut self) -> Result<(), BadTool> {
         match self.reader.kind().map_err(unread)? {
             Kind::Object => self.visit(None),
@@ -201,7 +201,7 @@ impl<'a> Visitor<'a> {
         }
     }
 
-    /// Keeps an annotated parameter, if it is of a type that can be mirrored.
+    /// Records an annotated parameter, if the type of the parameter can be mirrored.
     fn find(&mut self, name: String, kind: Option<&str>, path: &[String]) -> Result<(), BadTool> {
         if !kind.is_some_and(can_be_mirrored) {
             return Err(BadTool::Type(name));
@@ -225,8 +225,8 @@ impl<'a> Visitor<'a> {
         Ok(())
     }
 
-    /// Returns true if an annotation may be between `start` and the place of the reader, where a value has ended. The text is
-    /// searched once, because these places only move forward.
+    /// Returns true if an annotation may be between `start` and the offset of the reader, where a value has ended. The text is
+    /// searched only once, because these offsets only increase.
     fn may_annotate_since(&mut self, start: usize) -> bool {
         let end = start + self.reader.text_since(start).len();
         let piece = &self.text[self.searched..end];
@@ -248,7 +248,7 @@ impl<'a> Visitor<'a> {
     }
 }
 
-/// The text was scanned before it came here: it can be read.
+/// Converts a read error, which cannot occur, because the text was scanned before.
 fn unread(_: DecodeFailed) -> BadTool {
     BadTool::Schema
 }
@@ -262,12 +262,12 @@ fn header_name(value: JsonRef<'_>) -> Result<String, BadTool> {
     Ok(name.into_owned())
 }
 
-/// Returns true if a parameter of this `type` can be mirrored: of one type, and what may be null is left out then.
+/// Returns true if a parameter of this `type` can be mirrored; a parameter that may be null is omitted when null.
 fn can_be_mirrored(kind: &str) -> bool {
     count_types(&mut Reader::of_checked(kind)).is_ok_and(|count| count == Some(1))
 }
 
-/// Counts the types that can be mirrored; `None` if there are others.
+/// Counts the types that can be mirrored; `None` if the list contains other types.
 fn count_types(reader: &mut Reader<'_>) -> ReadResult<Option<usize>> {
     let is_list = reader.kind()? == Kind::Array;
     let (mut count, mut more) = (0, !is_list || reader.begin_array()?);
@@ -282,12 +282,12 @@ fn count_types(reader: &mut Reader<'_>) -> ReadResult<Option<usize>> {
     Ok(Some(count))
 }
 
-/// A character of an HTTP token (RFC 9110, section 5.6.2).
+/// Returns true if the byte may occur in an HTTP token (RFC 9110, section 5.6.2).
 fn is_token(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
 
-/// Value of a mirrored parameter, before it is encoded.
+/// Unencoded value of a mirrored parameter.
 struct Value {
     text: String,
     is_number: bool,
@@ -324,7 +324,7 @@ fn value_of(mirrored: &Mirrored, arguments: Option<&JsonObject>) -> Result<Optio
     Ok(Some(Value { text, is_number }))
 }
 
-/// Returns the headers that a call of a tool carries, encoded.
+/// Returns the encoded headers of a tool call.
 ///
 /// # Errors
 /// [`Refusal::InvalidParams`] if a value cannot be mirrored, such as an integer beyond ±(2^53−1).
@@ -344,7 +344,7 @@ pub fn param_headers(
 /// Checks that the headers of a call mirror its arguments.
 ///
 /// # Errors
-/// [`Refusal::HeaderMismatch`] if they do not.
+/// [`Refusal::HeaderMismatch`] if a header is missing or differs.
 pub fn check_params(
     http: &HttpRequest,
     tool: &[Mirrored],
@@ -359,7 +359,7 @@ pub fn check_params(
             Some(None) => return Err(mismatch(mirrored)),
         };
         let same = match (&header, &body) {
-            // Integers are compared as numbers: `42.0` is `42`.
+            // Integers are compared as numbers, so that `42.0` equals `42`.
             (Some(header), Some(body)) => {
                 let number = |text: &str| from_str::<Integer>(text).ok()?.as_i64();
                 *header == body.text
@@ -439,7 +439,7 @@ mod tests {
             assert_eq!(tool(&place), Err(BadTool::Place), "{place}");
         }
         assert_eq!(mirrored(&object(inner)), Err(BadTool::Place));
-        // What holds no annotation is no reason to refuse a tool, however deep it is.
+        // A schema without annotations never causes a refusal, however deep its nesting is.
         let nested = |inner: &str| {
             let open = r#"{"anyOf":[{"properties":{"a":"#.repeat(60);
             object(&format!("{open}{inner}{}", "}}]}".repeat(60)))

@@ -1,7 +1,7 @@
-//! Header values (2026-07-28, `basic/transports/streamable-http`, "Value Encoding"): as they are where that is safe, in
-//! base64 between marks otherwise.
+//! Header values (2026-07-28, `basic/transports/streamable-http`, "Value Encoding"): unchanged where that is safe, and otherwise
+//! in base64 between markers.
 //!
-//! Takes and gives text. A value that cannot be decoded is no text.
+//! Encoded values that cannot be decoded are invalid.
 
 use crate::http_request::HttpRequest;
 use crate::refusal::Refusal;
@@ -9,7 +9,7 @@ use crate::refusal::Refusal;
 const OPEN: &str = "=?base64?";
 const CLOSE: &str = "?=";
 
-/// A header value for a text: as it is, or encoded where it is not safe or looks encoded itself ("Value Encoding").
+/// Returns the header value for a string. Strings that are unsafe or look encoded are encoded ("Value Encoding").
 pub fn encode_value(text: &str) -> String {
     let safe = is_safe(text);
     let trimmed = text.trim_matches([' ', '\t']) == text;
@@ -19,12 +19,12 @@ pub fn encode_value(text: &str) -> String {
     format!("{OPEN}{}{CLOSE}", base64(text.as_bytes()))
 }
 
-/// Returns true if a text consists of what header values may consist of.
+/// Returns true if all characters of a string are allowed in header values.
 pub(crate) fn is_safe(text: &str) -> bool {
     text.bytes().all(|byte| matches!(byte, b'\t' | b' '..=b'~'))
 }
 
-/// The text of a header value; `None` when it is encoded and cannot be decoded.
+/// Returns the decoded header value; `None` if the value is encoded and cannot be decoded.
 pub fn decode_value(value: &str) -> Option<String> {
     match value
         .strip_prefix(OPEN)
@@ -35,7 +35,7 @@ pub fn decode_value(value: &str) -> Option<String> {
     }
 }
 
-/// Refusal of a header that does not mirror the body.
+/// Returns the refusal for a header that differs from the body.
 pub(crate) fn differs(name: &str) -> Refusal {
     Refusal::HeaderMismatch(format!("`{name}` differs from the body"))
 }
@@ -44,8 +44,8 @@ pub(crate) fn missing(name: &str) -> Refusal {
     Refusal::HeaderMismatch(format!("`{name}` is missing"))
 }
 
-/// The value of a header that mirrors the body. Two values, and characters that HTTP does not allow ("Value Encoding": visible
-/// ASCII, space and tab), are refused.
+/// Returns the single value of a header that mirrors the body. Repeated headers, and characters that HTTP does not allow ("Value
+/// Encoding": visible ASCII, space and tab), are refused.
 pub(crate) fn single<'h>(http: &'h HttpRequest, name: &str) -> Result<Option<&'h str>, Refusal> {
     let mut values = http.values(name);
     match (values.next(), values.next()) {
@@ -60,7 +60,7 @@ pub(crate) fn single<'h>(http: &'h HttpRequest, name: &str) -> Result<Option<&'h
 
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-/// Base64 with padding (RFC 4648, section 4).
+/// Encodes bytes in base64 with padding (RFC 4648, section 4).
 fn base64(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
     for chunk in bytes.chunks(3) {
@@ -97,7 +97,7 @@ fn unbase64(text: &str) -> Option<Vec<u8>> {
         let three = bits.to_be_bytes();
         bytes.extend(&three[1..chunk.len()]);
     }
-    // One way to write each text: what is left over is zero.
+    // Only the canonical encoding is accepted: unused bits must be zero.
     (base64(&bytes) == text).then_some(bytes)
 }
 

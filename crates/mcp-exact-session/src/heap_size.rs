@@ -1,6 +1,6 @@
-//! Approximate sizes of what came from the peer and is kept in events.
+//! Approximate heap sizes of received data that is kept in events.
 //!
-//! One implementation a type; [`HeapSize`] defines what is counted.
+//! One implementation per type; [`HeapSize`] defines what is counted.
 
 use mcp_exact_wire::{ErrorObject, MessageError};
 
@@ -10,12 +10,12 @@ use crate::log::LogMessage;
 use crate::outcome::Outcome;
 use crate::session_info::SessionInfo;
 
-/// Bytes that each event counts beside its content: as much as a short message.
+/// Fixed number of bytes that each event counts in addition to its content, about the size of a short message.
 pub(crate) const EVENT: usize = 32;
 
-/// Approximate memory of what came from the peer and is kept.
+/// Approximate memory of received data that is kept.
 pub(crate) trait HeapSize {
-    /// Bytes on the heap.
+    /// Returns the number of bytes on the heap.
     fn heap_size(&self) -> usize;
 }
 
@@ -45,7 +45,7 @@ impl HeapSize for PeerError {
             data,
             extra,
         } = self.object();
-        // Only a number beyond 64 bits keeps its digits.
+        // Only numbers beyond 64 bits are kept as digits on the heap.
         let code = match code.as_i64() {
             Some(_) => 0,
             None => code.to_string().len(),

@@ -1,7 +1,7 @@
-//! Views by the types of one revision that the program chooses, whichever revision the peer speaks.
+//! Typed views in one revision that the application chooses, whichever revision the peer speaks.
 //!
-//! Takes the text that the endpoints keep, converts it, and reports what that changed. A handler that is written for one revision
-//! thus serves peers of every revision. Never changes an endpoint.
+//! The functions convert messages between revisions and report the changes, so that a handler that is written for one revision
+//! serves peers of every revision. Endpoints are not changed.
 
 use std::borrow::Cow;
 
@@ -27,19 +27,19 @@ use crate::{CallOptions, Time};
 /// Policy for messages that a conversion changes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum LossPolicy {
-    /// It is refused if something is dropped, replaced or defaulted.
+    /// The message is refused if the conversion drops, replaces or defaults a value.
     Refuse,
-    /// It is converted, and the changes are reported.
+    /// The message is converted, and the changes are reported.
     #[default]
     Report,
-    /// It is converted, and no changes are reported.
+    /// The message is converted, and the changes are not reported.
     Accept,
 }
 
 /// A value in the types of another revision.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Converted<T> {
-    /// The value.
+    /// The converted value.
     pub value: T,
     /// Changes that the conversion made; empty with [`LossPolicy::Accept`].
     pub losses: Vec<Loss>,
@@ -58,14 +58,14 @@ impl<C> IncomingRequest<C> {
     /// Decodes the request by the types of the revision `H`.
     ///
     /// # Errors
-    /// The error to reply with: the parameters do not fit the method, `H` does not have it or cannot express it, or the policy
-    /// refuses the changes.
+    /// The error to reply with, if the parameters do not match the method, `H` does not define the method or cannot express the
+    /// parameters, or the policy refuses the changes.
     pub fn typed_as<H: Home>(
         &self,
         policy: LossPolicy,
     ) -> Result<Converted<<H::FromClient as Direction>::Request>, PeerError> {
         let id = self.id().clone();
-        // The program reads answers and state of a retry from the request.
+        // The application reads answers and state of a retry from the request.
         let mut cx = Context::new().request_id(id.clone()).has_read_input();
         if H::KNOWN.lifecycle() == Lifecycle::Discover {
             cx = cx.request_meta(self.client_meta());
@@ -85,10 +85,10 @@ impl<C> IncomingRequest<C> {
         })
     }
 
-    /// Makes the reply in the revision that the request speaks, from a result of the revision `H`.
+    /// Creates the reply in the revision of the request from a result of the revision `H`.
     ///
     /// # Errors
-    /// The error to reply with instead: the other revision cannot express the result, or the policy refuses the changes.
+    /// The error to reply with instead, if the other revision cannot express the result or the policy refuses the changes.
     pub fn reply_as<H: Home>(
         &self,
         result: &impl Encode,
@@ -106,7 +106,7 @@ impl<C> IncomingRequest<C> {
         result.map(|text| Ok(Reply::Result(RawResult::from(object(text)?))))
     }
 
-    /// Makes the reply in the revision that the request speaks, from an error of the revision `H`: codes differ.
+    /// Creates the reply in the revision of the request from an error of the revision `H`: codes differ.
     ///
     /// # Errors
     /// The error to reply with instead, if the other revision has a result for it.
@@ -127,10 +127,10 @@ impl<C> IncomingRequest<C> {
         Ok(Reply::Error(PeerError::from(error)))
     }
 
-    /// Makes an input request that the client of this request understands, from one of the revision `H`.
+    /// Creates an input request in the revision of this request's client from an input request of the revision `H`.
     ///
     /// # Errors
-    /// The other revision cannot express it, or the policy refuses the changes.
+    /// [`SendError`] if the other revision cannot express the input request, or the policy refuses the changes.
     pub fn input_request_as<H: Home, Q: Request>(
         &self,
         params: &Q::Params,
@@ -156,7 +156,7 @@ impl<C> IncomingRequest<C> {
     /// Decodes the response to the input request of this name by the types of the revision `H`; `None` if it has no result.
     ///
     /// # Errors
-    /// The response does not fit, `H` cannot express it, or the policy refuses the changes.
+    /// An error if the response does not match the schema, `H` cannot express the response, or the policy refuses the changes.
     pub fn response_as<H: Home, Q: Request>(
         &self,
         name: &str,
@@ -188,7 +188,7 @@ impl<C> ClientNotification<C> {
     /// Decodes the notification by the types of the revision `H`.
     ///
     /// # Errors
-    /// As [`IncomingRequest::typed_as`]; notifications are never answered.
+    /// The errors of [`IncomingRequest::typed_as`]; they are not sent, because notifications are never answered.
     pub fn typed_as<H: Home>(
         &self,
         policy: LossPolicy,
@@ -213,7 +213,7 @@ impl ServerNotification {
     /// Decodes the notification by the types of the revision `H`.
     ///
     /// # Errors
-    /// As [`IncomingRequest::typed_as`]; notifications are never answered.
+    /// The errors of [`IncomingRequest::typed_as`]; they are not sent, because notifications are never answered.
     pub fn typed_as<H: Home>(
         &self,
         policy: LossPolicy,
@@ -238,8 +238,8 @@ impl ServerRequest {
     /// Decodes the parameters of the request `Q` by the types of the revision `H`.
     ///
     /// # Errors
-    /// The error to answer with: it is another request, the parameters do not fit, `H` cannot express them, or the policy refuses
-    /// the changes.
+    /// The error to answer with, if the method is not that of `Q`, the parameters do not match the schema, `H` cannot express the
+    /// parameters, or the policy refuses the changes.
     pub fn typed_as<H: Home, Q: Request>(
         &self,
         policy: LossPolicy,
@@ -265,10 +265,10 @@ impl ServerRequest {
         })
     }
 
-    /// Makes the answer in the revision that the request speaks, from a result of the revision `H`.
+    /// Creates the answer in the revision of the request from a result of the revision `H`.
     ///
     /// # Errors
-    /// The error to answer with instead: the other revision cannot express it, or the policy refuses the changes.
+    /// The error to answer with instead, if the other revision cannot express the result or the policy refuses the changes.
     pub fn response_as<H: Home>(
         &self,
         result: &impl Encode,
@@ -290,7 +290,7 @@ impl RawResult {
     /// Decodes the result of a client's request `Q` by the types of the revision `H`. `revision` is the negotiated one.
     ///
     /// # Errors
-    /// It does not fit, `H` cannot express it, or the policy refuses the changes.
+    /// An error if the result does not match the schema, `H` cannot express the result, or the policy refuses the changes.
     pub fn typed_as<H: Home, Q: Request>(
         &self,
         revision: Revision,
@@ -308,8 +308,8 @@ impl ClientEndpoint {
     /// Sends a request of the revision `H` in the negotiated revision.
     ///
     /// # Errors
-    /// [`SendError`] as for [`ClientEndpoint::request`], and if the negotiated revision cannot express it or the policy refuses the
-    /// changes.
+    /// The errors of [`ClientEndpoint::request`], and [`SendError`] if the negotiated revision cannot express the request or the
+    /// policy refuses the changes.
     pub fn request_as<H: Home, Q: Request>(
         &mut self,
         params: &Q::Params,
@@ -359,7 +359,7 @@ where
     result.map(|text| decoded(text.as_deref().unwrap_or_default()))
 }
 
-/// A message with its parameters in the other revision; the message itself where they are the same there.
+/// Returns a message with its parameters in the other revision; borrowed if the conversion does not change the parameters.
 fn converted_call<'c>(
     root: Root<'_>,
     call: &'c Call,
@@ -371,7 +371,7 @@ fn converted_call<'c>(
     let params = converted(root, text, way, cx.text_is_decoded(), policy)?;
     params.map(|converted| {
         let params = match converted {
-            // The same text, not only an equal one: nothing was converted.
+            // The identical string, and not only an equal one, means that nothing was converted.
             Some(Cow::Borrowed(same)) if text.is_some_and(|own| std::ptr::eq(own, same)) => {
                 return Ok(Cow::Borrowed(call));
             }
@@ -389,7 +389,7 @@ fn converted<'t>(
     cx: Context,
     policy: LossPolicy,
 ) -> Result<Converted<Option<Cow<'t, str>>>, PeerError> {
-    // It was checked when it came, or a value was encoded.
+    // The text was checked when received, or was encoded from a value.
     let mut cx = cx.text_is_json();
     let known = |revision: Revision| {
         let unknown =
@@ -427,7 +427,7 @@ fn object(text: Option<Cow<'_, str>>) -> Result<JsonObject, PeerError> {
     }
 }
 
-/// Decodes what a conversion has given, which is JSON.
+/// Decodes the JSON text that a conversion has produced.
 fn decoded<T: Decode>(text: &str) -> Result<T, PeerError> {
     let mut r = Reader::of_checked(text);
     let decoded = T::decode(&mut r).and_then(|value| r.end().map(|()| value));

@@ -1,7 +1,7 @@
 //! Rules of HTTP as pure functions: which session a request belongs to, which status an error has, and whether headers and body
 //! agree (`basic/transports`).
 //!
-//! Takes headers and parameters; gives refusals. Opens nothing.
+//! The functions check headers and parameters, and return refusals. No connection is opened.
 
 mod headers;
 mod origin;
@@ -27,7 +27,7 @@ use crate::message::Raw;
 use crate::refusal::Refusal;
 use crate::rules::client_request;
 
-/// The error in the body of a response.
+/// Returns the error in the body of a response.
 pub(crate) fn error_of(body: &[u8]) -> Option<PeerError> {
     match decode_message::<Raw>(body, &|_| Some("")) {
         Ok(Message::Error(error)) => Some(error.error.into()),
@@ -35,7 +35,7 @@ pub(crate) fn error_of(body: &[u8]) -> Option<PeerError> {
     }
 }
 
-/// `MCP-Protocol-Version` must be present and equal the body.
+/// Checks that the header `MCP-Protocol-Version` is present and equals the revision in the body.
 pub(crate) fn check_version(http: &HttpRequest, version: &str) -> Result<(), Refusal> {
     match single(http, "MCP-Protocol-Version")? {
         Some(header) if header.trim() == version => Ok(()),
@@ -44,8 +44,8 @@ pub(crate) fn check_version(http: &HttpRequest, version: &str) -> Result<(), Ref
     }
 }
 
-/// `Mcp-Method` and `Mcp-Name` must be present and equal the body. Only names may be encoded: a method is compared as it is, so
-/// that a gateway which reads headers and the server never see two methods.
+/// Checks that the headers `Mcp-Method` and `Mcp-Name` are present and equal the body. Only names may be encoded: a method is
+/// compared as it is, so that a gateway that reads headers and the server always see the same method.
 pub(crate) fn check_names(
     http: &HttpRequest,
     method: &str,

@@ -1,6 +1,6 @@
 //! Information of a transport about an HTTP request: its headers, and the authenticated principal.
 //!
-//! Plain data.
+//! The types are plain data.
 
 use std::borrow::Cow;
 
@@ -36,6 +36,6 @@ impl HttpRequest {
     }
 }
 
-/// Authenticated user or client, as the program names it.
+/// Authenticated user or client, as the application names it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Principal(pub String);

@@ -1,7 +1,7 @@
-//! Requests of a server in the middle of a request of its client, and the responses to them.
+//! Requests that a server sends during a request of its client, and the responses to these requests.
 //!
-//! Plain data, and the check of the required members of elicitations and samplings and their types (`client/elicitation`,
-//! `client/sampling`). Leaves everything else to the program and to the types.
+//! The required members of elicitation and sampling requests and their types are checked (`client/elicitation`,
+//! `client/sampling`). All other checks are left to the application and the generated types.
 
 use mcp_exact_revisions::RevisionSpec;
 use mcp_exact_wire::{EncodeParams, Json, JsonObject, JsonRef, Kind, Request};
@@ -9,17 +9,17 @@ use mcp_exact_wire::{EncodeParams, Json, JsonObject, JsonRef, Kind, Request};
 use crate::error::SendError;
 use crate::outcome::{Outcome, RawResult, encode_params};
 
-/// Request of a server to the client in the middle of a request.
+/// Request that a server sends to the client during a client request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InputRequest {
-    /// `sampling/createMessage`, `roots/list` or `elicitation/create`.
+    /// Method: `sampling/createMessage`, `roots/list` or `elicitation/create`.
     pub method: String,
-    /// Its parameters.
+    /// Parameters of the request.
     pub params: Option<JsonObject>,
 }
 
 impl InputRequest {
-    /// Makes an input request of a method.
+    /// Creates an input request of a method.
     pub fn new(method: impl Into<String>, params: Option<JsonObject>) -> Self {
         Self {
             method: method.into(),
@@ -27,10 +27,10 @@ impl InputRequest {
         }
     }
 
-    /// Makes an input request of a generated type.
+    /// Creates an input request of a generated type.
     ///
     /// # Errors
-    /// [`SendError::Params`] if the parameters are no object.
+    /// [`SendError::Params`] if the parameters are not a JSON object.
     pub fn of<Q: Request>(params: &Q::Params) -> Result<Self, SendError>
     where
         Q::Params: EncodeParams,
@@ -40,12 +40,12 @@ impl InputRequest {
     }
 }
 
-/// Outcomes of input requests, by their names.
+/// Outcomes of input requests, by name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct InputResponses(pub(crate) Vec<(String, Outcome)>);
 
 impl InputResponses {
-    /// Returns how the input request of this name ended; `None` if there was none, or it was not answered.
+    /// Returns the outcome of the input request of this name; `None` if no such request exists or it was not answered.
     pub fn get(&self, name: &str) -> Option<&Outcome> {
         let mut all = self.0.iter();
         all.find(|(known, _)| known == name)
@@ -60,18 +60,19 @@ impl InputResponses {
         }
     }
 
-    /// Iterates over all of them, in the order of the input requests.
+    /// Iterates over the names and outcomes, in the order of the input requests.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Outcome)> {
         self.0.iter().map(|(name, outcome)| (&**name, outcome))
     }
 
-    /// Returns true if there are none.
+    /// Returns true if there are no outcomes.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 }
 
-/// Checks the parameters of an elicitation; `sent` are those of the local program, which may not use unknown modes.
+/// Checks the parameters of an elicitation. `sent` is true for parameters of the local application, which must not use unknown
+/// modes.
 pub(crate) fn check_elicitation(
     params: Option<&JsonObject>,
     spec: &RevisionSpec,
@@ -101,7 +102,8 @@ pub(crate) fn check_elicitation(
     }
 }
 
-/// Checks the parameters of a sampling; `sent` are those of the local program, which may not use unknown roles.
+/// Checks the parameters of a sampling request. `sent` is true for parameters of the local application, which must not use
+/// unknown roles.
 pub(crate) fn check_sampling(
     params: Option<&JsonObject>,
     spec: &RevisionSpec,

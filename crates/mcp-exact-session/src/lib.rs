@@ -1,18 +1,19 @@
 //! Sans-IO sessions of the Model Context Protocol, client and server, for every revision.
 //!
-//! Two endpoints, [`ServerEndpoint`] and [`ClientEndpoint`]: frames and timestamps go in; frames, events and deadlines come out. They
-//! do no IO, read no clock, draw no random number, hold no key and start nothing; the same inputs give the same outputs. They work in
-//! blocking code, under any runtime, in an embedded loop and in a test.
+//! The two endpoints, [`ServerEndpoint`] and [`ClientEndpoint`], consume frames and timestamps, and produce frames, events and
+//! deadlines. The endpoints do no IO, read no clock, draw no random numbers, hold no keys and start no tasks; equal inputs
+//! produce equal outputs. The endpoints can be driven from blocking code, from any async runtime, from an embedded loop and from
+//! a test.
 //!
 //! # How a program drives an endpoint
 //!
-//! 1. Call `poll_event` and `poll_transmit` until they return nothing; send the frames that they return.
+//! 1. Call `poll_event` and `poll_transmit` until both return `None`; send the returned frames.
 //! 2. Wait for input until `poll_timeout`; while `wants_input` is false, take events and output first.
 //! 3. Call `receive` for one frame, `closed` at the end of a stream, or `handle_timeout` at the deadline; continue with 1.
 //!
-//! Over HTTP, `writable_streams` and `poll_transmit_on` give the output of each stream by itself, so that a slow reader of one response
-//! delays no other. [`frame`] has the line framing of stdio, [`http`] the rules of HTTP. The examples `stdio_server` and
-//! `stdio_client` are whole programs.
+//! Over HTTP, `writable_streams` and `poll_transmit_on` return the output of each stream separately, so that a slow reader of one
+//! response does not delay other responses. The module [`frame`] implements the line framing of stdio, and the module [`http`]
+//! implements the rules of HTTP. The examples `stdio_server` and `stdio_client` are complete programs.
 //!
 //! ```
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -60,58 +61,60 @@
 //!
 //! # What the endpoints do
 //!
-//! - **Negotiation.** They speak the handshake of 2024-11-05 to 2025-11-25, requests that state their revision from 2026-07-28 on, and
-//!   with peers that speak both: [`Offer`] lists revisions in the order of preference, [`CachedNegotiation`] saves a probe. On a server
-//!   each request has its own revision; one handler serves clients of all of them.
+//! - **Negotiation.** The endpoints support the handshake of 2024-11-05 to 2025-11-25, the self-describing requests of 2026-07-28
+//!   and later, and peers that support both. [`Offer`] lists revisions in the order of preference, [`CachedNegotiation`] saves a
+//!   probe. On a server each request has its own revision; one handler serves clients of all of them.
 //! - **Rules.** One table decides who may send which method, in which direction and lifecycle, on which stream, with which
-//!   capability. A message that must not be sent is a [`SendError`] before anything leaves; a message that must not come is
-//!   refused as the specification demands ([`Refusal`]) and reported as a [`Violation`].
-//! - **Every request ends once**: a local one in one [`Outcome`]; one of the peer is answered at most once, and not at all after it was
-//!   cancelled.
-//! - **Input** in the middle of a request has one form, [`Reply::InputRequired`]. Towards 2026-07-28 it is a result of type
-//!   `input_required`, and a state that travels through the client is protected by a [`Seal`] of the program. To older clients the
-//!   endpoint sends requests, and delivers the request again with the responses.
-//! - **Changes** go to every client that wants to know, by one [`ServerEndpoint::publish`]; [`Subscribers`] finds the endpoints that a
+//!   capability. Sending a message that a rule forbids fails with a [`SendError`], and nothing is sent; a received message that a
+//!   rule forbids is refused as the specification demands ([`Refusal`]) and reported as a [`Violation`].
+//! - **Every request ends once**: a request of the local peer ends with one [`Outcome`]; a request of the remote peer is answered
+//!   at most once, and is not answered after its cancellation.
+//! - **Input** during a request is requested with [`Reply::InputRequired`] in every revision. In 2026-07-28 the reply is a result
+//!   of type `input_required`, and the request state that the client echoes is protected by a [`Seal`] of the application. To
+//!   older clients the endpoint sends requests, and delivers the request again with the responses.
+//! - **Changes** are sent to every interested client by [`ServerEndpoint::publish`]; [`Subscribers`] finds the endpoints that a
 //!   change concerns.
-//! - **Limits** on everything that a peer can make grow: [`Limits`]. Each stream has its own.
-//! - **Principals.** A session belongs to the [`Principal`] of its `initialize`; frames of others are refused.
+//! - **Limits** on all memory and queues that a peer can cause to grow are set in [`Limits`]. Each stream has its own queue
+//!   limit.
+//! - **Principals.** A session belongs to the [`Principal`] that sent `initialize`; frames of other principals are refused.
 //! - **Sessions that outlive their process** by [`Snapshot`].
 //!
 //! # HTTP
 //!
-//! A client over Streamable HTTP mirrors tool parameters into headers ([`HttpHints::params`]), leaves tools that break the
-//! rules of that out of the list ([`Violation::Tool`]), and asks for the list again if a server refuses the headers of a
+//! A client over Streamable HTTP mirrors tool parameters into headers ([`HttpHints::params`]), removes tools whose header
+//! annotations are invalid from the list ([`Violation::Tool`]), and requests the list again if a server refuses the headers of a
 //! call. A server compares headers and arguments itself if [`ServerConfig::tool_headers`] names the parameters that a tool
 //! mirrors.
 //!
 //! # Extensions
 //!
-//! [`Extension`] registers what an extension adds: the endpoint declares it, and lets its methods, notifications, filters and types of
-//! results pass where the peer has declared it, too. Its types are those of its own crate.
+//! [`Extension`] registers an extension: the endpoint declares the extension, and allows its methods, notifications, filters and
+//! result types if the peer has declared the extension, too. The types of an extension are defined in a crate of their own.
 //!
 //! The endpoint does not decode params. [`IncomingRequest::typed`] does; if it fails, reply with the error that it returns.
 //!
 //! # Decisions
 //!
-//! - Time is [`Time`], a duration since any moment, and no `Instant`: timestamps can be made up, and sealed states carry one from
-//!   one process to another.
-//! - On a duplex stream an endpoint reads until the end. Requests beyond [`Limits::queued_bytes`] are refused from
-//!   [`Limits::reserved_bytes`]; when these are used up, the peer does not read, and the endpoint closes.
+//! - Timestamps are [`Time`], a duration since an arbitrary start, instead of `Instant`: tests can construct timestamps, and
+//!   sealed states transport one from one process to another.
+//! - On a duplex stream an endpoint reads until the end. Requests beyond [`Limits::queued_bytes`] are refused; the refusals use
+//!   [`Limits::reserved_bytes`]. When the reserve is exhausted, the peer is not reading, and the endpoint closes.
 //! - If a client ends its input on a duplex stream, requests in flight are still answered and queued output is still written.
-//! - [`ServerEndpoint::reply`] returns [`Sent::Suppressed`] if the client has cancelled the request: that is a race, and no error.
-//! - A batch that a revision does not have is refused request by request, so that no caller waits for an answer.
-//! - The endpoint answers `ping`, `logging/setLevel`, `server/discover` and `subscriptions/listen`; `resources/subscribe`
-//!   goes to the program, and accepted subscriptions are remembered for `publish`.
-//! - Changes of a session over Streamable HTTP that has no standalone stream wait for the next one, each once. Messages go to the newest
-//!   standalone stream.
-//! - A request that names its revision neither in `MCP-Protocol-Version` nor in `_meta` belongs to the session; a server without
+//! - [`ServerEndpoint::reply`] returns [`Sent::Suppressed`] if the client has cancelled the request, because this is a normal
+//!   race and not an error.
+//! - In revisions without batches, each request of a batch is refused separately, so that no caller waits for an answer.
+//! - The endpoint answers `ping`, `logging/setLevel`, `server/discover` and `subscriptions/listen`; `resources/subscribe` is
+//!   delivered to the application, and the endpoint remembers accepted subscriptions for `publish`.
+//! - Changes that are published while a Streamable HTTP session has no standalone stream are kept, without duplicates, until the
+//!   next standalone stream opens. Messages are sent on the newest standalone stream.
+//! - A request that does not name its revision in `MCP-Protocol-Version` or in `_meta` belongs to the session; a server without
 //!   sessions refuses it.
-//! - From 2026-07-28 on the end of a POST cancels its request over HTTP, from either side, without `notifications/cancelled`. Before, a
-//!   lost connection cancels nothing ([`Detached`]).
-//! - A sealed state can be used again until it expires. Without a seal nothing counts the retries of a request.
-//! - A message that cannot be taken, such as one above a limit, before `initialize` or of no valid form, gets an HTTP error status. A
-//!   notification that means nothing here gets 202, because its sender cannot know; a `notifications/cancelled` for a request of another
-//!   POST gets 202 and does nothing, because ids of different callers collide.
+//! - From 2026-07-28 on, if either peer ends a POST, its request is cancelled without `notifications/cancelled`. Up to
+//!   2025-11-25, a lost connection does not cancel requests ([`Detached`]).
+//! - A sealed state can be used again until it expires. Without a seal, the retries of a request are not counted.
+//! - A message that cannot be accepted (above a limit, before `initialize`, or malformed) is answered with an HTTP error status.
+//!   A notification that has no effect is answered with 202, because its sender cannot know this; a `notifications/cancelled` for
+//!   a request of another POST is answered with 202 and ignored, because ids of different callers can collide.
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
@@ -210,7 +213,7 @@ pub fn revisions() -> impl DoubleEndedIterator<Item = Revision> {
         .map(RevisionSpec::revision)
 }
 
-/// Returns the lifecycle of a revision; `None` for one that is not known.
+/// Returns the lifecycle of a revision; `None` if the revision is unknown.
 pub fn lifecycle(revision: &str) -> Option<Lifecycle> {
     mcp_exact_revisions::find(revision).map(RevisionSpec::lifecycle)
 }

@@ -1,72 +1,73 @@
-//! Limits on everything that a peer can make grow, and their names.
+//! Limits on the resources that a peer can consume, and the names of the limits.
 //!
-//! Plain numbers of the configuration. Holds no state.
+//! The limits are plain numbers of the configuration.
 
 use std::fmt;
 use std::time::Duration;
 
-/// Limits of one endpoint. A message that exceeds one is refused with an error that names it; see [`Limit`].
+/// Limits of one endpoint. A message that exceeds a limit is refused with an error that names the limit; see [`Limit`].
 ///
 /// Memory of an endpoint stays below `in_flight_bytes` (requests of the peer) + `queued_bytes` (output) + `reserved_bytes`
-/// (refusals) + `queued_bytes` (events) + `subscription_bytes` + one message, and what the local program adds itself: its answers
-/// to requests that were admitted while there was room, at most `in_flight` of them, and, from 2026-07-28 on, the parameters of its
-/// own requests, which are kept for another try until each has ended, at most `pending` of them.
+/// (refusals) + `queued_bytes` (events) + `subscription_bytes` + one message, and what the local application adds itself: its
+/// answers to requests that were admitted while there was room, at most `in_flight` of them, and, from 2026-07-28 on, the
+/// parameters of its own requests, which are kept for another try until each has ended, at most `pending` of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes of one message or batch, and of the body of an HTTP status that a client reads.
+    /// Maximum size in bytes of one message or batch, and of the body of an HTTP status that a client reads.
     pub message_bytes: usize,
-    /// Levels of objects and arrays in one message.
+    /// Maximum nesting depth of objects and arrays in one message.
     pub depth: usize,
-    /// Messages in one batch.
+    /// Maximum number of messages in one batch.
     pub batch_items: usize,
-    /// Bytes of an id, a progress token or a method, without quotes. A client does not remember an elicitation or a task
-    /// whose own id is longer: its completion or progress is not delivered.
+    /// Maximum length in bytes of an id, a progress token or a method, without quotes. A client does not remember an elicitation
+    /// or a task whose own id is longer: its completion or progress is not delivered.
     pub name_bytes: usize,
-    /// Requests of the peer that are in flight at the same time.
+    /// Maximum number of requests of the remote peer that are in flight at the same time.
     pub in_flight: usize,
-    /// Bytes of the requests that are in flight, with the responses to a server's input requests that wait for others. A
-    /// response beyond it ends its input request with a local error.
+    /// Maximum total size in bytes of the requests in flight, including collected responses to a server's input requests. A
+    /// response beyond the limit ends its input request with a local error.
     pub in_flight_bytes: usize,
-    /// Requests of the local peer that have not ended.
+    /// Maximum number of requests of the local peer that have not ended.
     pub pending: usize,
-    /// Number of remembered ids of each kind, the latest ones: cancelled requests of the peer, whose late replies are
-    /// recognised; elicitations by URL, whose completion is delivered (2025-11-25); and, in a client, tasks, whose progress
+    /// Maximum number of remembered ids of each kind; the latest ids are kept: cancelled requests of the peer, whose late replies
+    /// are recognised; elicitations by URL, whose completion is delivered (2025-11-25); and, in a client, tasks, whose progress
     /// is delivered (2025-11-25).
     pub remembered_ids: usize,
-    /// Streams that a client opens at a server and that are open, or have output that was not taken, at the same time. A few more
-    /// POSTs may come, so that responses and cancellations pass; requests in them are refused.
+    /// Maximum number of streams that a client opens at a server and that are open or have queued output. A few more POSTs are
+    /// accepted for responses and cancellations; requests in these POSTs are refused.
     pub streams: usize,
-    /// Messages that wait to be sent, and events that wait to be taken. Beyond it notifications are dropped and requests are
-    /// refused.
+    /// Maximum number of queued outgoing messages, and of queued events. Beyond the limit, notifications are dropped and requests
+    /// are refused.
     pub queued: usize,
-    /// Bytes of messages that wait to be sent, and of events that wait to be taken: as `queued`. An event that holds nothing of
-    /// the peer counts 32 bytes.
+    /// Maximum total size in bytes of queued outgoing messages, and of queued events, in addition to `queued`. An event without
+    /// data of the remote peer counts 32 bytes.
     pub queued_bytes: usize,
-    /// Bytes of messages that wait on one stream over HTTP: a slow reader of one stream does not use up `queued_bytes`.
+    /// Maximum total size in bytes of queued messages on one HTTP stream, so that a slow reader of one stream does not exhaust
+    /// `queued_bytes`.
     pub stream_bytes: usize,
-    /// Bytes of refusals that wait beyond `queued_bytes` on a duplex stream, which an endpoint always reads. When they are used
-    /// up, the peer does not read, and the endpoint closes.
+    /// Size in bytes of the reserve for refusals beyond `queued_bytes` on a duplex stream, which an endpoint always reads. If the
+    /// reserve is exhausted, the peer is not reading, and the endpoint closes.
     pub reserved_bytes: usize,
-    /// Requests that are taken from the peer in each second, those that the endpoint answers itself included. The default is
-    /// more than a fast local peer sends: lower it for peers that are not trusted.
+    /// Maximum number of requests that are accepted per second, including requests that the endpoint answers itself. The default
+    /// is more than a fast local peer sends: lower the limit for untrusted peers.
     pub requests_per_second: u32,
-    /// Notifications that are taken from the peer in each second. `notifications/initialized` and `notifications/cancelled` do not
-    /// count: nothing is kept of them, and a cancellation must reach its request.
+    /// Maximum number of notifications that are accepted per second. `notifications/initialized` and `notifications/cancelled` do
+    /// not count, because they use no memory and a cancellation must reach its request.
     pub notifications_per_second: u32,
-    /// Resources that one peer subscribes to, together with its streams of notifications.
+    /// Maximum number of subscriptions of one peer: resources and notification streams together.
     pub subscriptions: usize,
-    /// Bytes of what one peer subscribes to: URIs of resources, and filters. A subscription that waits for its reply counts with
-    /// the whole request.
+    /// Maximum total size in bytes of the subscriptions of one peer: URIs of resources, and filters. A subscription that waits
+    /// for its reply counts with the size of the entire request.
     pub subscription_bytes: usize,
-    /// Input requests of one result or reply, and responses that come with a retry.
+    /// Maximum number of input requests in one result or reply, and of responses in one retry.
     pub input_requests: usize,
-    /// Retries of one request with input.
+    /// Maximum number of retries of one request with input.
     pub retries: u32,
-    /// Bytes of the state that a request keeps between retries. A client does not repeat a request because of an error that
-    /// is larger: it would have to keep it.
+    /// Maximum size in bytes of the state that a request keeps between retries. A client does not retry a request after an error
+    /// above this size, because the error would have to be kept.
     pub state_bytes: usize,
-    /// Bytes that a client remembers of tool parameters that are mirrored into headers. A tool beyond it is left out of the
-    /// list.
+    /// Maximum total size in bytes of the header-mirrored tool parameters that a client remembers. A tool beyond the limit is
+    /// removed from the list.
     pub tool_bytes: usize,
 }
 
@@ -99,7 +100,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Limit that a queue has reached. An empty queue has reached none: taking from it makes room.
+    /// Returns the limit that a queue has reached. An empty queue has not reached a limit.
     pub(crate) fn of_queue(&self, len: usize, bytes: usize) -> Option<Limit> {
         match len {
             0 => None,
@@ -123,7 +124,7 @@ macro_rules! limits {
         }
 
         impl Limit {
-            /// Returns the name of the field of [`Limits`].
+            /// Returns the name of the corresponding field of [`Limits`].
             pub const fn name(self) -> &'static str {
                 match self {
                     $(Self::$variant => stringify!($field),)*
@@ -162,20 +163,20 @@ impl fmt::Display for Limit {
     }
 }
 
-/// Time for which a request waits for its answer.
+/// Timeout of a request: the time to wait for the answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RequestTimeout {
-    /// Time without an answer and, with `reset_on_progress`, without progress.
+    /// Maximum time without an answer or, with `reset_on_progress`, since the last progress.
     pub idle: Duration,
     /// True if a progress notification restarts `idle`.
     pub reset_on_progress: bool,
-    /// Time in all, whatever progress there is. A client that sends a request again because of a refusal, after another
-    /// revision or a list of tools, does not start it again; a retry with input does.
+    /// Maximum total time, regardless of progress. The time is not restarted when a client resends a request after a
+    /// renegotiation or a new list of tools; it is restarted by a retry with input.
     pub total: Duration,
 }
 
 impl Default for RequestTimeout {
-    /// One minute, restarted by progress; ten minutes in all.
+    /// Returns an idle timeout of one minute, restarted by progress, and a total timeout of ten minutes.
     fn default() -> Self {
         Self {
             idle: Duration::from_secs(60),

@@ -1,6 +1,6 @@
 //! Log messages (`server/utilities/logging`) and their levels, with the names and the order of RFC 5424.
 //!
-//! Plain data.
+//! The types are plain data.
 
 use std::fmt;
 use std::str::FromStr;
@@ -14,7 +14,7 @@ pub enum Level {
     Debug,
     /// General information.
     Info,
-    /// Normal and worth a note.
+    /// A normal but significant condition.
     Notice,
     /// A warning.
     Warning,
@@ -22,7 +22,7 @@ pub enum Level {
     Error,
     /// A critical condition.
     Critical,
-    /// Something has to be done at once.
+    /// Action must be taken immediately.
     Alert,
     /// The system cannot be used.
     Emergency,
@@ -40,7 +40,7 @@ impl Level {
         Self::Emergency,
     ];
 
-    /// The name in the specification.
+    /// Returns the name of the level in the specification.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Debug => "debug",
@@ -61,7 +61,7 @@ impl fmt::Display for Level {
     }
 }
 
-/// Not the name of a level.
+/// Error for a string that is not the name of a level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
     "no level of the specification; use one of debug, info, notice, warning, error, critical, alert, emergency"
@@ -82,7 +82,7 @@ impl FromStr for Level {
 /// Log message of a server (`notifications/message`).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogMessage {
-    /// Severity.
+    /// Severity of the message.
     pub level: Level,
     /// Name of the logger.
     pub logger: Option<String>,

@@ -1,7 +1,7 @@
-//! Messages whose parameters and results stay text: what arrives is read once and never typed here.
+//! Messages whose parameters and results remain JSON text: received messages are read once, and are not decoded into types here.
 //!
-//! Takes frames and the limits; returns requests, notifications and responses with ids, or the error that a frame deserves.
-//! Writes the frames that leave, each on one line.
+//! Received frames are parsed within the limits into requests, notifications and responses, or into the error with which the
+//! frame is answered. Outgoing frames are written on one line each.
 
 use mcp_exact_wire::{
     Decode, DecodeResult, Direction, Encode, ErrorMessage, Extra, Json, JsonObject, JsonRef,
@@ -17,7 +17,7 @@ use crate::limits::{Limit, Limits};
 use crate::meta::RESULT_TYPE;
 use crate::oversized::{self, OversizedHead, id_length};
 
-/// Both directions of all revisions, with nothing typed but the envelope.
+/// Direction marker for untyped messages of all revisions; only the envelope is typed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Raw;
 
@@ -26,7 +26,8 @@ pub(crate) struct Raw;
 pub(crate) struct Call {
     pub(crate) method: String,
     pub(crate) params: Option<JsonObject>,
-    /// Places of [`FOUND`] in the parameters, if these were received.
+    /// Positions of the members named in [`FOUND`] within the params; `None` unless the params were received from the remote
+    /// peer.
     places: Option<Places<{ FOUND.len() }>>,
     extra: Extra<Self>,
 }
@@ -37,10 +38,11 @@ impl PartialEq for Call {
     }
 }
 
-/// Parameters that endpoints read themselves.
+/// Names of the params members that endpoints read themselves.
 pub(crate) const PARAMS: [&str; 3] = ["_meta", "inputResponses", "requestState"];
 
-/// Members that are found while parameters or a result are scanned: [`PARAMS`], and what tells the kind of a result.
+/// Names of the members that are located while params or a result are scanned: [`PARAMS`], and the member with the kind of a
+/// result.
 const FOUND: [&str; 4] = [PARAMS[0], PARAMS[1], PARAMS[2], RESULT_TYPE];
 
 /// A result of any request.
@@ -50,19 +52,19 @@ pub(crate) struct Body {
     places: Places<{ FOUND.len() }>,
 }
 
-/// Place of the member that tells the kind of a received result.
+/// Position of the `resultType` member in a received result.
 #[derive(Debug, Clone)]
 pub(crate) struct KindPlace(Places<{ FOUND.len() }>);
 
 impl Body {
-    /// The result, and the position of its kind.
+    /// Returns the result, and the position of its `resultType` member.
     pub(crate) fn into_parts(self) -> (JsonObject, KindPlace) {
         (self.object, KindPlace(self.places))
     }
 }
 
 impl KindPlace {
-    /// The member of the result that was received with the place.
+    /// Returns the `resultType` member of the result; the position must belong to this result.
     pub(crate) fn value<'a>(&self, result: &'a JsonObject) -> Option<JsonRef<'a>> {
         self.0.value(result, FOUND.len() - 1)
     }
@@ -84,7 +86,7 @@ impl Direction for Raw {
 impl mcp_exact_wire::private::Bare for Call {}
 
 impl mcp_exact_wire::Call for Call {
-    /// A request has an id around it.
+    /// Returns the kind of the message; the id of a request is outside of this type.
     fn kind(&self) -> MessageKind {
         MessageKind::Notification
     }
@@ -119,7 +121,7 @@ impl Call {
         }
     }
 
-    /// The same message with other parameters.
+    /// Returns a copy of the message with other parameters.
     pub(crate) fn with_params(&self, params: Option<JsonObject>) -> Self {
         Self {
             method: self.method.clone(),
@@ -129,12 +131,12 @@ impl Call {
         }
     }
 
-    /// The member of the parameters.
+    /// Returns a member of the parameters.
     pub(crate) fn param(&self, name: &str) -> Option<JsonRef<'_>> {
         self.params.as_ref()?.view().find(name)
     }
 
-    /// The parameters that endpoints read themselves, in the order of [`PARAMS`].
+    /// Returns the params members that endpoints read themselves, in the order of [`PARAMS`].
     pub(crate) fn own_params(&self) -> [Option<JsonRef<'_>>; PARAMS.len()] {
         match (&self.params, &self.places) {
             (None, _) => Default::default(),
@@ -145,13 +147,13 @@ impl Call {
         }
     }
 
-    /// The member of the parameters' `_meta`.
+    /// Returns a member of the `_meta` object of the parameters.
     pub(crate) fn meta(&self, name: &str) -> Option<JsonRef<'_>> {
         let [meta, ..] = self.own_params();
         meta?.object()?.find(name)
     }
 
-    /// Approximate memory that it takes, in bytes.
+    /// Returns the approximate memory size in bytes.
     pub(crate) fn size(&self) -> usize {
         let params = self.params.as_ref().map_or(0, |params| params.text().len());
         let extra: usize = self
@@ -222,10 +224,10 @@ impl Validate for Body {
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 
-/// A message, or the error that it deserves.
+/// A message, or the error with which it is answered.
 pub(crate) type ParsedMessage = Result<Message<Raw>, MessageError>;
 
-/// A message of a batch, or the limit that it exceeds and its head.
+/// A message of a batch, or the exceeded limit and the head of the message.
 pub(crate) type ParsedItem = Result<ParsedMessage, (Limit, OversizedHead)>;
 
 /// Content of a frame.
@@ -233,11 +235,11 @@ pub(crate) type ParsedItem = Result<ParsedMessage, (Limit, OversizedHead)>;
 pub(crate) enum ParsedFrame {
     One(ParsedMessage),
     Batch(Vec<ParsedItem>),
-    /// A limit that the frame exceeds, and the head of its message.
+    /// The exceeded limit, and the head of the message.
     Exceeds(Limit, OversizedHead),
 }
 
-/// Reads a frame.
+/// Parses a frame within the limits.
 pub(crate) fn parse(frame: &[u8], limits: &Limits) -> ParsedFrame {
     if frame.len() > limits.message_bytes {
         return ParsedFrame::Exceeds(Limit::MessageBytes, oversized::read(&ends(frame), limits));
@@ -261,7 +263,7 @@ pub(crate) fn parse(frame: &[u8], limits: &Limits) -> ParsedFrame {
     }
 }
 
-/// Reads the heads of the requests and responses of a batch that is too long: as many as there may be refusals in the queue.
+/// Reads the heads of the requests and responses of a batch with too many messages; at most as many as refusals can be queued.
 fn batch_heads(frame: &[u8], limits: &Limits) -> OversizedHead {
     let most = limits.queued.max(limits.batch_items);
     let mut heads = Vec::new();
@@ -282,7 +284,7 @@ fn batch_heads(frame: &[u8], limits: &Limits) -> OversizedHead {
     OversizedHead::Batch(heads)
 }
 
-/// Returns what is known of a message that is not taken.
+/// Returns the head of a message that exceeds a limit.
 fn head_of(message: &ParsedMessage) -> OversizedHead {
     let id = match message {
         Ok(Message::Request(request)) => return OversizedHead::Request(request.id.clone()),
@@ -300,8 +302,7 @@ fn head_of(message: &ParsedMessage) -> OversizedHead {
     })
 }
 
-/// Reads a message that is within the limits and spelt as nearly every peer spells its messages, in one walk; what this is for
-/// all others, the decoder says.
+/// Reads a message in the most common spelling in one pass; returns `None` for all other messages, which the decoder then reads.
 fn usual(frame: &[u8], limits: &Limits) -> Option<Message<Raw>> {
     let outline = Outline::of(frame, FOUND)?;
     // An integer of an outline has at most 18 digits.
@@ -350,8 +351,8 @@ fn ends(frame: &[u8]) -> Oversized<'_> {
     }
 }
 
-/// The items of a frame that is an array; nothing inside when there are too many. A text that is no array, or no JSON, is
-/// one message, valid or not.
+/// The items of a frame that is an array; `Some(None)` if the array has too many items. `None` means that the frame is not an
+/// array, and is handled as one message, valid or not.
 fn split(frame: &[u8], most: usize) -> Option<Option<Vec<&str>>> {
     if frame.trim_ascii_start().first() != Some(&b'[') {
         return None;
@@ -388,7 +389,7 @@ fn one(text: &[u8], limits: &Limits) -> ParsedItem {
     Ok(read)
 }
 
-/// Bytes of a progress token, without quotes and as the message spells it.
+/// Returns the length in bytes of a progress token as spelled in the message, without quotes.
 pub(crate) fn token_length(token: JsonRef<'_>) -> usize {
     match token.text().as_bytes() {
         [b'"', inside @ .., b'"'] => inside.len(),
@@ -396,8 +397,8 @@ pub(crate) fn token_length(token: JsonRef<'_>) -> usize {
     }
 }
 
-/// Returns true if objects and arrays are nested deeper than `most` levels. Brackets are counted first: most messages have
-/// fewer than there may be levels.
+/// Returns true if objects and arrays are nested deeper than `most` levels. Brackets are counted first, because most messages
+/// have fewer brackets than allowed levels.
 fn deeper_than(text: &[u8], most: usize) -> bool {
     // The two brackets differ in the bit of 0x20 only; pieces this short are counted in a byte.
     let opening = |piece: &[u8]| -> u8 { piece.iter().map(|b| u8::from(b | 0x20 == b'{')).sum() };
@@ -429,7 +430,7 @@ fn deeper_than(text: &[u8], most: usize) -> bool {
     false
 }
 
-/// Wire id of the local request with this id. Local ids are numbers, however the peer spells them.
+/// Returns the wire id of a local request from the received id. Wire ids are numbers, which a peer may spell differently.
 pub(crate) fn own_id(id: &RequestId) -> Option<u64> {
     match id {
         RequestId::Integer(value) => value.as_u64(),
@@ -437,7 +438,7 @@ pub(crate) fn own_id(id: &RequestId) -> Option<u64> {
     }
 }
 
-/// A request that leaves, written from its parts.
+/// Outgoing request, encoded from its parts.
 struct Leaving<'a, P> {
     method: &'a str,
     params: Option<P>,
@@ -457,9 +458,9 @@ impl<P: Open> Encode for Leaving<'_, P> {
     }
 }
 
-/// An object that leaves in a message.
+/// Object that is sent in a message.
 pub(crate) trait Open: Encode {
-    /// Approximate bytes of its text, at most.
+    /// Returns an approximate upper limit of the JSON text length in bytes.
     fn size(&self) -> usize;
 }
 
@@ -475,7 +476,7 @@ impl<const N: usize> Open for ObjectWith<'_, N> {
     }
 }
 
-/// More than the envelope of a message takes.
+/// Upper limit for the length of a message envelope in bytes.
 const ENVELOPE: usize = 64;
 
 fn line(size: usize, message: &impl Encode) -> Vec<u8> {
@@ -501,7 +502,7 @@ pub(crate) fn result(id: &RequestId, result: impl Open) -> Vec<u8> {
     line(result.size(), &ResultMessage { id, result, extra })
 }
 
-/// An error; without id if the id of the message that it answers could not be read.
+/// Returns the frame of an error; without id if the id of the message that it answers could not be read.
 pub(crate) fn error(id: Option<&RequestId>, error: &PeerError) -> Vec<u8> {
     to_line(&Message::<Raw>::Error(ErrorMessage {
         id: id.cloned().map(Nullable::Value),
@@ -510,7 +511,7 @@ pub(crate) fn error(id: Option<&RequestId>, error: &PeerError) -> Vec<u8> {
     }))
 }
 
-/// The frame of a batch of answers.
+/// Returns the frame of a batch of answers.
 pub(crate) fn batch(answers: impl IntoIterator<Item = Vec<u8>>) -> Vec<u8> {
     let mut bytes = vec![b'['];
     for answer in answers {
@@ -523,14 +524,13 @@ pub(crate) fn batch(answers: impl IntoIterator<Item = Vec<u8>>) -> Vec<u8> {
     bytes
 }
 
-/// Id of an answer that the endpoint has written.
+/// Returns the id of an answer that the endpoint has written.
 pub(crate) fn id_of(answer: &[u8]) -> Option<RequestId> {
     let answer: JsonObject = from_slice(answer).ok()?;
     answer.view().find("id")?.decode_as().ok()
 }
 
-/// Decodes a request, or a notification if there is no id, by the types of a revision. Its parameters were scanned when they
-/// came.
+/// Decodes a request, or a notification if there is no id, by the types of a revision. The parameters were scanned when received.
 pub(crate) fn typed<D: Direction>(
     id: Option<&RequestId>,
     call: &Call,

@@ -1,6 +1,6 @@
 //! Names of the members of `_meta` that 2026-07-28 defines (`basic`, "_meta").
 //!
-//! Names only: those that are defined, and which ones there can be.
+//! This module contains the defined names, and the check of the name format.
 
 pub(crate) const PROTOCOL_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 pub(crate) const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
@@ -9,7 +9,7 @@ pub(crate) const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
 pub(crate) const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
 pub(crate) const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
 
-/// Member of a result that names its kind.
+/// Name of the result member that contains the kind of the result.
 pub(crate) const RESULT_TYPE: &str = "resultType";
 
 /// Returns true if a name can be a key of `_meta` (`basic`, "_meta", "Key name format"): a prefix of labels where there is one, and

@@ -1,6 +1,6 @@
-//! Ends of requests: results as they stand in messages, errors, and the other ends.
+//! Outcomes of requests: raw results, errors, timeouts, cancellations and losses.
 //!
-//! Plain data; a result is decoded only when the program asks.
+//! Plain data; a result is decoded only when the application asks.
 
 use mcp_exact_wire::{
     Decode, DecodeError, Encode, EncodeParams, Json, JsonObject, JsonRef, Request, from_str,
@@ -13,29 +13,29 @@ use crate::rules::results::RESULT_TYPE;
 /// Result of sending a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Sent {
-    /// It is queued.
+    /// The message is queued.
     Queued,
-    /// Nobody wants it: the request was cancelled, has no progress token, or the level is too low.
+    /// The message is not needed: the request was cancelled or has no progress token, or the log level is too low.
     Suppressed,
-    /// Too much waits to be sent already.
+    /// The queue limit is reached.
     Dropped,
 }
 
-/// End of a request of the local peer. Each one ends exactly once.
+/// Outcome of a request of the local peer. Each request ends exactly once.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
-    /// With a result.
+    /// The request ended with a result.
     Result(RawResult),
-    /// With an error.
+    /// The request ended with an error.
     Error(PeerError),
-    /// No answer came in time. The peer was asked to stop, unless the request never left, or is one that no notification cancels:
-    /// `initialize`, or a task (2025-11-25).
+    /// No answer was received in time. The remote peer was notified of the cancellation, unless the request was never sent or
+    /// cannot be cancelled by a notification (`initialize`, and tasks of 2025-11-25).
     TimedOut,
-    /// The program has cancelled it.
+    /// The application has cancelled the request.
     Cancelled,
-    /// The stream was lost before an answer came. The peer may have done the work.
+    /// The stream was lost before an answer was received. The remote peer may have executed the request.
     Lost,
-    /// The program closed the session.
+    /// The application closed the session.
     Closed,
 }
 
@@ -44,7 +44,7 @@ pub enum Outcome {
 pub struct RawResult {
     object: JsonObject,
     retries: u32,
-    /// Position of the member that names its kind, if the result was received.
+    /// Position of the `resultType` member, if the result was received.
     kind: Option<KindPlace>,
 }
 
@@ -67,13 +67,13 @@ impl RawResult {
         self.object
     }
 
-    /// Number of times that a client has repeated the request with input before this result came (2026-07-28,
-    /// `basic/patterns/mrtr`). Such a result is never kept for another request.
+    /// Number of times that a client has repeated the request with input before this result was received (2026-07-28,
+    /// `basic/patterns/mrtr`). A result with retries is never cached for another request.
     pub fn retries(&self) -> u32 {
         self.retries
     }
 
-    /// A result that the peer has sent.
+    /// Creates a result from a received message.
     pub(crate) fn received(body: Body) -> Self {
         let (object, kind) = body.into_parts();
         Self {
@@ -83,7 +83,7 @@ impl RawResult {
         }
     }
 
-    /// The member that tells the kind of the result.
+    /// Returns the `resultType` member of the result.
     pub(crate) fn kind(&self) -> Option<JsonRef<'_>> {
         match &self.kind {
             Some(place) => place.value(&self.object),
@@ -96,10 +96,10 @@ impl RawResult {
         self
     }
 
-    /// Makes a result of a generated type.
+    /// Creates a result from a value of a generated type.
     ///
     /// # Errors
-    /// [`SendError::Params`] if the value is no object.
+    /// [`SendError::Params`] if the value is not an object.
     pub fn of<T: Encode + ?Sized>(value: &T) -> Result<Self, SendError> {
         let object = JsonObject::try_from(Json::from_encode(value));
         object.map(Self::from).map_err(|_| SendError::Params {
@@ -111,7 +111,7 @@ impl RawResult {
     /// Decodes the result of the request `Q`, whose revision is the negotiated one.
     ///
     /// # Errors
-    /// [`DecodeError`] if it does not fit.
+    /// [`DecodeError`] if the result does not match the type.
     pub fn decode_as<Q: Request>(&self) -> Result<Q::Result, DecodeError>
     where
         Q::Result: Decode,
@@ -130,7 +130,7 @@ impl From<JsonObject> for RawResult {
     }
 }
 
-/// Encodes parameters of a generated type; `None` for none.
+/// Encodes parameters of a generated type; `None` if the request has no parameters.
 pub(crate) fn encode_params<P: EncodeParams + ?Sized>(
     method: &str,
     params: &P,

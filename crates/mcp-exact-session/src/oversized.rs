@@ -1,7 +1,7 @@
-//! Messages above the size limit: the request that one is about, if its first and last bytes show it.
+//! Messages above the size limit: detection of the affected request from the first and last bytes of a message.
 //!
-//! Takes the beginning and the end that the framing has kept. Reads members of the outermost object only, and never guesses:
-//! an id counts if the message has it at its beginning or end, as every known peer writes it.
+//! The framing has kept the beginning and the end of the message. Only members of the outermost object are read. An id is found
+//! if it is at the beginning or the end of the message, where all known peers write the id.
 
 use std::fmt::{self, Write as _};
 
@@ -19,11 +19,11 @@ pub(crate) enum OversizedHead {
     Response(RequestId),
     /// A batch, with the heads of its requests and responses.
     Batch(Vec<OversizedHead>),
-    /// A notification, or a message whose id is out of reach.
+    /// A notification, or a message whose id is not in the kept parts.
     Unknown,
 }
 
-/// Members of the outermost object that were seen.
+/// Members of the outermost object that were found.
 #[derive(Debug, Default)]
 struct Seen<'a> {
     id: Option<&'a [u8]>,
@@ -56,7 +56,7 @@ pub(crate) fn read(message: &Oversized<'_>, limits: &Limits) -> OversizedHead {
     }
 }
 
-/// Reads members from the beginning, up to the first one whose value is not whole.
+/// Reads members from the beginning, up to the first member whose value is truncated.
 fn read_head<'a>(head: &'a [u8], seen: &mut Seen<'a>) {
     let Some(mut rest) = head.trim_ascii_start().strip_prefix(b"{") else {
         return;
@@ -80,7 +80,7 @@ fn read_head<'a>(head: &'a [u8], seen: &mut Seen<'a>) {
     }
 }
 
-/// The string at the beginning, and what follows; `None` if it is not whole.
+/// Returns the string at the beginning, and the remaining bytes; `None` if the string is truncated.
 fn string_at(text: &[u8]) -> Option<(&[u8], &[u8])> {
     if text.first() != Some(&b'"') {
         return None;
@@ -97,7 +97,7 @@ fn string_at(text: &[u8]) -> Option<(&[u8], &[u8])> {
     None
 }
 
-/// The value at the beginning, and what follows; `None` if it is not whole.
+/// Returns the value at the beginning, and the remaining bytes; `None` if the value is truncated.
 fn value_at(text: &[u8]) -> Option<(&[u8], &[u8])> {
     match text.first()? {
         b'"' => string_at(text),
@@ -128,7 +128,7 @@ fn value_at(text: &[u8]) -> Option<(&[u8], &[u8])> {
     }
 }
 
-/// Reads members from the end, up to the first one whose value is no scalar.
+/// Reads members from the end, up to the first member whose value is not a scalar.
 fn read_tail<'a>(tail: &'a [u8], seen: &mut Seen<'a>) {
     let Some(mut rest) = tail.trim_ascii_end().strip_suffix(b"}") else {
         return;
@@ -161,7 +161,8 @@ fn scalar_before(text: &[u8]) -> Option<(&[u8], &[u8])> {
     (start < text.len()).then(|| text.split_at(start))
 }
 
-/// Returns the text before the string at the end, and the string. Its first quote is the last one that is not escaped.
+/// Returns the text before the string at the end, and the string. The opening quote of the string is the last unescaped quote
+/// before its end.
 fn string_before(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let body = text.strip_suffix(b"\"")?;
     let is_quote = |at: &usize| {
@@ -176,7 +177,7 @@ fn is_scalar(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"+-.".contains(&byte)
 }
 
-/// Bytes of an id, without quotes.
+/// Returns the length of an id in bytes, without quotes.
 pub(crate) fn id_length(id: &RequestId) -> usize {
     struct Count(usize);
     impl fmt::Write for Count {

@@ -1,8 +1,8 @@
-//! Reasons for refusing a message: one variant a cause, with the error that answers it, the HTTP status, and the violation
-//! that is reported to the local program.
+//! Reasons for refusing a message: one variant per cause, with the error that answers it, the HTTP status, and the violation that
+//! is reported to the local application.
 //!
-//! This file answers the question "why was this message refused". The peer reads these texts: they name the remedy and
-//! nothing about the inside of the program.
+//! Each variant is a reason for which a message was refused. The remote peer reads the error messages: they say how to correct
+//! the message, and reveal nothing about the inside of the application.
 
 use mcp_exact_revisions::Side;
 use mcp_exact_wire::{Json, JsonObject, MessageError, RequestId, Revision};
@@ -10,7 +10,7 @@ use mcp_exact_wire::{Json, JsonObject, MessageError, RequestId, Revision};
 use crate::error::{PeerError, Violation, code};
 use crate::limits::Limit;
 
-/// Cause for which a message of the peer is not taken.
+/// Reason why a message of the remote peer is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refusal {
@@ -20,10 +20,10 @@ pub enum Refusal {
     /// The text is not JSON.
     #[error("the text is not JSON: {0}")]
     NotJson(String),
-    /// The document is no message, or its parameters have no object.
+    /// The document is not a message, or its parameters are not an object.
     #[error("{0}")]
     Malformed(Box<MessageError>),
-    /// An array of messages towards a revision that has no batches (`basic`, "Batching": 2025-03-26 only).
+    /// A batch was received in a revision without batches (`basic`, "Batching": 2025-03-26 only).
     #[error("no batches here; send the messages one by one")]
     BatchUnsupported(Option<Revision>),
     /// An array without messages.
@@ -44,10 +44,10 @@ pub enum Refusal {
     /// A second `initialize`.
     #[error("the session is initialized already; start a new one")]
     InitializedAlready,
-    /// The revision has no such request in this direction.
+    /// The revision does not define this request in this direction.
     #[error("Method not found")]
     UnknownMethod(String),
-    /// The revision has no such notification in this direction.
+    /// The revision does not define this notification in this direction.
     #[error("`{0}` may not be sent here")]
     NotAllowed(String),
     /// The receiver has not declared the capability that the request needs.
@@ -71,7 +71,7 @@ pub enum Refusal {
     /// The client has not declared the extension that the request needs (from 2026-07-28 on).
     #[error("the request needs the extension `{0}`")]
     MissingExtension(String),
-    /// The parameters do not fit the method.
+    /// The parameters do not match the method.
     #[error("{0}")]
     InvalidParams(String),
     /// A required member of the request's `_meta` is missing (2026-07-28, `basic`, "_meta").
@@ -80,7 +80,7 @@ pub enum Refusal {
     /// The server does not speak the revision.
     #[error("Unsupported protocol version")]
     UnsupportedVersion {
-        /// The revision that was asked for.
+        /// The revision that the client requested.
         requested: String,
         /// The revisions that the server speaks.
         supported: Vec<String>,
@@ -107,10 +107,10 @@ pub enum Refusal {
     /// (`basic/patterns/subscriptions`).
     #[error("`{0}` belongs to no subscription that waits for it")]
     SubscriptionOrder(String),
-    /// A progress token that no request has.
+    /// The progress token belongs to no request.
     #[error("no request has this progress token")]
     UnknownToken,
-    /// Progress that did not increase (`basic/utilities/progress`).
+    /// The progress value did not increase (`basic/utilities/progress`).
     #[error("progress has to increase")]
     ProgressNotIncreasing,
     /// The session belongs to another principal. The answer does not reveal whether the session exists.
@@ -122,16 +122,16 @@ pub enum Refusal {
     /// The request needs `Mcp-Session-Id`.
     #[error("the header Mcp-Session-Id is missing; send the id of the session")]
     SessionIdMissing,
-    /// `Mcp-Session-Id` holds characters that it must not hold.
+    /// `Mcp-Session-Id` contains characters that are not allowed.
     #[error("Mcp-Session-Id has to consist of visible ASCII characters")]
     SessionIdMalformed,
     /// The origin of a web page is not allowed (`basic/transports`, "Security Warning").
     #[error("the origin is not allowed")]
     OriginNotAllowed,
-    /// The host is not one of this server's names.
+    /// The `Host` header is not one of this server's names.
     #[error("the host is not allowed")]
     HostNotAllowed,
-    /// The server has no stream for this HTTP method here.
+    /// The server does not support this HTTP method at this endpoint.
     #[error("no stream here; send messages by POST")]
     MethodNotAllowed,
     /// The client does not accept the content type of the server's answer.
@@ -233,7 +233,7 @@ impl Refusal {
         }
     }
 
-    /// Returns true for a request that honest peers send, too, when there is much to do.
+    /// Returns true if the refusal can also occur for correct peers under load.
     pub(crate) fn is_overload(&self) -> bool {
         match self {
             Self::Limit(limit) => !matches!(
@@ -244,7 +244,7 @@ impl Refusal {
         }
     }
 
-    /// Returns the violation that is reported to the local program; `None` for messages that honest peers send, too.
+    /// Returns the violation that is reported to the local application; `None` for messages that correct peers may send, too.
     pub(crate) fn violation(&self) -> Option<Violation> {
         Some(match self {
             Self::Malformed(error) => Violation::NoMessage((**error).clone()),
@@ -404,8 +404,8 @@ mod tests {
         causes
     }
 
-    /// Code of the error; HTTP status of a request's answer outside of a session and within one, and of a notification;
-    /// whether honest peers cause it under load; the violation that the program gets.
+    /// Code of the error; HTTP status of a request's answer outside of a session and within one, and of a notification; whether
+    /// honest peers cause it under load; the violation that the application gets.
     const TABLE: &str = "\
 -32700 400 400 202 - -: the text is not UTF-8
 -32700 400 400 202 - -: the text is not JSON: x

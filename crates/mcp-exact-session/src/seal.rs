@@ -1,8 +1,8 @@
 //! States that travel through the client (2026-07-28, `basic/patterns/mrtr`): sealing and opening.
 //!
-//! Takes a seal of the program, which holds the key; the endpoint holds none. Gives nothing back that was not sealed for the
-//! same principal and the same request, or that has expired. A state can be used more than once until it expires: a handler
-//! that must not repeat its work keeps the number of the try in a store.
+//! Takes a seal of the application, which holds the key; the endpoint holds none. Gives nothing back that was not sealed for the
+//! same principal and the same request, or that has expired. A state can be used more than once until it expires: a handler that
+//! must not repeat its work keeps the number of the try in a store.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use mcp_exact_wire::{Integer, Json, JsonObject, from_str};
 use crate::Time;
 use crate::canonical;
 
-/// Protects a state that travels through the client, such as by an AEAD or an HMAC with a key of the program.
+/// Protects a state that travels through the client, such as by an AEAD or an HMAC with a key of the application.
 pub trait Seal: fmt::Debug + Send + Sync {
     /// Seals a payload: the string can neither be changed nor made without the key, nor be opened in another context.
     fn seal(&self, payload: &str, context: &[u8]) -> String;
@@ -20,7 +20,7 @@ pub trait Seal: fmt::Debug + Send + Sync {
     fn open(&self, sealed: &str, context: &[u8]) -> Option<String>;
 }
 
-/// Content of a sealed text: the number of the retry that brings it, its expiry, and the state of the program.
+/// Content of a sealed text: the number of the retry that brings it, its expiry, and the state of the application.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Payload {
     pub(crate) retry: u32,

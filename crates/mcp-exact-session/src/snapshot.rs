@@ -1,6 +1,6 @@
 //! Snapshots: the state from which another process resumes a session of the lifecycle with handshake.
 //!
-//! Plain data with a text form (JSON) and serde. A snapshot holds no messages: what an event log keeps is the transport's.
+//! Plain data with a text form (JSON) and serde. A snapshot contains no messages: the transport keeps the event log.
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,12 +13,12 @@ use crate::http_request::Principal;
 use crate::log::Level;
 use crate::session_info::SessionInfo;
 
-/// State of a session at a moment. Changes that wait for a standalone stream are not a part of it: a resumed endpoint forgets
-/// them, and a program that cannot know what has changed publishes what may have.
+/// State of a session at one time. Changes that wait for a standalone stream are not part of the snapshot. A resumed endpoint
+/// does not have these changes, so the application has to publish again everything that may have changed.
 ///
-/// A store keeps the snapshot of each session and replaces it only if the version of the stored one is lower (compare and set):
-/// an endpoint that resumes takes the next version and has its first snapshot due at once, so that of two processes that resume
-/// the same session one fails to write, and stops.
+/// A store must replace the snapshot of a session only if the stored version is lower (compare and set). A resumed endpoint uses
+/// the next version, and its first snapshot is due immediately; if two processes resume the same session, one of them therefore
+/// fails to write, and stops.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Snapshot {
     /// Version, which increases with each snapshot of a session.
@@ -27,39 +27,39 @@ pub struct Snapshot {
     pub info: SessionInfo,
     /// Principal to whom the session belongs.
     pub principal: Option<Principal>,
-    /// True if `notifications/initialized` has come.
+    /// True if `notifications/initialized` was received.
     pub ready: bool,
     /// Level that the client has chosen.
     pub log_level: Option<Level>,
     /// URIs of the resources that the client is subscribed to.
     pub subscriptions: Vec<String>,
-    /// Ids of elicitations by URL that are not complete; `None` if they are not known, so that every completion passes.
+    /// Ids of incomplete URL elicitations; `None` if the ids are unknown, so that every completion is accepted.
     pub elicitations: Option<Vec<String>>,
-    /// Last wire id that the session may have used: ids start after it.
+    /// Last wire id that the session may have used; new ids start after this id.
     pub last_id: u64,
-    /// Last number of a stream that the session may have used.
+    /// Last stream number that the session may have used.
     pub last_stream: u64,
     /// Requests of the client that were in flight.
     pub requests: Vec<SnapshotRequest>,
 }
 
-/// Request that was in flight at a snapshot. A resumed endpoint answers it with an error: its work is lost.
+/// Request that was in flight at a snapshot. A resumed endpoint answers the request with an error, because its work is lost.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SnapshotRequest {
-    /// Number of its stream.
+    /// Number of the request's stream.
     pub stream: u64,
-    /// Id as the client spelled it.
+    /// Id of the request, exactly as received.
     pub id: RequestId,
-    /// Number of the next frame of the stream, beyond all that may have left.
+    /// Number of the next frame of the stream, larger than the number of every frame that may have been sent.
     pub sequence: u64,
 }
 
-/// When a snapshot has to be written.
+/// Time by which a snapshot has to be written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SnapshotDue {
-    /// The latest one is up to date.
+    /// The latest snapshot is up to date.
     No,
-    /// Requests have begun or ended: a process that resumes from the latest snapshot does not know all that are lost.
+    /// Requests have begun or ended: a process that resumes from the latest snapshot would not know all lost requests.
     Soon,
     /// Before anything else is sent: a process that resumes from the latest snapshot would use an id twice, or forget an
     /// agreement with the client.
@@ -67,7 +67,7 @@ pub enum SnapshotDue {
 }
 
 impl Snapshot {
-    /// Makes a snapshot of a session whose handshake is over, by hand: with the last wire id that it has used.
+    /// Constructs a snapshot of a session whose handshake is complete, from the last wire id that the session has used.
     pub fn new(info: SessionInfo, last_id: u64) -> Self {
         Self {
             version: 0,

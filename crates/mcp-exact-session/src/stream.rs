@@ -1,6 +1,6 @@
-//! Streams, keys of requests, and what leaves an endpoint.
+//! Streams, request keys, and the output of endpoints.
 //!
-//! Plain data that both roles and every transport use.
+//! Both roles and every transport use these plain data types.
 
 use mcp_exact_revisions::RevisionSpec;
 use mcp_exact_wire::Revision;
@@ -18,13 +18,13 @@ impl StreamId {
         self.0
     }
 
-    /// Stream of a number that [`number`](Self::number) has given.
+    /// Creates a stream id from a number that [`number`](Self::number) has returned.
     pub fn from_number(number: u64) -> Self {
         Self(number)
     }
 }
 
-/// Key of a request within an endpoint. Ids of different callers over HTTP collide; keys never do.
+/// Key of a request within an endpoint. JSON-RPC ids of different HTTP callers can collide; keys are unique.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RequestKey(pub(crate) u64);
 
@@ -33,7 +33,7 @@ pub struct RequestKey(pub(crate) u64);
 pub enum Binding {
     /// One stream for everything, such as stdio: [`StreamId::DUPLEX`].
     Duplex,
-    /// Streamable HTTP: a stream for each POST, and standalone ones (from 2025-03-26 on).
+    /// Streamable HTTP: a stream for each POST, and standalone streams (from 2025-03-26 on).
     StreamableHttp,
     /// HTTP with SSE: one stream to the client, a POST for each message to the server (2024-11-05).
     HttpSse,
@@ -42,7 +42,7 @@ pub enum Binding {
 /// Purpose of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum StreamKind {
-    /// Everything.
+    /// All messages of a duplex transport.
     Duplex,
     /// One POST and its answer.
     Post,
@@ -53,20 +53,21 @@ pub enum StreamKind {
 /// End of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Closed {
-    /// The peer ended it.
+    /// The peer ended the stream.
     Clean,
-    /// The connection broke.
+    /// The connection was lost.
     Lost,
-    /// The session that it belongs to is over.
+    /// The session of the stream has ended.
     SessionEnded,
 }
 
 /// State of a stream whose connection was lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Detached {
-    /// Its request and its output wait for `attached`; `poll_transmit_on` still gives the output, for an event log.
+    /// The request and the output of the stream wait for `attached`; `poll_transmit_on` still returns the output, for an event
+    /// log.
     Kept,
-    /// Its requests are cancelled, or there were none: the stream is closed.
+    /// The stream is closed; its requests, if any, are cancelled.
     Closed,
 }
 
@@ -77,13 +78,13 @@ pub enum Transmit {
     /// A message, on one line and without its end.
     #[non_exhaustive]
     Frame {
-        /// The stream that carries it.
+        /// Stream that carries the message.
         stream: StreamId,
-        /// Number of the frame on its stream, from 0 on: the stream and it make an event id.
+        /// Number of the frame on its stream, from 0 on; stream and number form an event id.
         sequence: u64,
-        /// The incoming request that it belongs to.
+        /// Incoming request that the message belongs to.
         about: Option<RequestKey>,
-        /// True if nothing follows on this stream.
+        /// True if this is the last output of the stream.
         last: bool,
         /// Headers and hints for an HTTP transport.
         http: HttpHints,
@@ -92,7 +93,7 @@ pub enum Transmit {
     Status {
         /// The stream of the POST.
         stream: StreamId,
-        /// 202 for an accepted message, an error status for a refused one.
+        /// 202 for an accepted message, and an error status for a refused message.
         status: u16,
     },
     /// The end of a stream: the transport closes it.
@@ -105,8 +106,8 @@ pub enum Transmit {
     EndSession,
 }
 
-/// Headers and hints for an HTTP transport beside a message. On [`Binding::Duplex`], which has no headers, only the revision
-/// is set.
+/// Headers and hints for an HTTP transport that accompany a message. On [`Binding::Duplex`], which has no headers, only the
+/// revision is set.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HttpHints {
@@ -116,7 +117,7 @@ pub struct HttpHints {
     pub revision: Option<Revision>,
     /// Value of `Mcp-Method`.
     pub method: Option<String>,
-    /// Value of `Mcp-Name`, before it is encoded.
+    /// Unencoded value of `Mcp-Name`.
     pub name: Option<String>,
     /// Headers of mirrored tool parameters, `Mcp-Param-*`, with encoded values.
     pub params: Vec<(String, String)>,
@@ -126,8 +127,8 @@ pub struct HttpHints {
 }
 
 impl HttpHints {
-    /// The revision, where POSTs name it once it is negotiated (from 2025-06-18 on: `basic/transports`, "Protocol Version
-    /// Header").
+    /// Returns the revision for the header of POSTs after the negotiation (from 2025-06-18 on: `basic/transports`, "Protocol
+    /// Version Header").
     pub(crate) fn of_revision(spec: Option<&RevisionSpec>) -> Option<Revision> {
         spec.filter(|spec| spec.has_protocol_version_header())
             .map(RevisionSpec::revision)

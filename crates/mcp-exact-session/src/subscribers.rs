@@ -1,13 +1,16 @@
-//! A registry of what many clients want to know, so that one change reaches all of them without asking every endpoint.
+//! Registry of the subscriptions of many clients, so that a change is sent to the concerned clients without a search through all
+//! endpoints.
 //!
-//! Takes the interests of each client as they change; returns the clients that a change concerns. Knows no endpoint.
+//! The caller updates the interests of each client; the registry returns the clients that a change concerns. The registry does
+//! not refer to endpoints.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::change::Change;
 use crate::filter::Filter;
 
-/// Index of clients by the changes that they subscribe to. `K` names a client, or the endpoint that serves it.
+/// Index of clients by the changes to which the clients subscribe. `K` identifies a client, or the endpoint that serves the
+/// client.
 #[derive(Debug, Clone)]
 pub struct Subscribers<K> {
     interests: BTreeMap<K, Filter>,
@@ -30,14 +33,15 @@ impl<K> Default for Subscribers<K> {
 }
 
 impl<K: Ord + Clone> Subscribers<K> {
-    /// Makes an empty registry.
+    /// Creates an empty registry.
     pub fn new() -> Self {
         Self::default()
     }
 
     /// Replaces the filter of the changes that a client has subscribed to; an empty filter removes the client.
     ///
-    /// Call it with [`ServerEndpoint::interests`](crate::ServerEndpoint::interests) after each frame that may have changed it.
+    /// Call this function with [`ServerEndpoint::interests`](crate::ServerEndpoint::interests) after each frame that may have
+    /// changed the subscriptions.
     pub fn set(&mut self, key: K, interests: Filter) {
         if self.interests.get(&key) == Some(&interests) {
             return;
@@ -63,7 +67,7 @@ impl<K: Ord + Clone> Subscribers<K> {
         self.interests.insert(key, interests);
     }
 
-    /// Forgets a client.
+    /// Removes a client.
     pub fn remove(&mut self, key: &K) {
         let Some(interests) = self.interests.remove(key) else {
             return;
@@ -92,12 +96,12 @@ impl<K: Ord + Clone> Subscribers<K> {
         keys.into_iter().flatten()
     }
 
-    /// Returns the number of clients that want to know anything.
+    /// Returns the number of clients with subscriptions.
     pub fn len(&self) -> usize {
         self.interests.len()
     }
 
-    /// Returns true if no client wants to know anything.
+    /// Returns true if no client has subscriptions.
     pub fn is_empty(&self) -> bool {
         self.interests.is_empty()
     }

@@ -1,10 +1,11 @@
-//! Timestamps as the program counts them: endpoints read no clock.
+//! Timestamps that the application supplies, because endpoints read no clock.
 //!
-//! Takes the duration since a start time, the same one for all calls to an endpoint; gives deadlines on that scale. An endpoint takes an earlier timestamp for the latest one that it has seen.
+//! A timestamp is the duration since a start time, which is the same for all calls to an endpoint. Deadlines use the same start
+//! time. If a timestamp decreases, the endpoint uses the latest previous timestamp.
 
 use std::time::Duration;
 
-/// Timestamp: the duration since a start time that the program chooses once for each endpoint.
+/// Timestamp: the duration since a start time that the application chooses once for each endpoint.
 ///
 /// With a clock at hand: `Time::since_start(start.elapsed())`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -24,17 +25,17 @@ impl Time {
         Self(Duration::from_millis(millis))
     }
 
-    /// Time since the moment that the program chose.
+    /// Returns the time since the start time.
     pub const fn elapsed(self) -> Duration {
         self.0
     }
 
-    /// Time from `earlier` to this timestamp; zero if `earlier` is later.
+    /// Returns the time from `earlier` to this timestamp; zero if `earlier` is later.
     pub const fn after(self, earlier: Self) -> Duration {
         self.0.saturating_sub(earlier.0)
     }
 
-    /// Timestamp of `later` after this one; the last one there is instead of an overflow.
+    /// Returns the timestamp that is `later` after this one, saturating at the largest timestamp.
     #[must_use]
     pub const fn plus(self, later: Duration) -> Self {
         Self(self.0.saturating_add(later))

@@ -1,29 +1,29 @@
 //! Trace context of a request (W3C Trace Context, W3C Baggage; 2026-07-28: `basic`, "OpenTelemetry trace context").
 //!
-//! Reads and writes members of `_meta`. Makes no ids and knows no tracing library.
+//! The context is read from and written to members of `_meta`. This module creates no ids and depends on no tracing library.
 
 use mcp_exact_wire::{Json, JsonRef, ObjectRef};
 
 /// Members of `_meta` that carry the context.
 const MEMBERS: [&str; 3] = ["traceparent", "tracestate", "baggage"];
 
-/// Bytes of `tracestate` and of `baggage` that are read: what all systems have to pass on (W3C Baggage, section 3.3.2), and more
-/// than they have to of `tracestate`. Longer ones are left out.
+/// Maximum length in bytes of `tracestate` and of `baggage`: the length of `baggage` that all systems have to propagate (W3C
+/// Baggage, section 3.3.2), which is more than required for `tracestate`. Longer values are omitted.
 const LONGEST: usize = 8192;
 
 /// Context of a distributed trace that a request belongs to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TraceContext {
     traceparent: String,
-    /// State of tracing systems, passed on as it is.
+    /// State of tracing systems, passed on unchanged.
     pub tracestate: Option<String>,
-    /// Properties that the program has added to the trace.
+    /// Properties that the application has added to the trace.
     pub baggage: Option<String>,
 }
 
 impl TraceContext {
-    /// Creates a context from a `traceparent`, such as `00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01`. Returns `None` if
-    /// the text is not one.
+    /// Creates a context from a `traceparent`, such as `00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01`. Returns `None`
+    /// if the string is not a valid `traceparent`.
     pub fn new(traceparent: impl Into<String>) -> Option<Self> {
         let traceparent = traceparent.into();
         is_traceparent(&traceparent).then_some(Self {
@@ -38,7 +38,7 @@ impl TraceContext {
         &self.traceparent
     }
 
-    /// Reads the context of a request. A context without a valid `traceparent` is none.
+    /// Reads the context of a request; `None` without a valid `traceparent`.
     pub(crate) fn of_meta(meta: ObjectRef<'_>) -> Option<Self> {
         let [parent, state, baggage] = meta.find_each(MEMBERS);
         let text = |member: Option<JsonRef<'_>>| {
@@ -52,7 +52,7 @@ impl TraceContext {
         })
     }
 
-    /// The members of `_meta` that carry the context.
+    /// Returns the members of `_meta` that carry the context.
     pub(crate) fn members(&self) -> [(&'static str, Option<Json>); MEMBERS.len()] {
         let [parent, state, baggage] = MEMBERS;
         [

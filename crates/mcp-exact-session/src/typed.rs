@@ -1,6 +1,7 @@
-//! Typed views: what came in by the types of the negotiated revision, or of one that the program names.
+//! Typed views: received messages, decoded as the types of the negotiated revision or of a revision that the application names.
 //!
-//! The only place of this crate that links type crates, one a feature. Takes text that the endpoints keep; decodes when asked.
+//! This is the only module of the crate that uses the type crates, which are optional features. Messages are decoded on demand
+//! from the JSON text that the endpoints keep.
 
 use std::fmt::Debug;
 
@@ -18,7 +19,7 @@ mod sealed {
     pub trait Sealed {}
 }
 
-/// View of a revision that a [`Negotiated`] holds a value of.
+/// Kind of value that a [`Negotiated`] contains, such as requests of a client.
 pub trait View: sealed::Sealed + Debug + Clone + PartialEq {
     /// The type in one revision.
     type Of<R: RevisionTypes>: Debug + Clone + PartialEq;
@@ -34,7 +35,7 @@ pub trait View: sealed::Sealed + Debug + Clone + PartialEq {
 #[doc(hidden)]
 #[derive(Debug, Clone, Copy)]
 pub struct ReceivedCall<'a> {
-    /// The id of a request.
+    /// The id, if the message is a request.
     pub(crate) id: Option<&'a RequestId>,
     pub(crate) call: &'a Call,
 }
@@ -113,13 +114,13 @@ fn unreadable(method: &str, r: Reader<'_>) -> PeerError {
     PeerError::invalid_params(format!("the result does not fit `{method}`: {error}")).local()
 }
 
-/// Error of a view whose revision has no types here.
+/// Returns the error for a revision whose type crate is not enabled.
 fn disabled(revision: Revision) -> PeerError {
     let text = format!("the types of {revision} are not compiled in; enable their feature");
     PeerError::internal(text).local()
 }
 
-/// Types of a revision whose feature is off: there are none.
+/// Placeholder for the types of a revision whose feature is disabled; the type has no values.
 #[doc(hidden)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(dead_code, reason = "with every feature on, no revision is disabled")]
@@ -161,7 +162,7 @@ macro_rules! revisions {
             )*
         }
 
-        /// A value of the negotiated revision, one variant a revision.
+        /// A value in the types of the negotiated revision; each revision has one variant.
         ///
         /// `V` names the kind of value: [`ClientRequests`](crate::ClientRequests) for requests of a client, and so on.
         #[derive(Debug, Clone, PartialEq)]
@@ -197,15 +198,15 @@ impl<C> IncomingRequest<C> {
     /// Decodes the request by the types of the revision that it speaks.
     ///
     /// # Errors
-    /// The error to reply with: the parameters do not fit the method.
+    /// The error to reply with, if the parameters do not match the method.
     pub fn typed(&self) -> Result<Negotiated<ClientRequests>, PeerError> {
         Negotiated::decode(self.revision(), self.received())
     }
 
-    /// Decodes the request by the types of the revision `R`, which must be the one that it speaks.
+    /// Decodes the request by the types of the revision `R`, which must be the revision of the request.
     ///
     /// # Errors
-    /// The error to reply with: the parameters do not fit the method, or the peer speaks another revision.
+    /// The error to reply with, if the parameters do not match the method or the request has another revision.
     pub fn exact<R: RevisionTypes>(
         &self,
     ) -> Result<<R::FromClient as Direction>::Request, PeerError> {
@@ -232,7 +233,7 @@ impl<C> ClientNotification<C> {
     /// Decodes the notification by the types of the revision that it speaks.
     ///
     /// # Errors
-    /// The parameters do not fit the method. Notifications are never answered.
+    /// [`PeerError`] if the parameters do not match the method; the error is not sent, because notifications are never answered.
     pub fn typed(&self) -> Result<Negotiated<ClientNotifications>, PeerError> {
         let received = ReceivedCall {
             id: None,
@@ -243,10 +244,10 @@ impl<C> ClientNotification<C> {
 }
 
 impl ServerRequest {
-    /// Decodes the request by the types of the revision that it speaks, if that has requests of servers.
+    /// Decodes the request by the types of the revision that it speaks, if the revision has server requests.
     ///
     /// # Errors
-    /// The error to answer with: the parameters do not fit the method.
+    /// The error to answer with, if the parameters do not match the method.
     pub fn typed(&self) -> Result<Negotiated<ServerRequests>, PeerError> {
         let received = ReceivedCall {
             id: Some(&0_i64.into()),
@@ -260,7 +261,7 @@ impl ServerNotification {
     /// Decodes the notification by the types of the revision that it speaks.
     ///
     /// # Errors
-    /// The parameters do not fit the method. Notifications are never answered.
+    /// [`PeerError`] if the parameters do not match the method; the error is not sent, because notifications are never answered.
     pub fn typed(&self) -> Result<Negotiated<ServerNotifications>, PeerError> {
         let received = ReceivedCall {
             id: None,
@@ -274,7 +275,7 @@ impl RawResult {
     /// Decodes the result of a request of `method` by the types of a revision.
     ///
     /// # Errors
-    /// [`PeerError`] if it does not fit, or the types of the revision are not compiled in.
+    /// [`PeerError`] if the result does not match the schema, or the types of the revision are not compiled in.
     pub fn typed<V>(&self, method: &str, revision: Revision) -> Result<Negotiated<V>, PeerError>
     where
         V: for<'a> View<Source<'a> = (&'a str, &'a JsonObject)>,

@@ -1,46 +1,46 @@
 //! Resource usage of an endpoint.
 //!
-//! Plain data, for metrics and for tests of the limits: [`Limits`](crate::Limits) limits each number.
+//! The data serves metrics and tests of the limits; [`Limits`](crate::Limits) limits each number.
 
-/// Resource usage of an endpoint at one moment. Every number is zero once a session has ended and its output and events were
-/// taken, but for `remembered_ids` and `tools`.
+/// Resource usage of an endpoint at one time. Every number except `remembered_ids` and `tools` is zero once a session has ended
+/// and all output and events were taken.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Usage {
-    /// Requests of the peer that are in flight.
+    /// Number of requests of the remote peer that are in flight.
     pub in_flight: usize,
     /// Bytes of them.
     pub in_flight_bytes: usize,
-    /// Those among them that are subscriptions, which last until one of the peers ends them; zero in a client.
+    /// Number of the requests in flight that are subscriptions, which last until one of the peers ends them; zero in a client.
     pub listening: usize,
-    /// Batches that are not answered.
+    /// Number of unanswered batches.
     pub batches: usize,
-    /// Bytes of answers that wait for the other answers of their batch.
+    /// Number of bytes of answers that wait for the other answers of their batch.
     pub batch_bytes: usize,
-    /// Requests of the local peer that have not ended, those that wait for input included.
+    /// Number of local requests that have not ended, including requests that wait for input.
     pub pending: usize,
-    /// Requests of the server that the program has not answered; zero in a server.
+    /// Number of server requests that the application has not answered; zero in a server.
     pub server_requests: usize,
-    /// Streams that are open.
+    /// Number of open streams.
     pub streams: usize,
-    /// Messages, statuses and ends of streams that wait to be sent.
+    /// Number of queued messages, statuses and stream ends.
     pub queued: usize,
-    /// Bytes that wait to be sent.
+    /// Number of queued bytes.
     pub queued_bytes: usize,
-    /// Events that wait to be taken.
+    /// Number of queued events.
     pub events: usize,
     /// Bytes of them.
     pub events_bytes: usize,
-    /// Resources and streams of notifications that the client subscribes to; zero in a client.
+    /// Number of resources and notification streams that the client subscribes to; zero in a client.
     pub subscriptions: usize,
-    /// Bytes of their URIs and filters.
+    /// Number of bytes of the URIs and filters of the subscriptions.
     pub subscription_bytes: usize,
-    /// Cancelled requests of the peer that are remembered.
+    /// Number of remembered cancelled requests of the remote peer.
     pub remembered_ids: usize,
-    /// Elicitations by URL that are not complete, of those that are remembered.
+    /// Number of remembered URL elicitations that are not complete.
     pub elicitations: usize,
-    /// Tasks with progress that are not over, of those that are remembered; zero in a server.
+    /// Number of remembered unfinished tasks with progress; zero in a server.
     pub tasks: usize,
-    /// Tools whose header parameters are remembered; zero in a server.
+    /// Number of tools whose header parameters are remembered; zero in a server.
     pub tools: usize,
 }

@@ -1,5 +1,5 @@
 //! A server as a child process, and the endpoint that talks to it: writes its output and waits for input until a request has
-//! ended. The program answers the requests of the server that arrive meanwhile.
+//! ended. The application answers the requests of the server that arrive meanwhile.
 
 use std::io::Write;
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -178,7 +178,7 @@ impl Peer {
             }
             let out = pipe::lines(|out| self.client.poll_transmit(out));
             if let Some(input) = &mut self.input {
-                // A server that has left is noticed where its output ends.
+                // A server that has gone away is noticed where its output ends.
                 let _ = input.write_all(&out).and_then(|()| input.flush());
             }
             let now = self.now();

@@ -1,7 +1,7 @@
 //! Headers of a client's HTTP requests, and the content type of a server's responses (`basic/transports` of 2025-03-26 to
 //! 2026-07-28).
 //!
-//! Takes the hints of a frame; gives names and values. Session ids and credentials are the transport's to add.
+//! The headers are computed from the hints of a frame. The transport adds session ids and credentials.
 
 use mcp_exact_wire::Revision;
 
@@ -41,8 +41,8 @@ pub fn get_headers(revision: Revision) -> Vec<(String, String)> {
     headers
 }
 
-/// Returns the content type of a response whose first output this is: one message alone is JSON, several are events. `None`
-/// for responses without a body.
+/// Returns the content type of a response whose first output this is: JSON for a single message, and an event stream for several
+/// messages. `None` for responses without a body.
 pub fn content_type(first: &Transmit) -> Option<&'static str> {
     match first {
         Transmit::Frame { last: true, .. } => Some(JSON),

@@ -1,7 +1,7 @@
 //! Assignment of HTTP requests to endpoints: a request without a session, the start of a session, a message of a session, or
 //! none of them (`basic/transports` of 2025-03-26 to 2026-07-28).
 //!
-//! Takes headers and a body. Reads the body once and types nothing.
+//! The body is read once and is not decoded into types.
 
 use mcp_exact_revisions::{Lifecycle, RevisionSpec};
 use mcp_exact_wire::{HeadKind, Message, MessageHead};
@@ -18,23 +18,25 @@ use crate::rules;
 /// Endpoint that an HTTP request belongs to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Posted {
-    /// To an endpoint of its own: it states its revision, or its header demands that it does.
+    /// The request belongs to an endpoint of its own: the body states its revision, or the header requires the body to do so.
     Stateless,
-    /// To a new endpoint, whose session it begins.
+    /// The request starts a session on a new endpoint.
     Initialize,
-    /// To the endpoint of this session; [`Refusal::NoSession`] if there is none (any more).
+    /// The request belongs to the endpoint of this session; the server answers [`Refusal::NoSession`] if the session does not
+    /// exist.
     Session(String),
-    /// To a session that it does not name: a server that gives its sessions ids answers [`Refusal::SessionIdMissing`].
+    /// The request belongs to a session that it does not name; a server that assigns session ids answers
+    /// [`Refusal::SessionIdMissing`].
     Unnamed,
-    /// Nowhere.
+    /// The request is refused.
     Refused(Refusal),
 }
 
 /// Classifies a POST, for a server with this offer.
 ///
-/// Origin and authorization come first and are the transport's. The endpoint checks the content of the body. If neither the
-/// header nor the body's `_meta` names a revision, the POST belongs to a session, or is the start of one; without a session
-/// it is [`Posted::Unnamed`] (2025-03-26 is assumed there: `basic/transports`, "Protocol Version Header").
+/// The transport checks origin and authorization first. The endpoint checks the content of the body. If neither the header nor
+/// the body's `_meta` names a revision, the POST belongs to a session, or is the start of one; without a session it is
+/// [`Posted::Unnamed`] (2025-03-26 is assumed there: `basic/transports`, "Protocol Version Header").
 pub fn classify(http: &HttpRequest, body: &[u8], offer: &Offer) -> Posted {
     let Ok(text) = std::str::from_utf8(body) else {
         return Posted::Refused(Refusal::NotUtf8);
@@ -51,7 +53,7 @@ pub fn classify(http: &HttpRequest, body: &[u8], offer: &Offer) -> Posted {
     belongs(http, head, offer)
 }
 
-/// Body of a POST, read once: decides where the POST belongs, and goes to the endpoint by
+/// Parsed body of a POST. The body determines the endpoint of the POST, and is passed to the endpoint by
 /// [`ServerEndpoint::receive_post`](crate::ServerEndpoint::receive_post).
 #[derive(Debug)]
 pub struct PostBody<'a> {
@@ -78,7 +80,7 @@ impl<'a> PostBody<'a> {
         let (call, is_request) = match &self.parsed {
             ParsedFrame::One(Ok(Message::Request(request))) => (&request.request, true),
             ParsedFrame::One(Ok(Message::Notification(call))) => (call, false),
-            // Rare, and what is wrong with it may decide.
+            // Malformed bodies are rare; their classification needs the full check.
             _ => return classify(http, self.bytes, offer),
         };
         let head = Head {
@@ -95,7 +97,7 @@ impl<'a> PostBody<'a> {
 
 /// Members of a message that decide which endpoint it belongs to.
 struct Head {
-    /// Its `_meta` names a revision.
+    /// True if `_meta` names a revision.
     names_revision: bool,
     is_initialize: bool,
 }
@@ -112,7 +114,7 @@ fn belongs(http: &HttpRequest, head: Head, offer: &Offer) -> Posted {
     }
 }
 
-/// Classifies a GET: it opens the standalone stream of a session, or belongs nowhere.
+/// Classifies a GET: the GET opens the standalone stream of a session, or is refused.
 ///
 /// "The server MUST either return `Content-Type: text/event-stream` in response to this HTTP GET, or else return HTTP 405
 /// Method Not Allowed" (`basic/transports`, "Listening for Messages from the Server"). `streams` is true if this server has
@@ -125,8 +127,8 @@ pub fn classify_get(http: &HttpRequest, offer: &Offer, streams: bool) -> Posted 
     }
 }
 
-/// Classifies a DELETE: it ends a session, or belongs nowhere (`basic/transports`, "Session Management"). `allowed` is true
-/// if clients may end sessions; "the server MAY respond to this request with HTTP 405".
+/// Classifies a DELETE: the DELETE ends a session, or is refused (`basic/transports`, "Session Management"). `allowed` is true if
+/// clients may end sessions; "the server MAY respond to this request with HTTP 405".
 pub fn classify_delete(http: &HttpRequest, offer: &Offer, allowed: bool) -> Posted {
     if allowed && has_sessions(http, offer) {
         in_session(http, offer)
@@ -151,7 +153,7 @@ fn lifecycle_of_header(http: &HttpRequest) -> Option<Lifecycle> {
 }
 
 impl ReceiveError {
-    /// Returns the refusal for a frame that an endpoint does not take: of a session that has ended 404.
+    /// Returns the refusal for a frame that an endpoint does not accept; the status is 404 if the session has ended.
     pub fn refusal(&self) -> Refusal {
         match self {
             Self::Closed | Self::UnknownStream => Refusal::NoSession,
@@ -160,7 +162,7 @@ impl ReceiveError {
     }
 }
 
-/// Returns the session that a request belongs to, by its headers.
+/// Returns the session that the headers of a request name.
 fn in_session(http: &HttpRequest, offer: &Offer) -> Posted {
     // "If the server receives a request with an invalid or unsupported MCP-Protocol-Version, it MUST respond with 400."
     if version(http).is_some_and(|id| offer.find(id).is_none()) {
@@ -173,7 +175,7 @@ fn in_session(http: &HttpRequest, offer: &Offer) -> Posted {
     }
 }
 
-/// Returns true if a text can be the id of a session: visible ASCII, and not empty.
+/// Returns true if a string is a valid session id: visible ASCII, and not empty.
 pub fn is_session_id(id: &str) -> bool {
     // Without branches, so that the compiler compares many bytes at once.
     let is_visible = |all: bool, byte: u8| all & matches!(byte, 0x21..=0x7e);

@@ -49,7 +49,7 @@ impl Missing {
         }
     }
 
-    /// Error of a program that wants to send a message without the capability.
+    /// Error of an application that wants to send a message without the capability.
     pub(crate) fn on_sending(self, method: &str) -> SendError {
         SendError::Capability {
             method: method.to_owned(),
@@ -220,7 +220,7 @@ mod tests {
     }
 
     /// A peer may have declared capabilities of a newer revision; `tasks` and `extensions` are kept as they are the
-    /// program's.
+    /// application's.
     #[test]
     fn undefined_capabilities_are_not_understood() {
         let all = r#"{"elicitation":{},"roots":{},"tasks":{},"completions":{},"extensions":{"x/y":{}},"x":{}}"#;

@@ -1,8 +1,9 @@
 //! Rules of sending and receiving: the one place that compares methods and revisions.
 //!
 //! Every way into and out of an endpoint asks [`Rules`], typed or raw: received requests and notifications, requests,
-//! notifications, replies and input requests of the program. [`rule`] defines a row, [`table`] holds the rows, [`index`] finds them, [`capability`] the needs of parameters,
-//! [`results`] the kinds of results. Gives a handler, or why the message is refused.
+//! notifications, replies and input requests of the application. [`rule`] defines a row, [`table`] holds the rows, [`index`]
+//! finds them, [`capability`] the needs of parameters, [`results`] the kinds of results. Gives a handler, or why the message is
+//! refused.
 
 pub(crate) mod capability;
 mod index;
@@ -200,7 +201,7 @@ impl<'a> Rules<'a> {
         }
     }
 
-    /// Checks a request of the local program, its parameters included.
+    /// Checks a request of the local application, its parameters included.
     ///
     /// # Errors
     /// The reason for which the request cannot be sent.
@@ -260,7 +261,7 @@ impl<'a> Rules<'a> {
         check_sent(rule, params, self.spec)
     }
 
-    /// Checks a notification of the local program; returns who handles it, so that a raw notification is held to the rules of
+    /// Checks a notification of the local application; returns who handles it, so that a raw notification is held to the rules of
     /// the typed function.
     ///
     /// # Errors
@@ -372,7 +373,7 @@ impl<'a> Rules<'a> {
             .flatten()
     }
 
-    /// Returns true if a method that the revision does not define is one of the program's own.
+    /// Returns true if a method that the revision does not define is one of the application's own.
     fn is_vendor(&self, listed: &[String], method: &str) -> bool {
         self.extensions.policy == ExtensionPolicy::AllowAll
             || listed.iter().any(|known| known == method)
@@ -412,7 +413,7 @@ fn own_token(method: &str, meta: Option<JsonRef<'_>>) -> Result<(), SendError> {
     }
 }
 
-/// Checks the parameters of a request to a client before it leaves.
+/// Checks the parameters of a request to a client before it is sent.
 fn check_sent(
     rule: &Rule,
     params: Option<&JsonObject>,
@@ -429,7 +430,7 @@ fn check_sent(
     })
 }
 
-/// The same for a request that has come: the program judges roles and modes that are not known yet.
+/// The same for a request that has come: the application judges roles and modes that are not known yet.
 fn check_received(
     rule: &Rule,
     params: Option<&JsonObject>,

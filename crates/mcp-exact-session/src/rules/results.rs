@@ -27,7 +27,7 @@ pub(crate) enum ResultKind {
     Extension,
 }
 
-/// Text of `resultType`, unescaped; `None` if it is no string. Absent means `complete`: "Clients MUST treat an absent
+/// Text of `resultType`, unescaped; `None` if it is not a string. Absent means `complete`: "Clients MUST treat an absent
 /// `resultType` as `complete`".
 fn named(kind: Option<JsonRef<'_>>) -> Option<Cow<'_, str>> {
     match kind {

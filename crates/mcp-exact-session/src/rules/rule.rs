@@ -13,19 +13,19 @@ pub(crate) enum Kind {
     InputRequest,
 }
 
-/// Sender of a message on the sending side: the endpoint or the program.
+/// Sender of a message on the sending side: the endpoint or the application.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Local {
     /// Only the endpoint, by itself or through a function of its own.
     Endpoint,
-    /// The program; the endpoint may, too.
+    /// The application; the endpoint may, too.
     Program,
 }
 
-/// Handler of a message on the receiving side: the endpoint or the program.
+/// Handler of a message on the receiving side: the endpoint or the application.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Handler {
-    /// The program, to which the endpoint delivers the message as an event.
+    /// The application, to which the endpoint delivers the message as an event.
     Program,
     Initialize,
     Initialized,
@@ -33,9 +33,9 @@ pub(crate) enum Handler {
     SetLogLevel,
     Discover,
     Listen,
-    /// The program; a result subscribes the client.
+    /// The application; a result subscribes the client.
     Subscribe,
-    /// The program; a result ends the subscription.
+    /// The application; a result ends the subscription.
     Unsubscribe,
     Cancelled,
     Progress,
@@ -50,7 +50,7 @@ pub(crate) enum Handler {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Placement {
     Anywhere,
-    /// On the stream of the request that it is about, which is no subscription (`server/utilities/logging`,
+    /// On the stream of the request that it is about, which is not a subscription (`server/utilities/logging`,
     /// `basic/utilities/progress`).
     Request,
     /// On the stream of a subscription whose filter asks for it (`basic/patterns/subscriptions`).

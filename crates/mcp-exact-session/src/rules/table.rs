@@ -1,7 +1,7 @@
 //! The rule table: every method of every revision, who sends it, where, with which capability, and who handles it.
 //!
-//! One row a method, kind and sender. The revision table decides whether a revision has the method, so that a row holds for
-//! all revisions that define it. Plain data; [`super`] asks it.
+//! One row per method, kind and sender. The revision table decides whether a revision has the method, so that a row holds for all
+//! revisions that define it. Plain data; [`super`] asks it.
 
 use mcp_exact_revisions::Side;
 

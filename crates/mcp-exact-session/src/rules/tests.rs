@@ -95,7 +95,7 @@ fn requests_of_extensions_need_both_peers() {
     }
 }
 
-/// Parameters of requests to a client, on the way out and on the way in: their shape, and no token of the program's choice.
+/// Parameters of requests to a client, on the way out and on the way in: their shape, and no token of the application's choice.
 #[test]
 fn params_of_requests_to_clients_are_checked() {
     let peers = Peers::new(r#"{"elicitation":{},"sampling":{},"tools":{}}"#);

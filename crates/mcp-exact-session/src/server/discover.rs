@@ -113,7 +113,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         })
     }
 
-    /// Compares the headers that mirror the arguments of a tool, if the program has named them.
+    /// Compares the headers that mirror the arguments of a tool, if the application has named them.
     fn check_tool_headers(
         &self,
         http: &crate::http_request::HttpRequest,

@@ -1,7 +1,7 @@
 //! The handshake from the view of a server: `initialize`, then `notifications/initialized` (up to 2025-11-25,
 //! `basic/lifecycle`).
 //!
-//! One struct a state, consumed by its transition. Takes the settings and a call; returns the result and the negotiated
+//! One struct per state, consumed by its transition. Takes the settings and a call; returns the result and the negotiated
 //! session.
 
 use std::sync::Arc;
@@ -29,7 +29,7 @@ pub(super) enum State {
 #[derive(Debug)]
 pub(super) struct ExpectInitialize;
 
-/// The result of `initialize` has left. Requests are served: over HTTP they race `notifications/initialized`.
+/// The result of `initialize` was sent. Requests are served: over HTTP they race `notifications/initialized`.
 #[derive(Debug)]
 pub(super) struct ExpectInitialized {
     session: Session,

@@ -1,4 +1,4 @@
-//! Values that a server's program receives and returns: requests with their senders, events, replies.
+//! Values that a server's application receives and returns: requests with their senders, events, replies.
 //!
 //! Plain data. Never changes the endpoint.
 
@@ -28,7 +28,7 @@ pub struct FrameContext<C> {
     pub http: Option<HttpRequest>,
     /// Authenticated principal. A session belongs to the principal of its `initialize`: frames of others are refused.
     pub principal: Option<Principal>,
-    /// Whatever the transport or the program wants to find again at a request.
+    /// Whatever the transport or the application wants to find again at a request.
     pub cx: C,
 }
 
@@ -52,7 +52,7 @@ pub(crate) struct ClientContext {
     pub(crate) level: Option<Level>,
 }
 
-/// A request as it came.
+/// A request as received.
 #[derive(Debug)]
 pub(crate) struct Origin<C> {
     pub(crate) id: RequestId,
@@ -70,7 +70,7 @@ pub struct IncomingRequest<C> {
     pub retries: u32,
     /// Responses to its input requests.
     pub responses: InputResponses,
-    /// State that came with its input requests: as the program gave it or, with
+    /// State that came with its input requests: as the application gave it or, with
     /// [`InputMode::PassThrough`](crate::InputMode::PassThrough), as the client sent it.
     pub state: Option<String>,
     /// Stream that it came on.
@@ -104,9 +104,9 @@ impl<C> fmt::Debug for IncomingRequest<C> {
 }
 
 impl<C> IncomingRequest<C> {
-    /// Makes a request that no endpoint waits for, from parts that a program has kept of an earlier one: for work that
-    /// outlives its connection, such as a task that is resumed in another process. Returns `None` if the client's revision
-    /// is unknown.
+    /// Makes a request that no endpoint waits for, from parts that an application has kept of an earlier one: for work that
+    /// outlives its connection, such as a task that is resumed in another process. Returns `None` if the client's revision is
+    /// unknown.
     ///
     /// Its key belongs to no endpoint: a reply is refused with [`SendError::UnknownRequest`].
     pub fn detached(
@@ -168,7 +168,7 @@ impl<C> IncomingRequest<C> {
         &self.origin.call.method
     }
 
-    /// Returns the parameters as they came.
+    /// Returns the parameters as received.
     pub fn params(&self) -> Option<&JsonObject> {
         self.origin.call.params.as_ref()
     }
@@ -233,7 +233,7 @@ impl<C> IncomingRequest<C> {
     }
 }
 
-/// Notification of the client for the program.
+/// Notification of the client for the application.
 pub struct ClientNotification<C> {
     pub(crate) spec: &'static RevisionSpec,
     pub(crate) call: Call,
@@ -264,7 +264,7 @@ impl<C> ClientNotification<C> {
         &self.call.method
     }
 
-    /// Returns the parameters as they came.
+    /// Returns the parameters as received.
     pub fn params(&self) -> Option<&JsonObject> {
         self.call.params.as_ref()
     }
@@ -290,7 +290,7 @@ pub enum ServerEvent<C> {
     Ready,
     /// A request waits for a reply.
     Request(IncomingRequest<C>),
-    /// The client does not want an answer any more; a reply would not leave.
+    /// The client does not want an answer any more; a reply would not be sent.
     Cancelled {
         /// The request.
         key: RequestKey,
@@ -317,7 +317,7 @@ pub enum ServerEvent<C> {
         key: RequestKey,
         /// Progress of the request.
         progress: Progress,
-        /// Parameters of the notification as they came.
+        /// Parameters of the notification as received.
         params: JsonObject,
     },
     /// The client did something that it must not do.
@@ -373,9 +373,9 @@ pub enum Reply {
     ///
     /// Towards 2026-07-28 this is a result of type `input_required`; to older clients the endpoint sends the requests.
     InputRequired {
-        /// The requests, by names of the program's choice.
+        /// The requests, by names of the application's choice.
         requests: Vec<(String, InputRequest)>,
-        /// State that the program wants back together with the responses.
+        /// State that the application wants back together with the responses.
         state: Option<String>,
     },
 }
@@ -384,7 +384,7 @@ impl Reply {
     /// Makes a result of a generated type, of the revision that the request speaks.
     ///
     /// # Errors
-    /// [`SendError::Params`] if it is no object.
+    /// [`SendError::Params`] if it is not an object.
     pub fn result<T: Encode + ?Sized>(value: &T) -> Result<Self, SendError> {
         RawResult::of(value).map(Self::Result)
     }

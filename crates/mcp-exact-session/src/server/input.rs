@@ -1,7 +1,7 @@
 //! Requests for input in the middle of a request of the client: results of type `input_required` towards 2026-07-28
 //! (`basic/patterns/mrtr`), requests of the server to older clients.
 //!
-//! Takes the input requests of the program; delivers the request again with the responses.
+//! Takes the input requests of the application; delivers the request again with the responses.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -119,7 +119,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         })
     }
 
-    /// Checks a result of type `input_required` that the program has written itself.
+    /// Checks a result of type `input_required` that the application has written itself.
     pub(super) fn check_raw_input(
         &self,
         to: RequestKey,
@@ -263,7 +263,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         self.core.event(ServerEvent::Request(again));
     }
 
-    /// Sends a request of the server; it is deferred until `notifications/initialized` unless it may leave early.
+    /// Sends a request of the server; it is deferred until `notifications/initialized` unless it may be sent early.
     pub(super) fn send_request(
         &mut self,
         new: NewRequest<Purpose>,

@@ -37,7 +37,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
             Ok(filter) => filter,
             Err(refusal) => return self.refuse(at, &id, &refusal, false),
         };
-        // The program has nothing to reply to; it is told of the filter.
+        // The application has nothing to reply to; it is notified of the filter.
         let subscription = self.keep(received, client, cx, Input::default());
         let key = subscription.key;
         if let Some(request) = self.core.in_flight.get_mut(key) {
@@ -65,8 +65,8 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         }
     }
 
-    /// Acknowledges a subscription, if [`ServerConfig::program_acknowledges`](crate::ServerConfig::program_acknowledges)
-    /// leaves that to the program: changes are sent from now on. Nothing happens if the request is no subscription, or was
+    /// Acknowledges a subscription, if [`ServerConfig::program_acknowledges`](crate::ServerConfig::program_acknowledges) leaves
+    /// that to the application: changes are sent from now on. Nothing happens if the request is not a subscription, or was
     /// acknowledged.
     pub fn acknowledge(&mut self, key: RequestKey) {
         let Some(request) = self.core.in_flight.get_mut(key) else {
@@ -147,7 +147,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         filters.fold(resources, add)
     }
 
-    /// Checks that a client may have one more subscription, of this size in bytes. A subscription that the program has not
+    /// Checks that a client may have one more subscription, of this size in bytes. A subscription that the application has not
     /// replied to counts with the whole request: its reply is not refused later.
     pub(super) fn check_subscription(&self, bytes: usize) -> Result<(), Refusal> {
         let waiting = self.core.in_flight.iter().filter_map(|(_, request)| {

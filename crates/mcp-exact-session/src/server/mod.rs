@@ -49,7 +49,7 @@ const RESERVED_POSTS: usize = 16;
 /// Purpose of a request of the server.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Purpose {
-    /// The program's own.
+    /// The application's own.
     Program {
         /// The request of the client in the middle of which it was sent.
         during: Option<RequestKey>,
@@ -91,7 +91,7 @@ impl<C: std::fmt::Debug> Role for ServerRole<C> {
 
 /// Server's side of a session, or of a single request.
 ///
-/// `C` is whatever the transport or the program wants to find again at a request.
+/// `C` is whatever the transport or the application wants to find again at a request.
 #[derive(Debug)]
 pub struct ServerEndpoint<C: std::fmt::Debug> {
     settings: Arc<ServerSettings>,
@@ -128,7 +128,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         last_id: u64,
         now: Time,
     ) -> Self {
-        // Ids of elicitations are the program's own, however long.
+        // Ids of elicitations are the application's own, however long.
         let core = Core::new(binding, &settings.limits, last_id, usize::MAX, now);
         Self {
             settings,
@@ -184,8 +184,8 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
 
     /// Takes one frame: a message, or a batch where the revision has them, without the end of its line.
     ///
-    /// The session continues after any frame: the endpoint answers a bad message as the specification demands, and reports
-    /// it to the program by [`ServerEvent::Violation`].
+    /// The session continues after any frame: the endpoint answers a bad message as the specification demands, and reports it to
+    /// the application by [`ServerEvent::Violation`].
     ///
     /// # Errors
     /// [`ReceiveError`] if nothing can be received any more, not on this stream, or not now.
@@ -287,10 +287,10 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
 
     /// A stream has ended: nothing more comes on it or can be sent on it.
     ///
-    /// The end of the stream of events ([`Binding::HttpSse`]) and of a session ends everything, and so does the loss of the duplex
-    /// stream. If the client ends its input there ([`Closed::Clean`]), requests in flight are still answered and queued output is
-    /// still written. Up to 2025-11-25 the end of another stream is no cancellation (`basic/transports`, "Sending Messages to the
-    /// Server"); from 2026-07-28 on it is one.
+    /// The end of the stream of events ([`Binding::HttpSse`]) and of a session ends everything, and so does the loss of the
+    /// duplex stream. If the client ends its input there ([`Closed::Clean`]), requests in flight are still answered and queued
+    /// output is still written. Up to 2025-11-25 the end of another stream is not a cancellation (`basic/transports`, "Sending
+    /// Messages to the Server"); from 2026-07-28 on it is one.
     pub fn closed(&mut self, stream: StreamId, how: Closed, now: Time) {
         self.core.advance(now);
         let Some(kind) = self.core.streams.kind(stream) else {
@@ -349,7 +349,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         self.core.streams.attach(stream)
     }
 
-    /// Returns true if frames can be taken. On a duplex stream that is so until the end, unless events wait for the program:
+    /// Returns true if frames can be taken. On a duplex stream that is so until the end, unless events wait for the application:
     /// requests beyond the limits are refused, so that two peers that write at the same time never block each other.
     pub fn wants_input(&self) -> bool {
         !self.is_closed() && !self.draining && self.reads()
@@ -360,17 +360,17 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         self.core.events.pop()
     }
 
-    /// Takes what leaves next, of all attached streams; the bytes of a frame are appended to `out`.
+    /// Takes the next output, of all attached streams; the bytes of a frame are appended to `out`.
     pub fn poll_transmit(&mut self, out: &mut Vec<u8>) -> Option<Transmit> {
         self.core.poll_transmit(out)
     }
 
-    /// Takes what leaves next on a stream, with the bytes of a frame. Detached streams give their output, too, for an event log.
+    /// Takes the next output on a stream, with the bytes of a frame. Detached streams give their output, too, for an event log.
     pub fn poll_transmit_on(&mut self, stream: StreamId) -> Option<(Transmit, Vec<u8>)> {
         self.core.streams.pop_on(stream)
     }
 
-    /// Returns what leaves next on a stream, without taking it: for an event log that records it first.
+    /// Returns the next output on a stream, without taking it: for an event log that records it first.
     pub fn peek_transmit_on(&self, stream: StreamId) -> Option<(Transmit, &[u8])> {
         self.core.streams.peek_on(stream)
     }
@@ -521,8 +521,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         }
     }
 
-    /// Handles the end of a request of the server: reports it to the program, or continues the request that needed the
-    /// input.
+    /// Handles the end of a request of the server: reports it to the application, or continues the request that needed the input.
     fn request_ended(&mut self, request: PendingRequest<Purpose>, outcome: Outcome) {
         match request.purpose {
             Purpose::Program { .. } => {

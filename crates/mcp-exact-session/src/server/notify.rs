@@ -29,7 +29,7 @@ pub(super) struct Destination {
     about: Option<RequestKey>,
     /// Filter of the subscription, if the request is one.
     subscription: Option<Filter>,
-    /// True if the request is no subscription, or an acknowledged one.
+    /// True if the request is not a subscription, or an acknowledged one.
     is_acknowledged: bool,
 }
 
@@ -44,7 +44,7 @@ impl Destination {
 }
 
 impl<C: std::fmt::Debug> ServerEndpoint<C> {
-    /// Tells how far a request has come; nothing leaves if its sender did not ask for it.
+    /// Tells how far a request has come; nothing is sent if its sender did not ask for it.
     ///
     /// # Errors
     /// [`SendError::Progress`] if it does not increase, [`SendError::UnknownRequest`] after the answer.
@@ -82,7 +82,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         self.notify(scope, MESSAGE, Some(params))
     }
 
-    /// Returns true if a log of this level would leave, so that a program need not write it otherwise.
+    /// Returns true if a log of this level would be sent, so that a program need not write it otherwise.
     pub fn logs(&self, scope: Scope, level: Level) -> bool {
         let Ok(destination) = self.destination(scope) else {
             return false;
@@ -155,14 +155,14 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
     }
 
     /// Announces a change to every client that wants to know: subscribers of a resource, listeners, and the client of a session
-    /// whose server has declared `listChanged`. Returns how many messages leave.
+    /// whose server has declared `listChanged`. Returns how many messages are sent.
     ///
     /// While a session over Streamable HTTP has no standalone stream, the change waits for the next one, each change once.
     pub fn publish(&mut self, change: &Change) -> usize {
         self.publish_to_subscriptions(change) + self.publish_to_session(change)
     }
 
-    /// Announces a change to the client of the session; returns how many messages leave.
+    /// Announces a change to the client of the session; returns how many messages are sent.
     fn publish_to_session(&mut self, change: &Change) -> usize {
         let wanted = match change {
             Change::Resource(uri) => self.subscriptions.contains(uri),

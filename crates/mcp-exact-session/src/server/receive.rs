@@ -35,7 +35,7 @@ pub(super) struct Received {
     pub(super) scope: Option<StreamId>,
     pub(super) id: RequestId,
     pub(super) call: Call,
-    /// Progress token as it came.
+    /// Progress token as received.
     pub(super) token: Option<Json>,
 }
 
@@ -303,7 +303,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         Ok(())
     }
 
-    /// Delivers a request to the program.
+    /// Delivers a request to the application.
     pub(super) fn deliver(
         &mut self,
         received: Received,

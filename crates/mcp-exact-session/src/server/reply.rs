@@ -1,4 +1,4 @@
-//! Replies of the program: results, errors, and requests for input.
+//! Replies of the application: results, errors, and requests for input.
 //!
 //! Gives frames on the stream of the request. Answers a request once at most.
 
@@ -25,7 +25,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
     /// [`Sent::Suppressed`] if the client has cancelled the request, which is a normal race.
     ///
     /// # Errors
-    /// [`SendError`]; nothing has left then, and the request still waits.
+    /// [`SendError`]; nothing was sent, and the request still waits.
     pub fn reply(
         &mut self,
         to: RequestKey,
@@ -108,7 +108,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         Ok(self.finish_request(to, bytes, Some(status)))
     }
 
-    /// A client is subscribed to a resource once the program has accepted it (`server/resources`, "Subscriptions").
+    /// A client is subscribed to a resource once the application has accepted it (`server/resources`, "Subscriptions").
     fn record_subscription(&mut self, to: RequestKey) {
         let Some(request) = self.core.in_flight.get(to) else {
             return;

@@ -1,6 +1,6 @@
 //! Requests of the server outside of a reply, and pings (up to 2025-11-25).
 //!
-//! Takes the requests of the program; checks that the client supports them before anything is sent. From 2026-07-28 on a
+//! Takes the requests of the application; checks that the client supports them before anything is sent. From 2026-07-28 on a
 //! server sends no requests: [`Reply::InputRequired`](crate::Reply::InputRequired) serves clients of every revision.
 
 use mcp_exact_revisions::{RevisionSpec, Side};
@@ -26,7 +26,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
     /// Before `notifications/initialized` it waits (`basic/lifecycle`, "Initialization").
     ///
     /// # Errors
-    /// [`SendError`]; nothing has left then.
+    /// [`SendError`]; nothing was sent.
     pub fn request(
         &mut self,
         scope: Scope,
@@ -119,7 +119,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         rules::before_negotiation(Kind::Request, Side::Server, method).is_some()
     }
 
-    /// Tells the client that an answer is not wanted any more, unless the request has not even left.
+    /// Tells the client that an answer is not wanted any more, unless the request was not even sent.
     pub(super) fn send_cancelled(&mut self, request: &PendingRequest<Purpose>, reason: &str) {
         let streams = &mut self.core.streams;
         if streams.withdraw_request(request.stream, request.key) || !streams.is_open(request.stream)

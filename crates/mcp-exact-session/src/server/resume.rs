@@ -21,7 +21,7 @@ use crate::stream::{Binding, StreamId, StreamKind};
 
 /// Wire ids and stream numbers that a snapshot reserves: so many requests and streams pass before the next one is due.
 const RESERVED: u64 = 256;
-/// Frames of one stream that may have left since a snapshot.
+/// Frames of one stream that may have been sent since a snapshot.
 const RESERVED_FRAMES: u64 = 1 << 32;
 
 /// What the client has changed since the latest snapshot that was saved.

@@ -1,8 +1,8 @@
 //! The rule table against `matrix.txt`, which was read against the specification: every method in every revision, through every
 //! way into and out of an endpoint, with all capabilities declared and with none.
 //!
-//! And every row against its absence: without it, something changes at each entrance that it guards. `UPDATE_EXPECT=1` writes the
-//! files again.
+//! And every row against its absence: without it, something changes at each entry point that it guards. `UPDATE_EXPECT=1` writes
+//! the files again.
 
 mod entrances;
 mod peers;
@@ -21,7 +21,7 @@ thread_local! {
     static LEFT_OUT: Cell<Option<usize>> = const { Cell::new(None) };
 }
 
-/// Returns false for the row that the test has left out.
+/// Returns false for the row that the test leaves out.
 pub(super) fn is_present(rule: &Rule) -> bool {
     let left_out = LEFT_OUT.get().and_then(|at| RULES.get(at));
     !left_out.is_some_and(|left_out| std::ptr::eq(left_out, rule))
@@ -42,10 +42,10 @@ fn methods(kind: Kind) -> Vec<&'static str> {
     methods.into_iter().collect()
 }
 
-/// Revisions and values of a section's cells, by entrance.
+/// Revisions and values of a section's cells, by entry point.
 type Entrances<'a> = BTreeMap<&'a str, Vec<(&'a str, &'a str)>>;
 
-/// Section, entrance and revision of a cell.
+/// Section, entry point and revision of a cell.
 type Place = (String, String, &'static str);
 
 fn matrix() -> Vec<(Place, String)> {
@@ -153,7 +153,7 @@ fn check(name: &str, text: &str) {
 }
 
 /// "Both parties MUST respect the negotiated protocol version" and "only use capabilities that were successfully negotiated"
-/// (`basic/lifecycle`, "Operation"), for every method and entrance.
+/// (`basic/lifecycle`, "Operation"), for every method and entry point.
 #[test]
 fn rule_matrix_is_that_of_the_specification() {
     check("matrix.txt", &text(&matrix()));
@@ -201,7 +201,7 @@ fn guarded(rule: &Rule) -> Vec<String> {
         .collect()
 }
 
-/// Without a row something changes at every entrance that it guards.
+/// Without a row something changes at every entry point that it guards.
 #[test]
 fn every_row_counts_at_every_entrance() {
     let whole = matrix();
