@@ -52,7 +52,7 @@ pub fn decode_message<'m, D: Direction>(
     message(Reader::new(text), text, answers)
 }
 
-/// Decodes a request, or a notification if there is no id, from its parts as [`decode_message`] decodes the whole message.
+/// Decodes a request, or a notification if there is no id, from its parts as [`decode_message`] decodes the entire message.
 ///
 /// The parameters are not scanned again: an object holds checked text.
 ///
@@ -150,7 +150,7 @@ fn batch_items<'a>(r: &mut Reader<'a>, most: usize) -> ReadResult<(Vec<&'a str>,
     Ok((items, count))
 }
 
-/// An error of a document that is no message at all.
+/// An error of a document that is not a message at all.
 fn outside(error: DecodeError) -> MessageError {
     let kind = match error.kind() {
         DecodeErrorKind::Syntax => MessageErrorKind::Parse,

@@ -83,7 +83,7 @@ pub(crate) fn escape(bytes: &[u8], room: &mut [MaybeUninit<u8>]) -> (usize, usiz
         length += expand_vectors(&[load(part)], room);
     }
     if let (1.., Some(room)) = (few.len(), little_room(room, length)) {
-        // Spaces behind the end, which stay spaces and do not count.
+        // Spaces after the end, which stay spaces and do not count.
         let padded = expand_vectors(&[load_few(few)], room);
         at += few.len();
         length += padded - (VECTOR - few.len());

@@ -155,8 +155,8 @@ impl<T> Extra<T> {
 }
 
 impl<T: Members> Extra<T> {
-    /// Writes the members into an object that is being written. Members of a message with names of its envelope are omitted
-    /// when the whole message is written, as the type writes these itself.
+    /// Writes the members into an object that is being written. Members of a message with names of its envelope are omitted when
+    /// the entire message is written, as the type writes these itself.
     #[inline]
     pub fn encode(&self, w: &mut Writer<'_>) {
         match &self.0 {

@@ -159,7 +159,7 @@ impl<'a> MessageHead<'a> {
         }
     }
 
-    /// Returns true if `jsonrpc` is the string `2.0`, however it is spelt.
+    /// Returns true if `jsonrpc` is the string `2.0`, however it is spelled.
     pub fn has_valid_version(&self) -> bool {
         let spelt = |text: &str| from_str::<String>(text).is_ok_and(|version| version == "2.0");
         self.jsonrpc

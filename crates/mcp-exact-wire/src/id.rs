@@ -1,4 +1,4 @@
-//! Request ids and progress tokens: a string or an integer, echoed exactly as it came.
+//! Request ids and progress tokens: a string or an integer, echoed exactly as received.
 
 use std::cmp::Ordering;
 use std::fmt;

@@ -268,7 +268,7 @@ impl TryFrom<Json> for JsonObject {
     }
 }
 
-/// A JSON value that is no object where one is needed.
+/// A JSON value that is not an object where one is needed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NotAnObject(Kind);
 
@@ -464,7 +464,7 @@ mod tests {
         assert_eq!(inner.to_object().text(), r#"{"c":2}"#);
     }
 
-    /// Wherever the members stand in the blocks that are compared, and however they are spelt.
+    /// Wherever the members stand in the blocks that are compared, and however they are spelled.
     #[test]
     fn rare_members_are_found_as_others_are() {
         for member in [

@@ -62,7 +62,7 @@ impl<'a> Path<'a> {
         }
     }
 
-    /// Names the member of the innermost container whose name is `inside`, as it is spelt.
+    /// Names the member of the innermost container whose name is `inside`, as it is spelled.
     fn name(&mut self, inside: &'a str) {
         if let Some(Level::Object(name)) = self.innermost() {
             *name = Some(inside);

@@ -82,8 +82,8 @@ pub trait DecodeResult: Sized {
 
 /// A request and its id, for revisions whose request types leave the id to the envelope.
 ///
-/// Members of the request that have names of the envelope, which arrive when a whole message is decoded as a type without
-/// an envelope, are not written beside those of this one.
+/// Members of the request that have names of the envelope, which arrive when an entire message is decoded as a type without an
+/// envelope, are not written beside those of this one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WithId<Q> {
     /// The id.

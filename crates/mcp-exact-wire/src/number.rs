@@ -1,5 +1,4 @@
-//! Numbers that keep their value and their kind: `1`, `1.0`, `1e400` and an id of thirty digits all come back as they
-//! came.
+//! Numbers that keep their value and their kind: `1`, `1.0`, `1e400` and an id of thirty digits all come back as received.
 //!
 //! Equality is of text, so `1` and `1.0` differ. Never rounds.
 

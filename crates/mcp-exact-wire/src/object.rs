@@ -254,7 +254,7 @@ impl ObjectReader {
         }
     }
 
-    /// Takes a member whose name is not known as it is spelt: its index when it is known all the same.
+    /// Takes a member whose name is not known as it is spelled: its index when it is known all the same.
     #[inline(never)]
     fn other(&mut self, r: &mut Reader<'_>, name_at: usize) -> ReadResult<Option<usize>> {
         let name = r.str()?;
@@ -310,7 +310,7 @@ impl<M: KnownMembers> ObjectReader<M> {
         r.fault(self.start, DecodeErrorKind::Required, Detail::Missing(name))
     }
 
-    /// Takes the name at `name_at` when it is spelt without escape sequences and known.
+    /// Takes the name at `name_at` when it is spelled without escape sequences and known.
     #[inline]
     pub(crate) fn plain_member(&self, r: &mut Reader<'_>, name_at: usize) -> Option<usize> {
         let bytes = r.bytes();

@@ -153,7 +153,7 @@ mod tests {
     #[test]
     fn a_skip_ends_where_a_scan_does() {
         for value in values() {
-            // Something behind the value must not matter, nor where in a block it begins.
+            // Something after the value must not matter, nor where in a block it begins.
             let text = format!("    {value}]}}\"{value}");
             check(value.as_bytes(), 0);
             check(text.as_bytes(), 4);

@@ -82,7 +82,7 @@ impl<'a, M: KnownMembers> MemberReader<'a, M> {
         }
     }
 
-    /// A member whose name is not known as it is spelt.
+    /// A member whose name is not known as it is spelled.
     #[inline(never)]
     fn other(&mut self, r: &mut Reader<'a>, name_at: usize) -> ReadResult<MemberName<'a>> {
         let name = r.str()?;
@@ -112,7 +112,7 @@ pub struct Mark {
 pub struct OpenMember<'a> {
     /// Its name, lone surrogates replaced.
     pub name: Cow<'a, str>,
-    /// Its name as it is spelt, quotes included.
+    /// Its name as it is spelled, quotes included.
     pub quoted: &'a str,
     /// The text of its value.
     pub value: &'a str,

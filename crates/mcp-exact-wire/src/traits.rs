@@ -29,7 +29,7 @@ pub fn from_str<T: Decode>(text: &str) -> Result<T, DecodeError> {
     decode_from(Reader::new(text))
 }
 
-/// Decodes the whole text of a reader.
+/// Decodes the entire text of a reader.
 pub(crate) fn decode_from<T: Decode>(mut r: Reader<'_>) -> Result<T, DecodeError> {
     let decoded = T::decode(&mut r).and_then(|value| r.end().map(|()| value));
     decoded.map_err(|DecodeFailed| r.into_error())

@@ -49,8 +49,8 @@ const SHORT: usize = 2 * BLOCK;
 /// Bytes behind the text that whole blocks may write to.
 const MARGIN: usize = 2 * BLOCK;
 
-/// The text of a string that ends with its closing quote, whose first escape sequence is at `plain`. `further` begins as
-/// `bytes` does and may be longer: text behind a string lets its end be read in whole blocks.
+/// The text of a string that ends with its closing quote, whose first escape sequence is at `plain`. `further` begins as `bytes`
+/// does and may be longer: text after a string lets its end be read in whole blocks.
 ///
 /// At most a quarter of the text's length stays unused in the allocation.
 pub(crate) fn unescape(bytes: &[u8], plain: usize, further: &[u8]) -> Result<String, BadEscape> {

@@ -98,7 +98,7 @@ impl<U> UnknownVariant<U> {
         &self.tag
     }
 
-    /// The whole object.
+    /// The entire object.
     pub fn json(&self) -> &Json {
         &self.json
     }

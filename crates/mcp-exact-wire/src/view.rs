@@ -177,7 +177,7 @@ impl<'a> ObjectRef<'a> {
     }
 
     /// Returns true if one of the names is somewhere in the text, or something that could be another spelling of it: in long text
-    /// a search that is much faster than a walk through the members. Letters can only be spelt differently by `\u`.
+    /// a search that is much faster than a walk through the members. Letters can only be spelled differently by `\u`.
     fn may_contain(self, names: &[&str]) -> bool {
         let text = self.0.as_bytes();
         let is_plain = |name: &&str| name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
@@ -194,7 +194,7 @@ impl<'a> ObjectRef<'a> {
         names.iter().any(is_there) || memchr::memmem::find(text, b"\\u").is_some()
     }
 
-    /// All members in order: their names as they are spelt with their quotes, and their values.
+    /// All members in order: their names as they are spelled with their quotes, and their values.
     pub(crate) fn spelt_members(self) -> impl Iterator<Item = (&'a str, JsonRef<'a>)> {
         let mut members = self.members();
         std::iter::from_fn(move || {
@@ -211,10 +211,10 @@ impl<'a> ObjectRef<'a> {
     }
 }
 
-/// Returns false if no quote in the text stands before the first two letters of a name, and nothing is spelt by `\u`: then none of
-/// the names is there. They have to begin with two ASCII letters, digits or underscores.
+/// Returns false if no quote in the text stands before the first two letters of a name, and nothing is spelled by `\u`: then none
+/// of the names is there. They have to begin with two ASCII letters, digits or underscores.
 fn may_begin<const N: usize>(text: &[u8], names: &[&str; N]) -> bool {
-    /// A block, and the two letters behind a quote at its end.
+    /// A block, and the two letters after a quote at its end.
     const WINDOW: usize = simd::BLOCK + 2;
     let mut begins = [[0; 2]; N];
     for (begin, name) in begins.iter_mut().zip(names) {

@@ -103,7 +103,7 @@ impl CheckedClient {
             .request(method, params, CallOptions::default(), now)
     }
 
-    /// Answers a question and returns what leaves.
+    /// Answers an input request and returns what leaves.
     ///
     /// # Panics
     /// When it does not wait for an answer.
@@ -115,7 +115,7 @@ impl CheckedClient {
         self.drain()
     }
 
-    /// Returns the questions among the events, and discards the others.
+    /// Returns the input requests among the events, and discards the others.
     pub fn asks(&mut self) -> Vec<(ServerRequestKey, mcp_exact_session::ServerRequest)> {
         let ask = |event| match event {
             ClientEvent::Request {

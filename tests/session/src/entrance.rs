@@ -4,8 +4,8 @@ use crate::*;
 
 use std::cell::Cell;
 
-/// Environment variable that names the entrance of a process that runs tests. Such a process prints which test has taken which
-/// entrance.
+/// Environment variable that names the entry point of a process that runs tests. Such a process prints which test has taken which
+/// entry point.
 pub const ENTRANCE: &str = "MCP_EXACT_ENTRANCE";
 
 /// Way on which messages reach the endpoints of [`RawServer`] and [`RawClient`].
@@ -32,7 +32,7 @@ impl Entrance {
         }
     }
 
-    /// Returns the entrance of this process.
+    /// Returns the entry point of this process.
     ///
     /// # Panics
     /// When the environment names an unknown one.
@@ -44,7 +44,7 @@ impl Entrance {
         found.unwrap_or_else(|| panic!("{ENTRANCE}={wanted}"))
     }
 
-    /// Prints that the running test has taken this entrance.
+    /// Prints that the running test has taken this entry point.
     #[expect(
         clippy::print_stderr,
         reason = "the process that has started this one reads it"

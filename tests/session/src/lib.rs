@@ -72,7 +72,7 @@ fn of_lifecycle(wanted: Lifecycle) -> Vec<&'static str> {
 /// An object from a value.
 ///
 /// # Panics
-/// When the value is no object.
+/// When the value is not an object.
 pub fn object(value: Value) -> JsonObject {
     JsonObject::try_from(Json::from(value)).expect("an object")
 }
@@ -80,7 +80,7 @@ pub fn object(value: Value) -> JsonObject {
 /// A result from a value.
 ///
 /// # Panics
-/// When the value is no object.
+/// When the value is not an object.
 pub fn result(value: Value) -> RawResult {
     RawResult::from(object(value))
 }

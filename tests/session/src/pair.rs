@@ -23,9 +23,9 @@ pub struct Pair {
     pub server: ServerEndpoint<()>,
     /// The moment.
     pub now: Time,
-    /// Events of the client's program, except questions, which are answered.
+    /// Events of the client's application, except questions, which are answered.
     pub heard: Vec<ClientEvent>,
-    /// Events of the server's program, except requests, which are handled.
+    /// Events of the server's application, except requests, which are handled.
     pub seen: Vec<ServerEvent<()>>,
     /// Number of messages that were checked.
     pub checked: usize,
@@ -49,7 +49,7 @@ impl Pair {
     /// Moves messages and handles requests until nothing happens any more.
     ///
     /// # Panics
-    /// When it does not come to an end, or a message is not valid.
+    /// When it does not end, or a message is not valid.
     pub fn run(&mut self) {
         for _ in 0..1000 {
             if self.step() == Step::Idle {

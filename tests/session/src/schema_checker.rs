@@ -26,7 +26,7 @@ impl SchemaChecker {
     /// Checks one frame; `agreed` is the revision of messages that state none.
     ///
     /// # Panics
-    /// When it is no JSON, has a line break, or is not valid.
+    /// When it is not JSON, has a line break, or is not valid.
     #[track_caller]
     pub fn frame(&mut self, from_client: bool, frame: &[u8], agreed: Option<&str>) {
         assert!(!frame.iter().any(|byte| matches!(byte, b'\n' | b'\r')));

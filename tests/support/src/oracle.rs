@@ -38,7 +38,7 @@ impl<'s> Oracle<'s> {
     ///
     /// # Panics
     ///
-    /// When there is no such definition, or it is no valid schema.
+    /// When there is no such definition, or it is not a valid schema.
     pub fn valid(&self, definition: &str, value: &Value) -> bool {
         self.validator(definition).is_valid(value)
     }
@@ -47,7 +47,7 @@ impl<'s> Oracle<'s> {
     ///
     /// # Panics
     ///
-    /// When there is no such definition, or it is no valid schema.
+    /// When there is no such definition, or it is not a valid schema.
     pub fn errors(&self, definition: &str, value: &Value) -> Vec<String> {
         self.validator(definition)
             .iter_errors(value)
@@ -59,7 +59,7 @@ impl<'s> Oracle<'s> {
     ///
     /// # Panics
     ///
-    /// When there is no such definition, or it is no valid schema.
+    /// When there is no such definition, or it is not a valid schema.
     pub fn verdict(&self, definition: &str, doc: &Doc) -> Option<bool> {
         let value = doc.to_value().ok()?;
         Some(self.valid(definition, &value))

@@ -1,6 +1,6 @@
-//! Expected document after decoding and encoding, by the rules of the documentation. Takes a schema and a document; gives
-//! the document with the members of each typed object in the order that the types keep: required constants, other required
-//! ones, optional ones, then the unknown ones as they came. Open values stay.
+//! Expected document after decoding and encoding, by the rules of the documentation. Takes a schema and a document; gives the
+//! document with the members of each typed object in the order that the types keep: required constants, other required ones,
+//! optional ones, then the unknown ones as received. Open values stay.
 
 use mcp_exact_tests_support::Doc;
 

@@ -49,7 +49,7 @@ fn batches_have_a_limit() {
     }
 }
 
-/// A batch that is no JSON is no JSON, however many messages it begins with.
+/// A batch that is no JSON is not JSON, however many messages it begins with.
 #[test]
 fn long_batches_have_to_be_json() {
     let text = format!("[{}", "1,".repeat(100_000));
@@ -156,7 +156,7 @@ fn long_values_are_cut_in_violations() {
     }
 }
 
-/// A string takes little more memory than its text, however it is spelt.
+/// A string takes little more memory than its text, however it is spelled.
 #[test]
 fn decoded_strings_have_little_room() {
     for length in (0..300).chain([1_000, 100_000]) {

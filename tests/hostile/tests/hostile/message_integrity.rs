@@ -67,7 +67,7 @@ fn is_written_as<D: Direction>(message: &Message<D>, kind: HeadKind, id: Option<
 
 const WHOLE: &str = r#"{"jsonrpc":"2.0","id":5,"method":"ping","result":{},"x":1}"#;
 
-/// Types without an envelope keep all members of a whole message that is decoded as one of them, as they came.
+/// Types without an envelope keep all members of an entire message that is decoded as one of them, as received.
 #[test]
 fn whole_messages_come_back_from_bare_types() {
     let request: mcp::ClientRequest = decoded(WHOLE);

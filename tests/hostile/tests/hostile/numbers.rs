@@ -1,4 +1,4 @@
-//! Takes numbers of every length and spelling; expects each back as it came, or an error where it is none.
+//! Takes numbers of every length and spelling; expects each back as received, or an error where it is none.
 //!
 //! Never compares by value: `decimals.rs` does.
 

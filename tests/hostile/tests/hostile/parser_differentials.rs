@@ -296,7 +296,7 @@ fn smuggle<'de, T: Deserialize<'de>>(document: &'de str) -> serde_json::Result<T
     serde_json::from_str::<StringOrStruct<T>>(document).map(|StringOrStruct(value)| value)
 }
 
-/// The text under serde_json's private key comes from the document; text that is no JSON value never becomes [`Json`].
+/// The text under serde_json's private key comes from the document; text that is not a JSON value never becomes [`Json`].
 #[test]
 fn smuggled_raw_text_is_checked() {
     let second = r#"1}\n{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"tools/call\"}"#;

@@ -162,7 +162,7 @@ impl Mutator {
         self.buffer.splice(at..at, piece.iter().copied());
     }
 
-    /// Puts another whole document in the place of a run of digits, letters or quotes, which often stays JSON.
+    /// Puts another entire document in the place of a run of digits, letters or quotes, which often stays JSON.
     fn replace_value(&mut self) {
         let is_part = |b: &u8| b.is_ascii_alphanumeric() || *b == b'"';
         let Some(start) = self.buffer.iter().position(is_part) else {

@@ -1,7 +1,7 @@
 //! Allocator that counts the bytes that are in use, for the whole test program.
 //!
-//! Takes every allocation of the program and hands it on to the system's allocator. A test holds
-//! [`count_alone`] while it runs, so that nothing else is counted.
+//! Takes every allocation of the process and hands it on to the system's allocator. A test holds [`count_alone`] while it
+//! runs, so that nothing else is counted.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -43,7 +43,7 @@ pub(crate) fn count_alone() -> MutexGuard<'static, ()> {
     COUNTING.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns the bytes that the program has allocated and not freed.
+/// Returns the bytes that the process has allocated and not freed.
 pub(crate) fn in_use() -> usize {
     IN_USE.load(Ordering::Relaxed)
 }

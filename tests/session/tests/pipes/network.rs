@@ -83,7 +83,7 @@ pub(crate) struct Network<L> {
     now: Time,
     calls: Ends,
     server_calls: Ends,
-    /// Requests that the server's program has not answered, and those of the server that the client's has not.
+    /// Requests that the server's application has not answered, and those of the server that the client's has not.
     waiting: Vec<RequestKey>,
     asked: Vec<ServerRequestKey>,
     /// Largest answer and largest message of a program so far.
@@ -392,7 +392,7 @@ impl<L: Link> Network<L> {
             self.report.full += usize::from(is_full);
             explained += held;
         }
-        // Parameters that are kept for another try, and are the local program's.
+        // Parameters that are kept for another try, and are the local application's.
         explained += self.calls.bytes + self.server_calls.bytes;
         explained += self.link.bytes() + self.text.len() + TABLES;
         let allocated = heap::in_use().saturating_sub(self.base);

@@ -1,4 +1,4 @@
-//! Peers that do not read, go away in the middle, or use one entrance to get around the rules of another.
+//! Peers that do not read, go away in the middle, or use one entry point to get around the rules of another.
 //!
 //! Each test names what must hold; figures are small limits, so that a peer reaches them at once.
 
@@ -252,7 +252,7 @@ fn restart_ends_requests_in_flight() {
     assert_eq!(raw.outcomes(), ended);
 }
 
-/// A client that has ended its input answers no request of the server: the program learns it at once, and replies.
+/// A client that has ended its input answers no request of the server: the application learns it at once, and replies.
 #[test]
 fn draining_server_requires_no_input() {
     let mut raw = RawServer::begun(server_config(&[LATEST]), LATEST, json!({ "roots": {} }));
@@ -274,7 +274,7 @@ fn draining_server_requires_no_input() {
     assert!(raw.machine.is_closed());
 }
 
-/// A program that has got a subscription gets its end, while other requests continue.
+/// An application that has got a subscription gets its end, while other requests continue.
 #[test]
 fn draining_ends_subscriptions_first() {
     let mut raw = RawServer::new(server_config(&[NEW]));

@@ -332,7 +332,7 @@ fn hostile_frames_do_a_server_no_harm() {
                 .receive(StreamId::DUPLEX, &frame, FrameContext::new(()), Time::ZERO)
                 .expect("open");
             check_usage(&server.usage(), &most);
-            // Sometimes the program is slow.
+            // Sometimes the application is slow.
             if rng.chance(70) || !server.wants_input() {
                 let events = std::iter::from_fn(|| server.poll_event());
                 requests += events

@@ -1,8 +1,8 @@
 //! The ledger of requirements, `docs/requirements.toml`: every row is proved by existing tests, or gives the reason why it
 //! is not.
 //!
-//! Reads the ledger and the sources of the tests that it names. Prints how many rows of each revision are proved. Runs the tests of
-//! this package again through every entrance that a row lists, each in a process of its own.
+//! Reads the ledger and the sources of the tests that it names. Prints how many rows of each revision are proved. Runs the tests
+//! of this package again through every entry point that a row lists, each in a process of its own.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -134,7 +134,7 @@ fn faults(rows: &[Row], known: &BTreeSet<String>) -> Vec<String> {
     faults
 }
 
-/// Prefix of the names of this program's tests.
+/// Prefix of the names of the tests in this executable.
 const OURS: &str = "session::";
 
 /// The tests that rows can name: `session::module::name` of this package, `unit::module::tests::name` of the crate, and
@@ -239,7 +239,7 @@ fn every_row_of_the_ledger_is_proved_or_says_why_not() {
     }
 }
 
-/// The tests that are left out of an entrance: they depend on one transport.
+/// The tests that are left out of an entry point: they depend on one transport.
 fn left_out(entrance: Entrance) -> BTreeSet<String> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/session/one_transport.txt");
     let text = std::fs::read_to_string(path).expect("a list");
@@ -250,8 +250,8 @@ fn left_out(entrance: Entrance) -> BTreeSet<String> {
         .collect()
 }
 
-/// Runs tests of this program again with messages that come through an entrance. Gives the entrances that each test has taken: a
-/// test with a transport of its own does not take that of its process.
+/// Runs tests of this executable again with messages that come through an entry point. Gives the entry points that each test has
+/// taken: a test with a transport of its own does not take that of its process.
 fn run_through(entrance: Entrance, tests: &BTreeSet<&str>) -> Vec<(String, String)> {
     let mut command = Command::new(std::env::current_exe().expect("a path"));
     command.env(ENTRANCE, entrance.name());
@@ -274,8 +274,8 @@ fn run_through(entrance: Entrance, tests: &BTreeSet<&str>) -> Vec<(String, Strin
     taken.collect()
 }
 
-/// A rule holds on every transport: tests demand the behaviour, the entrance of their process moves the messages. A row
-/// lists the entrances that its tests have taken; `UPDATE_EXPECT=1` writes them.
+/// A rule holds on every transport: tests demand the behaviour, the entry point of their process moves the messages. A row lists
+/// the entry points that its tests have taken; `UPDATE_EXPECT=1` writes them.
 #[test]
 fn rules_hold_through_every_entrance() {
     let rows = rows();

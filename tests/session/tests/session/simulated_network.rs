@@ -324,7 +324,7 @@ impl SimulatedNetwork {
                 self.served[0].came(&message);
             }
         } else {
-            // A client that speaks the newer era answers nothing.
+            // A client that speaks the newer lifecycle answers nothing.
             let answers = !self.client_is_modern();
             let taken = self.client.receive(StreamId::DUPLEX, &frame, self.now);
             if taken.is_ok() && answers {
@@ -468,7 +468,7 @@ impl SimulatedNetwork {
                 self.client.shutdown(self.now);
                 self.server
                     .closed(StreamId::DUPLEX, Closed::Clean, self.now);
-                // What is in flight could still be answered; this program has had enough.
+                // What is in flight could still be answered; this application stops here.
                 self.server.shutdown(self.now);
             }
             1 => {

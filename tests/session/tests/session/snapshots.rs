@@ -65,7 +65,7 @@ struct KilledServer {
     deaths: usize,
     asks: usize,
     log: Vec<Event>,
-    /// Requests that the program has not answered, and whether they subscribe.
+    /// Requests that the application has not answered, and whether they subscribe.
     waiting: Vec<(RequestKey, bool)>,
     last_id: u64,
     seen: BTreeMap<u64, Seen>,
@@ -116,7 +116,7 @@ impl KilledServer {
         }
     }
 
-    /// One action of the client, the program or the transport; then the process may be killed.
+    /// One action of the client, the application or the transport; then the process may be killed.
     fn act(&mut self) {
         match self.rng.below(6) {
             0 | 1 => self.post_request(),
@@ -224,7 +224,7 @@ impl KilledServer {
         }
     }
 
-    /// Writes a snapshot if one is due; returns true if messages may leave.
+    /// Writes a snapshot if one is due; returns true if messages may be sent.
     fn write(&mut self) -> bool {
         let due = self.server.snapshot_due();
         if due == SnapshotDue::Now || (self.eager && due == SnapshotDue::Soon) {
@@ -270,7 +270,7 @@ impl KilledServer {
     /// Kills the process, and resumes the session in a new one.
     fn kill(&mut self) {
         self.kills += 1;
-        // The log outlives the process, and what it holds may leave as long as the snapshot allows it. An event that was
+        // The log outlives the process, and what it holds may be sent as long as the snapshot allows it. An event that was
         // recorded and never allowed to leave is dropped with the process.
         if self.server.snapshot_due() == SnapshotDue::Now {
             self.log.clear();

@@ -3,7 +3,7 @@
 
 use mcp_exact_tests_session::*;
 
-/// Ids as they may be spelt.
+/// Ids as they may be spelled.
 const SPELT: [&str; 9] = [
     "1",
     "\"1\"",
@@ -33,13 +33,13 @@ fn server(revision: &str) -> CheckedServer {
     CheckedServer::ready(server_config(&[revision]), revision, json!({}))
 }
 
-/// A request of a client with an id that is spelt like this.
+/// A request of a client with an id that is spelled like this.
 fn spelt(revision: &str, id: &str, method: &str) -> String {
     let request = request_at(revision, "here", method, json!({}), json!({}));
     request.to_string().replace("\"here\"", id)
 }
 
-/// Returns whether a text is an answer with this id, so spelt, and with a result or an error.
+/// Returns whether a text is an answer with this id, so spelled, and with a result or an error.
 #[track_caller]
 fn check(text: &str, id: &str, has: &str) {
     assert!(text.contains(&format!("\"id\":{id},")), "{id}: {text}");
@@ -227,7 +227,7 @@ fn rpc_unreadable_ids_are_answered_without_one_by_clients_where_errors_may_lack_
     }
 }
 
-/// The raw ends detect a message of the program that breaks its schema.
+/// The raw ends detect a message of the application that breaks its schema.
 #[test]
 #[should_panic(expected = "not valid in 2025-06-18")]
 fn raw_ends_of_a_server_check_what_leaves() {

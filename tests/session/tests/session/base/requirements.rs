@@ -468,7 +468,7 @@ fn rpc_legacy_codes_no_meaning() {
         assert!(
             matches!(&outcomes[..], [Outcome::Error(e)] if e.code() == Some(code) && !e.is_local())
         );
-        // Nor do they say anything about the server's era: any error but the modern ones means the same.
+        // Nor do they say anything about the server's lifecycle: any error but the modern ones means the same.
         let all = newest_first();
         let mut client = RawClient::new(client_config(&all));
         let probe = client.drain().remove(0);

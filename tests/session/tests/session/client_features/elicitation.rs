@@ -28,7 +28,7 @@ fn sample(more: Value) -> Value {
     params
 }
 
-/// Returns the output for a question to a client with these capabilities.
+/// Returns the output for an input request to a client with these capabilities.
 fn ask(
     revision: &str,
     capabilities: Value,
@@ -492,7 +492,7 @@ fn elic_decline_handled() {
         ));
         let answer = request.responses.result("q").expect("it came");
         assert_eq!(value(answer.object()), response);
-        // The program goes on as it likes: it asks again, or it ends.
+        // The application goes on as it likes: it asks again, or it ends.
         let asks = vec![(
             "q".to_owned(),
             InputRequest::new(ELICIT, Some(object(form()))),
@@ -508,7 +508,7 @@ fn elic_decline_handled() {
             .remove(0);
         assert_eq!(again["result"]["resultType"], "input_required");
     }
-    // No answer at all raises the request as well, and what is no object is refused.
+    // No answer at all raises the request as well, and what is not an object is refused.
     let mut server = CheckedServer::ready(server_config(&[NEW]), NEW, json!({}));
     let params = json!({ "name": "x", "inputResponses": {} });
     let request = server.serve(&request_at(NEW, 1, "tools/call", params, json!({})));
@@ -563,7 +563,7 @@ fn samp_tools_declared_and_not_sent_undeclared() {
             );
             let able = json!({ "sampling": { "tools": {} } });
             assert!(ask(revision, able.clone(), SAMPLE, sample(more.clone())).is_ok());
-            // The same at the client: an error without the capability, a question with it.
+            // The same at the client: an error without the capability, an input request with it.
             let refused = asked(
                 revision,
                 json!({ "sampling": {} }),

@@ -1,4 +1,4 @@
-//! Only negotiated capabilities are used: nothing leaves without them, and what comes without them is refused
+//! Only negotiated capabilities are used: nothing is sent without them, and what comes without them is refused
 //! (`basic/lifecycle`, "Operation"; the feature pages).
 
 use mcp_exact_tests_session::*;

@@ -112,7 +112,7 @@ fn both_eras_on_one_connection() {
     let old = reply(&mut server, old.key, json!({ "tools": [] }));
     check_message("2025-03-26", false, Some("tools/list"), &old);
     assert_eq!(old["result"], json!({ "tools": [] }));
-    // The session knows nothing of methods of the other era, and the other way round.
+    // The session knows nothing of methods of the other lifecycle, and the other way round.
     let ping = server.send(&request(9, "ping", json!({}), json!({})));
     assert_eq!(ping[0]["error"]["code"], -32601);
 }
@@ -150,7 +150,7 @@ fn meta_result_type_present_and_cache_hints() {
             method != "tools/call"
         );
     }
-    // What the program says itself stays.
+    // What the application says itself stays.
     server.send(&request(1, "tools/list", json!({}), json!({})));
     let key = server.request().key;
     let body = json!({ "tools": [], "ttlMs": 5, "cacheScope": "public", "_meta": { "a": 1 } });

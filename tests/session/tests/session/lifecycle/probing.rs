@@ -1,4 +1,4 @@
-//! A client that speaks both eras finds out which one its server belongs to (2026-07-28: `basic/versioning`,
+//! A client that speaks both lifecycles finds out which one its server belongs to (2026-07-28: `basic/versioning`,
 //! `basic/transports/stdio`, "Backward Compatibility"), whatever real servers answer.
 
 use mcp_exact_tests_session::*;

@@ -110,7 +110,7 @@ fn life_initialize_not_cancelled_by_a_client_nor_for_a_server() {
         let now = client.now;
         client.machine.shutdown(now);
         assert!(client.drain().is_empty(), "{revision}: no `cancelled`");
-        // A server goes on with a session whose `initialize` somebody wants to cancel.
+        // A server continues with a session whose `initialize` somebody wants to cancel.
         let mut server = CheckedServer::new(server_config(&[revision]), revision);
         server.send(&initialize(revision, json!({})));
         let params = json!({ "requestId": "init" });
@@ -315,7 +315,7 @@ fn log_capability_declared() {
         let (mut server, _) = declared_by_server(revision, false);
         let meta = json!({ "io.modelcontextprotocol/logLevel": "debug" });
         let capabilities = json!({});
-        // Something has to be served to be logged about: a method of the program's own.
+        // Something has to be served to be logged about: a method of the application's own.
         let mut config = server_config(&[revision]);
         config.capabilities = JsonObject::new();
         config.extensions.requests = vec!["x/do".into()];

@@ -264,7 +264,7 @@ fn meta_undeclared_capability_32021() {
             .serve(&request(1, "tools/call", json!({ "name": "x" }), declared))
             .key;
         let asks = vec![("q".to_owned(), ask)];
-        // META undeclared-not-relied: nothing leaves, and the error says what to answer with.
+        // META undeclared-not-relied: nothing is sent, and the error says what to answer with.
         let refused = server.machine.reply(
             key,
             Reply::InputRequired {
@@ -353,7 +353,7 @@ fn cache_scope_is_that_of_the_list_on_every_page() {
             .into_iter()
             .filter(|(method, ..)| method.ends_with("/list"))
         {
-            // CACHE scope-stays-private: whatever the program says of one page.
+            // CACHE scope-stays-private: whatever the application says of one page.
             for said in [None, Some("public"), Some("private")] {
                 let cursor = json!({ "cursor": "2" });
                 let key = server.serve(&request(1, method, cursor, json!({}))).key;
@@ -523,7 +523,7 @@ fn tool_output_matches_schema() {
                     matches!(checked, Err(SendError::Result { .. })),
                     "{revision} {body}"
                 );
-                // The request still waits, and the program answers with an error.
+                // The request still waits, and the application answers with an error.
                 let error = PeerError::internal("the tool has failed");
                 server.machine.reply(key, error, now).expect("it waits");
             }

@@ -33,7 +33,7 @@ fn expected(client: &[&str], server: &[&str]) -> Option<&'static str> {
     }
     let offers = of(client, Lifecycle::Initialize);
     let answers = of(server, Lifecycle::Initialize);
-    // A server that was probed and speaks that era says what else it speaks.
+    // A server that was probed and speaks that lifecycle says what else it speaks.
     let mut offered = offers.iter();
     let offered = if !modern.is_empty() && !probes.is_empty() {
         offered.find(|id| answers.contains(id))
@@ -80,7 +80,7 @@ fn life_version_echo_and_alternative_for_every_pair_of_peers() {
     assert!(agreed > 0 && failed > 0);
 }
 
-/// The error of a failure names the revisions that the local peer offers, and the remedy.
+/// The error of a failure names the revisions that the local peer offers, and the hint.
 fn assert_actionable(error: &NegotiationError, offered: &[&str]) {
     let words = error.to_string();
     assert!(offered.iter().all(|id| words.contains(id)), "{words}");

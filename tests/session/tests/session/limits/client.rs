@@ -151,7 +151,7 @@ pub(super) fn cancelled_forgotten() {
     assert_eq!(client.machine.usage().remembered_ids, 1);
 }
 
-/// Sends elicitations of these ids, and returns the completions that the program gets.
+/// Sends elicitations of these ids, and returns the completions that the application gets.
 fn completed(client: &mut RawClient, ids: &[String]) -> Vec<bool> {
     for (at, id) in ids.iter().enumerate() {
         let params = json!({ "mode": "url", "message": "m", "url": "https://x.example/", "elicitationId": id });
@@ -181,7 +181,7 @@ fn limits_an_elicitation_with_a_long_id_is_not_remembered() {
     assert_eq!(completed(&mut client(short), &ids), [false, true]);
 }
 
-/// Makes tasks of these ids, and returns those whose progress the program gets.
+/// Makes tasks of these ids, and returns those whose progress the application gets.
 fn progressed(client: &mut RawClient, ids: &[String]) -> Vec<bool> {
     let mut tokens = Vec::new();
     for id in ids {

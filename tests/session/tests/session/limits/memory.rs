@@ -76,7 +76,7 @@ fn limits_events_of_a_server_count_by_bytes() {
     }
 }
 
-/// A request that was cancelled before the program has seen it is still an event.
+/// A request that was cancelled before the application has seen it is still an event.
 #[test]
 fn limits_cancelled_requests_count_until_they_are_taken() {
     let mut server = server(small);

@@ -161,7 +161,7 @@ pub(super) fn cancelled_forgotten() {
     assert_eq!(server.machine.usage().remembered_ids, 1);
 }
 
-/// The ids are the program's own: they may be as long as it likes.
+/// The ids are the application's own: they may be as long as it likes.
 pub(super) fn elicitations_forgotten() {
     let mut server = server(|limits| {
         limits.remembered_ids = 1;
@@ -278,7 +278,7 @@ fn subscribe(server: &mut RawServer, uri: &str) -> Vec<Value> {
     )
 }
 
-/// The same, and the program accepts it.
+/// The same, and the application accepts it.
 fn subscribed(server: &mut RawServer, uri: &str) {
     let refused = subscribe(server, uri);
     assert!(refused.is_empty(), "{refused:?}");

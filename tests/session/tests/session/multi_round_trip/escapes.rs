@@ -119,7 +119,7 @@ fn escaped_result_type_is_understood() {
     );
     client.send_text(&text);
     assert_eq!(client.asks().len(), 1);
-    // A raw reply of the program.
+    // A raw reply of the application.
     let mut server = modern::server();
     let key = server
         .serve(&modern::request(1, "tools/list", json!({}), json!({})))
@@ -152,7 +152,7 @@ fn escaped_names_are_understood() {
         assert!(server.send_text(&text).is_empty(), "{revision}");
         let request = server.request();
         assert_eq!(request.method(), "tools/call");
-        // The program reads the token and writes it as it likes.
+        // The application reads the token and writes it as it likes.
         let progress = object(json!({ "progressToken": "t", "progress": 1 }));
         let sent = server.machine.notify(
             Scope::During(request.key),

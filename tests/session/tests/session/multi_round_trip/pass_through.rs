@@ -11,7 +11,7 @@ fn call(more: Value) -> Value {
     modern::request(1, "tools/call", params, json!({ "roots": {} }))
 }
 
-/// A gateway's server hands `requestState` over as it came, and lets the state of its upstream server out.
+/// A gateway's server hands `requestState` over as received, and lets the state of its upstream server out.
 #[test]
 fn pass_through_keeps_the_state() {
     let mut config = server_config(&[NEW]);

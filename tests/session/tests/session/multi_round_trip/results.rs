@@ -1,4 +1,4 @@
-//! Results that a server's program may send, raw or typed (2026-07-28: `basic`, "ResultType"; `basic/patterns/mrtr`).
+//! Results that a server's application may send, raw or typed (2026-07-28: `basic`, "ResultType"; `basic/patterns/mrtr`).
 
 use mcp_2026_07_28 as v2026;
 use mcp_exact_tests_session::*;
@@ -88,7 +88,7 @@ fn extension_result_needs_the_declaration() {
             )
         }
     }
-    // A vendor's own type passes without a declaration: the program has listed it.
+    // A vendor's own type passes without a declaration: the application has listed it.
     let mut server = CheckedServer::new(config, NEW);
     let key = server
         .serve(&modern::request(
@@ -147,7 +147,7 @@ fn input_required_answers_three_methods_only() {
 }
 
 /// "Servers MUST NOT send an `inputRequests` that the client has not declared support for in its capabilities", also within a
-/// result that the program has written itself.
+/// result that the application has written itself.
 #[test]
 fn raw_input_required_asks_for_declared_input_only() {
     for (method, declared) in [

@@ -4,7 +4,7 @@
 use mcp_exact_tests_session::modern::{request, server_of_all};
 use mcp_exact_tests_session::*;
 
-/// A call that the server has answered with a question: the result.
+/// A call that the server has answered with an input request: the result.
 fn questioned(server: &mut RawServer, id: u64) -> Value {
     let params = json!({ "name": "x", "arguments": { "a": 1 } });
     server.send(&request(

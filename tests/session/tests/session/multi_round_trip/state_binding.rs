@@ -86,7 +86,7 @@ fn state_is_bound_to_values_not_texts() {
             (1, Some("mine"))
         );
         assert!(request.responses.get("a").is_some());
-        // The state itself may be spelt with escapes, too.
+        // The state itself may be spelled with escapes, too.
         let escaped: String = state
             .trim_matches('"')
             .chars()

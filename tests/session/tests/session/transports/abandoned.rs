@@ -63,7 +63,7 @@ fn cancelled_call_closes_its_post() {
     }
 }
 
-/// A call that has not even left is withdrawn: no message of it is sent.
+/// A call that was not even sent is withdrawn: no message of it is sent.
 #[test]
 fn cancelled_call_that_has_not_left_never_leaves() {
     for revision in ["2025-06-18", NEW] {

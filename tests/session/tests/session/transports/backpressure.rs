@@ -76,7 +76,7 @@ fn large_calls_and_answers_never_deadlock() {
         let (mut sent, mut ended, mut results) = (0, 0, 0);
         let mut most = 0;
         loop {
-            // The client's program sends as long as it may.
+            // The client's application sends as long as it may.
             while sent < 24 {
                 let params = json!({ "name": "x", "arguments": { "a": argument } });
                 match client.try_request("tools/call", params) {

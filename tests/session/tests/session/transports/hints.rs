@@ -81,7 +81,7 @@ fn initialized_is_a_barrier() {
     }
 }
 
-/// "The first event is `endpoint`" (2024-11-05): nothing leaves before, by any of the functions that give output.
+/// "The first event is `endpoint`" (2024-11-05): nothing is sent before, by any of the functions that give output.
 #[test]
 fn nothing_leaves_before_the_endpoint_is_known() {
     let settings = client_config(&["2024-11-05"])

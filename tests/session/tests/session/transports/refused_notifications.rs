@@ -101,7 +101,7 @@ fn http_batch_of_refused_notifications_is_refused() {
     );
 }
 
-/// The same for what is no message, and for a response above the size limit.
+/// The same for what is not a message, and for a response above the size limit.
 #[test]
 fn http_message_that_is_discarded_is_no_202() {
     let long = "x".repeat(10_000);
@@ -147,7 +147,7 @@ fn http_unknown_notification_is_202() {
     }
 }
 
-/// On a duplex stream a notification has no answer, and the program gets the violation.
+/// On a duplex stream a notification has no answer, and the application gets the violation.
 #[test]
 fn std_dropped_notification_is_reported() {
     for revision in handshake() {

@@ -318,7 +318,7 @@ fn endpoints_of_one_session_merge() {
     assert_eq!(second.snapshot().expect("a session").subscriptions, ["a:2"]);
 }
 
-/// The handshake ends on one process, and the other one is told of it by the snapshot.
+/// The handshake ends on one process, and the other one is notified of it by the snapshot.
 #[test]
 fn merged_snapshot_ends_handshake() {
     let mut server = CheckedServer::ready(server_config(&[REVISION]), REVISION, json!({}));

@@ -185,7 +185,7 @@ fn deferred_request_of_a_closed_stream_never_leaves() {
     }
 }
 
-/// If the stream is still open, the request leaves once the client is ready.
+/// If the stream is still open, the request is sent once the client is ready.
 #[test]
 fn deferred_request_leaves_with_initialized() {
     for revision in handshake() {

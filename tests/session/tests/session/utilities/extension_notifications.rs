@@ -36,8 +36,8 @@ fn delivered(events: &[ServerEvent<()>]) -> Option<&str> {
     }
 }
 
-/// Notifications that an extension adds reach the program, on a duplex stream and by POST, from a server of one lifecycle or of
-/// both.
+/// Notifications that an extension adds reach the application, on a duplex stream and by POST, from a server of one lifecycle or
+/// of both.
 #[test]
 fn extension_notifications_reach_the_program() {
     let declared = json!({ "extensions": { ID: {} } });
@@ -92,7 +92,7 @@ fn undeclared_extension_notifications_are_refused() {
     );
 }
 
-/// A client's program sends them, if the server has declared the extension.
+/// A client's application sends them, if the server has declared the extension.
 #[test]
 fn client_sends_negotiated_notifications() {
     for declares in [false, true] {

@@ -38,7 +38,7 @@ fn meta_a_result_that_says_it_all_is_left_alone() {
             format!(r#"{{"jsonrpc":"2.0","id":1,"result":{body}}}"#)
         );
     }
-    // All pages of a list say the scope of the configuration: once, where the program has said another one.
+    // All pages of a list say the scope of the configuration: once, where the application has said another one.
     let body = format!("{{{},\"tools\":[]}}", said.replace("private", "public"));
     let sent = answered("tools/list", json!({}), &body);
     let body = body.replace("public", "private");
@@ -129,7 +129,7 @@ fn prog_token_of_a_server_stands_beside_what_the_program_says_in_meta() {
             assert_eq!(text.matches("\"_meta\"").count(), 1, "{text}");
             assert_eq!(text.matches("progressToken").count(), 1, "{text}");
         }
-        // A token of the program's is not sent beside the machine's, whether it is refused or replaced.
+        // A token of the application's is not sent beside the machine's, whether it is refused or replaced.
         let now = server.now;
         let own = object(json!({ "_meta": { "progressToken": "mine" } }));
         let sent =

@@ -157,7 +157,7 @@ fn canc_silent_after_cancel() {
 
 #[test]
 fn canc_server_listen_only() {
-    // Timeouts do not exist for a server of this era; errors, asks and a shutdown with ordinary requests in flight do.
+    // Timeouts do not exist for a server of this lifecycle; errors, asks and a shutdown with ordinary requests in flight do.
     let revision = "2026-07-28";
     let mut server = server(revision);
     let listen = json!({ "notifications": { "toolsListChanged": true } });

@@ -49,7 +49,7 @@ fn sub_ack_first_tagged_and_opt_in() {
     assert_eq!(server.machine.publish(&Change::Tools), 0);
 }
 
-/// A program that acknowledges itself, such as a gateway that subscribes first: no notification precedes the
+/// An application that acknowledges itself, such as a gateway that subscribes first: no notification precedes the
 /// acknowledgement, in any form, and there is only one acknowledgement.
 #[test]
 fn program_acknowledges_when_it_listens_itself() {
