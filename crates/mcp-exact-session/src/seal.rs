@@ -1,8 +1,8 @@
 //! States that travel through the client (2026-07-28, `basic/patterns/mrtr`): sealing and opening.
 //!
-//! Takes a seal of the application, which holds the key; the endpoint holds none. Gives nothing back that was not sealed for the
-//! same principal and the same request, or that has expired. A state can be used more than once until it expires: a handler that
-//! must not repeat its work keeps the number of the try in a store.
+//! The application supplies the seal and holds the key; the endpoint holds no key. A state can be opened only for the principal
+//! and the request for which it was sealed, and only until it expires. A state can be used more than once until then, so a
+//! handler that must not repeat its work has to record the executed attempts in a store.
 
 use std::fmt;
 
@@ -11,16 +11,17 @@ use mcp_exact_wire::{Integer, Json, JsonObject, from_str};
 use crate::Time;
 use crate::canonical;
 
-/// Protects a state that travels through the client, such as by an AEAD or an HMAC with a key of the application.
+/// Protects a state that the client echoes, for example by an AEAD or an HMAC with a key of the application.
 pub trait Seal: fmt::Debug + Send + Sync {
-    /// Seals a payload: the string can neither be changed nor made without the key, nor be opened in another context.
+    /// Seals a payload. Without the key, the sealed string can be neither changed nor forged, and it cannot be opened in another
+    /// context.
     fn seal(&self, payload: &str, context: &[u8]) -> String;
 
     /// Returns the payload if the string was sealed in this context and has not been changed.
     fn open(&self, sealed: &str, context: &[u8]) -> Option<String>;
 }
 
-/// Content of a sealed text: the number of the retry that brings it, its expiry, and the state of the application.
+/// Content of a sealed string: the number of the retry that contains it, its expiry, and the state of the application.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Payload {
     pub(crate) retry: u32,
@@ -56,8 +57,8 @@ impl Payload {
     }
 }
 
-/// Context of a sealed state: principal, method and parameters, without the members that differ between the tries of one
-/// request. Parameters are bound as JSON values: a client may spell them differently when it repeats the request.
+/// Returns the context of a sealed state: principal, method and parameters, without the members that differ between the attempts
+/// of one request. Parameters are bound as JSON values, because a client may spell them differently when it repeats the request.
 pub(crate) fn context(
     principal: Option<&str>,
     method: &str,

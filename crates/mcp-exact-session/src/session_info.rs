@@ -1,6 +1,6 @@
-//! Negotiated session of two peers, and its text form.
+//! Information about a negotiated session, and its JSON form.
 //!
-//! Plain data.
+//! The session information is plain data.
 
 use std::fmt;
 
@@ -17,12 +17,12 @@ pub struct SessionInfo {
     pub capabilities: JsonObject,
     /// `Implementation` of the peer, as it describes itself: for display and logs only.
     pub info: Option<JsonObject>,
-    /// How to use the server, in its own words. A server has none of its client.
+    /// Instructions for the use of the server; absent in a server.
     pub instructions: Option<String>,
 }
 
 impl SessionInfo {
-    /// The text form, which [`from_str`](std::str::FromStr) reads.
+    /// Returns the JSON form, which [`from_str`](std::str::FromStr) parses.
     pub(crate) fn json(&self) -> JsonObject {
         let mut json = JsonObject::from_iter([
             ("revision", Json::string(self.revision.as_str())),

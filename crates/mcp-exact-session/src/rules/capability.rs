@@ -1,7 +1,7 @@
-//! Capabilities: which one a message needs, whether it was declared, and which ones are declared towards a revision
-//! (`basic/lifecycle`, "Capability Negotiation").
+//! Capability rules: the capability that a message requires, the check whether the capability was declared, and the capabilities
+//! that are declared in a revision (`basic/lifecycle`, "Capability Negotiation").
 //!
-//! Takes capability objects as JSON; returns the missing capability, with the code of the refusal.
+//! The checks read capability objects as JSON, and return the missing capability with the error code of the refusal.
 
 use mcp_exact_revisions::{Lifecycle, RevisionSpec, Side};
 use mcp_exact_wire::{Json, JsonObject};
@@ -10,16 +10,16 @@ use crate::capabilities::{Declared, is_declared};
 use crate::error::{SendError, code};
 use crate::refusal::Refusal;
 
-/// Capability that a message needs.
+/// Capability that a message requires.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Need {
     /// The capability at this path.
     Path(&'static [&'static str]),
-    /// `completions`, where the revision has this capability; 2024-11-05 has the method alone.
+    /// `completions`, in revisions that define this capability; 2024-11-05 defines only the method.
     Completions,
-    /// `elicitation`, and the mode of the request where there are modes.
+    /// `elicitation`, and the mode of the request in revisions with modes.
     Elicitation,
-    /// `sampling`, and `tools` where the request has them.
+    /// `sampling`, and `sampling.tools` if the request has tools.
     Sampling,
 }
 
@@ -28,7 +28,7 @@ pub(crate) enum Need {
 pub(crate) struct Missing {
     /// The capability, with dots between its parts.
     pub(crate) capability: String,
-    /// The error code of a receiver's refusal.
+    /// Error code with which a receiver refuses the message.
     pub(crate) code: i64,
 }
 
@@ -40,7 +40,7 @@ impl Missing {
         }
     }
 
-    /// Refusal of a receiver that has not declared the capability.
+    /// Returns the refusal of a receiver that has not declared the capability.
     pub(crate) fn on_receiving(self, receiver: Side) -> Refusal {
         Refusal::MissingCapability {
             receiver,
@@ -49,7 +49,7 @@ impl Missing {
         }
     }
 
-    /// Error of an application that wants to send a message without the capability.
+    /// Returns the error for sending a message without the capability.
     pub(crate) fn on_sending(self, method: &str) -> SendError {
         SendError::Capability {
             method: method.to_owned(),
@@ -63,7 +63,7 @@ pub(crate) fn missing_path(path: &[&str], declared: Declared<'_>) -> Option<Miss
     (!declared.has(path)).then(|| missing_at(path))
 }
 
-/// The capability at a path, which is missing.
+/// Creates the error value for the missing capability at a path.
 pub(crate) fn missing_at(path: &[&str]) -> Missing {
     Missing::of(path, code::METHOD_NOT_FOUND)
 }
@@ -89,7 +89,8 @@ impl Need {
     }
 }
 
-/// Mode of an elicitation that was not declared (`client/elicitation`, "Capabilities": an empty object means `form`).
+/// Returns the mode of an elicitation if the mode was not declared (`client/elicitation`, "Capabilities": an empty object means
+/// `form`).
 fn missing_mode(params: Option<&JsonObject>, declared: Declared<'_>) -> Option<Missing> {
     let mode = params?.view().find("mode");
     let is_url = mode.is_some_and(|mode| mode.as_str().as_deref() == Some("url"));
@@ -109,7 +110,7 @@ fn missing_tools(params: Option<&JsonObject>, declared: Declared<'_>) -> Option<
     (!declared.has(&path)).then(|| Missing::of(&path, code::INVALID_PARAMS))
 }
 
-/// Capabilities that are declared towards a revision: without those that it does not define.
+/// Returns the capabilities to declare in a revision, without those that the revision does not define.
 pub(crate) fn towards(spec: &RevisionSpec, capabilities: &JsonObject) -> JsonObject {
     let mut kept = JsonObject::new();
     for (name, value) in capabilities
@@ -124,7 +125,7 @@ pub(crate) fn towards(spec: &RevisionSpec, capabilities: &JsonObject) -> JsonObj
                         .as_ref()
                         .is_ok_and(|modes| is_declared(modes, &[mode]))
                 };
-                // The revision has forms alone.
+                // The revision has the form mode only.
                 if has("url") && !has("form") {
                     continue;
                 }
@@ -137,14 +138,15 @@ pub(crate) fn towards(spec: &RevisionSpec, capabilities: &JsonObject) -> JsonObj
         if empty {
             kept.insert(&name, JsonObject::new());
         } else {
-            // Scanned before: the text is one value.
+            // The text was scanned before and is one value.
             kept.insert(&name, value.parse().unwrap_or(Json::null()));
         }
     }
     kept
 }
 
-/// Capabilities of the peer that mean something in the negotiated revision: they may have been declared towards a newer one.
+/// Returns the remote peer's capabilities that the negotiated revision defines; the peer may have declared capabilities of a
+/// newer revision.
 pub(crate) fn understood(spec: &RevisionSpec, capabilities: JsonObject) -> JsonObject {
     let means = |name: &str| name == "tasks" || name == "extensions" || is_defined(spec, name);
     if capabilities.iter().all(|(name, _)| means(&name)) {

@@ -1,17 +1,17 @@
-//! Index of the rule table, made when the crate is compiled: where the row of a method is, and which revisions define it.
+//! Compile-time index of the rule table: the row of each method, and the revisions that define the row.
 //!
-//! Built from the rows alone.
+//! The index is computed from the rows of the table.
 
 use mcp_exact_revisions::{RevisionSpec, Side};
 
 use super::rule::{Kind, Rule};
 use super::table::RULES;
 
-/// Places of the index: a power of two, with more than half of them free.
+/// Number of slots of the hash index: a power of two, of which more than half are free.
 const PLACES: usize = 128;
 const FREE: u8 = u8::MAX;
 
-/// Number of a row, where a walk from the hash of its method finds it.
+/// Hash index with linear probing: each slot contains the number of a row, or an invalid number if the slot is free.
 static ROWS: [u8; PLACES] = {
     assert!(RULES.len() < PLACES / 2 && RULES.len() < FREE as usize);
     let mut rows = [FREE; PLACES];
@@ -27,7 +27,7 @@ static ROWS: [u8; PLACES] = {
     rows
 };
 
-/// Revisions that define each row: one bit each, by [`RevisionSpec::index`].
+/// Revisions that define each row, one bit per revision, by [`RevisionSpec::index`].
 static DEFINED: [u64; RULES.len()] = {
     let all = mcp_exact_revisions::all();
     assert!(all.len() <= 64);
@@ -51,7 +51,7 @@ pub(super) fn row(kind: Kind, sender: Side, method: &str) -> Option<(usize, &'st
     let mut place = hash(method);
     loop {
         let number = usize::from(ROWS[place]);
-        // A place that is free has no row.
+        // A free slot has no row.
         let rule = RULES.get(number)?;
         if rule.method == method && rule.kind == kind && rule.sender == sender {
             return Some((number, rule));
@@ -65,7 +65,7 @@ pub(super) fn is_defined(number: usize, spec: &RevisionSpec) -> bool {
     DEFINED[number] >> spec.index() & 1 == 1
 }
 
-/// Place of a method: two of its letters distinguish most methods.
+/// Returns the slot of a method; two letters of a method distinguish most methods.
 const fn hash(method: &str) -> usize {
     let bytes = method.as_bytes();
     if bytes.is_empty() {
@@ -139,7 +139,7 @@ mod tests {
         }
     }
 
-    /// Few methods share a place, so that a look at one row is usual.
+    /// Few methods share a slot, so that most lookups read one row.
     #[test]
     fn walks_are_short() {
         let walk = |rule: &Rule| {

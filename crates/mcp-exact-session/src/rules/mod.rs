@@ -1,9 +1,8 @@
-//! Rules of sending and receiving: the one place that compares methods and revisions.
+//! Rules of sending and receiving. Only this module compares methods and revisions.
 //!
-//! Every way into and out of an endpoint asks [`Rules`], typed or raw: received requests and notifications, requests,
-//! notifications, replies and input requests of the application. [`rule`] defines a row, [`table`] holds the rows, [`index`]
-//! finds them, [`capability`] the needs of parameters, [`results`] the kinds of results. Gives a handler, or why the message is
-//! refused.
+//! Every received or sent message, typed or raw, is checked by [`Rules`]. [`rule`] defines a row, [`table`] holds the rows,
+//! [`index`] finds them, [`capability`] the needs of parameters, [`results`] the kinds of results. A check returns the handler of
+//! the message, or the reason for its refusal.
 
 pub(crate) mod capability;
 mod index;
@@ -30,13 +29,13 @@ pub(crate) use capability::{Missing, Need};
 pub(crate) use rule::{Cached, Handler, Kind, Local, Placement, Rule, TaskEffect};
 use table::RULES;
 
-/// Row of a method, whatever the revision.
+/// Returns the row of a method in any revision.
 fn row(kind: Kind, sender: Side, method: &str) -> Option<&'static Rule> {
     let (_, rule) = index::row(kind, sender, method)?;
     is_present(rule).then_some(rule)
 }
 
-/// All rows.
+/// Iterates over all rows.
 fn rows() -> impl Iterator<Item = &'static Rule> {
     RULES.iter().filter(|rule| is_present(rule))
 }
@@ -44,13 +43,13 @@ fn rows() -> impl Iterator<Item = &'static Rule> {
 #[cfg(test)]
 use matrix::is_present;
 
-/// Unit tests leave out one row at a time, to prove that each one counts.
+/// Returns true; unit tests remove one row at a time to prove that each row has an effect.
 #[cfg(not(test))]
 const fn is_present(_: &Rule) -> bool {
     true
 }
 
-/// Row of a method that a revision defines.
+/// Returns the row of a method that a revision defines.
 pub(crate) fn find(
     kind: Kind,
     sender: Side,
@@ -61,12 +60,12 @@ pub(crate) fn find(
     (index::is_defined(number, spec) && is_present(rule)).then_some(rule)
 }
 
-/// Row of a request of a client.
+/// Returns the row of a client request.
 pub(crate) fn client_request(method: &str, spec: &RevisionSpec) -> Option<&'static Rule> {
     find(Kind::Request, Side::Client, method, spec)
 }
 
-/// Row of a message that may come before a revision is negotiated.
+/// Returns the row of a message that is allowed before a revision is negotiated.
 pub(crate) fn before_negotiation(kind: Kind, sender: Side, method: &str) -> Option<&'static Rule> {
     row(kind, sender, method).filter(|rule| rule.early)
 }
@@ -85,16 +84,16 @@ pub(crate) fn is_listen(method: &str, spec: &RevisionSpec) -> bool {
 /// Target of a notification of a server.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Target<'a> {
-    /// To the client as such.
+    /// The client, independent of any request.
     Peer,
-    /// To the stream of a request; with its filter if it is a subscription.
+    /// The stream of a request, with the filter if the request is a subscription.
     Request(Option<&'a Filter>),
-    /// To the stream of a subscription that is not acknowledged: the server "MUST NOT send any notification on the subscription
+    /// The stream of a subscription that is not acknowledged yet: the server "MUST NOT send any notification on the subscription
     /// before it" (2026-07-28, `basic/patterns/subscriptions`).
     Unacknowledged,
 }
 
-/// Members of the parameters of a request that is to be sent.
+/// Members of the params of an outgoing request.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct SentMembers<'a> {
     meta: Option<JsonRef<'a>>,
@@ -116,7 +115,7 @@ impl<'a> SentMembers<'a> {
     }
 }
 
-/// Two peers that have negotiated a revision, from the view of the local one.
+/// Rules between two peers that have negotiated a revision, from the view of the local peer.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Rules<'a> {
     pub(crate) spec: &'static RevisionSpec,
@@ -137,7 +136,8 @@ impl<'a> Rules<'a> {
         self.spec.lifecycle() == Lifecycle::Discover
     }
 
-    /// Returns true if a side sends a message of this method in the revision, of whatever kind, within results too.
+    /// Returns true if clients or servers send any kind of message with this method in the revision, including requests within
+    /// results.
     fn is_sent_by(&self, side: Side, method: &str) -> bool {
         let embeds = |method| find(Kind::InputRequest, side, method, self.spec).is_some();
         self.spec.sends_request(side, method)
@@ -145,10 +145,10 @@ impl<'a> Rules<'a> {
             || embeds(method)
     }
 
-    /// Returns who handles a request of the peer.
+    /// Returns the handler of a received request.
     ///
     /// # Errors
-    /// The refusal that answers it.
+    /// The refusal with which the request is answered.
     pub(crate) fn received_request(
         &self,
         method: &str,
@@ -176,7 +176,7 @@ impl<'a> Rules<'a> {
         Ok(rule.handler)
     }
 
-    /// Returns who handles a notification of the peer.
+    /// Returns the handler of a received notification.
     ///
     /// # Errors
     /// The reason for which the notification is dropped.
@@ -214,7 +214,7 @@ impl<'a> Rules<'a> {
         self.sending_request_with(method, params, &members)
     }
 
-    /// The same with members of the parameters that were looked for before.
+    /// Checks a request of the local application, with params members that were located before.
     ///
     /// # Errors
     /// The reason for which the request cannot be sent.
@@ -261,7 +261,7 @@ impl<'a> Rules<'a> {
         check_sent(rule, params, self.spec)
     }
 
-    /// Checks a notification of the local application; returns who handles it, so that a raw notification is held to the rules of
+    /// Checks a notification of the local application; returns the handler, so that a raw notification obeys the same rules as
     /// the typed function.
     ///
     /// # Errors
@@ -313,7 +313,7 @@ impl<'a> Rules<'a> {
         }
     }
 
-    /// Checks a request that the local server makes in the middle of a request of the client.
+    /// Checks a request that the local server sends during a request of the client.
     ///
     /// # Errors
     /// The reason for which the input request cannot be sent.
@@ -341,7 +341,7 @@ impl<'a> Rules<'a> {
         check_sent(rule, params, self.spec)
     }
 
-    /// Checks a request inside of a result that the local client has received.
+    /// Checks a request within a result that the local client has received.
     ///
     /// # Errors
     /// The reason for which the result cannot be used.
@@ -358,7 +358,7 @@ impl<'a> Rules<'a> {
         check_received(rule, params, self.spec).map_err(Refusal::InvalidParams)
     }
 
-    /// Returns the negotiated extension that adds a request of a side.
+    /// Returns the negotiated extension that adds a client or server request.
     fn extension_of_request(&self, method: &str, sender: Side) -> Option<&'a Extension> {
         let extensions = self.extensions;
         (self.is_discover() && sender == Side::Client)
@@ -373,7 +373,7 @@ impl<'a> Rules<'a> {
             .flatten()
     }
 
-    /// Returns true if a method that the revision does not define is one of the application's own.
+    /// Returns true if the application has configured a method that the revision does not define.
     fn is_vendor(&self, listed: &[String], method: &str) -> bool {
         self.extensions.policy == ExtensionPolicy::AllowAll
             || listed.iter().any(|known| known == method)
@@ -389,19 +389,20 @@ impl<'a> Rules<'a> {
     }
 }
 
-/// Notification that announces a change.
+/// Returns the method of the notification that announces a change.
 pub(crate) fn change_method(kind: ChangeKind) -> &'static str {
     let announces = |rule: &&Rule| rule.handler == Handler::Changed(kind);
     rows().find(announces).map_or("", |rule| rule.method)
 }
 
-/// Returns true if the method asks a client for an elicitation.
+/// Returns true if the method is that of an elicitation request.
 pub(crate) fn is_elicitation(method: &str) -> bool {
     let rule = row(Kind::InputRequest, Side::Server, method);
     rule.is_some_and(|rule| matches!(rule.receiver, Some(Need::Elicitation)))
 }
 
-/// Tokens must differ among all active requests (`basic/utilities/progress`): the endpoint chooses them.
+/// Refuses params with a progress token: tokens must differ among all active requests (`basic/utilities/progress`), so the
+/// endpoint chooses them.
 fn own_token(method: &str, meta: Option<JsonRef<'_>>) -> Result<(), SendError> {
     if has_own_token(meta) {
         Err(SendError::Params {
@@ -430,7 +431,7 @@ fn check_sent(
     })
 }
 
-/// The same for a request that has come: the application judges roles and modes that are not known yet.
+/// Checks the parameters of a received request; the application handles unknown roles and modes.
 fn check_received(
     rule: &Rule,
     params: Option<&JsonObject>,

@@ -1,6 +1,6 @@
-//! Kinds of results: the values of `resultType`, and the peers that may get them (2026-07-28, `basic`, "Result Types").
+//! Kinds of results: the values of `resultType`, and the peers that may receive them (2026-07-28, `basic`, "Result Types").
 //!
-//! Takes results as JSON; returns their kind, or why a result can neither leave nor be used.
+//! The checks return the kind of a result, or the reason why the result cannot be sent or used.
 
 use std::borrow::Cow;
 
@@ -19,16 +19,16 @@ pub(crate) const INPUT_REQUIRED: &str = "input_required";
 /// Kind of a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ResultKind {
-    /// The final one.
+    /// The final result of the request.
     Complete,
     /// The server needs input before it continues.
     InputRequired,
-    /// The kind of an extension or of a vendor.
+    /// A kind that an extension or a vendor defines.
     Extension,
 }
 
-/// Text of `resultType`, unescaped; `None` if it is not a string. Absent means `complete`: "Clients MUST treat an absent
-/// `resultType` as `complete`".
+/// Returns the unescaped value of `resultType`; `None` if the value is not a string. An absent member means `complete`: "Clients
+/// MUST treat an absent `resultType` as `complete`".
 fn named(kind: Option<JsonRef<'_>>) -> Option<Cow<'_, str>> {
     match kind {
         None => Some(Cow::Borrowed(COMPLETE)),
@@ -40,7 +40,7 @@ impl Rules<'_> {
     /// Returns the kind of a result that the local server wants to send; `kind` is its member `resultType`.
     ///
     /// # Errors
-    /// [`SendError::ResultType`] or [`SendError::Capability`]: the client could not use it.
+    /// [`SendError::ResultType`] or [`SendError::Capability`] if the client could not use the result.
     pub(crate) fn sending_result(
         &self,
         method: &str,

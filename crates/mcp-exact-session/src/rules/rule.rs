@@ -16,16 +16,16 @@ pub(crate) enum Kind {
 /// Sender of a message on the sending side: the endpoint or the application.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Local {
-    /// Only the endpoint, by itself or through a function of its own.
+    /// Only the endpoint sends the message, on its own or through a dedicated function.
     Endpoint,
-    /// The application; the endpoint may, too.
+    /// The application may send the message, and the endpoint may, too.
     Program,
 }
 
 /// Handler of a message on the receiving side: the endpoint or the application.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Handler {
-    /// The application, to which the endpoint delivers the message as an event.
+    /// The application handles the message, which the endpoint delivers as an event.
     Program,
     Initialize,
     Initialized,
@@ -33,9 +33,9 @@ pub(crate) enum Handler {
     SetLogLevel,
     Discover,
     Listen,
-    /// The application; a result subscribes the client.
+    /// The application handles the request; a result subscribes the client.
     Subscribe,
-    /// The application; a result ends the subscription.
+    /// The application handles the request; a result ends the subscription.
     Unsubscribe,
     Cancelled,
     Progress,
@@ -50,10 +50,10 @@ pub(crate) enum Handler {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Placement {
     Anywhere,
-    /// On the stream of the request that it is about, which is not a subscription (`server/utilities/logging`,
+    /// The stream of the request that the notification is about, which is not a subscription (`server/utilities/logging`,
     /// `basic/utilities/progress`).
     Request,
-    /// On the stream of a subscription whose filter asks for it (`basic/patterns/subscriptions`).
+    /// The stream of a subscription whose filter includes the notification (`basic/patterns/subscriptions`).
     Subscription,
 }
 
@@ -61,9 +61,9 @@ pub(crate) enum Placement {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Cached {
     Never,
-    /// Each result for itself.
+    /// Each result has its own lifetime and scope.
     Single,
-    /// All pages of a list alike.
+    /// All pages of a list have the same scope.
     List,
 }
 
@@ -71,9 +71,9 @@ pub(crate) enum Cached {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TaskEffect {
     None,
-    /// It holds the status of a task.
+    /// The message contains the status of a task.
     Status,
-    /// It gives the result of a task, which is over then.
+    /// The message contains the result of a task, which ends the task.
     Result,
 }
 
@@ -90,21 +90,22 @@ pub(crate) struct Rule {
     pub(super) receiver: Option<Need>,
     /// Capability that the sender must have declared.
     pub(super) sender_needs: Option<Need>,
-    /// True if a receiver takes it without the capability of the sender: widespread servers send it so.
+    /// True if a receiver accepts the message although the sender has not declared the capability, because widespread servers
+    /// send it without a declaration.
     pub(super) taken_undeclared: bool,
     /// Capability of the receiver without which the request cannot become a task.
     pub(super) may_become_task: Option<&'static [&'static str]>,
-    /// True if it may be sent before `notifications/initialized`, and a request before `initialize`.
+    /// True if the message may be sent before `notifications/initialized`, and a request before `initialize`.
     pub(crate) early: bool,
-    /// Parameter that `Mcp-Name` mirrors over HTTP.
+    /// Parameter that the HTTP header `Mcp-Name` mirrors.
     pub(crate) named_by: Option<&'static str>,
     /// True if tool parameters are mirrored into headers.
     pub(crate) mirrors_params: bool,
     /// True if the result lists tools.
     pub(crate) lists_tools: bool,
-    /// True if a result of type `input_required` may answer it (`basic/patterns/mrtr`, "Supported Requests").
+    /// True if a result of type `input_required` may answer the request (`basic/patterns/mrtr`, "Supported Requests").
     pub(crate) may_require_input: bool,
-    /// True if it may be sent again although the peer may have executed it.
+    /// True if the request may be resent although the remote peer may have executed it.
     pub(crate) repeatable: bool,
     pub(crate) cached: Cached,
     pub(crate) task: TaskEffect,

@@ -1,7 +1,7 @@
-//! The rule table: every method of every revision, who sends it, where, with which capability, and who handles it.
+//! The rule table: for every method of every revision, its sender, stream, required capability and handler.
 //!
 //! One row per method, kind and sender. The revision table decides whether a revision has the method, so that a row holds for all
-//! revisions that define it. Plain data; [`super`] asks it.
+//! revisions that define it. The module [`super`] reads the table.
 
 use mcp_exact_revisions::Side;
 
@@ -16,8 +16,8 @@ const fn notification(sender: Side, method: &'static str) -> Rule {
     Rule::new(Kind::Notification, sender, method)
 }
 
-/// Request that a server embeds in a result of type `input_required` (2026-07-28, `basic/patterns/mrtr`). Its capability is
-/// that of the request of the same name.
+/// Request that a server embeds in a result of type `input_required` (2026-07-28, `basic/patterns/mrtr`). The required capability
+/// is that of the request with the same method.
 const fn input_request(method: &'static str) -> Rule {
     Rule::new(Kind::InputRequest, Side::Server, method)
 }

@@ -1,6 +1,6 @@
 //! Requests that state their revision themselves (2026-07-28: `basic`, `basic/versioning`, `server/discover`).
 //!
-//! Takes one request at a time and infers nothing from earlier ones. State that lives as long as the request.
+//! Each request is handled on its own, and nothing is inferred from earlier requests. All state lasts as long as the request.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use crate::rules::{self, Handler};
 use crate::seal::{self, Payload};
 use crate::stream::{Binding, RequestKey, StreamId};
 
-/// Result of the checks of a request.
+/// Request that has passed the checks.
 pub(super) struct Admitted {
     client: Arc<ClientContext>,
     handler: Handler,
@@ -31,7 +31,8 @@ pub(super) struct Admitted {
 }
 
 impl<C: std::fmt::Debug> ServerEndpoint<C> {
-    /// Returns true if a request belongs to no session. A mere `_meta` proves nothing: older clients send it, too.
+    /// Returns true if a request belongs to no session. A `_meta` member alone is no evidence, because older clients send it,
+    /// too.
     pub(super) fn is_stateless(
         &self,
         call: &Call,
@@ -113,7 +114,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         })
     }
 
-    /// Compares the headers that mirror the arguments of a tool, if the application has named them.
+    /// Checks the headers that mirror the arguments of a tool call, if the application has configured them.
     fn check_tool_headers(
         &self,
         http: &crate::http_request::HttpRequest,
@@ -133,17 +134,17 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         check_params(http, &mirrored, arguments.as_ref())
     }
 
-    /// Retries, state and responses that a repeated request brings. A state that this server has not sealed for the same
+    /// Reads the retry count, state and responses of a repeated request. A state that this server has not sealed for the same
     /// principal and request, or that has expired, is refused.
     ///
-    /// Without a seal nothing tells the number of tries: a request with responses counts as the first retry.
+    /// Without a seal, the number of attempts is unknown, and a request with responses counts as the first retry.
     fn input_of(
         &self,
         call: &Call,
         meta: &RequestMeta<'_>,
         cx: &FrameContext<C>,
     ) -> Result<Input, Refusal> {
-        // What was not asked for cannot be answered: there are no more responses than there may be input requests.
+        // There cannot be more responses than allowed input requests.
         let responses = meta.responses(self.core.limits.input_requests)?;
         let retries = u32::from(!responses.is_empty());
         let Some(state) = meta.state else {
@@ -161,7 +162,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
                 responses,
             });
         }
-        // A seal adds to a state, and text encodings add a third: what is much larger was not sealed here.
+        // Sealing makes a state longer, and base64 adds a third; a much larger state was not sealed by this server.
         if state.len() > 2 * self.core.limits.state_bytes + 4096 {
             return Err(Refusal::InvalidState);
         }
@@ -177,7 +178,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         })
     }
 
-    /// The answer to `server/discover`.
+    /// Returns the answer to `server/discover`.
     fn discover(&self, received: &Received, spec: &RevisionSpec) -> Vec<u8> {
         let rule = rules::client_request(&received.call.method, spec);
         match self.settings.result_defaults(spec) {
@@ -189,7 +190,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         }
     }
 
-    /// The message of a result with what every result of its revision carries.
+    /// Builds the message of a result with the members that every result of the revision carries.
     pub(super) fn result_message(
         &self,
         id: &RequestId,
@@ -202,8 +203,8 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         }
     }
 
-    /// A notification that belongs to no session: what extensions add. Its `_meta` or the header names the revision; without
-    /// them the most preferred one counts.
+    /// Handles a notification without a session, which an extension adds. The `_meta` member or the header names the revision;
+    /// otherwise the most preferred revision applies.
     pub(super) fn stateless_notification(
         &self,
         call: &Call,
@@ -221,7 +222,8 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
             None => offered.next(),
         };
         let spec = spec.ok_or_else(refused)?;
-        // Nothing is inferred from earlier requests: a notification without capabilities is held to the list of extensions.
+        // Nothing is inferred from earlier requests: a notification without capabilities is checked against the list of
+        // extensions.
         let peer = match meta.capabilities() {
             Some(capabilities) => capabilities,
             None => self.settings.capabilities_towards(spec),
@@ -233,7 +235,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         Ok((spec, handler))
     }
 
-    /// The end of a stream cancels the requests that came on it without a session.
+    /// Handles the end of a stream, which cancels the sessionless requests of the stream.
     pub(super) fn stream_lost(&mut self, stream: StreamId) {
         let keys: Vec<RequestKey> = self
             .core
@@ -245,7 +247,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
     }
 }
 
-/// Context in which the state of a request is sealed.
+/// Returns the context in which the state of a request is sealed.
 pub(super) fn state_context<C>(call: &Call, cx: &FrameContext<C>) -> Vec<u8> {
     let principal = cx.principal.as_ref().map(|principal| &*principal.0);
     seal::context(principal, &call.method, call.params.as_ref())

@@ -1,8 +1,6 @@
-//! The handshake from the view of a server: `initialize`, then `notifications/initialized` (up to 2025-11-25,
-//! `basic/lifecycle`).
+//! Handshake of a server: `initialize`, then `notifications/initialized` (up to 2025-11-25, `basic/lifecycle`).
 //!
-//! One struct per state, consumed by its transition. Takes the settings and a call; returns the result and the negotiated
-//! session.
+//! Each state is a struct that its transition consumes. `initialize` returns the result and the negotiated session.
 
 use std::sync::Arc;
 
@@ -29,7 +27,8 @@ pub(super) enum State {
 #[derive(Debug)]
 pub(super) struct ExpectInitialize;
 
-/// The result of `initialize` was sent. Requests are served: over HTTP they race `notifications/initialized`.
+/// The result of `initialize` was sent. Requests are already served, because over HTTP they race with
+/// `notifications/initialized`.
 #[derive(Debug)]
 pub(super) struct ExpectInitialized {
     session: Session,
@@ -52,7 +51,7 @@ impl State {
         Self::ExpectInitialize(ExpectInitialize)
     }
 
-    /// State of a session that another endpoint has begun; `ready` after `notifications/initialized`.
+    /// Creates the state of a session that another endpoint has begun; `ready` after `notifications/initialized`.
     pub(super) fn operating(
         spec: &'static RevisionSpec,
         info: SessionInfo,
@@ -80,7 +79,7 @@ impl State {
         }
     }
 
-    /// The client of the session, once a revision is negotiated.
+    /// Returns the client of the session, once a revision is negotiated.
     pub(super) fn client(&self) -> Option<&Arc<ClientContext>> {
         self.session().map(|session| &session.client)
     }
@@ -102,10 +101,10 @@ impl State {
 }
 
 impl ExpectInitialize {
-    /// Answers `initialize`: with the requested revision, or with another one that this server speaks.
+    /// Answers `initialize` with the requested revision, or with another revision that the server offers.
     ///
     /// # Errors
-    /// The state as it was, and why the request is refused.
+    /// The unchanged state, and the reason why the request is refused.
     pub(super) fn initialize(
         self,
         settings: &ServerSettings,
@@ -158,7 +157,7 @@ fn negotiate(settings: &ServerSettings, call: &Call) -> Result<ClientContext, Re
     })
 }
 
-/// Capabilities that every revision defines are objects.
+/// Checks that the capabilities that every revision defines are objects.
 fn check_capabilities(capabilities: mcp_exact_wire::ObjectRef<'_>) -> Result<(), Refusal> {
     let known = ["experimental", "roots", "sampling", "elicitation", "tasks"];
     let values = capabilities.find_each(known);
@@ -178,8 +177,8 @@ fn unfit(name: &str, kind: &str) -> Refusal {
     Refusal::InvalidParams(format!("`{name}` has to be {kind}"))
 }
 
-/// "If the server supports the requested protocol version, it MUST respond with the same version. Otherwise, the server
-/// MUST respond with another protocol version it supports."
+/// Chooses the revision of a session: "If the server supports the requested protocol version, it MUST respond with the same
+/// version. Otherwise, the server MUST respond with another protocol version it supports."
 fn choose(settings: &ServerSettings, requested: &str) -> Option<&'static RevisionSpec> {
     let mut offered = settings.offer.of_lifecycle(Lifecycle::Initialize);
     let same = settings
@@ -189,8 +188,8 @@ fn choose(settings: &ServerSettings, requested: &str) -> Option<&'static Revisio
     same.or_else(|| offered.next())
 }
 
-/// Refusal of a server that does not speak a revision, or none with a handshake. It lists the revisions that the server
-/// speaks: the client may have nothing else to show (2026-07-28, `basic/versioning`).
+/// Returns the refusal for a revision that the server does not support, or for a server without a revision with handshake. The
+/// refusal lists the supported revisions, so that the client can report them (2026-07-28, `basic/versioning`).
 pub(super) fn unsupported(settings: &ServerSettings, requested: &str) -> Refusal {
     Refusal::UnsupportedVersion {
         requested: requested.to_owned(),

@@ -1,6 +1,6 @@
 //! Values that a server's application receives and returns: requests with their senders, events, replies.
 //!
-//! Plain data. Never changes the endpoint.
+//! These types are plain data and do not change the endpoint.
 
 use std::fmt;
 use std::sync::Arc;
@@ -24,16 +24,17 @@ use crate::trace_context::TraceContext;
 /// Information of the transport about a frame.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FrameContext<C> {
-    /// Headers of the HTTP request that the frame came in.
+    /// Headers of the HTTP request that contained the frame.
     pub http: Option<HttpRequest>,
-    /// Authenticated principal. A session belongs to the principal of its `initialize`: frames of others are refused.
+    /// Authenticated principal. A session belongs to the principal that sent `initialize`; frames of other principals are
+    /// refused.
     pub principal: Option<Principal>,
-    /// Whatever the transport or the application wants to find again at a request.
+    /// Data of the transport or the application that is attached to each request of the frame.
     pub cx: C,
 }
 
 impl<C> FrameContext<C> {
-    /// Makes the context of a frame without headers and principal.
+    /// Creates the context of a frame without headers and principal.
     pub fn new(cx: C) -> Self {
         Self {
             http: None,
@@ -43,16 +44,16 @@ impl<C> FrameContext<C> {
     }
 }
 
-/// Sender of a request: of a session, or of the request alone.
+/// Sender of a request: the client of a session, or the client that a single request describes.
 #[derive(Debug)]
 pub(crate) struct ClientContext {
     pub(crate) spec: &'static RevisionSpec,
     pub(crate) info: SessionInfo,
-    /// Level of the logs that the request wants (from 2026-07-28 on).
+    /// Minimum level of the log messages that the request asks for (from 2026-07-28 on).
     pub(crate) level: Option<Level>,
 }
 
-/// A request as received.
+/// Unchanged request as received from the client.
 #[derive(Debug)]
 pub(crate) struct Origin<C> {
     pub(crate) id: RequestId,
@@ -68,12 +69,12 @@ pub struct IncomingRequest<C> {
     pub key: RequestKey,
     /// Number of earlier deliveries of the request, with other input.
     pub retries: u32,
-    /// Responses to its input requests.
+    /// Responses to the input requests of the request.
     pub responses: InputResponses,
-    /// State that came with its input requests: as the application gave it or, with
+    /// State that was sent with the input requests: as the application supplied it or, with
     /// [`InputMode::PassThrough`](crate::InputMode::PassThrough), as the client sent it.
     pub state: Option<String>,
-    /// Stream that it came on.
+    /// Stream on which the request was received.
     pub stream: StreamId,
     pub(crate) client: Arc<ClientContext>,
     pub(crate) origin: Arc<Origin<C>>,
@@ -104,11 +105,10 @@ impl<C> fmt::Debug for IncomingRequest<C> {
 }
 
 impl<C> IncomingRequest<C> {
-    /// Makes a request that no endpoint waits for, from parts that an application has kept of an earlier one: for work that
-    /// outlives its connection, such as a task that is resumed in another process. Returns `None` if the client's revision is
-    /// unknown.
+    /// Creates a request that belongs to no endpoint, from the saved parts of an earlier request: for work that outlives its
+    /// connection, such as a task that is resumed in another process. Returns `None` if the client's revision is unknown.
     ///
-    /// Its key belongs to no endpoint: a reply is refused with [`SendError::UnknownRequest`].
+    /// The key of the request belongs to no endpoint, so a reply is refused with [`SendError::UnknownRequest`].
     pub fn detached(
         method: impl Into<String>,
         params: Option<JsonObject>,
@@ -135,7 +135,8 @@ impl<C> IncomingRequest<C> {
         })
     }
 
-    /// Returns the same request with another method and params, as a gateway hands it on. Its key stays: there is one reply.
+    /// Returns a copy of the request with another method and params, for gateways that forward it. The copy keeps the key, so
+    /// only one reply is possible.
     pub fn with_call(&self, method: impl Into<String>, params: Option<JsonObject>) -> Self {
         let origin = Origin {
             id: self.origin.id.clone(),
@@ -148,7 +149,7 @@ impl<C> IncomingRequest<C> {
         }
     }
 
-    /// Returns the revision that the request speaks.
+    /// Returns the revision of the request.
     pub fn revision(&self) -> Revision {
         self.client.spec.revision()
     }
@@ -158,7 +159,7 @@ impl<C> IncomingRequest<C> {
         self.client.spec
     }
 
-    /// Returns the id as the client spelled it.
+    /// Returns the id, exactly as received.
     pub fn id(&self) -> &RequestId {
         &self.origin.id
     }
@@ -168,7 +169,7 @@ impl<C> IncomingRequest<C> {
         &self.origin.call.method
     }
 
-    /// Returns the parameters as received.
+    /// Returns the parameters as received from the client.
     pub fn params(&self) -> Option<&JsonObject> {
         self.origin.call.params.as_ref()
     }
@@ -192,7 +193,7 @@ impl<C> IncomingRequest<C> {
         &self.client.info
     }
 
-    /// Returns the level of the logs that this request wants (from 2026-07-28 on).
+    /// Returns the minimum level of the log messages that this request asks for (from 2026-07-28 on).
     pub fn log_level(&self) -> Option<Level> {
         self.client.level
     }
@@ -202,13 +203,13 @@ impl<C> IncomingRequest<C> {
         &self.origin.context
     }
 
-    /// Returns the result of an input request, or the reply that asks for it.
+    /// Returns the result of an input request, or the reply that sends the input request.
     ///
-    /// A handler that is written with it works for every revision: it replies what this gives as an error, and is called again
-    /// with the response.
+    /// A handler that uses this function works for every revision: the handler replies with the returned error, and is called
+    /// again with the response.
     ///
     /// # Errors
-    /// The reply to give: the input request, or the error that it ended with.
+    /// The reply to return from the handler: the input request, or the error with which the input request ended.
     pub fn input(
         &self,
         name: &str,
@@ -264,12 +265,12 @@ impl<C> ClientNotification<C> {
         &self.call.method
     }
 
-    /// Returns the parameters as received.
+    /// Returns the parameters as received from the client.
     pub fn params(&self) -> Option<&JsonObject> {
         self.call.params.as_ref()
     }
 
-    /// Returns the revision that the notification speaks.
+    /// Returns the revision of the notification.
     pub fn revision(&self) -> Revision {
         self.spec.revision()
     }
@@ -290,11 +291,11 @@ pub enum ServerEvent<C> {
     Ready,
     /// A request waits for a reply.
     Request(IncomingRequest<C>),
-    /// The client does not want an answer any more; a reply would not be sent.
+    /// The client has cancelled the request; a reply would not be sent.
     Cancelled {
         /// The request.
         key: RequestKey,
-        /// The reason that the client gave.
+        /// Reason that the client has given.
         reason: Option<String>,
     },
     /// The client subscribes to changes (from 2026-07-28 on). The endpoint has acknowledged it, unless
@@ -311,7 +312,7 @@ pub enum ServerEvent<C> {
     Notification(ClientNotification<C>),
     /// A request of the server has ended.
     Completed(RequestKey, Outcome),
-    /// A request of the server has come this far.
+    /// Progress of a server request was received.
     Progress {
         /// The request.
         key: RequestKey,
@@ -320,9 +321,9 @@ pub enum ServerEvent<C> {
         /// Parameters of the notification as received.
         params: JsonObject,
     },
-    /// The client did something that it must not do.
+    /// The client has violated the protocol.
     Violation(Violation),
-    /// Nothing more comes.
+    /// The endpoint is closed; no further events follow.
     Closed,
 }
 
@@ -353,7 +354,7 @@ impl<C> HeapSize for ServerEvent<C> {
 }
 
 impl<C> HeapSize for IncomingRequest<C> {
-    /// The call counts although it is shared with the request in flight: a cancelled request is not in flight any more.
+    /// The message counts although it is shared with the request in flight, because a cancelled request is no longer in flight.
     fn heap_size(&self) -> usize {
         let response = |(name, outcome): (&str, &Outcome)| EVENT + name.len() + outcome.heap_size();
         let responses: usize = self.responses.iter().map(response).sum();
@@ -365,26 +366,27 @@ impl<C> HeapSize for IncomingRequest<C> {
 /// Answer to a request.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Reply {
-    /// A result.
+    /// The request succeeds with a result.
     Result(RawResult),
-    /// An error.
+    /// The request fails with an error.
     Error(PeerError),
-    /// Requests for input. The request is delivered again with the responses.
+    /// The request requires input, and is delivered again with the responses.
     ///
-    /// Towards 2026-07-28 this is a result of type `input_required`; to older clients the endpoint sends the requests.
+    /// In 2026-07-28 the endpoint sends a result of type `input_required`; to clients of older revisions the endpoint sends the
+    /// input requests as requests.
     InputRequired {
-        /// The requests, by names of the application's choice.
+        /// The input requests, with names that the application chooses.
         requests: Vec<(String, InputRequest)>,
-        /// State that the application wants back together with the responses.
+        /// State that is returned to the application together with the responses.
         state: Option<String>,
     },
 }
 
 impl Reply {
-    /// Makes a result of a generated type, of the revision that the request speaks.
+    /// Creates a result from a generated type of the request's revision.
     ///
     /// # Errors
-    /// [`SendError::Params`] if it is not an object.
+    /// [`SendError::Params`] if the result is not a JSON object.
     pub fn result<T: Encode + ?Sized>(value: &T) -> Result<Self, SendError> {
         RawResult::of(value).map(Self::Result)
     }
@@ -402,11 +404,11 @@ impl From<RawResult> for Reply {
     }
 }
 
-/// Scope of a message of the server: a request, a session, or all subscribers.
+/// Scope of a message of the server: a request, or the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Scope {
-    /// To a request in flight: it goes where the answer of the request goes.
+    /// The message belongs to a request in flight, and is sent on the stream of the request's answer.
     During(RequestKey),
-    /// To the client as such.
+    /// The message belongs to the client, and not to a request.
     Peer,
 }

@@ -1,7 +1,7 @@
-//! Requests for input in the middle of a request of the client: results of type `input_required` towards 2026-07-28
-//! (`basic/patterns/mrtr`), requests of the server to older clients.
+//! Input requests during a request of the client: results of type `input_required` towards 2026-07-28 (`basic/patterns/mrtr`),
+//! requests of the server to older clients.
 //!
-//! Takes the input requests of the application; delivers the request again with the responses.
+//! The application supplies the input requests, and receives the request again with the responses.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ use crate::stream::RequestKey;
 pub(super) struct AwaitedInput {
     waiting: usize,
     responses: Vec<(String, Option<Outcome>)>,
-    /// Bytes that the responses count as a part of the request, until all of them are there.
+    /// Number of bytes of collected responses, which count as part of the request until all responses are received.
     bytes: usize,
     state: Option<String>,
 }
@@ -51,7 +51,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         if self.core.pending.len() + requests.len() > self.core.limits.pending {
             return Err(SendError::Limit(Limit::Pending));
         }
-        // A client that has ended its input answers nothing more.
+        // A client that has ended its input sends no further answers.
         let unanswerable = self.draining && !requests.is_empty();
         if !self.core.streams.is_open(stream) || unanswerable {
             return Err(SendError::NoStream);
@@ -159,7 +159,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         self.check_input_requests(&role.client, &parsed, state.as_deref(), role.retries)
     }
 
-    /// Answers with a result of type `input_required`: the request ends here, and is repeated as a new one.
+    /// Answers with a result of type `input_required`, which ends the request; the client repeats it as a new request.
     fn reply_input_required(
         &mut self,
         to: RequestKey,
@@ -207,7 +207,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         Ok(self.finish_request(to, bytes, Some(200)))
     }
 
-    /// An input request has ended.
+    /// Handles the end of an input request.
     pub(super) fn input_ended(&mut self, of: RequestKey, at: usize, mut outcome: Outcome) {
         let core = &mut self.core;
         let room = core.limits.in_flight_bytes;
@@ -292,7 +292,8 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
     }
 }
 
-/// An input request without `jsonrpc` and id. Peers fail on one without `params`, although the schema requires `method` only.
+/// Encodes an input request without `jsonrpc` and id. `params` is always present, because peers fail without it, although the
+/// schema requires `method` only.
 fn embed(request: &InputRequest) -> Json {
     let params = request.params.clone().unwrap_or_default();
     let members = [
@@ -302,7 +303,7 @@ fn embed(request: &InputRequest) -> Json {
     JsonObject::from_iter(members).into()
 }
 
-/// The parameters of a request whose progress is wanted: its token is its id.
+/// Adds a progress token to the parameters; the token equals the id of the request.
 fn with_token(params: Option<JsonObject>, id: u64) -> JsonObject {
     let mut params = params.unwrap_or_default();
     let meta = params.view().find("_meta").and_then(JsonRef::object);

@@ -1,7 +1,7 @@
-//! Subscriptions of the lifecycle without sessions, from the view of a server (2026-07-28: `basic/patterns/subscriptions`).
+//! Server side of subscriptions in the lifecycle without sessions (2026-07-28: `basic/patterns/subscriptions`).
 //!
-//! Takes requests to listen; acknowledges them, tells their clients of changes, ends them. A subscription lives as long as its
-//! request.
+//! A `subscriptions/listen` request is acknowledged, answered by notifications of changes, and ended. A subscription lasts as
+//! long as its request.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ use crate::rules::{Handler, change_method, client_request};
 use crate::stream::{Binding, RequestKey};
 
 impl<C: std::fmt::Debug> ServerEndpoint<C> {
-    /// Acknowledges a subscription, and answers it by notifications until it ends.
+    /// Handles `subscriptions/listen`: acknowledges the subscription, which receives notifications until it ends.
     pub(super) fn listen(
         &mut self,
         received: Received,
@@ -37,7 +37,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
             Ok(filter) => filter,
             Err(refusal) => return self.refuse(at, &id, &refusal, false),
         };
-        // The application has nothing to reply to; it is notified of the filter.
+        // The application does not reply to this request, but is notified of the filter.
         let subscription = self.keep(received, client, cx, Input::default());
         let key = subscription.key;
         if let Some(request) = self.core.in_flight.get_mut(key) {
@@ -53,8 +53,8 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         });
     }
 
-    /// Acknowledges a part of a subscription, as [`acknowledge`](Self::acknowledge) does for the whole of it: the acknowledgement
-    /// "reflects the subset the server agreed to" (section "Acknowledgment"). Only changes of the part are sent.
+    /// Acknowledges a part of a subscription, as [`acknowledge`](Self::acknowledge) does for the entire subscription: the
+    /// acknowledgement "reflects the subset the server agreed to" (section "Acknowledgment"). Only changes of the part are sent.
     pub fn acknowledge_part(&mut self, key: RequestKey, part: Filter) {
         if let Some(request) = self.core.in_flight.get_mut(key)
             && request.role.subscription.is_some()
@@ -87,7 +87,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         self.core.push(frame.about(key));
     }
 
-    /// The part of a filter that the server honours.
+    /// Returns the part of a filter that the server honours.
     fn admit_filter(&self, call: &Call, client: &ClientContext) -> Result<Filter, Refusal> {
         let wanted = call.param("notifications").and_then(JsonRef::object);
         let filter = wanted.and_then(Filter::of);
@@ -177,7 +177,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         }
     }
 
-    /// Ends one subscription. Nothing happens if the request is none.
+    /// Ends one subscription. Nothing happens if the request is not a subscription.
     pub fn end_subscription(&mut self, key: RequestKey) {
         let request = self.core.in_flight.get(key);
         let Some(request) = request.filter(|request| request.role.subscription.is_some()) else {

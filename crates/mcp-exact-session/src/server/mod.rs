@@ -1,6 +1,6 @@
-//! The server's endpoint: frames, replies and timestamps go in; frames, events and deadlines come out.
+//! The server endpoint consumes frames, replies and timestamps, and produces frames, events and deadlines.
 //!
-//! One endpoint serves a stdio peer, an HTTP session, or a single POST. It does no IO.
+//! Each endpoint serves a stdio peer, an HTTP session, or a single POST. The endpoint does no IO.
 
 mod discover;
 mod handshake;
@@ -43,24 +43,24 @@ use input::AwaitedInput;
 use resume::Unsaved;
 use subscriptions::Subscriptions;
 
-/// POSTs beyond [`Limits::streams`](crate::Limits::streams): what they carry ends requests, and none begins.
+/// POSTs beyond [`Limits::streams`](crate::Limits::streams): they may carry messages that end requests, but no new requests.
 const RESERVED_POSTS: usize = 16;
 
 /// Purpose of a request of the server.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Purpose {
-    /// The application's own.
+    /// A request of the application.
     Program {
-        /// The request of the client in the middle of which it was sent.
+        /// Client request during which the server request was sent.
         during: Option<RequestKey>,
-        /// True if the client was asked to make a task of it (2025-11-25).
+        /// True if the request asks the client to run it as a task (2025-11-25).
         task: bool,
     },
-    /// The input request at this place of a request in flight.
+    /// An input request of a request in flight, identified by its index.
     Input {
         of: RequestKey,
         at: usize,
-        /// True if the client was asked to make a task of it (2025-11-25).
+        /// True if the request asks the client to run it as a task (2025-11-25).
         task: bool,
     },
 }
@@ -89,9 +89,9 @@ impl<C: std::fmt::Debug> Role for ServerRole<C> {
     type Incoming = Incoming<C>;
 }
 
-/// Server's side of a session, or of a single request.
+/// Server side of a session, or of a single request.
 ///
-/// `C` is whatever the transport or the application wants to find again at a request.
+/// `C` is data of the transport or the application that is attached to each request.
 #[derive(Debug)]
 pub struct ServerEndpoint<C: std::fmt::Debug> {
     settings: Arc<ServerSettings>,
@@ -102,11 +102,11 @@ pub struct ServerEndpoint<C: std::fmt::Debug> {
     subscriptions: Subscriptions,
     /// True if the client has ended its input: requests in flight are still answered.
     draining: bool,
-    /// True if something changed that a snapshot holds.
+    /// True if data of the snapshot has changed.
     snapshot_due: bool,
     /// Number of the latest snapshot.
     snapshot_version: u64,
-    /// What the client has changed since a snapshot was saved.
+    /// Changes by the client since a snapshot was saved.
     unsaved: Unsaved,
     /// True if requests have begun or ended since the latest snapshot.
     requests_changed: bool,
@@ -116,7 +116,7 @@ pub struct ServerEndpoint<C: std::fmt::Debug> {
 }
 
 impl<C: std::fmt::Debug> ServerEndpoint<C> {
-    /// Makes an endpoint that waits for its client.
+    /// Creates an endpoint that waits for its client.
     pub fn new(settings: Arc<ServerSettings>, binding: Binding, now: Time) -> Self {
         Self::with_state(settings, binding, State::new(), 0, now)
     }
@@ -128,7 +128,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         last_id: u64,
         now: Time,
     ) -> Self {
-        // Ids of elicitations are the application's own, however long.
+        // The application chooses the ids of elicitations, so their length is not limited.
         let core = Core::new(binding, &settings.limits, last_id, usize::MAX, now);
         Self {
             settings,
@@ -146,7 +146,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         }
     }
 
-    /// Opens a stream: a POST that has come in, or a standalone stream that the client wants.
+    /// Opens a stream for a received POST, or a standalone stream that the client has requested.
     ///
     /// # Errors
     /// [`SendError::Limit`] if too many are open, [`SendError::NoStream`] on a [`Binding`] without such streams and for a
@@ -182,13 +182,13 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         self.core.binding
     }
 
-    /// Takes one frame: a message, or a batch where the revision has them, without the end of its line.
+    /// Handles one received frame: a message, or a batch in revisions with batches, without its line end.
     ///
     /// The session continues after any frame: the endpoint answers a bad message as the specification demands, and reports it to
     /// the application by [`ServerEvent::Violation`].
     ///
     /// # Errors
-    /// [`ReceiveError`] if nothing can be received any more, not on this stream, or not now.
+    /// [`ReceiveError`] if the endpoint is closed, the stream is unknown, or too many events are queued.
     pub fn receive(
         &mut self,
         stream: StreamId,
@@ -204,7 +204,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         Ok(())
     }
 
-    /// Takes the body of a POST that was read to find out where it belongs, as [`receive`](Self::receive) takes a frame.
+    /// Handles the parsed body of a POST like [`receive`](Self::receive) handles a frame.
     ///
     /// # Errors
     /// The errors of [`receive`](Self::receive).
@@ -223,8 +223,8 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         Ok(())
     }
 
-    /// Takes the parts of a message above [`Limits::message_bytes`](crate::Limits::message_bytes) that the framing has kept:
-    /// a request whose id can be read is refused, and the request that a response answers ends.
+    /// Handles a message above [`Limits::message_bytes`](crate::Limits::message_bytes), of which the framing has kept the
+    /// beginning and the end: a request whose id can be read is refused, and the request that a response answers ends.
     ///
     /// # Errors
     /// The errors of [`receive`](Self::receive).
@@ -244,7 +244,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         Ok(())
     }
 
-    /// Checks state, stream and principal; returns the stream that carries the answer.
+    /// Checks state, stream and principal of a frame; returns the stream that carries the answer.
     fn admit_frame(
         &mut self,
         stream: StreamId,
@@ -263,15 +263,15 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         Ok(self.answer_stream(stream))
     }
 
-    /// Stream that answers what comes on `stream`. Over HTTP with SSE (2024-11-05, `basic/transports`) a POST is merely
-    /// accepted, and every message goes to the one stream of events; without it there is no session, and while the client does
-    /// not read it the POST is refused.
+    /// Returns the stream for the answers to messages received on `stream`. Over HTTP with SSE (2024-11-05, `basic/transports`) a
+    /// POST is merely accepted, and every message goes to the one stream of events; without it there is no session, and while the
+    /// client does not read it the POST is refused.
     fn answer_stream(&mut self, stream: StreamId) -> Option<StreamId> {
         let streams = &mut self.core.streams;
         if self.core.binding != Binding::HttpSse || !streams.is_post(stream) {
             return Some(stream);
         }
-        // The client does not read: what would answer this message could only wait.
+        // The client does not read its output, so an answer could not be sent.
         let exhausted = streams.is_reserve_exhausted(&self.core.limits);
         let refusal = match streams.standalone() {
             Some(_) if exhausted => crate::Refusal::Limit(Limit::ReservedBytes),
@@ -285,7 +285,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         None
     }
 
-    /// A stream has ended: nothing more comes on it or can be sent on it.
+    /// Records that a stream has ended: no further message can be received or sent on the stream.
     ///
     /// The end of the stream of events ([`Binding::HttpSse`]) and of a session ends everything, and so does the loss of the
     /// duplex stream. If the client ends its input there ([`Closed::Clean`]), requests in flight are still answered and queued
@@ -313,7 +313,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         }
     }
 
-    /// The session has ended on the client's wish, such as by DELETE (`basic/transports`, "Session Management").
+    /// Ends the session at the request of the client, such as by DELETE (`basic/transports`, "Session Management").
     pub fn end_session(&mut self, now: Time) {
         self.core.advance(now);
         self.end(&Outcome::Lost);
@@ -349,34 +349,36 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         self.core.streams.attach(stream)
     }
 
-    /// Returns true if frames can be taken. On a duplex stream that is so until the end, unless events wait for the application:
-    /// requests beyond the limits are refused, so that two peers that write at the same time never block each other.
+    /// Returns true if the endpoint accepts frames. A duplex stream is read until its end, except while too many events wait for
+    /// the application: requests beyond the limits are refused, so that two peers that write at the same time never block each
+    /// other.
     pub fn wants_input(&self) -> bool {
         !self.is_closed() && !self.draining && self.reads()
     }
 
-    /// Takes the next event.
+    /// Removes and returns the next event.
     pub fn poll_event(&mut self) -> Option<ServerEvent<C>> {
         self.core.events.pop()
     }
 
-    /// Takes the next output, of all attached streams; the bytes of a frame are appended to `out`.
+    /// Removes and returns the next output of all attached streams; the bytes of a frame are appended to `out`.
     pub fn poll_transmit(&mut self, out: &mut Vec<u8>) -> Option<Transmit> {
         self.core.poll_transmit(out)
     }
 
-    /// Takes the next output on a stream, with the bytes of a frame. Detached streams give their output, too, for an event log.
+    /// Removes and returns the next output of a stream, with the bytes of a frame. The output of detached streams is returned,
+    /// too, for an event log.
     pub fn poll_transmit_on(&mut self, stream: StreamId) -> Option<(Transmit, Vec<u8>)> {
         self.core.streams.pop_on(stream)
     }
 
-    /// Returns the next output on a stream, without taking it: for an event log that records it first.
+    /// Returns the next output of a stream without removing it, for an event log that records the output first.
     pub fn peek_transmit_on(&self, stream: StreamId) -> Option<(Transmit, &[u8])> {
         self.core.streams.peek_on(stream)
     }
 
-    /// Iterates over the frames that leave next on a stream, without taking them: the sequence number of each, its bytes, and
-    /// whether the stream ends with it.
+    /// Iterates over the queued frames of a stream without removing them: the sequence number of each, its bytes, and whether the
+    /// stream ends with it.
     pub fn peek_frames_on(&self, stream: StreamId) -> impl Iterator<Item = (u64, &[u8], bool)> {
         self.core.streams.frames_on(stream)
     }
@@ -392,7 +394,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         self.core.streams.writable()
     }
 
-    /// Returns true if a stream is open, or has output that was not taken.
+    /// Returns true if a stream is open or has queued output.
     pub fn has_stream(&self, stream: StreamId) -> bool {
         self.core.streams.contains(stream)
     }
@@ -402,7 +404,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         self.core.streams.sequence(stream)
     }
 
-    /// Returns the bytes that wait on a stream.
+    /// Returns the number of bytes that are queued on a stream.
     pub fn queued_bytes_on(&self, stream: StreamId) -> usize {
         self.core.streams.queued_bytes_on(stream)
     }
@@ -412,7 +414,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         self.core.pending.next_deadline()
     }
 
-    /// Ends requests that have waited too long, and tells the client to stop.
+    /// Ends requests whose timeout has expired, and cancels them at the client.
     pub fn handle_timeout(&mut self, now: Time) {
         self.core.advance(now);
         while let Some(request) = self.core.pending.take_expired(self.core.now) {
@@ -426,7 +428,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         self.state.client().map(|client| &client.info)
     }
 
-    /// Returns true once the endpoint takes nothing more; queued messages are still returned.
+    /// Returns true once the endpoint is closed and accepts no input; queued messages are still returned.
     pub fn is_closed(&self) -> bool {
         matches!(self.state, State::Closed)
     }
@@ -450,7 +452,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         }
     }
 
-    /// Gives back memory that the endpoint does not need while it is idle.
+    /// Releases memory that an idle endpoint does not need.
     pub fn shrink(&mut self) {
         self.core.events.shrink();
         self.core.streams.shrink();
@@ -467,7 +469,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         self.core.streams.close_all();
     }
 
-    /// The client has ended its input on a duplex stream. Nobody is left to answer the server's requests.
+    /// Handles the end of the client's input on a duplex stream: the server's requests can no longer be answered.
     fn drain(&mut self) {
         self.draining = true;
         for key in self
@@ -491,7 +493,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         }
     }
 
-    /// Ends everything. Queued messages are still sent if the server ends the stream.
+    /// Closes the endpoint. Queued messages are still sent if the server ends the stream.
     fn end(&mut self, outcome: &Outcome) {
         if self.is_closed() {
             return;

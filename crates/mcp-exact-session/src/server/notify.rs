@@ -1,7 +1,7 @@
 //! Messages that a server sends on its own: progress, logs, changes, and other notifications.
 //!
-//! A raw notification is held to the rules of the typed function for it. The module `rules` decides whether a client may
-//! receive a notification.
+//! A raw notification obeys the same rules as the typed function for it. The module `rules` decides whether a client may receive
+//! a notification.
 
 use std::sync::Arc;
 
@@ -44,10 +44,10 @@ impl Destination {
 }
 
 impl<C: std::fmt::Debug> ServerEndpoint<C> {
-    /// Tells how far a request has come; nothing is sent if its sender did not ask for it.
+    /// Sends progress of a request; nothing is sent if the client did not request progress.
     ///
     /// # Errors
-    /// [`SendError::Progress`] if it does not increase, [`SendError::UnknownRequest`] after the answer.
+    /// [`SendError::Progress`] if the progress value does not increase, [`SendError::UnknownRequest`] after the answer.
     pub fn progress(&mut self, of: RequestKey, progress: &Progress) -> Result<Sent, SendError> {
         let Some(request) = self.core.in_flight.get(of) else {
             return self.not_in_flight(of);
@@ -60,10 +60,10 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         self.notify(Scope::During(of), PROGRESS, Some(params))
     }
 
-    /// Logs something: to the sender of a request, or to the client as such.
+    /// Sends a log message to the sender of a request, or to the client.
     ///
-    /// Up to 2025-11-25 at the level that the client has chosen; from 2026-07-28 on at the level that the request asks for, and
-    /// never outside of one.
+    /// Up to 2025-11-25, the minimum level is the one that the client has chosen. From 2026-07-28 on, the minimum level is the
+    /// one that the request asks for, and log messages outside of a request are not sent.
     ///
     /// # Errors
     /// [`SendError`] if the server has not declared `logging`, or no client can receive it.
@@ -105,8 +105,8 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
     /// Sends a notification.
     ///
     /// # Errors
-    /// [`SendError`] if the revision has no such notification of a server, the server has not declared the needed
-    /// capability, the notification does not belong there, or no client can receive it.
+    /// [`SendError`] if the revision has no such notification of a server, the server has not declared the needed capability, the
+    /// notification is not allowed in this scope, or no client can receive it.
     pub fn notify(
         &mut self,
         scope: Scope,
@@ -154,10 +154,11 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         self.notify(scope, N::METHOD, params)
     }
 
-    /// Announces a change to every client that wants to know: subscribers of a resource, listeners, and the client of a session
-    /// whose server has declared `listChanged`. Returns how many messages are sent.
+    /// Announces a change to every interested client: subscribers of a resource, listeners, and the client of a session whose
+    /// server has declared `listChanged`. Returns how many messages are sent.
     ///
-    /// While a session over Streamable HTTP has no standalone stream, the change waits for the next one, each change once.
+    /// While a Streamable HTTP session has no standalone stream, changes are kept, without duplicates, until the next standalone
+    /// stream opens.
     pub fn publish(&mut self, change: &Change) -> usize {
         self.publish_to_subscriptions(change) + self.publish_to_session(change)
     }
@@ -202,7 +203,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
             return;
         }
         for change in self.subscriptions.take_kept() {
-            // A subscription that has ended in the meantime is not told.
+            // A subscription that has ended in the meantime is not notified.
             self.publish_to_session(&change);
         }
     }
@@ -247,7 +248,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         }
     }
 
-    /// Records the effect of a notification.
+    /// Records the effect of a sent notification.
     fn record_notification(
         &mut self,
         handler: Handler,
@@ -287,7 +288,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         rules::before_negotiation(Kind::Notification, side, method).is_some()
     }
 
-    /// A notification to a subscriber names its subscription (2026-07-28, `basic/patterns/subscriptions`).
+    /// Adds the subscription id to a notification of a subscriber (2026-07-28, `basic/patterns/subscriptions`).
     fn with_subscription(
         &self,
         destination: &Destination,
@@ -322,7 +323,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         }
     }
 
-    /// Returns whom a message is for, and where it goes.
+    /// Returns the recipient and the stream of a message.
     pub(super) fn destination(&self, scope: Scope) -> Result<Destination, SendError> {
         match scope {
             Scope::During(key) => {
@@ -354,7 +355,8 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         }
     }
 
-    /// The one stream for what belongs to no request: each message goes to one stream only, the newest.
+    /// Returns the stream for messages that belong to no request: the newest standalone stream, because each message is sent on
+    /// only one stream.
     fn standalone(&self) -> Option<StreamId> {
         let streams = &self.core.streams;
         match self.core.binding {

@@ -1,7 +1,7 @@
-//! Handling of each message of the client.
+//! Handling of the messages that a server receives from its client.
 //!
-//! Takes dispatched messages; answers some of them itself, delivers the rest. The module `rules` decides whether a message
-//! is allowed.
+//! Some messages are handled by the endpoint itself; all others are delivered to the application. The module `rules` decides
+//! whether a message is allowed.
 
 use std::sync::Arc;
 
@@ -28,14 +28,14 @@ use crate::refusal::Refusal;
 use crate::rules::{self, Handler, Kind, Rules};
 use crate::stream::{Binding, RequestKey, StreamId};
 
-/// A request that has come in.
+/// Received request that is not admitted yet.
 pub(super) struct Received {
     pub(super) at: Arrival,
     /// Stream whose requests compete for ids with this one.
     pub(super) scope: Option<StreamId>,
     pub(super) id: RequestId,
     pub(super) call: Call,
-    /// Progress token as received.
+    /// Progress token, exactly as received.
     pub(super) token: Option<Json>,
 }
 
@@ -48,7 +48,7 @@ pub(super) struct Input {
 }
 
 impl ClientContext {
-    /// The rules between this client and its server.
+    /// Returns the rules between this client and its server.
     pub(super) fn rules<'a>(&'a self, settings: &'a ServerSettings) -> Rules<'a> {
         Rules {
             spec: self.spec,
@@ -193,7 +193,7 @@ impl<C: std::fmt::Debug> Endpoint for ServerEndpoint<C> {
 
     fn abort(&mut self) {
         self.end(&Outcome::Lost);
-        // The transport is told, although the peer is not.
+        // Only the transport is notified, and not the remote peer.
         if self.core.binding == Binding::Duplex {
             self.core.streams = crate::core::Streams::duplex();
             self.core.streams.abort();
@@ -202,7 +202,7 @@ impl<C: std::fmt::Debug> Endpoint for ServerEndpoint<C> {
 }
 
 impl<C: std::fmt::Debug> ServerEndpoint<C> {
-    /// A request of a session.
+    /// Handles a request of a session.
     fn session_request(&mut self, received: Received, cx: &Arc<FrameContext<C>>) {
         let Some(client) = self.state.client().map(Arc::clone) else {
             return self.before_initialize(received.at, &received.id, &received.call.method);
@@ -227,7 +227,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         }
     }
 
-    /// Checks that there is room for a request, with the bytes of what it says about its sender.
+    /// Checks that there is room for a request, including the bytes of its sender metadata.
     pub(super) fn admit_resources(
         &self,
         at: Arrival,
@@ -276,7 +276,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         }
     }
 
-    /// Only a ping may come before `initialize` (`basic/lifecycle`, "Initialization").
+    /// Handles a request before `initialize`, of which only a ping is allowed (`basic/lifecycle`, "Initialization").
     fn before_initialize(&mut self, at: Arrival, id: &RequestId, method: &str) {
         if rules::before_negotiation(Kind::Request, Side::Client, method).is_some() {
             return self.answer_empty(at, id);
@@ -406,8 +406,8 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         })
     }
 
-    /// The client does not want an answer any more. Unknown and answered requests are ignored, malformed notifications are
-    /// ignored and reported (`basic/utilities/cancellation`, "Error Handling").
+    /// Handles a cancellation by the client. Unknown and answered requests are ignored, malformed notifications are ignored and
+    /// reported (`basic/utilities/cancellation`, "Error Handling").
     fn handle_cancelled(&mut self, call: &Call) -> Result<(), Refusal> {
         let cancel = Cancel::of(call);
         let cancel = cancel.ok_or_else(|| Refusal::InvalidNotification(call.method.clone()))?;
@@ -449,7 +449,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         self.finish_draining();
     }
 
-    /// Ends a POST that nothing will answer any more.
+    /// Ends a POST without pending answers.
     fn close_idle_post(&mut self, stream: StreamId) {
         let core = &mut self.core;
         let on_it = |(_, request): (_, &InFlightRequest<_>)| request.stream == stream;
@@ -487,7 +487,8 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         }
     }
 
-    /// Revision and handler of a notification: of the session or, for what extensions add, of the lifecycle without one.
+    /// Returns the revision and the handler of a notification: of the session or, for notifications that extensions add, of the
+    /// lifecycle without sessions.
     fn admit_notification(
         &self,
         at: Arrival,
@@ -518,7 +519,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
     }
 }
 
-/// Bytes of the URI that a request subscribes to.
+/// Returns the length in bytes of the URI that a request subscribes to.
 fn uri_bytes(call: &Call) -> usize {
     let uri = call.param("uri").and_then(JsonRef::as_str);
     uri.map_or(0, |uri| uri.len())

@@ -1,6 +1,6 @@
 //! Replies of the application: results, errors, and requests for input.
 //!
-//! Gives frames on the stream of the request. Answers a request once at most.
+//! Replies are queued on the stream of the request. Each request is answered at most once.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
     /// [`Sent::Suppressed`] if the client has cancelled the request, which is a normal race.
     ///
     /// # Errors
-    /// [`SendError`]; nothing was sent, and the request still waits.
+    /// [`SendError`] if the reply cannot be sent; nothing was sent then, and the request still waits.
     pub fn reply(
         &mut self,
         to: RequestKey,
@@ -108,7 +108,8 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         Ok(self.finish_request(to, bytes, Some(status)))
     }
 
-    /// A client is subscribed to a resource once the application has accepted it (`server/resources`, "Subscriptions").
+    /// Records a subscription: a client is subscribed to a resource once the application has accepted it (`server/resources`,
+    /// "Subscriptions").
     fn record_subscription(&mut self, to: RequestKey) {
         let Some(request) = self.core.in_flight.get(to) else {
             return;
@@ -137,7 +138,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
     }
 }
 
-/// A time to live must not be negative (2026-07-28, `server/utilities/caching`).
+/// Checks that a time to live is not negative (2026-07-28, `server/utilities/caching`).
 fn check_ttl(method: &str, members: &ResultMembers<'_>) -> Result<(), SendError> {
     let fits = |ttl: JsonRef<'_>| {
         let ttl: Option<Integer> = ttl.decode_as().ok();
@@ -152,7 +153,7 @@ fn check_ttl(method: &str, members: &ResultMembers<'_>) -> Result<(), SendError>
     }
 }
 
-/// The error with a code that it may carry from 2026-07-28 on (`basic`, "Error Codes").
+/// Returns the error with a code that is allowed from 2026-07-28 on (`basic`, "Error Codes").
 fn with_allowed_code(error: &PeerError) -> PeerError {
     let defined = [
         code::HEADER_MISMATCH,

@@ -1,7 +1,7 @@
-//! Requests of the server outside of a reply, and pings (up to 2025-11-25).
+//! Requests of the server other than input requests, and pings (up to 2025-11-25).
 //!
-//! Takes the requests of the application; checks that the client supports them before anything is sent. From 2026-07-28 on a
-//! server sends no requests: [`Reply::InputRequired`](crate::Reply::InputRequired) serves clients of every revision.
+//! Before a request is sent, the endpoint checks that the client supports it. From 2026-07-28 on a server sends no requests:
+//! [`Reply::InputRequired`](crate::Reply::InputRequired) serves clients of every revision.
 
 use mcp_exact_revisions::{RevisionSpec, Side};
 use mcp_exact_wire::{EncodeParams, Json, JsonObject, Request};
@@ -21,12 +21,13 @@ use crate::stream::RequestKey;
 
 impl<C: std::fmt::Debug> ServerEndpoint<C> {
     /// Sends a request of the server, such as `roots/list`; [`ServerEvent::Completed`](crate::ServerEvent::Completed) follows,
-    /// exactly once. During a request it goes where the answer of that request goes (`basic/transports`, "Sending Messages").
+    /// exactly once. During a client request, the server request is sent on the stream of that request's answer
+    /// (`basic/transports`, "Sending Messages").
     ///
-    /// Before `notifications/initialized` it waits (`basic/lifecycle`, "Initialization").
+    /// Before `notifications/initialized` the request is deferred (`basic/lifecycle`, "Initialization").
     ///
     /// # Errors
-    /// [`SendError`]; nothing was sent.
+    /// [`SendError`] if the request cannot be sent; nothing was sent then.
     pub fn request(
         &mut self,
         scope: Scope,
@@ -69,7 +70,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         Ok(key)
     }
 
-    /// Sends a request of a generated type, of the revision that the client speaks.
+    /// Sends a request of a generated type; the type must belong to the client's revision.
     ///
     /// # Errors
     /// The errors of [`request`](Self::request).
@@ -99,7 +100,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         self.request(Scope::Peer, "ping", None, options, now)
     }
 
-    /// Cancels a request of the server; [`Outcome::Cancelled`] follows. Nothing happens if it has ended.
+    /// Cancels a request of the server; [`Outcome::Cancelled`] follows. Nothing happens if the request has ended.
     pub fn cancel(&mut self, key: RequestKey, reason: &str, now: Time) {
         self.core.advance(now);
         let request = self.core.pending.get(key);
@@ -119,7 +120,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         rules::before_negotiation(Kind::Request, Side::Server, method).is_some()
     }
 
-    /// Tells the client that an answer is not wanted any more, unless the request was not even sent.
+    /// Notifies the client of a cancellation, unless the request was never sent.
     pub(super) fn send_cancelled(&mut self, request: &PendingRequest<Purpose>, reason: &str) {
         let streams = &mut self.core.streams;
         if streams.withdraw_request(request.stream, request.key) || !streams.is_open(request.stream)
@@ -142,7 +143,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
     }
 }
 
-/// Returns true if a request of these parameters asks the client to make a task of it (2025-11-25, `basic/utilities/tasks`).
+/// Returns true if a request of these parameters asks the client to run it as a task (2025-11-25, `basic/utilities/tasks`).
 pub(super) fn becomes_task(params: Option<&JsonObject>, spec: &RevisionSpec) -> bool {
     spec.has_tasks() && params.is_some_and(|params| params.view().find("task").is_some())
 }

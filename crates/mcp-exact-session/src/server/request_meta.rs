@@ -1,6 +1,6 @@
 //! Metadata of a request (2026-07-28: `basic`, "_meta"): its sender, and the input of a repeated request.
 //!
-//! Takes a call and reads each object once. Decides nothing.
+//! Each object of the params is read once. This module makes no decisions.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -56,7 +56,7 @@ impl<'a> RequestMeta<'a> {
         }
     }
 
-    /// The progress token, if it is one.
+    /// Returns the progress token, if its value is valid.
     pub(super) fn token(&self) -> Option<Json> {
         self.token.filter(is_token).map(JsonRef::to_json)
     }
@@ -70,7 +70,7 @@ impl<'a> RequestMeta<'a> {
         Some(self.capabilities?.object()?.to_object())
     }
 
-    /// Sender of the request, as it describes itself.
+    /// Returns the sender of the request, as described by the request.
     pub(super) fn client(&self, spec: &'static RevisionSpec) -> Result<ClientContext, Refusal> {
         let object = |name: &str, value: Option<JsonRef<'_>>| match value {
             None => Ok(None),
@@ -99,7 +99,7 @@ impl<'a> RequestMeta<'a> {
         })
     }
 
-    /// Responses to input requests, at most `limit` of them.
+    /// Returns the responses to input requests, at most `limit` of them.
     pub(super) fn responses(&self, limit: usize) -> Result<InputResponses, Refusal> {
         let Some(responses) = self.responses else {
             return Ok(InputResponses::default());
@@ -126,7 +126,7 @@ impl<'a> RequestMeta<'a> {
 }
 
 impl ClientContext {
-    /// Sender of a notification, with these capabilities.
+    /// Returns the sender of a notification, with these capabilities.
     pub(super) fn of_notification(spec: &'static RevisionSpec, capabilities: JsonObject) -> Self {
         Self {
             spec,

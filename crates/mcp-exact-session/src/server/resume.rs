@@ -1,6 +1,6 @@
 //! Sessions that outlive their process: snapshots, and endpoints that resume from them.
 //!
-//! Takes and gives [`Snapshot`]; where snapshots are kept is the transport's matter.
+//! The endpoint creates and reads a [`Snapshot`]; the transport stores it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,12 +19,12 @@ use crate::message;
 use crate::snapshot::{Snapshot, SnapshotDue, SnapshotRequest};
 use crate::stream::{Binding, StreamId, StreamKind};
 
-/// Wire ids and stream numbers that a snapshot reserves: so many requests and streams pass before the next one is due.
+/// Number of wire ids and stream numbers that a snapshot reserves; the next snapshot is due when they are used up.
 const RESERVED: u64 = 256;
-/// Frames of one stream that may have been sent since a snapshot.
+/// Maximum number of frames of one stream that can be sent after a snapshot.
 const RESERVED_FRAMES: u64 = 1 << 32;
 
-/// What the client has changed since the latest snapshot that was saved.
+/// Changes by the client since the latest saved snapshot.
 #[derive(Debug, Default)]
 pub(super) struct Unsaved {
     /// True if the client has chosen another level.
@@ -34,8 +34,8 @@ pub(super) struct Unsaved {
 }
 
 impl Unsaved {
-    /// Notes that a subscription begins or ends. While nothing can be saved, the ends of subscriptions are forgotten before they
-    /// take more room than subscriptions may.
+    /// Records that a subscription begins or ends. While no snapshot can be saved, ended subscriptions are forgotten before they
+    /// use more memory than the limit of subscriptions.
     pub(super) fn note(&mut self, uri: &str, is_subscription: bool, limits: &Limits) {
         if self.subscriptions.len() >= limits.subscriptions.saturating_mul(2) {
             self.subscriptions.retain(|_, begins| *begins);
@@ -47,8 +47,9 @@ impl Unsaved {
 impl<C: std::fmt::Debug> ServerEndpoint<C> {
     /// Resumes a session that another endpoint has begun.
     ///
-    /// Requests that were in flight are lost: each gets an error that says so, on its stream, which is detached until the client
-    /// resumes it. [`snapshot_due`](Self::snapshot_due) is [`SnapshotDue::Now`]: write a snapshot before anything is sent.
+    /// Requests that were in flight are lost. Each lost request is answered with an error on its stream, which is detached until
+    /// the client resumes it. [`snapshot_due`](Self::snapshot_due) is [`SnapshotDue::Now`]: write a snapshot before anything is
+    /// sent.
     ///
     /// # Errors
     /// [`ConfigError`] if the configuration does not offer the revision of the session, or the revision has no sessions.
@@ -81,7 +82,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         Ok(endpoint)
     }
 
-    /// Answers requests that are lost. Several on one stream came in a batch, and are answered by one array (2025-03-26,
+    /// Answers lost requests. Several lost requests of one stream were a batch, and are answered by one array (2025-03-26,
     /// `basic`, "Batching").
     fn report_lost(&mut self, requests: Vec<SnapshotRequest>) {
         let mut streams: BTreeMap<u64, Vec<SnapshotRequest>> = BTreeMap::new();
@@ -100,7 +101,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         }
     }
 
-    /// Returns when a snapshot has to be written; [`SnapshotDue::No`] without a session.
+    /// Returns the time by which a snapshot has to be written; [`SnapshotDue::No`] without a session.
     pub fn snapshot_due(&self) -> SnapshotDue {
         if self.state.client().is_none() {
             return SnapshotDue::No;
@@ -113,9 +114,9 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         }
     }
 
-    /// Takes a snapshot of the session, with the next version; `None` without a session.
+    /// Creates a snapshot of the session, with the next version; `None` without a session.
     ///
-    /// It reserves wire ids and stream numbers beyond those in use, so that not every message needs a snapshot.
+    /// The snapshot reserves wire ids and stream numbers beyond those in use, so that not every message needs a new snapshot.
     pub fn snapshot(&mut self) -> Option<Snapshot> {
         let client = self.state.client()?;
         let info = client.info.clone();
@@ -159,13 +160,13 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
 
     /// Records that the latest snapshot was saved.
     pub fn snapshot_saved(&mut self) {
-        // What was changed since then is in the next one.
+        // Later changes are part of the next snapshot.
         if !self.snapshot_due {
             self.unsaved = Unsaved::default();
         }
     }
 
-    /// Records that the latest snapshot could not be saved, so that `snapshot_due` asks for another one.
+    /// Records that the latest snapshot could not be saved, so that `snapshot_due` requires another one.
     pub fn snapshot_failed(&mut self) {
         self.snapshot_due = true;
     }
@@ -175,9 +176,9 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         self.snapshot_version
     }
 
-    /// Takes the state from a snapshot that another process has saved of the same session, for example when it wrote the next
-    /// version first: log level, subscriptions, elicitations, and whether the handshake is over. What the client has changed here since the latest snapshot
-    /// that was saved stays. Requests in flight and ids are those of each endpoint.
+    /// Adopts the state of a snapshot of the same session that another process has saved, for example when it wrote the next
+    /// version first: log level, subscriptions, elicitations, and whether the handshake is over. What the client has changed here
+    /// since the latest snapshot that was saved stays. Requests in flight and ids are those of each endpoint.
     pub fn merge(&mut self, snapshot: Snapshot) {
         self.snapshot_version = self.snapshot_version.max(snapshot.version);
         if !self.unsaved.level {
@@ -203,8 +204,8 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         }
     }
 
-    /// Returns what ends a stream if the process of this endpoint dies: an error for each request in flight on it that says so.
-    /// `None` without such a request.
+    /// Returns the message that ends a stream if the process of this endpoint dies: an error for each request in flight on the
+    /// stream. `None` if there is no such request.
     pub fn report_of_loss(&self, stream: StreamId) -> Option<Vec<u8>> {
         let in_flight = self.core.in_flight.iter();
         let on_stream = in_flight.filter(|(_, request)| request.stream == stream);
@@ -227,7 +228,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
     }
 }
 
-/// Answers requests of one stream that are lost: several came in a batch, and are answered by one array.
+/// Returns the answers to lost requests of one stream; several requests were a batch, and are answered by one array.
 fn lost_answers(ids: &[RequestId], text: &str) -> Vec<u8> {
     let error = PeerError::internal(text);
     let answers = ids.iter().map(|id| message::error(Some(id), &error));

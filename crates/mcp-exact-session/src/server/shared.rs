@@ -1,6 +1,6 @@
-//! Sessions that several processes serve at once: which of them a message of the client is for.
+//! Selection of the process that handles a client message, for sessions that several processes serve at the same time.
 //!
-//! Reads the head of a message. Changes nothing.
+//! Only the head of the message is read, and no state is changed.
 
 use mcp_exact_wire::{HeadKind, MessageHead, RequestId, from_str};
 

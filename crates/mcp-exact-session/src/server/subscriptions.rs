@@ -1,7 +1,7 @@
 //! Subscriptions of the client of a session (up to 2025-11-25: `server/resources`, "Subscriptions"), and the changes that
 //! wait for a stream.
 //!
-//! Takes URIs, each once; counts their bytes. The caller checks the limits.
+//! Each URI is stored once, and the bytes of the URIs are counted. The caller checks the limits.
 
 use std::collections::BTreeSet;
 
@@ -11,8 +11,8 @@ use crate::change::Change;
 pub(super) struct Subscriptions {
     uris: BTreeSet<String>,
     bytes: usize,
-    /// Changes that were published while no stream could carry them, each once: a standalone stream that is opened later gets
-    /// them. They are limited by what there is to subscribe to.
+    /// Changes that were published while no stream could carry them, without duplicates. They are sent on the next standalone
+    /// stream. Their number is limited by the number of subscriptions.
     kept: Vec<Change>,
 }
 
