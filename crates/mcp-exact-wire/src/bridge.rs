@@ -1,7 +1,7 @@
-//! The way between serde and the reader and writer of this crate.
+//! Bridge between serde and the reader and writer of this crate.
 //!
-//! Exact in text through serde_json's own (de)serialisers, because values cross as raw JSON. Through layers that buffer
-//! (`flatten`, untagged enums, `serde_json::Value`) values cross as those layers kept them.
+//! With serde_json's own serialisers and deserialisers the JSON text is preserved exactly, because values are passed as raw JSON.
+//! Buffering layers (`flatten`, untagged enums, `serde_json::Value`) pass values in the form in which they buffered them.
 
 use std::fmt;
 
@@ -16,14 +16,14 @@ use crate::traits::{Decode, Encode, from_str, to_string};
 use crate::writer::Writer;
 use crate::{Document, Integer, Json, JsonObject, Map, Number, ProgressToken, RequestId};
 
-/// Deserialises any decodable type: for generated code.
+/// Deserialises any decodable type, for generated code.
 #[doc(hidden)]
 pub fn deserialize<'de, T: Decode, D: Deserializer<'de>>(d: D) -> Result<T, D::Error> {
     from_str(&deserialize_text(d)?).map_err(de::Error::custom)
 }
 
-/// Serialises any encodable type: for generated code. Objects reach serde as maps, which `flatten` needs, but for
-/// serde_json's own serialiser, which takes the text of open objects with their white space, escapes and duplicates.
+/// Serialises any encodable type, for generated code. Objects are serialised as maps, which `flatten` needs. Only serde_json's
+/// own serialiser receives the JSON text of open objects, with white space, escapes and duplicates.
 #[doc(hidden)]
 pub fn serialize<S: Serializer>(value: &dyn Encode, s: S) -> Result<S::Ok, S::Error> {
     let text = to_string(value);
@@ -40,8 +40,8 @@ pub fn serialize<S: Serializer>(value: &dyn Encode, s: S) -> Result<S::Ok, S::Er
     }
 }
 
-/// Returns true if `S` is serde_json's own serialiser, without a formatter that wants to see every member. Were its name to
-/// change, open objects at the top would lose the white space between their members, and nothing else.
+/// Returns true if `S` is serde_json's own serialiser, without a formatter that wants to see every member. If the name of that
+/// type changed, top-level open objects would lose only the white space between their members.
 fn takes_text<S>() -> bool {
     let name = std::any::type_name::<S>();
     let Some(arguments) = name.strip_prefix("&mut serde_json::ser::Serializer<") else {
@@ -73,7 +73,7 @@ fn serialize_object<S: Serializer>(text: &str, s: S) -> Result<S::Ok, S::Error> 
     map.end()
 }
 
-/// The text of one value, serialised as it is.
+/// JSON text of one value, which is serialised unchanged.
 struct Raw<'a>(&'a str);
 
 impl Serialize for Raw<'_> {
@@ -211,7 +211,7 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for RawOr<V> {
     }
 }
 
-/// Writes whatever a deserialiser holds as JSON text, members in its order.
+/// Writes the content of a deserialiser as JSON text, with the members in the order of the deserialiser.
 struct WriteOut<'w, 'b>(&'w mut Writer<'b>);
 
 impl<'de> de::DeserializeSeed<'de> for WriteOut<'_, '_> {
@@ -227,7 +227,7 @@ impl WriteOut<'_, '_> {
         self.0.put(json);
     }
 
-    /// Writes a map whose first name was read already.
+    /// Writes a map whose first member name was already read.
     fn members<'de, A: MapAccess<'de>>(
         self,
         first: Option<String>,
@@ -348,7 +348,7 @@ fn keeps_number_text() -> bool {
     serde_json::from_str::<serde_json::Number>("1e400").is_ok()
 }
 
-/// Implements serde's traits by way of the exact reader and writer.
+/// Implements serde's traits with the exact reader and writer.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! serde_through_wire {
@@ -380,7 +380,7 @@ impl<'de> Deserialize<'de> for Json {
     }
 }
 
-/// Byte for byte; as a map where `flatten` needs one.
+/// Serialises the text byte for byte, or as a map where `flatten` requires one.
 impl Serialize for Json {
     fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
         match self.kind() {

@@ -1,8 +1,8 @@
-//! From bytes to the messages of one direction.
+//! Decoding of the messages of one direction.
 //!
-//! Takes a document and the methods of open requests; returns requests, notifications, results and errors, or an error that
-//! keeps the id so that it can be answered. The members and the method of a message decide its class, never what decodes.
-//! One pass where `method` comes before `params` and `id` before `result`; a raw scan more otherwise.
+//! A document is decoded into requests, notifications, results and errors, or into an error that contains the id for the answer.
+//! The members and the method of a message determine its class, not the success of a decoding attempt. Decoding needs one pass if
+//! `method` precedes `params` and `id` precedes `result`, and an additional raw scan otherwise.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -18,16 +18,17 @@ use crate::reader::{IdAt, Reader};
 use crate::traits::{Decode, to_string};
 use crate::{JsonObject, Nullable, RequestId};
 
-/// More than the envelope of a request takes, unless its id is long.
+/// Upper limit for the length of a request envelope in bytes, unless the id is long.
 const ENVELOPE: usize = 96;
 
-/// Number of messages that a batch may hold. Each bad one costs an error with a pointer, which is many times its size.
+/// Maximum number of messages in a batch. Each bad message produces an error with a pointer, which is many times larger than the
+/// message.
 pub const MAX_BATCH: usize = 1000;
 
-/// Decodes what one document holds. `answers` returns the method of the local request with an id.
+/// Decodes one document: a message or a batch. `answers` returns the method of the local request with an id.
 ///
 /// # Errors
-/// [`MessageError`], with the id whenever it can be read.
+/// [`MessageError`] if the document is not valid; it contains the id if the id can be read.
 pub fn decode_frame<'m, D: Direction>(
     bytes: &[u8],
     answers: &dyn Fn(&RequestId) -> Option<&'m str>,
@@ -54,7 +55,7 @@ pub fn decode_message<'m, D: Direction>(
 
 /// Decodes a request, or a notification if there is no id, from its parts as [`decode_message`] decodes the entire message.
 ///
-/// The parameters are not scanned again: an object holds checked text.
+/// The parameters are not scanned again, because a [`JsonObject`] contains checked text.
 ///
 /// # Errors
 /// The errors of [`decode_frame`].
@@ -96,7 +97,7 @@ pub fn decode_call<D: Direction>(
 
 #[allow(unsafe_code)]
 pub(crate) fn utf8(bytes: &[u8]) -> Result<&str, MessageError> {
-    // As most messages are, which is found out in less time.
+    // Most messages are ASCII, for which the check is faster.
     if bytes.is_ascii() {
         // SAFETY: ASCII is UTF-8.
         return Ok(unsafe { std::str::from_utf8_unchecked(bytes) });
@@ -134,7 +135,7 @@ fn batch<'m, D: Direction>(
     Err(outside(r.into_error()))
 }
 
-/// The first items of an array that is checked to its end, and how many it has.
+/// Checks an array to its end; returns its first items, and the number of all items.
 fn batch_items<'a>(r: &mut Reader<'a>, most: usize) -> ReadResult<(Vec<&'a str>, usize)> {
     let (mut items, mut count) = (Vec::new(), 0);
     let mut more = r.begin_array()?;
@@ -150,7 +151,7 @@ fn batch_items<'a>(r: &mut Reader<'a>, most: usize) -> ReadResult<(Vec<&'a str>,
     Ok((items, count))
 }
 
-/// An error of a document that is not a message at all.
+/// Creates the error for a document that is not a message.
 fn outside(error: DecodeError) -> MessageError {
     let kind = match error.kind() {
         DecodeErrorKind::Syntax => MessageErrorKind::Parse,
@@ -164,14 +165,14 @@ fn outside(error: DecodeError) -> MessageError {
     }
 }
 
-/// Decodes the message at which a reader of `text` is.
+/// Decodes the message at the position of a reader of `text`.
 #[inline]
 pub(crate) fn message<'m, D: Direction>(
     mut r: Reader<'_>,
     text: &str,
     answers: &dyn Fn(&RequestId) -> Option<&'m str>,
 ) -> Result<Message<D>, MessageError> {
-    // Written so that a message, which is large, is moved once: `?` would move it again and again.
+    // The large message value is moved once; the operator `?` would move it repeatedly.
     match classify(&mut r, const { &DirectionSpec::of::<D>() }) {
         Ok(MessageClass::Request) => {
             if let Ok(request) = D::Request::decode(&mut r)
@@ -200,7 +201,7 @@ pub(crate) fn message<'m, D: Direction>(
     Err(explain::<D>(text, r, answers))
 }
 
-/// Class of a message, by its members.
+/// Class of a message, determined by its members.
 enum MessageClass {
     Request,
     Notification,
@@ -223,7 +224,7 @@ impl DirectionSpec {
     }
 }
 
-/// Members of a message that were read already.
+/// Members of a message that were already read.
 struct Beginning {
     /// Offset at which the message begins.
     start: usize,
@@ -232,7 +233,7 @@ struct Beginning {
     version: Option<usize>,
 }
 
-/// Checks `jsonrpc` where the type leaves it to the envelope, and that nothing follows.
+/// Checks `jsonrpc` if the message type does not contain it, and checks that the text ends.
 fn finish<D: Direction>(r: &mut Reader<'_>) -> ReadResult<()> {
     if !D::ENVELOPE_INSIDE {
         r.envelope_version()?;
@@ -240,13 +241,13 @@ fn finish<D: Direction>(r: &mut Reader<'_>) -> ReadResult<()> {
     r.end()
 }
 
-/// Reads up to the member that decides the class of a message. If only members of the envelope precede the method, decoding
+/// Reads up to the member that determines the class of a message. If only members of the envelope precede the method, decoding
 /// continues there; otherwise the message is read again from its beginning.
 fn classify(r: &mut Reader<'_>, direction: &DirectionSpec) -> ReadResult<MessageClass> {
     let (start, depth) = (r.peek_at(), r.depth());
     r.open_object()?;
     let (mut id, mut version, mut only_envelope) = (None, None, true);
-    // As nearly everybody begins a message.
+    // Most senders begin a message with this member.
     let mut first = !r.literal(b"\"jsonrpc\":\"2.0\"");
     if !first {
         version = Some(r.at() - 5);
@@ -294,17 +295,17 @@ fn classify(r: &mut Reader<'_>, direction: &DirectionSpec) -> ReadResult<Message
     Err(r.fault(start, DecodeErrorKind::Required, Detail::Missing("method")))
 }
 
-/// A name of JSON-RPC's envelope.
+/// Member name of the JSON-RPC envelope.
 enum EnvelopeName {
     Version,
     Id,
     Method,
-    /// `result` or `error`
+    /// `result` or `error`.
     Answer,
     Other,
 }
 
-/// Takes a name and its colon: at once in the spelling that nearly everybody uses.
+/// Reads a member name and its colon; the most common spelling has a fast path.
 #[inline(always)]
 fn envelope_name(r: &mut Reader<'_>) -> ReadResult<EnvelopeName> {
     if r.literal(b"\"jsonrpc\":") {
@@ -350,7 +351,7 @@ fn classify_method(
     };
     match (resume, &method) {
         (Some((id, version)), Cow::Borrowed(_)) => r.resume_envelope(start, id, version),
-        // A method with escape sequences cannot be hinted at: the union has to find it once more.
+        // For a method with escape sequences no hint is possible, so the union has to find the method again.
         _ => {
             r.rewind(start, depth);
             r.expect_envelope();
@@ -366,7 +367,7 @@ fn classify_method(
 /// Returns the class of the messages of a method; `None` if the direction does not define it. Notifications have distinct names,
 /// so that most requests are recognised at once.
 fn class_of<D: Direction>(method: &str) -> Option<MessageClass> {
-    // For a dozen names a walk that compares lengths first costs less than a search.
+    // For about twelve names, a linear search that compares lengths first is faster than a binary search.
     let among = |names: &[&str]| names.contains(&method);
     if method.starts_with("notifications/") && among(D::NOTIFICATIONS) {
         Some(MessageClass::Notification)
@@ -379,7 +380,7 @@ fn class_of<D: Direction>(method: &str) -> Option<MessageClass> {
     }
 }
 
-/// A method that the revision does not define is a request when the message has an id: before the method, or somewhere.
+/// Classifies a message with an unknown method: the message is a request if it has an id, before or after the method.
 #[cold]
 fn unknown_method(
     r: &mut Reader<'_>,
@@ -463,7 +464,7 @@ fn response<'m, D: Direction>(
     }))
 }
 
-/// Decodes a result that came before the id.
+/// Decodes a result that precedes the id.
 fn late_result<'m, D: Direction>(
     r: &mut Reader<'_>,
     (at, depth): (usize, u32),
@@ -492,7 +493,7 @@ fn decode_result<'m, D: Direction>(
     }
 }
 
-/// Works out which answer a message deserves that did not decode.
+/// Determines the error for a message that did not decode.
 #[cold]
 fn explain<'m, D: Direction>(
     text: &str,
@@ -539,7 +540,7 @@ mod tests {
     use super::utf8;
     use crate::thinned;
 
-    /// ASCII takes a shorter way: it must end at the same byte as in the standard library.
+    /// The ASCII fast path must report the same end as the standard library.
     #[test]
     fn bytes_are_text_as_they_are_utf8() {
         for place in (0..100).step_by(thinned(11)) {

@@ -1,18 +1,18 @@
-//! The definition of the specification that a generated type is, by revision and name.
+//! Identification of the schema definition of a generated type, by revision and name.
 
 use crate::Revision;
 
-/// A type that is a definition of a revision: `mcp_2025_06_18::Tool` is `Tool` of 2025-06-18.
+/// A type that is generated from a definition of a revision, for example `mcp_2025_06_18::Tool` from `Tool` of 2025-06-18.
 ///
-/// Type aliases have none of their own, nor have JSON Schema documents.
+/// Type aliases and JSON Schema documents have no definition of their own.
 pub trait Defined {
-    /// The revision.
+    /// Revision that defines the type.
     const REVISION: Revision;
-    /// The name of the definition, as the type has it.
+    /// Name of the definition, which is also the name of the type.
     const NAME: &'static str;
 }
 
-/// Says of generated types which definitions they are.
+/// Implements [`Defined`] for generated types.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! define {

@@ -1,8 +1,8 @@
-//! Dispatch of unions of objects, by static tables and one function.
+//! Selection of the variant of a union of objects, by static tables.
 //!
-//! Takes a reader at an object and looks ahead: the discriminant and the members that are present decide the variant, never
-//! what decodes. Leaves the reader at its position; reads each member at most once, and only as far as necessary: the object
-//! is decoded afterwards, which finds text that is not JSON.
+//! The reader looks ahead in an object: the discriminant and the present members determine the variant, not the success of a
+//! decoding attempt. The position of the reader does not change. Each member is read at most once, and only as far as necessary;
+//! the later decoding of the object detects invalid JSON.
 
 use std::borrow::Cow;
 
@@ -10,27 +10,27 @@ use crate::error::{DecodeErrorKind, DecodeFailed, Detail, ReadResult};
 use crate::object::duplicate_in;
 use crate::reader::{Kind, Reader};
 
-/// Dispatch table that tells the objects of a union apart.
+/// Dispatch table that distinguishes the object variants of a union.
 #[derive(Debug)]
 pub struct UnionDispatch {
-    /// The name of the union, for messages.
+    /// Name of the union, for error messages.
     pub name: &'static str,
-    /// The discriminant, or an empty string where there is none.
+    /// Name of the discriminant member, or an empty string if the union has no discriminant.
     pub tag: &'static str,
-    /// Members whose presence the cases ask for, in the order of the bits of [`DispatchCase::has`].
+    /// Members whose presence is a condition of a case, in the order of the bits of [`DispatchCase::has`].
     pub members: &'static [Probe],
-    /// The first case whose tag matches and whose members are present wins.
+    /// Cases in order; the first case whose tag matches and whose members are present is selected.
     pub cases: &'static [DispatchCase],
     /// Pairs of members, as bits of `members`, that exclude each other.
     pub exclusive: &'static [(u32, u32)],
 }
 
-/// A member whose presence decides.
+/// Member whose presence is a condition of a case.
 #[derive(Debug, Clone, Copy)]
 pub struct Probe {
-    /// Its name.
+    /// Name of the member.
     pub name: &'static str,
-    /// The name of a member of its value that must be present too, or an empty string.
+    /// Name of a member that the value must contain, or an empty string.
     pub inner: &'static str,
 }
 
@@ -39,7 +39,7 @@ pub struct Probe {
 pub struct DispatchCase {
     /// Value that the discriminant must have.
     pub tag: Tag,
-    /// The members that must be present, as bits of [`UnionDispatch::members`].
+    /// Members that must be present, as bits of [`UnionDispatch::members`].
     pub has: u32,
     /// Index of the union's variant.
     pub variant: u8,
@@ -56,8 +56,8 @@ pub enum Tag {
     Any,
 }
 
-/// Access to a dispatch table, however it is stored: as a [`UnionDispatch`], or packed in the tables of the conversions. Each
-/// method returns the field of [`UnionDispatch`] that it is named after.
+/// Access to a dispatch table, which is a [`UnionDispatch`] or a packed table of the conversions. Each method returns the field
+/// of [`UnionDispatch`] that it is named after.
 pub trait DispatchTable {
     /// Returns the name of the union.
     fn name(&self) -> &'static str;
@@ -102,7 +102,7 @@ impl DispatchTable for UnionDispatch {
     }
 }
 
-/// Result of [`Reader::select_variant`] if the union does not know the value of the discriminant.
+/// Result of [`Reader::select_variant`] if no variant of the union has the value of the discriminant.
 pub const UNRECOGNIZED: u8 = u8::MAX;
 
 #[derive(Default)]
@@ -163,8 +163,8 @@ impl<'a> Reader<'a> {
         Ok(found)
     }
 
-    /// Returns the value of a discriminant of the next object, if it is present. The text before the member is not checked
-    /// to be JSON: decoding the object does that.
+    /// Returns the value of a discriminant of the next object, if it is present. The text before the member is not checked to be
+    /// JSON, because the decoding of the object checks it.
     pub fn tag(&mut self, name: &'static str) -> ReadResult<Option<Cow<'a, str>>> {
         let (start, depth) = (self.peek_at(), self.depth());
         self.open_object()?;
@@ -183,8 +183,8 @@ impl<'a> Reader<'a> {
         Ok(tag)
     }
 
-    /// Returns the value of a discriminant that no variant of a union has, and checks that it occurs once, as no other code
-    /// does.
+    /// Returns the value of a discriminant that no variant of a union has, and checks that the discriminant occurs once, because
+    /// no other code checks this.
     pub(crate) fn only_tag(&mut self, name: &'static str) -> ReadResult<Option<Cow<'a, str>>> {
         let (start, depth) = (self.peek_at(), self.depth());
         self.open_object()?;
@@ -227,7 +227,7 @@ impl<'a> Reader<'a> {
         Ok(found)
     }
 
-    /// Returns whether the next value is an object that has a member of that name.
+    /// Returns true if the next value is an object with a member of that name.
     pub(crate) fn has(&mut self, name: &str) -> ReadResult<bool> {
         if self.kind()? != Kind::Object {
             return Ok(false);

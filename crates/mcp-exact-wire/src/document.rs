@@ -1,6 +1,6 @@
-//! JSON Schema documents inside messages: raw objects with a typed view on demand.
+//! JSON Schema documents within messages, kept as raw objects with a typed view on demand.
 //!
-//! Decoding checks only that they are objects. `validate()` checks their members against the protocol's schema by a static
+//! Decoding checks only that documents are objects. `validate()` checks their members against the protocol's schema by a static
 //! table, and reports member by member.
 
 use std::fmt;
@@ -17,18 +17,18 @@ use crate::{Json, JsonObject, NotAnObject, Number, from_str};
 
 /// Rules of the protocol's schema for a document of this kind.
 pub trait DocumentView: Decode + Encode {
-    /// The members that it speaks of.
+    /// Rules for the members that the protocol's schema defines.
     const RULES: &'static [DocumentRule];
-    /// The smallest document that breaks no rule, as text.
+    /// JSON text of the smallest valid document.
     const SMALLEST: &'static str;
     /// True if the document allows no other members.
     const CLOSED: bool = false;
 }
 
-/// A member that the protocol's schema speaks of.
+/// Rule for a document member that the protocol's schema defines.
 #[derive(Debug, PartialEq, Eq)]
 pub struct DocumentRule {
-    /// Its name.
+    /// Name of the member.
     pub name: &'static str,
     /// True if the member is required.
     pub required: bool,
@@ -39,29 +39,29 @@ pub struct DocumentRule {
 /// Rule for a value in a document.
 #[derive(Debug, PartialEq, Eq)]
 pub enum DocumentValue {
-    /// Anything.
+    /// Any value.
     Any,
     /// A string.
     String,
-    /// A number whose value is whole.
+    /// A number with an integer value.
     Integer,
     /// A number.
     Number,
     /// A boolean.
     Boolean,
-    /// This string.
+    /// Exactly this string.
     Const(&'static str),
-    /// An array of such values.
+    /// An array whose items follow this rule.
     Array(&'static DocumentValue),
-    /// An object whose members have such values.
+    /// An object whose member values follow this rule.
     Object(&'static DocumentValue),
 }
 
-/// A JSON Schema document, kept as the text that arrived; `V` is its typed view.
+/// A JSON Schema document, kept as received JSON text; `V` is its typed view.
 pub struct Document<V>(JsonObject, PhantomData<fn() -> V>);
 
 impl<V: DocumentView> Document<V> {
-    /// The smallest document that the protocol's schema allows.
+    /// Creates the smallest document that the protocol's schema allows.
     pub fn new() -> Self {
         Self::from(
             Json::from_checked(V::SMALLEST)
@@ -70,27 +70,27 @@ impl<V: DocumentView> Document<V> {
         )
     }
 
-    /// The members that the protocol's schema speaks of, decoded.
+    /// Decodes the members that the protocol's schema defines.
     ///
     /// # Errors
-    /// [`DecodeError`] if one of them breaks the schema; its pointer starts at this document.
+    /// [`DecodeError`] if a member violates the schema; the JSON pointer of the error is relative to this document.
     pub fn view(&self) -> Result<V, DecodeError> {
         from_str(self.0.text())
     }
 }
 
 impl<V> Document<V> {
-    /// The text.
+    /// Returns the JSON text.
     pub fn text(&self) -> &str {
         self.0.text()
     }
 
-    /// The document as an open object.
+    /// Returns the document as an untyped object.
     pub fn as_object(&self) -> &JsonObject {
         &self.0
     }
 
-    /// The document as an open object.
+    /// Returns the document as an untyped object.
     pub fn into_object(self) -> JsonObject {
         self.0
     }
@@ -171,7 +171,7 @@ impl<V: DocumentView> Validate for Document<V> {
     }
 }
 
-/// Checks the members of a document in one pass. The text was scanned when it came in, so no step can fail.
+/// Checks the members of a document in one pass. The text was scanned when received, so no step can fail.
 pub(crate) fn check_members(
     rules: &[DocumentRule],
     closed: bool,
@@ -200,7 +200,7 @@ pub(crate) fn check_members(
     }
 }
 
-/// The first deviation of one member of a document, in words.
+/// Returns a description of the first deviation of a document member.
 pub(crate) fn member_violation(rule: &DocumentRule, text: &str) -> Option<String> {
     let mut violations = Violations::default();
     check_value(&rule.value, text, &Path::ROOT, &mut violations);

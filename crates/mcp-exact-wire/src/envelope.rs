@@ -1,7 +1,7 @@
-//! JSON-RPC's envelope around types that leave `jsonrpc` and `id` out.
+//! JSON-RPC envelope of types that do not contain `jsonrpc` and `id`.
 //!
-//! The reader notes where the two members are while it decodes the rest of the message, so that a message is read once
-//! and nothing of the envelope ends up among unknown members.
+//! The reader records the positions of the two members while it decodes the rest of the message. A message is therefore read
+//! once, and envelope members do not become unknown members.
 
 use crate::RequestId;
 use crate::error::{DecodeErrorKind, DecodeFailed, Detail, ReadResult};
@@ -10,7 +10,7 @@ use crate::reader::{Envelope, IdAt, Reader};
 use crate::traits::Decode;
 
 impl Reader<'_> {
-    /// Says that the next object is a message.
+    /// Declares that the next object is a message.
     pub(crate) fn expect_envelope(&mut self) {
         let start = self.peek_at();
         *self.envelope() = Envelope {
@@ -20,8 +20,7 @@ impl Reader<'_> {
         };
     }
 
-    /// Announces that the rest of the message that began at `start` follows: its method and all text before it were read
-    /// already.
+    /// Continues a message that began at `start`, whose method and preceding text were already read.
     pub(crate) fn resume_envelope(
         &mut self,
         start: usize,
@@ -43,7 +42,7 @@ impl Reader<'_> {
         std::mem::take(&mut self.envelope().expected)
     }
 
-    /// Notes a member of the envelope, whose value comes next and is passed over; `false` for other names.
+    /// Records a member of the envelope and skips its value; returns false for other names.
     pub(crate) fn envelope_member(&mut self, name: &str, name_at: usize) -> ReadResult<bool> {
         let at = self.peek_at();
         let envelope = self.envelope();
@@ -61,15 +60,15 @@ impl Reader<'_> {
         Ok(true)
     }
 
-    /// Notes that a message has both a method and a result or an error, so that its class depends on the order of its
-    /// members.
+    /// Records the failure that a message has both a method and a result or an error, so that its class would depend on the
+    /// member order.
     #[cold]
     pub(crate) fn request_and_response(&mut self, at: usize) -> DecodeFailed {
         let words = Detail::Plain("a message with a `method` has neither `result` nor `error`");
         self.fault(at, DecodeErrorKind::Exclusive, words)
     }
 
-    /// The id of the message that was read to its end.
+    /// Returns the id of the completely read message.
     pub(crate) fn envelope_id(&mut self) -> ReadResult<RequestId> {
         match self.envelope().id {
             Some(IdAt {
@@ -84,7 +83,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Checks the version of the message that was read to its end.
+    /// Checks the version of the completely read message.
     pub(crate) fn envelope_version(&mut self) -> ReadResult<()> {
         let Some(at) = self.envelope().version else {
             let start = self.envelope().start;
@@ -108,7 +107,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Reads something at another place and comes back.
+    /// Reads a value at another offset, and restores the position of the reader.
     pub(crate) fn aside<T>(
         &mut self,
         at: usize,

@@ -1,7 +1,7 @@
-//! Reasons why a document was not decoded, with their positions.
+//! Errors of decoding a document, with their positions.
 //!
-//! A decoder only notes a byte offset; the JSON pointer is computed from the text when a caller asks for the error, so that
-//! decoding pays nothing for it. Never allocates while a document decodes well.
+//! A decoder records only a byte offset. The JSON pointer is computed from the text when the caller requests the error, so that
+//! successful decoding has no cost and allocates nothing for errors.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use crate::locate::locate;
 #[cfg(doc)]
 use crate::pointer::MAX_POINTER;
 
-/// The decoder stopped; the [`Reader`](crate::Reader) that it was given knows why.
+/// Marker that decoding failed; the [`Reader`](crate::Reader) contains the reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DecodeFailed;
 
@@ -28,9 +28,9 @@ pub enum DecodeErrorKind {
     Depth,
     /// A string that has to be decoded holds a lone surrogate.
     Surrogate,
-    /// A value has another JSON type than the schema says.
+    /// A value does not have the JSON type that the schema requires.
     Type,
-    /// A constant has another value than the schema says.
+    /// A constant does not have the value that the schema requires.
     Const,
     /// A required member is missing.
     Required,
@@ -43,7 +43,7 @@ pub enum DecodeErrorKind {
 }
 
 impl DecodeErrorKind {
-    /// A short stable name, the JSON Schema keyword where there is one.
+    /// Returns a short stable name: the JSON Schema keyword if one exists.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Utf8 => "utf8",
@@ -60,7 +60,7 @@ impl DecodeErrorKind {
     }
 }
 
-/// A document that does not decode as the type that was asked for.
+/// Error for a document that does not decode as the requested type.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DecodeError {
     kind: DecodeErrorKind,
@@ -70,12 +70,13 @@ pub struct DecodeError {
 }
 
 impl DecodeError {
-    /// The kind of rule that is broken.
+    /// Returns the kind of the violated rule.
     pub fn kind(&self) -> DecodeErrorKind {
         self.kind
     }
 
-    /// The JSON pointer (RFC 6901) of the value that breaks it: for a missing member the object that lacks it.
+    /// Returns the JSON pointer (RFC 6901) of the value that violates the rule; for a missing member, the pointer of the object
+    /// without the member.
     ///
     /// A pointer of more than [`MAX_POINTER`] bytes is cut there and ends in `…`; [`offset`](Self::offset) stays exact.
     pub fn pointer(&self) -> &str {
@@ -119,7 +120,7 @@ impl fmt::Display for DecodeError {
 
 impl std::error::Error for DecodeError {}
 
-/// Record of the failure of a step of the reader.
+/// Record of a failed reading step.
 #[derive(Debug, Clone)]
 pub(crate) struct Fault {
     pub(crate) at: usize,
@@ -128,7 +129,7 @@ pub(crate) struct Fault {
     pub(crate) member: Option<Box<str>>,
 }
 
-/// Words of a fault, put together only when they are read.
+/// Description of a fault, formatted only on request.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Detail {
     Plain(&'static str),

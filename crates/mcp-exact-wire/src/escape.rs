@@ -1,17 +1,18 @@
-//! Text to the inside of JSON strings (RFC 8259 section 7).
+//! Escaping of strings for JSON (RFC 8259 section 7).
 //!
-//! Takes text, appends it escaped; long text block by block. Escapes only the characters that JSON requires to be escaped.
+//! Escaped bytes are appended to a buffer; long strings are escaped in blocks. Only the characters that JSON requires to be
+//! escaped are escaped.
 
 use crate::scan::plain_end;
 use crate::simd::{self, BLOCK};
 
-/// The most bytes that one becomes.
+/// Maximum length of an escaped byte, in bytes.
 pub(crate) const LONGEST: usize = 6;
 
 /// Escape sequence of a byte in a string.
 #[derive(Clone, Copy)]
 pub(crate) struct Escape {
-    /// Eight bytes are written at once, whatever the length is.
+    /// Escape sequence, padded to eight bytes, which are always written together.
     pub(crate) text: [u8; 8],
     pub(crate) length: usize,
 }
@@ -44,7 +45,7 @@ pub(crate) static ESCAPES: [Escape; 256] = {
     escapes
 };
 
-/// Input that is escaped at a time without shuffles, so that the room made for it stays in the cache.
+/// Number of input bytes that are escaped at a time without shuffles, so that the output buffer stays in the cache.
 const PIECE: usize = 2048;
 
 /// Returns the initial capacity for `length` bytes: enough if most characters need no escape, and always enough for one
@@ -53,7 +54,7 @@ pub(crate) fn room(length: usize) -> usize {
     length + length / 8 + length.clamp(16, BLOCK) * LONGEST + 2 * STRIDE
 }
 
-/// Appends `bytes` escaped.
+/// Appends the escaped form of `bytes`.
 #[inline(never)]
 pub(crate) fn escape(bytes: &[u8], out: &mut Vec<u8>) {
     #[cfg(target_arch = "x86_64")]
@@ -68,7 +69,7 @@ pub(crate) fn escape(bytes: &[u8], out: &mut Vec<u8>) {
 fn with_shuffles(mut bytes: &[u8], out: &mut Vec<u8>) {
     out.reserve(room(bytes.len()));
     loop {
-        // SAFETY: the only caller asked whether the processor has what it needs.
+        // SAFETY: the only caller has checked that the processor has the required instructions.
         let (taken, written) =
             unsafe { crate::escape_ssse3::escape(bytes, out.spare_capacity_mut()) };
         // SAFETY: that many bytes of the spare capacity are written.
@@ -77,8 +78,8 @@ fn with_shuffles(mut bytes: &[u8], out: &mut Vec<u8>) {
         if bytes.is_empty() {
             return;
         }
-        // The rest is taken to be as dense. A long string is most of its message: not twice the room, as a vector would take,
-        // but in steps that grow with it.
+        // The rest of the string is estimated to have the same density of escapes. A long string is most of its message, so the
+        // buffer does not double, as a vector would, but grows in steps.
         let dense = bytes.len() * written.div_ceil(taken.max(1)).clamp(1, LONGEST);
         out.reserve_exact(room(dense).max(out.len() / 8));
     }
@@ -90,7 +91,7 @@ fn without_shuffles(mut bytes: &[u8], out: &mut Vec<u8>) {
         bytes = &bytes[taken..];
         if taken == 0 {
             let escape = &ESCAPES[usize::from(b)];
-            // And for the quote behind.
+            // One more byte is reserved for the closing quote.
             make_room(bytes.len(), bytes.len() + LONGEST, out);
             out.extend_from_slice(&escape.text[..escape.length]);
             let (plain, rest) = bytes.split_at(plain_end(bytes, 1));
@@ -100,15 +101,15 @@ fn without_shuffles(mut bytes: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// Makes room for `least` bytes and, when there is none, for the `rest` of the string: not twice the room, as a vector
-/// would take.
+/// Reserves capacity for `least` bytes and, if the buffer has to grow, for the `rest` of the string, instead of doubling the
+/// capacity.
 fn make_room(rest: usize, least: usize, out: &mut Vec<u8>) {
     if out.capacity() - out.len() < least {
         out.reserve_exact(room(rest).max(least).max(out.len() / 8));
     }
 }
 
-/// Appends as many whole blocks as there are in a piece; how much was taken.
+/// Escapes and appends the complete blocks of the input; returns the number of consumed bytes.
 fn blocks(bytes: &[u8], out: &mut Vec<u8>) -> usize {
     if bytes.len() < 2 * BLOCK {
         return 0;
@@ -124,7 +125,7 @@ fn blocks(bytes: &[u8], out: &mut Vec<u8>) -> usize {
     taken
 }
 
-/// Bytes that are copied at a time: more than most runs between escaped characters are long.
+/// Number of bytes that are copied at a time, which is longer than most runs between escaped characters.
 const STRIDE: usize = 32;
 
 /// Room for a block: each of its bytes may become six, and a vector store is longer than its result.
@@ -160,7 +161,7 @@ fn escape_blocks(bytes: &[u8], out: &mut [u8]) -> (usize, usize) {
     (at, length)
 }
 
-/// Copies the bytes of a block from `from` to `end`; where they end.
+/// Copies the bytes of a block from `from` to `end`; returns the end offset in the output.
 #[inline(always)]
 fn run(
     window: &[u8; 2 * BLOCK],
@@ -202,7 +203,7 @@ mod tests {
         out
     }
 
-    /// Every way to escape must give the same text, behind earlier text.
+    /// Checks that every implementation appends the same text to earlier text.
     fn check(bytes: &[u8]) {
         let expected = expected(bytes);
         for way in [without_shuffles as fn(&[u8], &mut _), escape] {
@@ -215,7 +216,7 @@ mod tests {
         assert_eq!(out, [b"before\"", &*expected, b"\""].concat(), "{bytes:?}");
     }
 
-    /// Bytes of every kind; `share` of 256 are special, another sixteenth are outside of ASCII.
+    /// Returns bytes of every kind; `share` of 256 are special, another sixteenth are outside of ASCII.
     fn bytes(seed: u32, length: usize, share: u32) -> Vec<u8> {
         const SPECIAL: &[u8; 16] = b"\x00\x01\x07\x08\t\n\x0b\x0c\r\x0e\x0f\x10\x1b\x1f\"\\";
         const PLAIN: &[u8; 8] = b" !#[]az\x7f";

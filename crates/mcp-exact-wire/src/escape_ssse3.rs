@@ -1,6 +1,6 @@
-//! Escaping with byte shuffles (SSSE3), on processors that have them: no branch depends on where the escapes are.
+//! Escaping with byte shuffles (SSSE3), on processors with these instructions. No branch depends on the positions of the escapes.
 //!
-//! Takes text and an output buffer; returns how much of both is used. Never makes room.
+//! The functions return the number of consumed input bytes and of written output bytes. The output buffer never grows.
 
 use std::arch::x86_64::{
     __m128i, _mm_adds_epu8, _mm_cmpeq_epi8, _mm_cmpgt_epi8, _mm_loadu_si128, _mm_max_epu8,
@@ -13,23 +13,24 @@ use crate::escape::{ESCAPES, LONGEST};
 use crate::simd::BLOCK;
 use crate::text::word;
 
-/// Bytes of a vector.
+/// Number of bytes of a vector.
 const VECTOR: usize = 16;
 
-/// Bytes that a vector takes in at a time, because each of them may become two.
+/// Number of input bytes per output vector, because each input byte may become two bytes.
 const EIGHT: usize = VECTOR / 2;
 
-/// Room for a block: each of its bytes may become six, and a vector store is longer than its result.
+/// Output bytes to reserve for a block: each input byte may become six bytes, and a vector store writes more bytes than its
+/// result has.
 const ROOM: usize = LONGEST * BLOCK + VECTOR;
 
-/// Room for a vector.
+/// Output bytes to reserve for a vector.
 const LITTLE_ROOM: usize = LONGEST * VECTOR + VECTOR;
 
-/// The letters of the control characters below 0x10 that have one.
+/// Letters of the two-character escapes of control characters below 0x10.
 const LETTERS: [u8; VECTOR] = *b"\0\0\0\0\0\0\0\0btn\0fr\0\0";
 
-/// For each set of special bytes among eight: where each byte of the outcome comes from. Places 0 to 7 are the eight bytes,
-/// place 8 is a backslash. Bytes behind the result have no meaning.
+/// For each set of special bytes among eight: the source index of each output byte. Indices 0 to 7 are the eight input bytes,
+/// index 8 is a backslash. Bytes after the result have no meaning.
 static SOURCES: [[u8; VECTOR]; 256] = {
     let mut sources = [[0; VECTOR]; 256];
     let mut special = 0;
@@ -48,7 +49,7 @@ static SOURCES: [[u8; VECTOR]; 256] = {
     sources
 };
 
-/// Returns true if the processor has the instructions. Cheap: asked of the processor once and then kept.
+/// Returns true if the processor has the instructions. The check is cheap, because the answer of the processor is cached.
 #[inline]
 pub(crate) fn is_available() -> bool {
     is_x86_feature_detected!("ssse3") && is_x86_feature_detected!("popcnt")
@@ -99,14 +100,14 @@ fn little_room(
     room.get_mut(from..)?.first_chunk_mut()
 }
 
-/// Escapes vectors; how long they became.
+/// Escapes vectors; returns the number of bytes written.
 #[inline]
 #[target_feature(enable = "ssse3,popcnt")]
 fn expand_vectors<const N: usize, const R: usize>(
     vectors: &[__m128i; N],
     room: &mut [MaybeUninit<u8>; R],
 ) -> usize {
-    // What is counted is written: whatever the bytes are, there is room for them.
+    // All counted bytes are written, because the capacity suffices for any input.
     const { assert!(R >= LONGEST * VECTOR * N + VECTOR) };
     let mut texts = *vectors;
     let mut special = 0;
@@ -143,8 +144,8 @@ fn expand_vectors<const N: usize, const R: usize>(
     to
 }
 
-/// Writes eight bytes, a backslash before each one that is special; how many they became. The bytes are the lower half of
-/// `source`, backslashes the upper one.
+/// Writes eight bytes, with a backslash before each special byte; returns the number of bytes written. The lower half of `source`
+/// contains the bytes, the upper half contains backslashes.
 #[inline]
 #[target_feature(enable = "ssse3,popcnt")]
 fn spread(source: __m128i, special: u8, room: &mut [MaybeUninit<u8>]) -> usize {
@@ -156,7 +157,7 @@ fn spread(source: __m128i, special: u8, room: &mut [MaybeUninit<u8>]) -> usize {
     EIGHT + special.count_ones() as usize
 }
 
-/// The same where characters without a letter are among them: eight bytes that hold one are written byte by byte.
+/// Escapes vectors that contain control characters without a letter: eight bytes with such a character are written byte by byte.
 #[inline(never)]
 #[target_feature(enable = "ssse3,popcnt")]
 fn expand_with_controls<const N: usize>(
@@ -187,7 +188,7 @@ fn expand_with_controls<const N: usize>(
     to
 }
 
-/// Eight bytes and eight backslashes, for each half of a vector.
+/// Returns, for each half of a vector, its eight bytes followed by eight backslashes.
 #[inline]
 #[target_feature(enable = "sse2")]
 fn halves(text: __m128i) -> [__m128i; 2] {
@@ -198,13 +199,14 @@ fn halves(text: __m128i) -> [__m128i; 2] {
     ]
 }
 
-/// The marks of eight bytes among sixty-four.
+/// Returns the mask bits of eight bytes out of sixty-four.
 #[inline]
 fn byte(marks: u64, index: usize) -> u8 {
     marks.to_le_bytes()[index % 8]
 }
 
-/// Less than sixteen bytes, and spaces behind them. Avoids memory: a large load after several small stores has to wait.
+/// Loads fewer than sixteen bytes, padded with spaces. No memory buffer is used, because a large load after several small stores
+/// is slow.
 #[inline]
 #[target_feature(enable = "sse2")]
 fn load_few(bytes: &[u8]) -> __m128i {
@@ -232,7 +234,7 @@ fn to_bytes(vector: __m128i) -> [u8; VECTOR] {
 #[target_feature(enable = "sse2")]
 #[allow(unsafe_code)]
 fn load(part: &[u8; VECTOR]) -> __m128i {
-    // SAFETY: the reference is to sixteen bytes, and the load wants no alignment.
+    // SAFETY: the reference is to sixteen bytes, and the load requires no alignment.
     unsafe { _mm_loadu_si128(part.as_ptr().cast()) }
 }
 
@@ -240,7 +242,7 @@ fn load(part: &[u8; VECTOR]) -> __m128i {
 #[target_feature(enable = "sse2")]
 #[allow(unsafe_code)]
 fn store(bytes: __m128i, place: &mut [MaybeUninit<u8>; VECTOR]) {
-    // SAFETY: the reference is to sixteen bytes that may be anything, and the store wants no alignment.
+    // SAFETY: the reference is to sixteen bytes that may be anything, and the store requires no alignment.
     unsafe { _mm_storeu_si128(place.as_mut_ptr().cast(), bytes) }
 }
 

@@ -1,6 +1,6 @@
-//! Unknown members of a known type: kept in arrival order, closed to the names that the type knows.
+//! Unknown members of a known type, kept in the order of arrival, without the names that the type knows.
 //!
-//! One pointer when there are none. Decoders fill it without a search, because they find duplicates by one sort.
+//! An empty collection is one pointer. Decoders add members without a search, because they find duplicates by one sort.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -27,7 +27,7 @@ pub(crate) type Unknown = Option<Box<Vec<(Box<str>, Json)>>>;
 /// order of arrival and are written after the known ones.
 pub struct Extra<T>(Unknown, PhantomData<fn() -> T>);
 
-/// The refusal of [`Extra::insert`].
+/// Error of [`Extra::insert`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum KnownMember {
@@ -51,10 +51,10 @@ impl fmt::Display for KnownMember {
 impl std::error::Error for KnownMember {}
 
 impl<T: Members> Extra<T> {
-    /// Sets a member and returns the value that it had.
+    /// Sets a member and returns its previous value.
     ///
     /// # Errors
-    /// [`KnownMember`] when `T` or the envelope of the message that it is has a member of that name.
+    /// [`KnownMember`] if `T`, or the JSON-RPC envelope of a message type, has a member of that name.
     pub fn insert(
         &mut self,
         name: impl Into<Box<str>>,
@@ -71,7 +71,7 @@ impl<T: Members> Extra<T> {
     /// over received members.
     ///
     /// # Errors
-    /// [`KnownMember::Field`]
+    /// [`KnownMember::Field`] if the type has a field for `name`.
     #[doc(hidden)]
     pub fn insert_arrived(
         &mut self,
@@ -90,8 +90,8 @@ impl<T: Members> Extra<T> {
         Ok(None)
     }
 
-    /// Hands the members over to another type: those that `U` does not know either, and those that it knows, which
-    /// have to be decoded as such.
+    /// Converts the collection for another type: returns the members that `U` does not know, and the members that `U` knows,
+    /// which have to be decoded as fields.
     #[inline]
     pub fn retype<U: Members>(self) -> (Extra<U>, Vec<(Box<str>, Json)>) {
         match self.0 {
@@ -110,7 +110,7 @@ impl<T: Members> Extra<T> {
 }
 
 impl<T> Extra<T> {
-    /// No unknown members.
+    /// Creates an empty collection.
     pub const fn new() -> Self {
         Self(None, PhantomData)
     }
@@ -120,18 +120,18 @@ impl<T> Extra<T> {
         self.0.as_ref().map_or(0, |members| members.len())
     }
 
-    /// Returns true if there are none.
+    /// Returns true if there are no unknown members.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The value of a member.
+    /// Returns the value of a member.
     pub fn get(&self, name: &str) -> Option<&Json> {
         self.iter()
             .find_map(|(known, value)| (known == name).then_some(value))
     }
 
-    /// Takes a member out.
+    /// Removes a member and returns its value.
     pub fn remove(&mut self, name: &str) -> Option<Json> {
         let members = self.0.as_mut()?;
         let at = members.iter().position(|(known, _)| **known == *name)?;
@@ -142,7 +142,7 @@ impl<T> Extra<T> {
         Some(value)
     }
 
-    /// All members in order of arrival.
+    /// Iterates over all members in order of arrival.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Json)> {
         self.0
             .iter()
@@ -168,7 +168,7 @@ impl<T: Members> Extra<T> {
 }
 
 impl<T> Extra<T> {
-    /// Reports every member: the schema of `T` allows none.
+    /// Reports every member as a violation, because the schema of `T` allows no unknown members.
     pub fn check_closed(&self, path: &Path<'_>, to: &mut Violations) {
         for (name, _) in self.iter() {
             report_additional(&path.member(name), to);

@@ -1,19 +1,19 @@
-//! From a byte offset to a JSON pointer.
+//! Conversion of a byte offset to a JSON pointer.
 //!
-//! Takes the text and an offset that a reader noted, walks the text again up to there and returns the pointer of the
-//! value, or of the member whose name starts there. Runs only after a failure; linear, never recurses.
+//! The text is read again up to the offset that a reader has recorded, and the JSON pointer of the value, or of the member whose
+//! name starts at the offset, is returned. This happens only after a failure, in linear time and without recursion.
 
 use crate::pointer::{MAX_POINTER, Pointer};
 use crate::scan::{scalar_end, skip_space, string_end};
 use crate::unescape::unescape_lossy;
 
-/// One open container on the way to the offset.
+/// An open container that encloses the offset.
 enum Level<'a> {
     Object(Option<&'a str>),
     Array(usize),
 }
 
-/// The containers that are open at some place.
+/// The containers that are open at an offset.
 ///
 /// A pointer is cut before it is this long, because each level takes a byte of it or more; the levels below are counted.
 #[derive(Default)]
@@ -47,7 +47,7 @@ impl<'a> Path<'a> {
         }
     }
 
-    /// Moves on in the innermost container; returns true if a member name comes next.
+    /// Moves to the next item of the innermost container; returns true if a member name follows.
     fn next_item(&mut self) -> bool {
         match self.innermost() {
             Some(Level::Array(index)) => {
@@ -70,7 +70,7 @@ impl<'a> Path<'a> {
     }
 }
 
-/// The JSON pointer of the value at `offset`.
+/// Returns the JSON pointer of the value at `offset`.
 pub(crate) fn locate(text: &str, offset: usize) -> Pointer {
     let mut pointer = Pointer::default();
     for level in path_to(text, offset).levels {
@@ -124,7 +124,7 @@ fn path_to(text: &str, offset: usize) -> Path<'_> {
     path
 }
 
-/// An offset that is the start of a member's name means that member.
+/// Adds the member whose name starts at the offset to the path.
 fn name_at<'a>(text: &'a str, at: usize, expect_name: bool, path: &mut Path<'a>) {
     if !expect_name || text.as_bytes().get(at) != Some(&b'"') {
         return;
@@ -134,7 +134,7 @@ fn name_at<'a>(text: &'a str, at: usize, expect_name: bool, path: &mut Path<'a>)
     }
 }
 
-/// At a closing bracket the place is the container, not its last item.
+/// An offset at a closing bracket means the container, not its last item.
 fn close_empty(bytes: &[u8], at: usize, path: &mut Path<'_>) {
     match (bytes.get(at), path.innermost()) {
         (Some(b']'), Some(Level::Array(_))) => path.close(),

@@ -1,4 +1,4 @@
-//! Maps whose values have a type: ordered as they arrived, each name once.
+//! Maps with values of one type, in the order of arrival and with unique names.
 
 use std::fmt;
 
@@ -10,12 +10,12 @@ use crate::writer::Writer;
 
 /// A JSON object of values of one type, in order of arrival.
 ///
-/// Looking a name up walks the entries: the maps of the protocol are small.
+/// A lookup is a linear search, because the maps of the protocol are small.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Map<V>(Vec<(String, V)>);
 
 impl<V> Map<V> {
-    /// The empty map.
+    /// Creates an empty map.
     pub const fn new() -> Self {
         Self(Vec::new())
     }
@@ -25,26 +25,26 @@ impl<V> Map<V> {
         self.0.len()
     }
 
-    /// Returns true if there are none.
+    /// Returns true if the map has no entries.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The value of `name`.
+    /// Returns the value of `name`.
     pub fn get(&self, name: &str) -> Option<&V> {
         self.0
             .iter()
             .find_map(|(known, value)| (known == name).then_some(value))
     }
 
-    /// The value of `name`, to change it.
+    /// Returns the value of `name` for modification.
     pub fn get_mut(&mut self, name: &str) -> Option<&mut V> {
         self.0
             .iter_mut()
             .find_map(|(known, value)| (known == name).then_some(value))
     }
 
-    /// Sets the value of `name` and returns the one that it had. A new name goes to the end.
+    /// Sets the value of `name` and returns the previous value. A new name is added at the end.
     pub fn insert(&mut self, name: impl Into<String>, value: V) -> Option<V> {
         let name = name.into();
         match self.get_mut(&name) {
@@ -56,13 +56,13 @@ impl<V> Map<V> {
         }
     }
 
-    /// Takes an entry out; the others keep their order.
+    /// Removes an entry and returns its value; the other entries keep their order.
     pub fn remove(&mut self, name: &str) -> Option<V> {
         let at = self.0.iter().position(|(known, _)| known == name)?;
         Some(self.0.remove(at).1)
     }
 
-    /// All entries in order.
+    /// Iterates over all entries in order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &V)> {
         self.0.iter().map(|(name, value)| (name.as_str(), value))
     }
@@ -81,7 +81,7 @@ impl<V: fmt::Debug> fmt::Debug for Map<V> {
 }
 
 impl<N: Into<String>, V> FromIterator<(N, V)> for Map<V> {
-    /// A name that comes twice has its last value.
+    /// Collects entries; a repeated name has its last value.
     fn from_iter<I: IntoIterator<Item = (N, V)>>(entries: I) -> Self {
         let mut map = Self::new();
         map.extend(entries);
