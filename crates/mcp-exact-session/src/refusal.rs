@@ -2,7 +2,7 @@
 //! is reported to the local application.
 //!
 //! Each variant is a reason for which a message was refused. The remote peer reads the error messages: they say how to correct
-//! the message, and reveal nothing about the inside of the application.
+//! the request, and reveal nothing about the inside of the application.
 
 use mcp_exact_revisions::Side;
 use mcp_exact_wire::{Json, JsonObject, MessageError, RequestId, Revision};

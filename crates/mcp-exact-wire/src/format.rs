@@ -1,7 +1,6 @@
-//! Decides whether a text satisfies a JSON Schema `format`.
-//! Takes the decoded string (no quotes, no escapes), returns a verdict in linear time.
-//! Never allocates, recurses, panics or normalises, and never looks anything up: a `uri` need not
-//! lead anywhere.
+//! Checks whether a string satisfies a JSON Schema `format`. The input is the decoded string, without quotes and escapes. The
+//! check runs in linear time and does not allocate, recurse, panic or normalise. No name or address is resolved: a `uri` need not
+//! exist.
 
 use core::net::Ipv6Addr;
 
@@ -37,8 +36,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// The value of the `format` keyword (JSON Schema draft 2020-12, Validation, section 7; `byte`
-    /// is OpenAPI's).
+    /// Returns the value of the `format` keyword (JSON Schema draft 2020-12, Validation, section 7; `byte` is OpenAPI's).
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -50,9 +48,8 @@ impl Format {
         }
     }
 
-    /// The format with exactly this [`name`](Self::name), or `None` for one that is not checked
-    /// here; JSON Schema (Validation, section 7.2.3) has validators pass over formats that they do
-    /// not know.
+    /// Returns the format with exactly this [`name`](Self::name), or `None` for a format that is not checked here; JSON Schema
+    /// (Validation, section 7.2.3) has validators pass over formats that they do not know.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         let all = [

@@ -1,7 +1,7 @@
-//! Head of a message: its class, its id, its method and the text of its other parts, borrowed and without allocation.
+//! Head of a message: class, id, method and the JSON text of the other parts, borrowed and without allocation.
 //!
-//! For routers and gateways that pass messages on. Checks that the text is JSON and that every parser finds the same envelope
-//! in it. Does not check anything else: parameters and results are not decoded.
+//! Message heads are intended for routers and gateways. Parsing checks that the text is JSON and that every JSON parser finds the
+//! same envelope. Parameters and results are not decoded or checked.
 
 use std::borrow::Cow;
 
@@ -14,15 +14,15 @@ use crate::view::JsonRef;
 /// Class of a message, by the members that are present.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum HeadKind {
-    /// A method and an id.
+    /// The message has a method and an id.
     Request,
-    /// A method and no id.
+    /// The message has a method and no id.
     Notification,
-    /// A result or an error, and no method.
+    /// The message has a result or an error, and no method.
     Response,
-    /// An array.
+    /// The document is an array.
     Batch,
-    /// Anything else.
+    /// Any other JSON value.
     Other,
 }
 
@@ -31,17 +31,17 @@ pub enum HeadKind {
 pub struct MessageHead<'a> {
     /// Class of the message.
     pub kind: HeadKind,
-    /// The text of `jsonrpc`.
+    /// JSON text of `jsonrpc`.
     pub jsonrpc: Option<&'a str>,
-    /// The text of `id`.
+    /// JSON text of `id`.
     pub id: Option<&'a str>,
-    /// The method, when it is a string; owned only when it is written with escape sequences.
+    /// Method, if the member is a string; owned only if the string contains escape sequences.
     pub method: Option<Cow<'a, str>>,
-    /// The text of `params`.
+    /// JSON text of `params`.
     pub params: Option<&'a str>,
-    /// The text of `result`.
+    /// JSON text of `result`.
     pub result: Option<&'a str>,
-    /// The text of `error`.
+    /// JSON text of `error`.
     pub error: Option<&'a str>,
 }
 
@@ -166,12 +166,12 @@ impl<'a> MessageHead<'a> {
             .is_some_and(|text| text == "\"2.0\"" || spelt(text))
     }
 
-    /// Returns the text of `_meta` in the parameters or the result.
+    /// Returns the JSON text of `_meta` in the parameters or the result.
     pub fn meta(&self) -> Option<&'a str> {
         member(self.params.or(self.result)?, "_meta")
     }
 
-    /// Returns the text of a member of `_meta`, such as `progressToken`.
+    /// Returns the JSON text of a member of `_meta`, such as `progressToken`.
     pub fn meta_member(&self, name: &str) -> Option<&'a str> {
         member(self.meta()?, name)
     }
@@ -206,7 +206,7 @@ impl<'a> Ambiguous<'a> {
     }
 }
 
-/// Returns the text of a member of an object.
+/// Returns the JSON text of a member of an object.
 fn member<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     let object = JsonRef::from_checked(text).object()?;
     object.find(name).map(JsonRef::text)

@@ -16,7 +16,7 @@ macro_rules! string_or_integer {
         pub enum $name {
             /// A string.
             String(String),
-            /// A whole number, in the spelling that arrived.
+            /// An integer, in the received spelling.
             Integer(Integer),
         }
 
@@ -39,7 +39,7 @@ macro_rules! string_or_integer {
         }
 
         impl Ord for $name {
-            /// For maps: an order that agrees with equality and means nothing.
+            /// Compares in an arbitrary total order that is consistent with `Eq`, so that ids can be map keys.
             fn cmp(&self, other: &Self) -> Ordering {
                 match (self, other) {
                     (Self::Integer(one), Self::Integer(other)) => one.order(other),
@@ -121,7 +121,7 @@ string_or_integer! {
 }
 
 string_or_integer! {
-    /// The token that ties progress notifications to a request.
+    /// The token that associates progress notifications with a request.
     ///
     /// Specification: `basic/utilities/progress` (up to 2025-11-25), `basic/patterns/progress` (from 2026-07-28 on).
     ProgressToken

@@ -1,6 +1,6 @@
-//! Untyped JSON: values that no revision of the specification gives a type, kept as the text that arrived.
+//! Untyped JSON: values without a type in the specification, kept as the received JSON text.
 //!
-//! Parsed only when asked. Equality is of text. Never re-formats what arrived.
+//! Values are parsed only on demand. Equality compares the JSON text. Received text is never reformatted.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -20,30 +20,30 @@ use crate::{from_str, to_string};
 pub struct Json(Box<str>);
 
 impl Json {
-    /// The value `null`.
+    /// Creates the value `null`.
     pub fn null() -> Self {
         Self("null".into())
     }
 
-    /// A JSON string that holds `text`.
+    /// Creates a JSON string with the contents `text`.
     pub fn string(text: &str) -> Self {
         // Room for the text and its quotes: most texts have nothing to escape.
         let mut out = Vec::with_capacity(text.len() + 2);
         Writer::new(&mut out).string(text);
-        // Everything that is written comes from `str`.
+        // All written bytes are UTF-8, because they come from `str`.
         Self(String::from_utf8(out).unwrap_or_default().into())
     }
 
-    /// The JSON that serde makes of `value`.
+    /// Serialises `value` with serde.
     ///
     /// # Errors
-    /// As [`serde_json::to_string`]; also when `value` passes text off as raw JSON that is not one JSON value.
+    /// As [`serde_json::to_string`]; an error also occurs if `value` supplies raw JSON that is not one JSON value.
     pub fn from_serialize<T: Serialize + ?Sized>(value: &T) -> serde_json::Result<Self> {
         let text = serde_json::to_string(value)?;
         Self::check(text.into()).map_err(serde::ser::Error::custom)
     }
 
-    /// The JSON of a value of a generated type, exactly. An [`Encode`] of one's own has to write one JSON value.
+    /// Encodes a value of a generated type exactly. Other implementations of [`Encode`] have to write exactly one JSON value.
     pub fn from_encode<T: Encode + ?Sized>(value: &T) -> Self {
         Self(to_string(value).into())
     }
@@ -59,17 +59,17 @@ impl Json {
     /// Decodes the value as a generated type, exactly.
     ///
     /// # Errors
-    /// [`DecodeError`] when the value is not of that type; its pointer starts at this value.
+    /// [`DecodeError`] if the value does not match the type; the JSON pointer of the error is relative to this value.
     pub fn decode_as<T: Decode>(&self) -> Result<T, DecodeError> {
         self.view().decode_as()
     }
 
-    /// The text.
+    /// Returns the JSON text.
     pub fn text(&self) -> &str {
         &self.0
     }
 
-    /// The value, borrowed.
+    /// Returns a borrowed view of the value.
     pub fn view(&self) -> JsonRef<'_> {
         JsonRef::from_checked(&self.0)
     }
@@ -79,7 +79,7 @@ impl Json {
         self.view().kind()
     }
 
-    /// Checks that text is one JSON value and keeps it, without white space around it.
+    /// Creates a value from text after checking that the text is one JSON value; surrounding white space is removed.
     pub(crate) fn check(text: Box<str>) -> Result<Self, DecodeError> {
         let mut r = Reader::new(&text);
         let value = r.raw().and_then(|value| r.end().map(|()| value));
@@ -90,7 +90,7 @@ impl Json {
         }
     }
 
-    /// Text that a scanner has found to be one JSON value, without white space around it.
+    /// Creates a value from text that was already checked to be one JSON value, without surrounding white space.
     #[inline]
     pub(crate) fn from_checked(text: &str) -> Self {
         Self(text.into())
@@ -100,7 +100,7 @@ impl Json {
 impl FromStr for Json {
     type Err = DecodeError;
 
-    /// Keeps the text as it is, without white space around it.
+    /// Parses one JSON value; the text is kept unchanged except for surrounding white space.
     fn from_str(text: &str) -> Result<Self, DecodeError> {
         from_str(text)
     }
@@ -150,35 +150,35 @@ impl Encode for Json {
     }
 }
 
-/// One JSON object as text: an open value that the schema wants to be an object.
+/// One JSON object as text, for values without a type that the schema requires to be objects.
 ///
 /// Members are found by scanning. If a name occurs twice, which untyped JSON allows, the last one counts.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct JsonObject(Json);
 
 impl JsonObject {
-    /// The empty object.
+    /// Creates an empty object.
     pub fn new() -> Self {
         Self::from_checked("{}")
     }
 
-    /// Text that a scanner has found to be one JSON object, without white space around it.
+    /// Creates an object from text that was already checked to be one JSON object, without surrounding white space.
     pub(crate) fn from_checked(text: &str) -> Self {
         Self(Json::from_checked(text))
     }
 
-    /// The same text, owned already. Outside semantic versioning.
+    /// Creates an object from owned text that was already checked to be one JSON object. Outside semantic versioning.
     #[doc(hidden)]
     pub fn from_checked_text(text: String) -> Self {
         Self(Json(text.into()))
     }
 
-    /// The text.
+    /// Returns the JSON text.
     pub fn text(&self) -> &str {
         self.0.text()
     }
 
-    /// The object as a value of any kind.
+    /// Returns the object as a JSON value.
     pub fn as_json(&self) -> &Json {
         &self.0
     }
@@ -191,17 +191,17 @@ impl JsonObject {
         self.0.parse()
     }
 
-    /// A reader at the start of the object. It does not check again that skipped values are JSON.
+    /// Returns a reader at the start of the object, which does not check skipped values again.
     pub fn reader(&self) -> Reader<'_> {
         Reader::of_checked(self.text())
     }
 
-    /// The object, borrowed.
+    /// Returns a borrowed view of the object.
     pub fn view(&self) -> ObjectRef<'_> {
         ObjectRef::from_checked(self.text())
     }
 
-    /// All members in order, with the text of their values. A name with a lone surrogate in it has U+FFFD in its place.
+    /// Iterates over all members in order, with the JSON text of their values. A lone surrogate in a name is replaced by U+FFFD.
     pub fn iter(&self) -> impl Iterator<Item = (Cow<'_, str>, &str)> {
         self.view().iter().map(|(name, value)| (name, value.text()))
     }
@@ -211,18 +211,18 @@ impl JsonObject {
         self.iter().count()
     }
 
-    /// Returns true if there are none.
+    /// Returns true if the object has no members.
     pub fn is_empty(&self) -> bool {
         self.iter().next().is_none()
     }
 
-    /// The value of a member.
+    /// Returns the value of a member.
     pub fn get(&self, name: &str) -> Option<Json> {
         self.view().find(name).map(JsonRef::to_json)
     }
 
-    /// Sets a member: in its place if it is present already, otherwise at the end. Everything else keeps its text. A name
-    /// that occurs twice has the value in both places afterwards.
+    /// Sets a member. An existing member keeps its position; a new member is added at the end. All other text is unchanged. If
+    /// the name occurs twice, both members get the value.
     pub fn insert(&mut self, name: &str, value: impl Into<Json>) {
         let value = value.into();
         *self = self.view().with([(name, Some(value.view()))]).into();
@@ -258,7 +258,7 @@ impl FromStr for JsonObject {
 impl TryFrom<Json> for JsonObject {
     type Error = Json;
 
-    /// Gives the value back when it is not an object.
+    /// Returns the value as the error if it is not an object.
     fn try_from(json: Json) -> Result<Self, Json> {
         if json.kind() == Kind::Object {
             Ok(Self(json))
@@ -268,12 +268,12 @@ impl TryFrom<Json> for JsonObject {
     }
 }
 
-/// A JSON value that is not an object where one is needed.
+/// Error for a JSON value that is not an object where an object is required.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NotAnObject(Kind);
 
 impl NotAnObject {
-    /// The kind of the value.
+    /// Returns the kind of the value.
     pub fn kind(self) -> Kind {
         self.0
     }
@@ -317,11 +317,11 @@ impl From<serde_json::Map<String, serde_json::Value>> for JsonObject {
     }
 }
 
-/// Number of names that are compared with each other to find those that come twice; more are looked up in a map.
+/// Maximum number of names that are compared pairwise to find duplicates; for more names a map is used.
 const FEW: usize = 8;
 
 impl<N: AsRef<str>, V: Into<Json>> FromIterator<(N, V)> for JsonObject {
-    /// A name that comes twice has its last value.
+    /// Collects members; a repeated name has its last value.
     fn from_iter<I: IntoIterator<Item = (N, V)>>(members: I) -> Self {
         let members: Vec<(N, Json)> = members
             .into_iter()
@@ -348,7 +348,7 @@ impl<N: AsRef<str>, V: Into<Json>> FromIterator<(N, V)> for JsonObject {
             w.put(&value.0);
         }
         w.put("}");
-        // Everything that is written comes from `str`.
+        // All written bytes are UTF-8, because they come from `str`.
         Self(Json(String::from_utf8(out).unwrap_or_default().into()))
     }
 }

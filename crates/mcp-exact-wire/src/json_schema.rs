@@ -1,7 +1,7 @@
-//! `JsonSchema` of schemars 1 for generated types and for the types of this crate. Behind the feature `schemars1`.
+//! `JsonSchema` of schemars 1 for generated types and for the types of this crate. Requires the feature `schemars1`.
 //!
-//! Takes the definitions of a revision's schema, errata applied, as the generator embeds them; passes them to schemars with
-//! each reference to a definition replaced by a reference to its type. Nothing is derived from Rust types.
+//! The generator embeds the definitions of a revision's schema with the errata applied. The definitions are passed to schemars,
+//! with each reference to a definition replaced by a reference to its type. No schema is derived from a Rust type.
 
 use std::borrow::Cow;
 use std::sync::OnceLock;
@@ -19,7 +19,7 @@ use crate::{
 pub struct JsonSchemas {
     /// Prefix of references to definitions in `text`.
     references: &'static str,
-    /// One object: the schema of each definition by its name.
+    /// JSON object with the schema of each definition, by name.
     text: &'static str,
     /// Sorted by name.
     types: &'static [JsonSchemaType],

@@ -1,12 +1,11 @@
 //! The runtime of the generated Model Context Protocol types: an exact JSON reader and writer, untyped JSON, numbers that
 //! keep their kind, ids, unknown members and names, union dispatch, and violations of the schema.
 //!
-//! The type crates, such as `mcp-2025-06-18`, re-export what their users need. This crate
-//! knows no list of revisions: a new one never forces a release of it.
+//! The type crates, such as `mcp-2025-06-18`, re-export what their users need. This crate contains no list of revisions, so that
+//! a new revision does not require a new release of this crate.
 //!
-//! Nothing that arrives is lost: unknown members, unknown enum values and unknown variants of tagged unions survive; untyped
-//! JSON survives byte for byte; numbers keep value and kind; absent, null, empty object and empty array stay four different
-//! things.
+//! No received data is lost: unknown members, unknown enum values and unknown variants of tagged unions survive; untyped JSON
+//! survives byte for byte; numbers keep value and kind; absent, null, empty object and empty array stay four different things.
 //!
 //! Errors of the text itself:
 //!
@@ -27,7 +26,7 @@
 //! | bytes that are not UTF-8, or a byte order mark | error `utf8` or `syntax` |
 //! | a line break between the tokens of untyped JSON | comes back; [`to_line`] writes a space instead |
 //!
-//! Destinations of encoded text, always without a tree in between:
+//! Encoded text can be written to these destinations, without an intermediate tree:
 //!
 //! | buffer | call |
 //! |---|---|

@@ -1,6 +1,6 @@
-//! JSON-RPC messages of one direction: the types, how they are written, and the error that a bad message deserves.
+//! JSON-RPC messages of one direction: the types, their encoding, and the error for an invalid message.
 //!
-//! `decode.rs` reads them.
+//! The module `decode` contains their decoder.
 
 use std::fmt;
 
@@ -13,25 +13,25 @@ use crate::validate::{Path, Validate, Violations};
 use crate::writer::Writer;
 use crate::{Integer, Json, Nullable, RequestId};
 
-/// One direction of one revision: which messages there are.
+/// One direction of one revision, with the types of its messages.
 ///
-/// Generated crates implement it for `FromClient` and `FromServer`.
+/// Generated crates implement this trait for `FromClient` and `FromServer`.
 pub trait Direction: crate::private::Generated + Copy + fmt::Debug + PartialEq + 'static {
     /// Requests: [`WithId`] around the union up to 2025-06-18, whose types leave the id out; later the union itself.
     type Request: Decode + Encode + Validate + Call + Clone + fmt::Debug + PartialEq;
-    /// Notifications.
+    /// Type of the notifications.
     type Notification: Decode + Encode + Validate + Call + Clone + fmt::Debug + PartialEq;
-    /// Results.
+    /// Type of the results.
     type Result: DecodeResult + Encode + Validate + Clone + fmt::Debug + PartialEq;
-    /// Methods of requests, sorted.
+    /// Sorted methods of requests.
     const REQUESTS: &'static [&'static str];
-    /// Methods of notifications, sorted.
+    /// Sorted methods of notifications.
     const NOTIFICATIONS: &'static [&'static str];
-    /// True if several messages may come in one array (2025-03-26 only).
+    /// True if the revision has batches (2025-03-26 only).
     const BATCHES: bool;
-    /// True if the types of requests and notifications hold `jsonrpc` and the id themselves.
+    /// True if the types of requests and notifications contain `jsonrpc` and the id.
     const ENVELOPE_INSIDE: bool;
-    /// True if an error has to have an id.
+    /// True if error responses must have an id.
     const ERROR_NEEDS_ID: bool;
 }
 
@@ -71,19 +71,19 @@ impl<Q: Call> Call for WithId<Q> {
     }
 }
 
-/// Results that are decoded by the request that they answer.
+/// Results whose type depends on the method of the request.
 pub trait DecodeResult: Sized {
     /// Reads the result of a request of `method`; of a method that the revision does not define, as an open result.
     ///
     /// # Errors
-    /// [`DecodeFailed`](crate::DecodeFailed); the reader knows why.
+    /// [`DecodeFailed`](crate::DecodeFailed) if decoding fails; the reader contains the reason.
     fn decode_result(method: &str, r: &mut Reader<'_>) -> ReadResult<Self>;
 }
 
 /// A request and its id, for revisions whose request types leave the id to the envelope.
 ///
 /// Members of the request that have names of the envelope, which arrive when an entire message is decoded as a type without an
-/// envelope, are not written beside those of this one.
+/// envelope, are not written in addition to those of this type.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WithId<Q> {
     /// The id.
@@ -150,9 +150,9 @@ pub enum Message<D: Direction> {
 /// The four kinds of messages (JSON-RPC 2.0, sections 4 and 5).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum MessageKind {
-    /// A request, which is answered.
+    /// A request, which requires an answer.
     Request,
-    /// A notification, which is not.
+    /// A notification, which is never answered.
     Notification,
     /// The result of a request.
     Result,
@@ -215,7 +215,7 @@ pub struct ResultMessage<S> {
 /// An error and the id of the request that it answers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ErrorMessage {
-    /// The id of the request; absent or null when the sender could not read it.
+    /// The id of the request; absent or null if the sender of the error could not read the id.
     pub id: Option<Nullable<RequestId>>,
     /// The error.
     pub error: ErrorObject,
@@ -223,14 +223,14 @@ pub struct ErrorMessage {
     pub extra: Extra<Self>,
 }
 
-/// Error that a request ends with (JSON-RPC 2.0, section 5.1).
+/// Error with which a request ends (JSON-RPC 2.0, section 5.1).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ErrorObject {
     /// The code.
     pub code: Integer,
     /// A short description.
     pub message: String,
-    /// Anything more.
+    /// Additional data about the error.
     pub data: Option<Json>,
     /// Unknown members.
     pub extra: Extra<Self>,
@@ -267,7 +267,7 @@ static ERROR_OBJECT: ObjectLayout = ObjectLayout {
 const ERROR_MEMBERS: &[&str] = &["code", "data", "message"];
 
 impl<S> ResultMessage<S> {
-    /// The result of the request `id`.
+    /// Creates the result message for the request `id`.
     pub fn new(id: impl Into<RequestId>, result: impl Into<S>) -> Self {
         Self {
             id: id.into(),
@@ -278,7 +278,7 @@ impl<S> ResultMessage<S> {
 }
 
 impl ErrorMessage {
-    /// The error that answers the request `id`.
+    /// Creates the error message for the request `id`.
     pub fn new(id: impl Into<RequestId>, error: ErrorObject) -> Self {
         Self {
             id: Some(Nullable::Value(id.into())),
@@ -289,7 +289,7 @@ impl ErrorMessage {
 }
 
 impl ErrorObject {
-    /// An error without data.
+    /// Creates an error without data.
     pub fn new(code: impl Into<Integer>, message: impl Into<String>) -> Self {
         Self {
             code: code.into(),
@@ -305,31 +305,31 @@ impl ErrorObject {
 pub enum Frame<D: Direction> {
     /// One message.
     One(Message<D>),
-    /// A batch; a bad message among good ones does not spoil them (JSON-RPC 2.0, section 6).
+    /// A batch; an invalid message does not affect the valid ones (JSON-RPC 2.0, section 6).
     Batch(Vec<Result<Message<D>, MessageError>>),
 }
 
-/// Kind of a bad message, which decides the error to reply with.
+/// Kind of an invalid message, which determines the error to reply with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum MessageErrorKind {
-    /// It is not JSON: -32700.
+    /// The document is not JSON: -32700.
     Parse,
-    /// It is no message of JSON-RPC 2.0, or a batch where none is allowed: -32600.
+    /// The document is not a JSON-RPC 2.0 message, or is a batch where batches are not allowed: -32600.
     InvalidRequest,
     /// A request of a method that is only defined for notifications: -32601.
     MethodNotFound,
-    /// A known method with parameters that do not fit: -32602.
+    /// A known method with parameters that do not match the schema: -32602.
     InvalidParams,
-    /// A notification whose parameters do not fit: never answered.
+    /// A notification whose parameters do not match the schema, which is never answered.
     InvalidNotification,
-    /// A response that does not fit the request that it answers: never answered.
+    /// A response that does not match its request, which is never answered.
     InvalidResponse,
-    /// A response to a request that was never sent: never answered.
+    /// A response to a request that was never sent, which is never answered.
     UnknownResponse,
 }
 
-/// A document that is no message of its direction.
+/// Error for a document that is not a message of its direction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MessageError {
     pub(crate) kind: MessageErrorKind,
@@ -339,17 +339,17 @@ pub struct MessageError {
 }
 
 impl MessageError {
-    /// Returns the kind, which decides the error to reply with.
+    /// Returns the kind, which determines the error to reply with.
     pub fn kind(&self) -> MessageErrorKind {
         self.kind
     }
 
-    /// The id of the message, whenever it can be read. A message with two different ids has none.
+    /// Returns the id of the message if it can be read. A message with two different ids has none.
     pub fn id(&self) -> Option<&RequestId> {
         self.id.as_ref()
     }
 
-    /// The method of the message, whenever it can be read. A message with two different methods has none.
+    /// Returns the method of the message if it can be read. A message with two different methods has none.
     pub fn method(&self) -> Option<&str> {
         self.method.as_deref()
     }
@@ -359,7 +359,8 @@ impl MessageError {
         &self.error
     }
 
-    /// The code of the error that answers it (JSON-RPC 2.0, section 5.1); `None` for messages that are never answered.
+    /// Returns the code of the error that answers the message (JSON-RPC 2.0, section 5.1); `None` for messages that are never
+    /// answered.
     pub fn code(&self) -> Option<i64> {
         match self.kind {
             MessageErrorKind::Parse => Some(-32700),

@@ -1,4 +1,4 @@
-//! Values that the schema lets be null, apart from absent ones.
+//! Values that the schema allows to be null, distinct from absent values.
 
 use crate::error::ReadResult;
 use crate::reader::{Kind, Reader};
@@ -9,14 +9,14 @@ use crate::writer::Writer;
 /// A value or JSON's `null`. A member that may also be absent is an `Option<Nullable<T>>`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Nullable<T> {
-    /// `null`
+    /// The value `null`.
     Null,
-    /// A value.
+    /// A value that is not null.
     Value(T),
 }
 
 impl<T> Nullable<T> {
-    /// The value, unless it is null.
+    /// Returns the value, unless it is null.
     pub fn as_value(&self) -> Option<&T> {
         match self {
             Self::Null => None,

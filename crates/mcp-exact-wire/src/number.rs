@@ -1,6 +1,7 @@
-//! Numbers that keep their value and their kind: `1`, `1.0`, `1e400` and an id of thirty digits all come back as received.
+//! Numbers that keep their value and their kind: `1`, `1.0`, `1e400` and an id of thirty digits are all preserved exactly as
+//! received.
 //!
-//! Equality is of text, so `1` and `1.0` differ. Never rounds.
+//! Equality compares the JSON text, so `1` and `1.0` differ. Numbers are never rounded.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -25,7 +26,7 @@ enum Text {
 }
 
 impl Number {
-    /// The value, when it is a whole number in plain spelling or any other, within `i64`.
+    /// Returns the value if it is an integer within `i64`, in any spelling.
     pub fn as_i64(&self) -> Option<i64> {
         match &self.0 {
             Text::Int(value) => Some(*value),
@@ -36,7 +37,7 @@ impl Number {
         }
     }
 
-    /// The value, when it is a whole number within `u64`.
+    /// Returns the value if it is an integer within `u64`, in any spelling.
     pub fn as_u64(&self) -> Option<u64> {
         match &self.0 {
             Text::Int(value) => u64::try_from(*value).ok(),
@@ -47,7 +48,7 @@ impl Number {
         }
     }
 
-    /// The nearest `f64`; infinite where the number is larger than any.
+    /// Returns the nearest `f64`; infinite if the number is out of range.
     pub fn as_f64(&self) -> f64 {
         match &self.0 {
             #[expect(clippy::cast_precision_loss, reason = "documented: the nearest")]
@@ -56,7 +57,7 @@ impl Number {
         }
     }
 
-    /// Returns true if the value is whole, in whichever spelling (JSON Schema's `integer`).
+    /// Returns true if the value is an integer, in any spelling (JSON Schema's `integer`).
     pub fn is_integer(&self) -> bool {
         match &self.0 {
             Text::Int(_) => true,
@@ -97,7 +98,7 @@ impl Number {
     }
 }
 
-/// The value of a text that `i64` would write in the same way.
+/// Returns the value of a string that `i64` would format in the same way.
 fn plain_i64(text: &str) -> Option<i64> {
     if text.len() > 20 || text == "-0" || text.bytes().any(|b| !b.is_ascii_digit() && b != b'-') {
         return None;
@@ -105,7 +106,7 @@ fn plain_i64(text: &str) -> Option<i64> {
     text.parse().ok()
 }
 
-/// A number as digits and a power of ten.
+/// Number as digits and a power of ten.
 struct Decimal<'a> {
     negative: bool,
     whole: &'a str,
@@ -114,7 +115,7 @@ struct Decimal<'a> {
 }
 
 impl<'a> Decimal<'a> {
-    /// Takes a text that is a JSON number.
+    /// Parses the text of a JSON number.
     fn parse(text: &'a str) -> Self {
         let (negative, text) = match text.strip_prefix('-') {
             Some(rest) => (true, rest),
@@ -137,7 +138,7 @@ impl<'a> Decimal<'a> {
             .map(|b| b - b'0')
     }
 
-    /// The power of ten of the last digit.
+    /// Returns the power of ten of the last digit.
     fn scale(&self) -> i64 {
         self.exponent
             .saturating_sub(i64::try_from(self.fraction.len()).unwrap_or(i64::MAX))
@@ -157,7 +158,7 @@ impl<'a> Decimal<'a> {
         }
     }
 
-    /// The value without its fraction; `None` when it is too large.
+    /// Returns the value without its fraction; `None` if the value is too large.
     fn truncated(&self) -> Option<i128> {
         let scale = self.scale();
         let digits = self.whole.len() + self.fraction.len();
@@ -191,7 +192,7 @@ fn saturating_exponent(text: &str) -> i64 {
         Some(digits) => (true, digits),
         None => (false, text.strip_prefix('+').unwrap_or(text)),
     };
-    // Far beyond any length that a text can have, and far from overflow.
+    // Larger than the length of any string, and small enough to avoid overflow.
     const LIMIT: i64 = 1 << 60;
     let value = digits.bytes().fold(0_i64, |value, b| {
         (value.saturating_mul(10).saturating_add(i64::from(b - b'0'))).min(LIMIT)
@@ -214,13 +215,13 @@ impl fmt::Display for Number {
 impl FromStr for Number {
     type Err = DecodeError;
 
-    /// Takes the text of a JSON number.
+    /// Parses the text of a JSON number.
     fn from_str(text: &str) -> Result<Self, DecodeError> {
         from_str(text)
     }
 }
 
-/// A floating-point value that JSON has no number for: infinite, or not a number.
+/// Error for a floating-point value that JSON cannot represent: infinite, or not a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NotFinite;
 
@@ -235,7 +236,7 @@ impl std::error::Error for NotFinite {}
 impl TryFrom<f64> for Number {
     type Error = NotFinite;
 
-    /// The shortest text that reads back as the same value; always with a fraction or an exponent.
+    /// Converts to the shortest number that reads back as the same value; the number always has a fraction or an exponent.
     fn try_from(value: f64) -> Result<Self, NotFinite> {
         if value.is_finite() {
             Ok(Self::from_text(&format!("{value:?}")))
@@ -263,27 +264,27 @@ impl Encode for Number {
     }
 }
 
-/// A JSON number whose value is whole: JSON Schema's `integer`, in the spelling that arrived (`7`, `7.0`, `1e20`).
+/// A JSON number with an integer value: JSON Schema's `integer`, in the received spelling (`7`, `7.0`, `1e20`).
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Integer(Number);
 
 impl Integer {
-    /// The value, within `i64`.
+    /// Returns the value, if it is within `i64`.
     pub fn as_i64(&self) -> Option<i64> {
         self.0.as_i64()
     }
 
-    /// The value, within `u64`.
+    /// Returns the value, if it is within `u64`.
     pub fn as_u64(&self) -> Option<u64> {
         self.0.as_u64()
     }
 
-    /// Some order that agrees with equality, which is of text.
+    /// Compares in an arbitrary total order that is consistent with equality of the text.
     pub(crate) fn order(&self, other: &Self) -> Ordering {
         self.0.0.cmp(&other.0.0)
     }
 
-    /// The integer as a number.
+    /// Returns the integer as a number.
     pub fn as_number(&self) -> &Number {
         &self.0
     }
@@ -304,7 +305,7 @@ impl fmt::Display for Integer {
 impl FromStr for Integer {
     type Err = DecodeError;
 
-    /// Takes the text of a JSON number whose value is whole.
+    /// Parses the text of a JSON number with an integer value.
     fn from_str(text: &str) -> Result<Self, DecodeError> {
         from_str(text)
     }
@@ -319,7 +320,7 @@ impl From<Integer> for Number {
 impl TryFrom<Number> for Integer {
     type Error = Number;
 
-    /// Gives the number back when it is not whole.
+    /// Returns the number as the error if its value is not an integer.
     fn try_from(number: Number) -> Result<Self, Number> {
         if number.is_integer() {
             Ok(Self(number))

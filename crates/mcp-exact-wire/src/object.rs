@@ -1,7 +1,7 @@
-//! Objects of known types: finds members in their table, keeps the unknown ones, sees duplicates and gaps.
+//! Reading of objects with known members: member lookup, unknown members, duplicates and missing members.
 //!
-//! Takes a reader at an object and the type's [`ObjectLayout`]; returns the index of each known member in turn. Duplicates cost a
-//! bit set and, for unknown names, one sort.
+//! The type's [`ObjectLayout`] lists the known members; the reader returns the index of each known member in order. Duplicates
+//! are found by a bit set and, for unknown names, by one sort.
 
 use std::borrow::Cow;
 
@@ -12,15 +12,15 @@ use crate::reader::Reader;
 /// The members that a type knows, and which of them are required.
 #[derive(Debug)]
 pub struct ObjectLayout {
-    /// Names in the order of the schema, 64 at most.
+    /// Member names in the order of the schema, at most 64.
     pub members: &'static [&'static str],
-    /// Their [`keys`].
+    /// Lookup [`keys`] of the names.
     pub keys: &'static [u64],
     /// One bit for each required member.
     pub required: u64,
 }
 
-/// The members that a type knows, however they are stored: in a [`ObjectLayout`], or in tables of the conversions.
+/// The members that a type knows, which are stored in an [`ObjectLayout`] or in the tables of the conversions.
 pub trait KnownMembers: Copy {
     /// Returns the [`keys`] of the names.
     fn keys(self) -> &'static [u64];
@@ -47,7 +47,7 @@ impl KnownMembers for &'static ObjectLayout {
     }
 }
 
-/// Returns the lookup keys of names: their first eight bytes, the closing quote of shorter ones included.
+/// Returns the lookup keys of names: the first eight bytes of each name, including the closing quote of shorter names.
 pub const fn keys<const N: usize>(names: &[&str]) -> [u64; N] {
     let mut keys = [0; N];
     let mut at = 0;
@@ -64,7 +64,7 @@ pub const fn keys<const N: usize>(names: &[&str]) -> [u64; N] {
     keys
 }
 
-/// The bits of some of the members, by name. Fails to compile for a name that is not among them.
+/// Returns the bits of the named members. An unknown name is a compile error.
 pub const fn required_bits(members: &[&str], required: &[&str]) -> u64 {
     let (mut bits, mut at) = (0, 0);
     while at < required.len() {
@@ -78,7 +78,7 @@ pub const fn required_bits(members: &[&str], required: &[&str]) -> u64 {
     bits
 }
 
-/// `==` of strings, which no constant can use.
+/// Compares strings in constant evaluation, where `==` is not available.
 const fn is_same(a: &str, b: &str) -> bool {
     let (a, b) = (a.as_bytes(), b.as_bytes());
     let mut at = 0;
@@ -88,7 +88,7 @@ const fn is_same(a: &str, b: &str) -> bool {
     at == a.len() && at == b.len()
 }
 
-/// The key of the name that begins at `at`; `None` at the end of the text.
+/// Returns the lookup key of the name that begins at `at`; `None` at the end of the text.
 #[inline]
 fn key_at(bytes: &[u8], at: usize) -> Option<u64> {
     const LOW: u64 = u64::from_le_bytes([0x01; 8]);
@@ -102,7 +102,7 @@ fn key_at(bytes: &[u8], at: usize) -> Option<u64> {
     Some(word & (quote ^ quote.wrapping_sub(1)))
 }
 
-/// The members of one object while they are read.
+/// Reader of the members of one object.
 #[derive(Debug)]
 pub struct ObjectReader<M = &'static ObjectLayout> {
     layout: M,
@@ -141,7 +141,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Moves to the next member of an open object: the offset of its name, or `None` after the closing brace.
+    /// Moves to the next member of an open object; returns the offset of its name, or `None` after the closing brace.
     #[inline]
     pub(crate) fn next_member(&mut self, first: &mut bool) -> ReadResult<Option<usize>> {
         match self.peek() {
@@ -163,7 +163,7 @@ impl<'a> Reader<'a> {
         Ok(Some(self.at()))
     }
 
-    /// Takes the colon after a member's name.
+    /// Reads the colon after a member's name.
     #[inline]
     pub(crate) fn colon(&mut self) -> ReadResult<()> {
         if self.peek() != Some(b':') {
@@ -211,7 +211,7 @@ impl ObjectReader {
         }
     }
 
-    /// The rest of a message after its method.
+    /// Creates a reader of the rest of a message after its method.
     fn resumed(layout: &'static ObjectLayout, start: usize) -> Self {
         const METHOD: u64 = keys::<1>(&["method"])[0];
         let method = layout.keys.iter().position(|key| *key == METHOD);
@@ -236,8 +236,8 @@ impl ObjectReader {
         }
     }
 
-    /// The index of the next known member, whose value comes next; `None` after the object, once every required member
-    /// was there and none twice. Unknown members are kept on the way.
+    /// Moves to the value of the next known member and returns the index of the member; `None` at the end of the object, after
+    /// the check for missing and duplicate members. Unknown members are kept.
     #[inline]
     pub fn next(&mut self, r: &mut Reader<'_>) -> ReadResult<Option<usize>> {
         loop {
@@ -273,7 +273,7 @@ impl ObjectReader {
         Ok(None)
     }
 
-    /// The unknown members, once the object was read.
+    /// Returns the unknown members, after the object was read.
     #[inline]
     pub fn extra<T: Members>(self) -> Extra<T> {
         Extra::from_unknown(self.unknown)
@@ -281,7 +281,7 @@ impl ObjectReader {
 }
 
 impl<M: KnownMembers> ObjectReader<M> {
-    /// An object whose first member is next.
+    /// Creates a reader of an opened object, before its first member.
     #[inline(always)]
     pub(crate) const fn opened(layout: M, start: usize) -> Self {
         Self {
@@ -310,14 +310,14 @@ impl<M: KnownMembers> ObjectReader<M> {
         r.fault(self.start, DecodeErrorKind::Required, Detail::Missing(name))
     }
 
-    /// Takes the name at `name_at` when it is spelled without escape sequences and known.
+    /// Reads the name at `name_at` if the name is known and spelled without escape sequences.
     #[inline]
     pub(crate) fn plain_member(&self, r: &mut Reader<'_>, name_at: usize) -> Option<usize> {
         let bytes = r.bytes();
         let Some(key) = key_at(bytes, name_at + 1) else {
             return self.last_member(r, name_at);
         };
-        // Most senders keep to some order: the member after the one before is tried first.
+        // Most senders keep the order of the schema, so the member after the previous one is tried first.
         let mut index = self.guess;
         if self.layout.keys().get(index) != Some(&key) {
             index = self.layout.keys().iter().position(|known| *known == key)?;
@@ -330,7 +330,7 @@ impl<M: KnownMembers> ObjectReader<M> {
         Some(index)
     }
 
-    /// The same where the text ends soon or names begin alike.
+    /// Finds a member near the end of the text, or among names with the same first eight bytes.
     #[inline(never)]
     fn last_member(&self, r: &mut Reader<'_>, name_at: usize) -> Option<usize> {
         let bytes = r.bytes();

@@ -1,7 +1,7 @@
 //! Outline of a message: its class, its envelope, and the positions of some members of its parameters or its result.
 //!
-//! Takes a message in the spelling that nearly every peer uses and walks through it once. Gives nothing for every other text,
-//! good or bad: what that is, [`decode_message`](crate::decode_message) says. Decides nothing.
+//! An outline is read in one pass from a message in the most common spelling. All other texts, valid or not, have no outline and
+//! are handled by [`decode_message`](crate::decode_message).
 
 use crate::decode::utf8;
 use crate::error::ReadResult;
@@ -21,9 +21,9 @@ pub struct Outline<'a, const N: usize> {
     pub method: Option<&'a str>,
     /// The parameters, or the result.
     pub body: Option<ObjectRef<'a>>,
-    /// Places in the body.
+    /// Positions of members in the body.
     pub places: Places<N>,
-    /// Levels of objects and arrays, the message itself included.
+    /// Nesting depth of objects and arrays, including the message itself.
     pub depth: usize,
 }
 

@@ -1,14 +1,13 @@
-//! Places of members in untyped JSON, found in the same pass that checks it.
+//! Positions of members in untyped JSON, found in the same pass that checks the JSON.
 //!
-//! Takes a reader at an object and the names of some members; returns the object and the positions of their values, so that no
-//! second walk is needed. Decides nothing.
+//! Decoding an object also returns the positions of the values of named members, so that no second pass is needed.
 
 use crate::JsonObject;
 use crate::error::ReadResult;
 use crate::reader::Reader;
 use crate::view::JsonRef;
 
-/// Places of the values of some members of one untyped object.
+/// Byte ranges of the values of some members of one untyped object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Places<const N: usize>([(usize, usize); N]);
 
@@ -36,7 +35,7 @@ impl JsonObject {
     /// afterwards: if a name occurs twice, the last value counts. No two names are the same.
     ///
     /// # Errors
-    /// As the decoder of [`JsonObject`].
+    /// The errors of decoding a [`JsonObject`].
     pub fn decode_finding<const N: usize>(
         r: &mut Reader<'_>,
         names: [&str; N],
@@ -48,7 +47,7 @@ impl JsonObject {
     }
 }
 
-/// Scans the object that comes next: the places of members, and how many levels of objects and arrays it has.
+/// Scans the next object; returns the positions of the members, and the nesting depth of the object.
 pub(crate) fn found<const N: usize>(
     r: &mut Reader<'_>,
     names: &[&str; N],

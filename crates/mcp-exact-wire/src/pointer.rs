@@ -1,7 +1,7 @@
 //! JSON pointers (RFC 6901) of bounded length, for errors and violations.
 //!
-//! A document decides how long the names in it are and how deep its values are nested. A report of it stays short: what
-//! exceeds the bound is cut, and the cut shows.
+//! A document determines the length of its names and the depth of its values. Reports remain short: a pointer that exceeds the
+//! limit is cut and marked as cut.
 
 /// Maximum length of the JSON pointer of an error or a violation, in bytes; a longer pointer is cut and ends in `…`.
 pub const MAX_POINTER: usize = 1024;
@@ -11,7 +11,7 @@ const MAX_QUOTED: usize = 128;
 
 const CUT: char = '…';
 
-/// A JSON pointer that is being put together.
+/// JSON pointer under construction.
 #[derive(Debug, Default)]
 pub(crate) struct Pointer {
     text: String,
@@ -47,7 +47,7 @@ impl Pointer {
         self.push_escape(c.encode_utf8(&mut [0; 4]));
     }
 
-    /// Appends the escape sequence of one character, whole or not at all.
+    /// Appends the escape sequence of one character, unless the limit would cut it.
     fn push_escape(&mut self, text: &str) {
         if self.is_cut {
             return;
@@ -61,7 +61,7 @@ impl Pointer {
     }
 }
 
-/// The text of a value as words repeat it: long text is cut.
+/// Returns the JSON text of a value for a message; long text is cut.
 pub(crate) fn quoted(text: &str) -> String {
     if text.len() <= MAX_QUOTED {
         return text.to_owned();

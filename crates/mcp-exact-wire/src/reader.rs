@@ -1,7 +1,7 @@
-//! The one reader that all generated decoders call: a cursor over JSON text.
+//! Cursor over JSON text that all generated decoders use.
 //!
-//! Takes text, gives strings, numbers, raw values and the items of arrays; objects are in `object.rs`, unions in
-//! `dispatch.rs`. Never builds a tree, never recurses by itself, allocates only what it returns.
+//! The reader returns strings, numbers, raw values and array items; `object.rs` reads objects, and `dispatch.rs` reads unions.
+//! The reader builds no tree, does not recurse, and allocates only returned values.
 
 use std::borrow::Cow;
 
@@ -30,10 +30,10 @@ pub enum Kind {
     Object,
 }
 
-/// A cursor over the text of one document.
+/// Cursor over the JSON text of one document.
 ///
-/// Generated code drives it; programs use [`from_str`](crate::from_str) and the like. After a [`DecodeFailed`] the reader is
-/// only good for [`into_error`](Self::into_error).
+/// Generated code uses the reader; applications use [`from_str`](crate::from_str) and the like. After a [`DecodeFailed`] only
+/// [`into_error`](Self::into_error) can be called.
 #[derive(Debug)]
 pub struct Reader<'a> {
     text: &'a str,
@@ -46,7 +46,7 @@ pub struct Reader<'a> {
     hint: Option<(usize, &'a str)>,
 }
 
-/// Members of JSON-RPC's envelope that the type of a message leaves out: where their values are.
+/// Positions of the JSON-RPC envelope members that the type of a message does not contain.
 #[derive(Debug, Default)]
 pub(crate) struct Envelope {
     /// True if the next object is a message.
@@ -61,7 +61,7 @@ pub(crate) struct Envelope {
     pub(crate) version: Option<usize>,
 }
 
-/// Position of an id, and the id itself if it was read on the way: most ids are small integers.
+/// Position of an id, and the id itself if it is a small integer, as most ids are.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct IdAt {
     pub(crate) at: usize,
@@ -69,7 +69,7 @@ pub(crate) struct IdAt {
 }
 
 impl<'a> Reader<'a> {
-    /// A reader at the start of `text`.
+    /// Creates a reader at the start of `text`.
     pub fn new(text: &'a str) -> Self {
         Self {
             text,
@@ -82,8 +82,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A reader at the start of text that was scanned before, and found to be JSON. Skipped values are not checked again.
-    /// Outside semantic versioning.
+    /// Creates a reader at the start of text that was already checked to be JSON. Skipped values are not checked again. Outside
+    /// semantic versioning.
     #[doc(hidden)]
     pub fn of_checked(text: &'a str) -> Self {
         Self {
@@ -102,7 +102,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The error behind a [`DecodeFailed`] that a step on this reader gave.
+    /// Returns the error for a [`DecodeFailed`] that this reader has returned.
     pub fn into_error(self) -> DecodeError {
         let fault = self.fault.map_or_else(
             || Fault {
@@ -116,7 +116,7 @@ impl<'a> Reader<'a> {
         fault.into_error(self.text)
     }
 
-    /// The kind of the next value, by its first character.
+    /// Returns the kind of the next value, by its first character.
     #[inline]
     pub fn kind(&mut self) -> ReadResult<Kind> {
         match self.peek() {
@@ -147,7 +147,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A string, borrowed where it holds no escape sequence.
+    /// Reads a string, which is borrowed if it contains no escape sequence.
     #[inline]
     pub fn str(&mut self) -> ReadResult<Cow<'a, str>> {
         match self.plain_string()? {
@@ -156,7 +156,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A string that has to be `expected`.
+    /// Reads a string that must equal `expected`.
     #[inline]
     pub fn constant(&mut self, expected: &'static str) -> ReadResult<()> {
         let at = self.peek_at();
@@ -172,7 +172,7 @@ impl<'a> Reader<'a> {
         self.constant_spelt(at, expected)
     }
 
-    /// The same for a string that is written with escape sequences, or has another value.
+    /// Compares a string that has escape sequences or another value with `expected`.
     #[cold]
     fn constant_spelt(&mut self, at: usize, expected: &'static str) -> ReadResult<()> {
         if *self.str()? == *expected {
@@ -182,7 +182,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A number that has to be the integer `expected`, in whichever spelling.
+    /// Reads a number that must equal the integer `expected`, in any spelling.
     pub fn constant_integer(&mut self, expected: i64, words: &'static str) -> ReadResult<()> {
         let at = self.peek_at();
         if crate::Number::decode(self)?.as_i64() == Some(expected) {
@@ -213,7 +213,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// The text of a number.
+    /// Reads a number and returns its text.
     #[inline]
     pub fn number(&mut self) -> ReadResult<&'a str> {
         let Some(b'-' | b'0'..=b'9') = self.peek() else {
@@ -224,7 +224,7 @@ impl<'a> Reader<'a> {
         Ok(&self.text[start..self.at])
     }
 
-    /// The text of the next value, whatever it is, checked to be JSON.
+    /// Returns the text of the next value of any kind, after checking that it is JSON.
     #[inline]
     pub fn raw(&mut self) -> ReadResult<&'a str> {
         let start = self.peek_at();
@@ -232,13 +232,13 @@ impl<'a> Reader<'a> {
         Ok(&self.text[start..self.at])
     }
 
-    /// Untyped JSON.
+    /// Reads a value as untyped JSON.
     #[inline]
     pub fn json(&mut self) -> ReadResult<Json> {
         self.raw().map(Json::from_checked)
     }
 
-    /// Passes over the next value.
+    /// Skips the next value.
     #[inline]
     pub fn skip(&mut self) -> ReadResult<()> {
         if self.checked {
@@ -247,7 +247,7 @@ impl<'a> Reader<'a> {
         self.scan()
     }
 
-    /// Passes over the next value and checks that it is JSON.
+    /// Skips the next value and checks that it is JSON.
     #[inline]
     fn scan(&mut self) -> ReadResult<()> {
         let start = self.peek_at();
@@ -255,7 +255,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Passes over the next value, checks that it is JSON, and counts its levels of objects and arrays.
+    /// Skips the next value, checks that it is JSON, and counts its levels of objects and arrays.
     pub(crate) fn scan_depth(&mut self) -> ReadResult<usize> {
         let start = self.peek_at();
         let scanned = scan::value_depth(self.bytes(), start);
@@ -264,7 +264,8 @@ impl<'a> Reader<'a> {
         Ok(depth)
     }
 
-    /// Skips the next value by its quotes and brackets alone. Its text has to be decoded, and thereby checked, afterwards.
+    /// Skips the next value by its quotes and brackets alone. The skipped text has to be decoded, and thereby checked,
+    /// afterwards.
     #[inline]
     pub(crate) fn skip_unchecked(&mut self) -> ReadResult<()> {
         let start = self.peek_at();
@@ -277,7 +278,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A whole number of at most 18 digits in its usual spelling; otherwise nothing is taken.
+    /// Reads an integer of at most 18 digits in its usual spelling; otherwise returns `None` and reads nothing.
     #[inline]
     pub(crate) fn small_integer(&mut self) -> Option<i64> {
         let (value, end) = scan::small_integer(self.bytes(), self.at)?;
@@ -285,7 +286,7 @@ impl<'a> Reader<'a> {
         Some(value)
     }
 
-    /// Returns true if `text` comes next exactly as it is; then it is taken.
+    /// Reads `text` if the input continues with exactly these bytes, and returns true then.
     #[inline]
     pub(crate) fn literal<const N: usize>(&mut self, text: &[u8; N]) -> bool {
         let rest = self.bytes().get(self.at..).unwrap_or_default();
@@ -296,7 +297,7 @@ impl<'a> Reader<'a> {
         is
     }
 
-    /// An array of values of one type.
+    /// Reads an array of values of one type.
     pub fn array<T: Decode>(&mut self) -> ReadResult<Vec<T>> {
         let mut items = Vec::new();
         let mut more = self.begin_array()?;
@@ -311,7 +312,7 @@ impl<'a> Reader<'a> {
         Ok(items)
     }
 
-    /// A member of an object, into the place that holds it until the object is complete.
+    /// Reads the value of an object member into `place`, which keeps the value until the object is complete.
     #[inline]
     pub fn member<T: Decode>(&mut self, place: &mut Option<T>) -> ReadResult<()> {
         match T::decode(self) {
@@ -323,7 +324,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Opens an array; whether it has a first item.
+    /// Opens an array; returns true if the array has a first item.
     pub fn begin_array(&mut self) -> ReadResult<bool> {
         if self.peek() != Some(b'[') {
             return Err(self.expected("an array"));
@@ -354,7 +355,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Notes that the next value is of another type than `what`.
+    /// Records the failure that the next value does not have the type `what`.
     #[cold]
     pub fn expected(&mut self, what: &'static str) -> DecodeFailed {
         let at = self.peek_at();
@@ -364,7 +365,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Notes that the next value fits no variant of the union `name`.
+    /// Records the failure that the next value matches no variant of the union `name`.
     #[cold]
     pub fn no_variant(&mut self, name: &'static str) -> DecodeFailed {
         let at = self.peek_at();
@@ -386,7 +387,7 @@ impl<'a> Reader<'a> {
         self.at
     }
 
-    /// The text from `start` to where the reader is.
+    /// Returns the text from `start` to the position of the reader.
     pub(crate) fn since(&self, start: usize) -> &'a str {
         &self.text[start..self.at]
     }
@@ -396,7 +397,7 @@ impl<'a> Reader<'a> {
         self.at = at;
     }
 
-    /// Skips white space and returns the next byte without taking it.
+    /// Skips white space and returns the next byte without consuming it.
     #[inline]
     pub(crate) fn peek(&mut self) -> Option<u8> {
         let bytes = self.bytes();
@@ -415,13 +416,13 @@ impl<'a> Reader<'a> {
         self.at
     }
 
-    /// Returns a string without escape sequences; `None` for any other string, and then nothing is taken.
+    /// Returns a string without escape sequences; `None` for any other string, which is not consumed.
     #[inline]
     pub(crate) fn unescaped(&mut self) -> ReadResult<Option<&'a str>> {
         self.plain_string().map(Result::ok)
     }
 
-    /// A string without escape sequences, or where the first one is; then nothing is taken.
+    /// Reads a string without escape sequences; otherwise returns the offset of the first escape sequence and reads nothing.
     #[inline]
     fn plain_string(&mut self) -> ReadResult<Result<&'a str, usize>> {
         if self.peek() != Some(b'"') {
@@ -439,7 +440,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A string whose first escape sequence is at `escape`: one allocation, of the length that it has in the text.
+    /// Reads a string whose first escape sequence is at `escape`, with one allocation of the string's length in the JSON text.
     #[inline(never)]
     fn escaped_string(&mut self, escape: usize) -> ReadResult<String> {
         let (bytes, start) = (self.bytes(), self.at);
@@ -491,7 +492,7 @@ impl<'a> Reader<'a> {
         self.hint = Some((start, tag));
     }
 
-    /// The value of the discriminant of the object at `start`, when it is known already.
+    /// Returns the value of the discriminant of the object at `start`, if it is already known.
     #[inline]
     pub(crate) fn take_hint(&mut self, start: usize) -> Option<&'a str> {
         let (at, tag) = self.hint.take()?;
@@ -508,14 +509,14 @@ impl<'a> Reader<'a> {
         self.depth
     }
 
-    /// Goes back to where a look ahead began.
+    /// Restores the position at which a look-ahead began.
     #[inline]
     pub(crate) fn rewind(&mut self, at: usize, depth: u32) {
         self.at = at;
         self.depth = depth;
     }
 
-    /// The name of a member, for comparison only: one with a lone surrogate in it equals no name that is known.
+    /// Reads the name of a member, for comparison only; a name with a lone surrogate equals no known name.
     #[inline]
     pub(crate) fn name(&mut self) -> ReadResult<Cow<'a, str>> {
         match self.plain_string()? {
@@ -564,7 +565,7 @@ impl<'a> Reader<'a> {
         self.fault_in(at, kind, detail, None)
     }
 
-    /// A fault of the member `member` of the object at `at`.
+    /// Records a fault of the member `member` of the object at `at`.
     #[cold]
     pub(crate) fn fault_in(
         &mut self,

@@ -1,6 +1,6 @@
-//! The definitions of a revision by name, for tools and tests.
+//! Definitions of a revision, by name, for tools and tests.
 //!
-//! Behind the feature `registry` of the type crates, so that programs that do not need it do not compile it.
+//! The type crates provide the registry only with the feature `registry`, so that other applications do not compile it.
 
 use crate::traits::{Decode, Encode, to_string};
 use crate::{DecodeError, Validate, Violations, from_slice};
@@ -17,7 +17,7 @@ pub struct Definition {
 /// Result of decoding a document as a definition.
 #[derive(Debug, Clone)]
 pub struct Inspected {
-    /// Text that the type encodes.
+    /// Encoded form of the decoded value.
     pub encoded: String,
     /// Deviations of the value from the schema.
     pub violations: Violations,

@@ -1,7 +1,7 @@
-//! Scanning of JSON text: where a string, a number or a whole value ends.
+//! Scanning of JSON text: finding the end of a string, a number or a complete value.
 //!
-//! Takes bytes and a position, returns the position after the scanned value or the offset of the first byte that is not JSON.
-//! Never allocates for values nested less than 64 deep, never recurses, never decodes.
+//! A scan returns the position after the value, or the offset of the first byte that is not JSON. Scanning does not recurse or
+//! decode, and does not allocate for values nested less than 64 deep.
 
 use crate::simd;
 
@@ -9,10 +9,10 @@ use crate::simd;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct NotJson(pub(crate) usize);
 
-/// Bytes that are compared at a time.
+/// Number of bytes that are compared at a time.
 pub(crate) const BLOCK: usize = 16;
 
-/// Blocks that are compared one by one before a string counts as long.
+/// Number of blocks that are compared one by one before a string counts as long.
 const SHORT: usize = 12;
 
 /// The position of the first byte from `at` on that ends or interrupts the plain run of a string: a quote, a
@@ -45,8 +45,8 @@ fn plain_length(bytes: &[u8], last: &[u8; BLOCK]) -> usize {
     first_special(last).map_or(bytes.len(), |found| bytes.len() - BLOCK + found)
 }
 
-/// A long string: the end by a search that uses the widest vectors there are, then control characters before it. Piece by
-/// piece, so that the second look finds the text in the nearest cache.
+/// Scans a long string: first the end is found with the widest available vectors, and then control characters before the end. The
+/// string is scanned in pieces, so that the second pass reads from the nearest cache.
 #[inline(never)]
 fn plain_length_long(bytes: &[u8], mut at: usize) -> usize {
     const PIECE: usize = 8 * 1024;
@@ -73,7 +73,7 @@ fn plain_bytes(bytes: &[u8]) -> usize {
     found.unwrap_or(bytes.len())
 }
 
-/// Returns the position of the first special byte of a block.
+/// Returns the offset of the first quote, backslash or control character in a block.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 #[allow(unsafe_code)]
@@ -100,8 +100,8 @@ fn first_special_sse2(block: &[u8; BLOCK]) -> Option<usize> {
     (special != 0).then(|| special.trailing_zeros() as usize)
 }
 
-/// Returns the position of the first special byte of a block, a word at a time. The high bit of the lowest special byte of a
-/// word is set; bytes above it may be wrong, bytes below it are not.
+/// Returns the offset of the first quote, backslash or control character in a block, reading a word at a time. The high bit of
+/// the lowest special byte of a word is set; bytes above it may be wrong, bytes below it are not.
 #[cfg(not(target_arch = "x86_64"))]
 #[inline]
 pub(crate) fn first_special(block: &[u8; BLOCK]) -> Option<usize> {
@@ -143,7 +143,7 @@ pub(crate) fn string_end(bytes: &[u8], at: usize) -> Result<usize, NotJson> {
     string_closed(bytes, plain_end(bytes, at))
 }
 
-/// The same from the end of its plain run on.
+/// Scans the rest of a string from the end of its plain run on.
 #[inline]
 fn string_closed(bytes: &[u8], end: usize) -> Result<usize, NotJson> {
     match bytes.get(end) {
@@ -200,10 +200,10 @@ fn escaped_string_end(bytes: &[u8], mut at: usize) -> Result<usize, NotJson> {
     }
 }
 
-/// Bytes that are looked at for escape sequences at a time.
+/// Number of bytes that are searched for escape sequences at a time.
 const WINDOW: usize = simd::BLOCK + 1;
 
-/// The letters that make an escape sequence of two bytes.
+/// Letters of the two-byte escape sequences.
 static IS_LETTER: [bool; 256] = {
     let mut is = [false; 256];
     let letters = b"\"\\/bfnrt";
@@ -227,7 +227,7 @@ fn escape_end(bytes: &[u8], at: usize) -> Result<usize, NotJson> {
     }
 }
 
-/// A whole number of at most 18 digits, without a fraction or an exponent, and where it ends.
+/// Returns an integer of at most 18 digits without fraction and exponent, and its end offset.
 #[inline]
 pub(crate) fn small_integer(bytes: &[u8], at: usize) -> Option<(i64, usize)> {
     let negative = bytes.get(at) == Some(&b'-');
@@ -281,7 +281,7 @@ fn digits_end(bytes: &[u8], mut at: usize) -> usize {
     at
 }
 
-/// Kind of the container that is open at each level: one bit a level, so that depth costs an eighth of a byte.
+/// Kind of the container that is open at each level: one bit per level.
 #[derive(Default)]
 struct Nesting {
     top: u64,
@@ -316,7 +316,7 @@ impl Nesting {
     }
 }
 
-/// Scans one whole value that starts at `at` (no white space before it).
+/// Scans one complete value that starts at `at` (no white space before it).
 pub(crate) fn value_end(bytes: &[u8], at: usize) -> Result<usize, NotJson> {
     match bytes.get(at) {
         Some(b'{' | b'[') => container_end(bytes, at).map(|(end, _)| end),
@@ -324,7 +324,7 @@ pub(crate) fn value_end(bytes: &[u8], at: usize) -> Result<usize, NotJson> {
     }
 }
 
-/// The same, and how many levels of containers the value has.
+/// Scans one value; returns its end and its nesting depth.
 pub(crate) fn value_depth(bytes: &[u8], at: usize) -> Result<(usize, usize), NotJson> {
     match bytes.get(at) {
         Some(b'{' | b'[') => container_end(bytes, at),
@@ -362,7 +362,7 @@ struct Strings {
 }
 
 impl Strings {
-    /// For strings from `at` on; the first one loads a block.
+    /// Creates a scanner for strings from `at` on; the first string loads a block.
     fn from(at: usize) -> Self {
         Self {
             start: at.wrapping_sub(simd::BLOCK),
@@ -370,7 +370,7 @@ impl Strings {
         }
     }
 
-    /// The end of the string that `at` is inside of, its closing quote included.
+    /// Returns the end of the string that contains `at`, including the closing quote.
     #[inline]
     fn end(&mut self, bytes: &[u8], at: usize) -> Result<usize, NotJson> {
         if cfg!(not(target_arch = "x86_64")) {
@@ -394,7 +394,7 @@ impl Strings {
         }
     }
 
-    /// The same for a string that ends in another block.
+    /// Returns the end of a string that ends in a later block.
     #[inline(never)]
     fn end_beyond(&mut self, bytes: &[u8], at: usize) -> Result<usize, NotJson> {
         let mut plain = at;
@@ -426,9 +426,9 @@ fn special_at(bytes: &[u8], at: usize) -> u64 {
     simd::special_marks(&block)
 }
 
-/// Scans a container that starts at `at`; returns its end and how many levels of containers it has.
+/// Scans a container that starts at `at`; returns its end and its nesting depth.
 ///
-/// Looks at each token once: the next one and its place are carried along.
+/// Each token is read once; the next token and its offset are carried along.
 fn container_end(bytes: &[u8], at: usize) -> Result<(usize, usize), NotJson> {
     let mut strings = Strings::from(at);
     let mut nesting = Nesting::default();
@@ -472,7 +472,8 @@ fn container_end(bytes: &[u8], at: usize) -> Result<(usize, usize), NotJson> {
     }
 }
 
-/// The first byte from `at` on that is no white space, and its place; a control character, which begins no token, at the end.
+/// Returns the first byte from `at` on that is not white space, and its offset; a control character, which starts no token, at
+/// the end of the text.
 #[inline]
 fn token(bytes: &[u8], at: usize) -> (u8, usize) {
     match bytes.get(at) {

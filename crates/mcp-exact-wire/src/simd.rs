@@ -1,12 +1,11 @@
-//! Bit masks of a block of 64 bytes: one bit a byte, the lowest for the first byte.
+//! Bit masks of a block of 64 bytes, with one bit per byte; the lowest bit is the first byte.
 //!
-//! Takes a block, returns masks; knows nothing of JSON but its characters. With SSE2, which every x86-64 has, and byte by
-//! byte elsewhere.
+//! The masks are computed with SSE2 on x86-64, where it is always available, and byte by byte elsewhere.
 
-/// Bytes of a block.
+/// Number of bytes of a block.
 pub(crate) const BLOCK: usize = 64;
 
-/// A block.
+/// Block of bytes for which masks are computed.
 pub(crate) type Block = [u8; BLOCK];
 
 /// Bit masks of the bytes that matter inside strings.
@@ -46,7 +45,7 @@ pub(crate) fn escaped(backslashes: u64, carry: &mut u64) -> u64 {
     (EVEN ^ (even_runs << 1)) & follows
 }
 
-/// One bit for each byte that is inside of a string, its opening quote included and its closing one not.
+/// Returns the mask of the bytes within strings, including opening quotes and excluding closing quotes.
 #[inline]
 pub(crate) fn inside(mut quotes: u64) -> u64 {
     for shift in [1, 2, 4, 8, 16, 32] {
@@ -55,7 +54,7 @@ pub(crate) fn inside(mut quotes: u64) -> u64 {
     quotes
 }
 
-/// The marks of text.
+/// Returns the masks of the bytes that matter inside strings.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 #[allow(unsafe_code)]
@@ -64,7 +63,7 @@ pub(crate) fn text_marks(block: &Block) -> TextMarks {
     unsafe { sse2::text_marks(block) }
 }
 
-/// One bit for each byte that a string cannot hold as it is: quotes, backslashes and control characters.
+/// Returns the mask of the bytes that must be escaped in a string: quotes, backslashes and control characters.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 #[allow(unsafe_code)]
@@ -73,7 +72,7 @@ pub(crate) fn special_marks(block: &Block) -> u64 {
     unsafe { sse2::special_marks(block) }
 }
 
-/// The marks of brackets.
+/// Returns the masks of quotes, backslashes and brackets.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 #[allow(unsafe_code)]
@@ -143,7 +142,7 @@ mod sse2 {
     #[target_feature(enable = "sse2")]
     #[allow(unsafe_code)]
     fn load(part: &[u8; 16]) -> __m128i {
-        // SAFETY: the reference is to sixteen bytes, and the load wants no alignment.
+        // SAFETY: the reference is to sixteen bytes, and the load requires no alignment.
         unsafe { _mm_loadu_si128(part.as_ptr().cast()) }
     }
 
@@ -154,7 +153,7 @@ mod sse2 {
     }
 }
 
-/// The same without vector instructions; the vectors must give equal results.
+/// Masks without vector instructions; the vector implementation must return equal results.
 #[cfg(any(test, not(target_arch = "x86_64")))]
 mod plain {
     use super::{Block, BracketMarks, TextMarks};

@@ -1,11 +1,12 @@
-//! Finds the end of a value by its quotes and brackets alone.
+//! Finding the end of a value by its quotes and brackets only.
 //!
-//! For skipping text that is decoded, and thereby checked, afterwards: exact for JSON; for other text some position or none. Never reads anything twice, never recurses, never allocates.
+//! These functions skip text that is decoded, and thereby checked, afterwards. For JSON the result is exact; for other text it is
+//! any position or `None`. No byte is read twice, and nothing recurses or allocates.
 
 use crate::scan;
 use crate::simd::{self, BLOCK, Block};
 
-/// The end of the value that starts at `at`; `None` where the text ends before it.
+/// Returns the end of the value that starts at `at`; `None` if the text ends before the value.
 #[inline]
 pub(crate) fn value_end(bytes: &[u8], at: usize) -> Option<usize> {
     match bytes.get(at) {
@@ -17,13 +18,13 @@ pub(crate) fn value_end(bytes: &[u8], at: usize) -> Option<usize> {
     }
 }
 
-/// The first quote or backslash from `at` on.
+/// Returns the offset of the first quote or backslash from `at` on.
 fn special_end(bytes: &[u8], at: usize) -> usize {
     let rest = bytes.get(at..).unwrap_or_default();
     at + memchr::memchr2(b'"', b'\\', rest).unwrap_or(rest.len())
 }
 
-/// The end of the string that `at` is inside of, its closing quote included.
+/// Returns the end of the string that contains `at`, including the closing quote.
 #[inline(never)]
 pub(crate) fn string_end(bytes: &[u8], at: usize) -> Option<usize> {
     if bytes.get(at) == Some(&b'"') {
@@ -32,7 +33,7 @@ pub(crate) fn string_end(bytes: &[u8], at: usize) -> Option<usize> {
     closing_quote(bytes, at, 0)
 }
 
-/// The place after the first quote from `at` on that is not escaped; `carry` is true if the byte at `at` is escaped.
+/// Returns the offset after the first unescaped quote from `at` on; `carry` is true if the byte at `at` is escaped.
 #[inline]
 fn closing_quote(bytes: &[u8], mut at: usize, mut carry: u64) -> Option<usize> {
     loop {
@@ -85,7 +86,7 @@ fn container_end(bytes: &[u8], mut at: usize) -> Option<usize> {
     }
 }
 
-/// The place after the bracket that closes the outermost container, when it is in the block.
+/// Returns the offset after the bracket that closes the outermost container, if the bracket is in the block.
 #[inline]
 fn outermost(opening: u64, mut closing: u64, mut depth: usize) -> Option<usize> {
     while closing != 0 {
@@ -100,7 +101,7 @@ fn outermost(opening: u64, mut closing: u64, mut depth: usize) -> Option<usize> 
     None
 }
 
-/// The block at `at`, with spaces after the end of the text; `None` beyond it.
+/// Returns the block at `at`, padded with spaces after the end of the text; `None` beyond the end.
 #[inline]
 fn block_at(bytes: &[u8], at: usize) -> Option<Block> {
     let rest = bytes.get(at..)?;

@@ -1,7 +1,7 @@
-//! Reading by tables instead of types: objects whose members are given out with their place in the text.
+//! Reading of objects by tables instead of types, with the text positions of the members.
 //!
-//! For the interpreter of conversions, which must find exactly the errors that decoding finds. The same reader, the same
-//! lookup and the same checks; nothing is kept but the names of unknown members, which must not occur twice.
+//! The interpreter of conversions uses these readers to find exactly the errors that decoding finds, because reader, lookup and
+//! checks are the same. Only the names of unknown members are kept, to detect duplicates.
 
 use std::borrow::Cow;
 
@@ -29,9 +29,9 @@ pub struct MemberReader<'a, M> {
 #[doc(hidden)]
 #[derive(Debug)]
 pub enum MemberName<'a> {
-    /// A known member, by its place in the table.
+    /// A known member, by its index in the table.
     Known(usize),
-    /// An unknown one, by its name, unescaped.
+    /// An unknown member, by its unescaped name.
     Unknown(Cow<'a, str>),
 }
 
@@ -39,7 +39,7 @@ impl<'a, M: KnownMembers> MemberReader<'a, M> {
     /// Opens an object.
     ///
     /// # Errors
-    /// As decoding a type with these members.
+    /// The errors of decoding a type with these members.
     #[inline]
     pub fn open(r: &mut Reader<'a>, members: M) -> ReadResult<Self> {
         r.open_object()?;
@@ -55,7 +55,7 @@ impl<'a, M: KnownMembers> MemberReader<'a, M> {
     /// Moves to the value of the next member; `None` after the object, once every required member was there and none twice.
     ///
     /// # Errors
-    /// As decoding a type with these members.
+    /// The errors of decoding a type with these members.
     #[inline(always)]
     pub fn next(&mut self, r: &mut Reader<'a>) -> ReadResult<Option<MemberName<'a>>> {
         let Some(name_at) = r.next_member(&mut self.first)? else {
@@ -82,7 +82,7 @@ impl<'a, M: KnownMembers> MemberReader<'a, M> {
         }
     }
 
-    /// A member whose name is not known as it is spelled.
+    /// Handles a member whose spelled name is unknown.
     #[inline(never)]
     fn other(&mut self, r: &mut Reader<'a>, name_at: usize) -> ReadResult<MemberName<'a>> {
         let name = r.str()?;
@@ -98,7 +98,7 @@ impl<'a, M: KnownMembers> MemberReader<'a, M> {
     }
 }
 
-/// A place of a reader. Outside semantic versioning.
+/// Saved position of a reader. Outside semantic versioning.
 #[doc(hidden)]
 #[derive(Debug, Clone, Copy)]
 pub struct Mark {
@@ -110,11 +110,11 @@ pub struct Mark {
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct OpenMember<'a> {
-    /// Its name, lone surrogates replaced.
+    /// Name of the member, with lone surrogates replaced.
     pub name: Cow<'a, str>,
-    /// Its name as it is spelled, quotes included.
+    /// Name of the member as spelled in the text, including the quotes.
     pub quoted: &'a str,
-    /// The text of its value.
+    /// JSON text of the member's value.
     pub value: &'a str,
 }
 
@@ -131,7 +131,7 @@ impl<'a> EntryReader<'a> {
     /// Opens an object.
     ///
     /// # Errors
-    /// As decoding a map.
+    /// The same errors as when a map is decoded.
     pub fn open(r: &mut Reader<'a>) -> ReadResult<Self> {
         r.open_object()?;
         Ok(Self {
@@ -144,7 +144,7 @@ impl<'a> EntryReader<'a> {
     /// Moves to the value of the next entry; `None` after the object, once no name was there twice.
     ///
     /// # Errors
-    /// As decoding a map.
+    /// The same errors as when a map is decoded.
     pub fn next(&mut self, r: &mut Reader<'a>) -> ReadResult<Option<Cow<'a, str>>> {
         if r.next_member(&mut self.first)?.is_none() {
             return match duplicate_name(self.names.iter().map(|name| &**name)) {
@@ -167,7 +167,7 @@ impl<'a> Reader<'a> {
         self.peek_at()
     }
 
-    /// The text from a place where a value began to where the reader is.
+    /// Returns the text from the start of a value to the position of the reader.
     #[doc(hidden)]
     #[inline]
     pub fn text_since(&self, start: usize) -> &'a str {
@@ -184,17 +184,17 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Goes back, after reading that did not fail.
+    /// Restores a saved position after a successful read.
     #[doc(hidden)]
     #[inline]
     pub fn back_to(&mut self, mark: Mark) {
         self.rewind(mark.at, mark.depth);
     }
 
-    /// Goes back after a failed read; returns the description of the failure.
+    /// Restores a saved position after a failed read; returns the description of the failure.
     ///
     /// # Errors
-    /// When the text is not JSON, or nested too deep.
+    /// [`DecodeFailed`] if the text is not JSON or is nested too deep.
     #[doc(hidden)]
     pub fn recover(&mut self, mark: Mark) -> ReadResult<String> {
         let fault = self.forgive()?;
@@ -205,7 +205,7 @@ impl<'a> Reader<'a> {
     /// Notes that the next value, an open object, is of another kind unless it is an object; then passes over it.
     ///
     /// # Errors
-    /// As decoding a [`JsonObject`](crate::JsonObject).
+    /// The same errors as when a [`JsonObject`](crate::JsonObject) is decoded.
     #[doc(hidden)]
     pub fn open_value_object(&mut self) -> ReadResult<()> {
         if self.peek() != Some(b'{') {
@@ -218,7 +218,7 @@ impl<'a> Reader<'a> {
     /// one. The level does not count.
     ///
     /// # Errors
-    /// When the text is not JSON.
+    /// [`DecodeFailed`] if the text is not JSON.
     #[doc(hidden)]
     pub fn open_name(&mut self, first: &mut bool) -> ReadResult<Option<Cow<'a, str>>> {
         if *first {
@@ -238,7 +238,7 @@ impl<'a> Reader<'a> {
     /// Opens an array of untyped JSON; returns true if it has a first item. The level does not count.
     ///
     /// # Errors
-    /// When the text is not JSON.
+    /// [`DecodeFailed`] if the text is not JSON.
     #[doc(hidden)]
     pub fn open_items(&mut self) -> ReadResult<bool> {
         if self.peek() != Some(b'[') {
@@ -251,10 +251,10 @@ impl<'a> Reader<'a> {
         Ok(true)
     }
 
-    /// The next member of untyped JSON; `None` after the last one.
+    /// Returns the next member of untyped JSON; `None` after the last member.
     ///
     /// # Errors
-    /// When the text is not JSON.
+    /// [`DecodeFailed`] if the text is not JSON.
     #[doc(hidden)]
     pub fn open_member(&mut self, first: &mut bool) -> ReadResult<Option<OpenMember<'a>>> {
         if *first {
@@ -276,7 +276,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// The end of the value that begins at `at` in text that is JSON. Outside semantic versioning.
+/// Returns the end of the value that begins at `at` in valid JSON text. Outside semantic versioning.
 #[doc(hidden)]
 pub fn value_end(text: &str, at: usize) -> Option<usize> {
     skip::value_end(text.as_bytes(), at)
@@ -288,7 +288,7 @@ pub fn check_document(rules: &[DocumentRule], text: &str, path: &Path<'_>, to: &
     check_members(rules, false, text, path, to);
 }
 
-/// The first deviation of one member of a document from its rule, in words. Outside semantic versioning.
+/// Returns a description of the first deviation of a document member from its rule. Outside semantic versioning.
 #[doc(hidden)]
 pub fn check_document_member(rule: &DocumentRule, text: &str) -> Option<String> {
     member_violation(rule, text)

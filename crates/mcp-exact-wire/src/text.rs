@@ -1,7 +1,7 @@
-//! Text to JSON strings, with their quotes.
+//! Encoding of strings as JSON strings, including the quotes.
 //!
-//! Takes text, appends it. Short strings, as most of a message are, cost a few wide loads and stores; long strings and those
-//! with escapes take a slower path.
+//! Encoded strings are appended to a buffer. Short strings, which are most strings of a message, need a few wide loads and
+//! stores; long strings and strings with escapes use a slower path.
 
 use crate::escape::{self, ESCAPES, LONGEST};
 use crate::scan::{first_special, plain_end};

@@ -11,7 +11,7 @@ pub trait Decode: Sized {
     /// Reads one value.
     ///
     /// # Errors
-    /// [`DecodeFailed`]; the reader knows why.
+    /// [`DecodeFailed`] if decoding fails; the reader contains the reason.
     fn decode(r: &mut Reader<'_>) -> ReadResult<Self>;
 }
 
@@ -24,7 +24,7 @@ pub trait Encode {
 /// Decodes a document.
 ///
 /// # Errors
-/// [`DecodeError`], with the JSON pointer of what does not fit.
+/// [`DecodeError`] if the document does not match the type, with the JSON pointer of the mismatch.
 pub fn from_str<T: Decode>(text: &str) -> Result<T, DecodeError> {
     decode_from(Reader::new(text))
 }
@@ -38,7 +38,7 @@ pub(crate) fn decode_from<T: Decode>(mut r: Reader<'_>) -> Result<T, DecodeError
 /// Decodes a document from bytes.
 ///
 /// # Errors
-/// [`DecodeError`], also when the bytes are not UTF-8.
+/// [`DecodeError`] if the document does not match the type or the bytes are not UTF-8.
 pub fn from_slice<T: Decode>(bytes: &[u8]) -> Result<T, DecodeError> {
     match std::str::from_utf8(bytes) {
         Ok(text) => from_str(text),
@@ -48,7 +48,7 @@ pub fn from_slice<T: Decode>(bytes: &[u8]) -> Result<T, DecodeError> {
 
 /// Encodes a value as text. Untyped JSON in it is written byte for byte, line breaks between its tokens included.
 pub fn to_string<T: Encode + ?Sized>(value: &T) -> String {
-    // Everything that is written comes from `str`.
+    // All written bytes are UTF-8, because they come from `str`.
     String::from_utf8(to_vec(value)).unwrap_or_default()
 }
 
