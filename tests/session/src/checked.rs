@@ -1,6 +1,6 @@
-//! Raw ends of one endpoint again, which speak one revision and do what most tests do: serve, reply, answer.
+//! Test harnesses of one endpoint in one revision, with the steps that most tests need: serve, reply, answer.
 //!
-//! Takes values and returns values. Every message that the endpoint sends is checked, as the raw ends do.
+//! The harnesses accept and return JSON values. Every message that the endpoint sends is checked against its schema.
 
 use std::ops::{Deref, DerefMut};
 
@@ -12,10 +12,10 @@ use crate::*;
 pub struct CheckedServer(RawServer);
 
 impl CheckedServer {
-    /// A server that speaks this revision with clients that name none.
+    /// Creates a server that uses this revision for clients that do not name a revision.
     ///
     /// # Panics
-    /// When the revision is not compiled in.
+    /// If the revision is not compiled in.
     pub fn new(config: ServerConfig, revision: &str) -> Self {
         Self(RawServer::new(config).speaking(revision))
     }
@@ -24,7 +24,7 @@ impl CheckedServer {
     /// revision has sessions.
     ///
     /// # Panics
-    /// When it is not.
+    /// If the session does not begin.
     pub fn ready(config: ServerConfig, revision: &str, capabilities: Value) -> Self {
         let mut server = Self::new(config, revision);
         if lifecycle(revision) == Some(Lifecycle::Initialize) {
@@ -36,10 +36,10 @@ impl CheckedServer {
         server
     }
 
-    /// Serves a request that comes now: its key.
+    /// Delivers a request to the server, and returns it.
     ///
     /// # Panics
-    /// When it is not raised.
+    /// If the request is not delivered as an event.
     #[track_caller]
     pub fn serve(&mut self, message: &Value) -> IncomingRequest<()> {
         let answers = self.send(message);
@@ -47,7 +47,7 @@ impl CheckedServer {
         self.request()
     }
 
-    /// Replies to a request and returns what leaves.
+    /// Replies to a request and returns the messages that are sent.
     ///
     /// # Panics
     /// When the endpoint refuses the reply.
@@ -77,18 +77,18 @@ impl DerefMut for CheckedServer {
 pub struct CheckedClient(RawClient);
 
 impl CheckedClient {
-    /// A client that begins.
+    /// Creates a client that starts the negotiation.
     ///
     /// # Panics
-    /// When the revision is not compiled in.
+    /// If the revision is not compiled in.
     pub fn new(config: ClientConfig, revision: &str) -> Self {
         Self(RawClient::new(config).speaking(revision))
     }
 
-    /// A client that is ready, at a server of a revision with these capabilities.
+    /// Creates a client that is ready, connected to a server with this revision and these capabilities.
     ///
     /// # Panics
-    /// When it does not become ready.
+    /// If the endpoint does not become ready.
     pub fn ready(config: ClientConfig, revision: &str, capabilities: Value) -> Self {
         let raw = RawClient::begun(config, revision, capabilities);
         let mut client = Self(raw.speaking(revision));
@@ -103,10 +103,10 @@ impl CheckedClient {
             .request(method, params, CallOptions::default(), now)
     }
 
-    /// Answers an input request and returns what leaves.
+    /// Answers an input request and returns the messages that are sent.
     ///
     /// # Panics
-    /// When it does not wait for an answer.
+    /// If the request does not wait for an answer.
     #[track_caller]
     pub fn answer(&mut self, key: ServerRequestKey, answer: Value) -> Vec<Value> {
         let now = self.now;
@@ -141,16 +141,17 @@ impl DerefMut for CheckedClient {
     }
 }
 
-/// A client that is ready, at a server of a revision with tools, resources and prompts.
+/// Creates a client that is ready, connected to a server with this revision and tools, resources and prompts.
 ///
 /// # Panics
-/// When it does not become ready.
+/// If the endpoint does not become ready.
 pub fn client_at(revision: &str) -> CheckedClient {
     let capabilities = json!({ "tools": {}, "resources": {}, "prompts": {} });
     CheckedClient::ready(client_config(&[revision]), revision, capabilities)
 }
 
-/// A request as a client of a revision sends it: with the capabilities in it where the revision wants them there.
+/// Creates a request as a client of the revision sends it, including the capabilities in revisions that require them in each
+/// request.
 pub fn request_at(
     revision: &str,
     id: impl Into<Value>,

@@ -1,4 +1,4 @@
-//! Ways on which messages reach an endpoint. A test of a rule does not depend on them: it runs once through each.
+//! Transports by which messages reach an endpoint. Tests of rules do not depend on the transport, and run once per entry point.
 
 use crate::*;
 
@@ -8,7 +8,7 @@ use std::cell::Cell;
 /// entry point.
 pub const ENTRANCE: &str = "MCP_EXACT_ENTRANCE";
 
-/// Way on which messages reach the endpoints of [`RawServer`] and [`RawClient`].
+/// Transport by which messages reach the endpoints of [`RawServer`] and [`RawClient`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Entrance {
     /// Each message by itself on a duplex stream, as on standard streams.
@@ -20,10 +20,10 @@ pub enum Entrance {
 }
 
 impl Entrance {
-    /// All of them.
+    /// All entry points.
     pub const ALL: [Self; 3] = [Self::Duplex, Self::Http, Self::Batch];
 
-    /// Returns the name that the ledger of requirements uses.
+    /// Returns the name that the table of requirements uses.
     pub fn name(self) -> &'static str {
         match self {
             Self::Duplex => "duplex",
@@ -35,7 +35,7 @@ impl Entrance {
     /// Returns the entry point of this process.
     ///
     /// # Panics
-    /// When the environment names an unknown one.
+    /// If the environment names an unknown entry point.
     pub fn of_process() -> Self {
         let Ok(wanted) = std::env::var(ENTRANCE) else {
             return Self::Duplex;
@@ -74,7 +74,7 @@ impl Entrance {
         }
     }
 
-    /// The frame of a message, in a session of this revision.
+    /// Returns the frame of a message, in a session of this revision.
     pub(crate) fn frame(self, message: &str, agreed: Option<Revision>) -> String {
         let batches = agreed.is_some_and(|agreed| agreed.as_str() == "2025-03-26");
         match self {
@@ -90,7 +90,7 @@ impl Entrance {
         }
     }
 
-    /// The messages of a frame.
+    /// Returns the messages of a frame.
     pub(crate) fn messages(self, frame: String) -> Vec<String> {
         match serde_json::from_str(&frame) {
             Ok(Value::Array(items)) if self == Self::Batch => {

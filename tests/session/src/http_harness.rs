@@ -1,16 +1,16 @@
-//! A client's endpoint over HTTP whose server is the test: every message that leaves checked by schema, with its headers.
+//! A client's endpoint over HTTP whose server is the test: every sent message is checked against its schema, with its headers.
 //!
-//! Takes values; gives streams, headers and messages.
+//! The harness accepts JSON values, and returns streams, headers and messages.
 
 use mcp_exact_session::http::post_headers;
 use serde_json::Value;
 
 use crate::*;
 
-/// The value of a header.
+/// Returns the value of a header.
 ///
 /// # Panics
-/// If it occurs twice.
+/// If the header occurs twice.
 pub fn header<'h>(headers: &'h [(String, String)], name: &str) -> Option<&'h str> {
     let mut named = headers
         .iter()
@@ -20,22 +20,22 @@ pub fn header<'h>(headers: &'h [(String, String)], name: &str) -> Option<&'h str
     found
 }
 
-/// Names and values.
+/// Names and values of headers.
 pub type Headers = Vec<(String, String)>;
 
 /// A client over HTTP, and its output: the stream, the headers, the message.
 pub struct HttpHarness {
-    /// The endpoint.
+    /// The endpoint under test.
     pub client: ClientEndpoint,
-    /// The revision that it speaks.
+    /// Revision of the client.
     pub revision: &'static str,
 }
 
 impl HttpHarness {
-    /// A client in the middle of its talk with a server of a revision.
+    /// Creates a client that has negotiated the revision with its server.
     ///
     /// # Panics
-    /// When the revision is not compiled in.
+    /// If the revision is not compiled in.
     pub fn new(revision: &'static str) -> Self {
         let capabilities = json!({ "tools": {}, "resources": {}, "prompts": {} });
         let settings = client_config(&[revision]).build().expect("a configuration");
@@ -55,7 +55,7 @@ impl HttpHarness {
     /// Returns the output of the endpoint, each message with the headers of its POST.
     ///
     /// # Panics
-    /// When it is not valid.
+    /// If a message violates the schema.
     #[track_caller]
     pub fn out(&mut self) -> Vec<(StreamId, Headers, Value)> {
         Entrance::Http.record();
@@ -80,7 +80,7 @@ impl HttpHarness {
     /// Sends a request and returns its key and what leaves.
     ///
     /// # Panics
-    /// When it does not leave.
+    /// If the request is not sent.
     #[track_caller]
     pub fn request(
         &mut self,
@@ -95,10 +95,10 @@ impl HttpHarness {
         (key.expect("it leaves"), on, headers, message)
     }
 
-    /// Takes a message of the server.
+    /// Delivers a message of the server to the client.
     ///
     /// # Panics
-    /// When the endpoint does not.
+    /// If the endpoint does not accept the message.
     #[track_caller]
     pub fn receive(&mut self, on: StreamId, message: &Value) {
         Entrance::Http.record();

@@ -1,6 +1,6 @@
-//! A server's endpoint over HTTP whose client is the test: every POST a stream, every message that leaves checked by schema.
+//! A server's endpoint over HTTP whose client is the test: every POST a stream, every sent message is checked against its schema.
 //!
-//! Takes headers and values; returns the output of the endpoint, with the message if there is one.
+//! The harness accepts headers and JSON values, and returns the output of the endpoint.
 
 use std::collections::BTreeMap;
 
@@ -11,16 +11,16 @@ use crate::*;
 /// The revisions that have sessions over Streamable HTTP.
 pub const SESSIONS: [&str; 3] = ["2025-03-26", "2025-06-18", "2025-11-25"];
 
-/// A request with these headers.
+/// Creates an HTTP request with these headers.
 pub fn http_request(headers: &[(&str, &str)]) -> HttpRequest {
     let headers = headers.iter();
     HttpRequest::new(headers.map(|(name, value)| ((*name).to_owned(), *value)))
 }
 
-/// A negotiated session of a revision, with these capabilities of the peer.
+/// Creates the information of a negotiated session, with this revision and these capabilities of the peer.
 ///
 /// # Panics
-/// When the revision is not compiled in.
+/// If the revision is not compiled in.
 pub fn agreed_on(revision: &str, capabilities: Value) -> SessionInfo {
     SessionInfo {
         revision: Offer::of([revision]).expect("known").revisions[0],
@@ -30,7 +30,7 @@ pub fn agreed_on(revision: &str, capabilities: Value) -> SessionInfo {
     }
 }
 
-/// A call of a tool, with more parameters, by a client that can be asked.
+/// A call of a tool, with more parameters, by a client that supports input requests.
 pub fn call(revision: &str, id: impl Into<Value>, more: Value) -> Value {
     let mut params = json!({ "name": "x" });
     more.as_object()
@@ -49,14 +49,14 @@ pub fn call(revision: &str, id: impl Into<Value>, more: Value) -> Value {
 /// A server of one revision that declares everything, whose client has roots.
 ///
 /// # Panics
-/// When the revision is not compiled in.
+/// If the revision is not compiled in.
 pub fn posts(revision: &str) -> HttpServerHarness {
     HttpServerHarness::new(server_config(&[revision]), revision, json!({ "roots": {} }))
 }
 
 /// The endpoint, and its requests with their streams.
 pub struct HttpServerHarness {
-    /// The endpoint.
+    /// The endpoint under test.
     pub machine: ServerEndpoint<()>,
     revision: String,
     asked: BTreeMap<StreamId, String>,
@@ -67,7 +67,7 @@ impl HttpServerHarness {
     /// sessions.
     ///
     /// # Panics
-    /// When the configuration offers nothing.
+    /// If the configuration offers no revision.
     pub fn new(config: ServerConfig, revision: &str, capabilities: Value) -> Self {
         let settings = config.build().expect("a configuration");
         let binding = Binding::StreamableHttp;
@@ -85,10 +85,10 @@ impl HttpServerHarness {
         }
     }
 
-    /// A POST: its stream.
+    /// Sends a POST and returns its stream.
     ///
     /// # Panics
-    /// When the endpoint does not take it.
+    /// If the endpoint does not accept the message.
     #[track_caller]
     pub fn post(&mut self, headers: &[(&str, &str)], body: &Value) -> StreamId {
         Entrance::Http.record();
@@ -108,10 +108,10 @@ impl HttpServerHarness {
         stream
     }
 
-    /// A POST of a request with the headers that it should have, which is then served: its stream and its key.
+    /// Sends a POST with a request and the correct headers, and returns the stream and the key of the delivered request.
     ///
     /// # Panics
-    /// When it is not raised.
+    /// If the request is not delivered as an event.
     #[track_caller]
     pub fn serve(&mut self, body: &Value) -> (StreamId, RequestKey) {
         let method = body["method"].as_str().unwrap_or_default();
@@ -157,10 +157,10 @@ impl HttpServerHarness {
         sent
     }
 
-    /// The one answer to a POST: its status, and the message where there is one.
+    /// Sends a POST and returns the status of its only answer, and the message if there is one.
     ///
     /// # Panics
-    /// When there is not exactly one.
+    /// If the POST does not have exactly one answer.
     #[track_caller]
     pub fn answer(&mut self, headers: &[(&str, &str)], body: &Value) -> (u16, Value) {
         let stream = self.post(headers, body);

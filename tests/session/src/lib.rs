@@ -1,7 +1,7 @@
 //! Shared parts of tests of sessions: an in-memory pair of endpoints, raw ends of one endpoint, configurations, and the
 //! check of each outgoing message against the schema of its revision.
 //!
-//! Reads the schemas of the repository. Deterministic: moments are made up.
+//! The schemas of the repository are read. The tests are deterministic, because all timestamps are constructed.
 
 mod checked;
 mod entrance;
@@ -31,33 +31,33 @@ pub use schema_checker::SchemaChecker;
 pub use serde_json::{Value, json};
 pub use usage::check_usage;
 
-/// The revision whose requests carry the information of a handshake.
+/// Newest revision, in which each request carries the information of a handshake.
 pub const NEW: &str = "2026-07-28";
 
-/// Every revision, oldest first.
+/// Returns every revision, oldest first.
 pub fn all() -> Vec<&'static str> {
     revisions().map(Revision::as_str).collect()
 }
 
-/// Every revision, newest first: as a peer that speaks all of them offers them.
+/// Returns every revision, newest first, which is the default offer.
 pub fn newest_first() -> Vec<&'static str> {
     all().into_iter().rev().collect()
 }
 
-/// The revisions with a handshake, oldest first.
+/// Returns the revisions with a handshake, oldest first.
 pub fn handshake() -> Vec<&'static str> {
     of_lifecycle(Lifecycle::Initialize)
 }
 
-/// The revisions without one, oldest first.
+/// Returns the revisions without a handshake, oldest first.
 pub fn per_request() -> Vec<&'static str> {
     of_lifecycle(Lifecycle::Discover)
 }
 
-/// The newest revision of a lifecycle, which a peer that speaks all of them prefers.
+/// Returns the newest revision of a lifecycle.
 ///
 /// # Panics
-/// When there is none.
+/// If the lifecycle has no revision.
 pub fn newest(wanted: Lifecycle) -> &'static str {
     of_lifecycle(wanted).pop().expect("one of each era")
 }
@@ -69,23 +69,23 @@ fn of_lifecycle(wanted: Lifecycle) -> Vec<&'static str> {
         .collect()
 }
 
-/// An object from a value.
+/// Converts a value to an object.
 ///
 /// # Panics
-/// When the value is not an object.
+/// If the value is not a JSON object.
 pub fn object(value: Value) -> JsonObject {
     JsonObject::try_from(Json::from(value)).expect("an object")
 }
 
-/// A result from a value.
+/// Converts a value to a result.
 ///
 /// # Panics
-/// When the value is not an object.
+/// If the value is not a JSON object.
 pub fn result(value: Value) -> RawResult {
     RawResult::from(object(value))
 }
 
-/// A value from an object.
+/// Converts an object to a value.
 ///
 /// # Panics
 /// Never: an object is JSON.
@@ -93,18 +93,18 @@ pub fn value(object: &JsonObject) -> Value {
     object.parse().expect("JSON")
 }
 
-/// An offer of these revisions, best first.
+/// Creates an offer of these revisions, the most preferred one first.
 ///
 /// # Panics
-/// When one of them is not compiled in.
+/// If one of the revisions is not compiled in.
 pub fn offer(revisions: &[&str]) -> Offer {
     Offer::of(revisions.iter().copied()).expect("known revisions")
 }
 
-/// A server of these revisions that declares everything.
+/// Creates the configuration of a server that offers these revisions and declares all capabilities.
 ///
 /// # Panics
-/// When one of them is not compiled in.
+/// If one of the revisions is not compiled in.
 pub fn server_config(revisions: &[&str]) -> ServerConfig {
     let mut config = ServerConfig::new(Identity::new("server", "1"));
     config.offer = offer(revisions);
@@ -119,7 +119,7 @@ pub fn server_config(revisions: &[&str]) -> ServerConfig {
     config
 }
 
-/// A seal for tests: a keyed sum before the payload.
+/// Seal for tests, which puts a keyed checksum before the payload.
 #[derive(Debug)]
 pub struct Sealed(pub u64);
 
@@ -142,10 +142,10 @@ impl Seal for Sealed {
     }
 }
 
-/// A client of these revisions that declares everything.
+/// Creates the configuration of a client that offers these revisions and declares all capabilities.
 ///
 /// # Panics
-/// When one of them is not compiled in.
+/// If one of the revisions is not compiled in.
 pub fn client_config(revisions: &[&str]) -> ClientConfig {
     let mut config = ClientConfig::new(Identity::new("client", "1"));
     config.offer = offer(revisions);
@@ -157,10 +157,10 @@ pub fn client_config(revisions: &[&str]) -> ClientConfig {
     config
 }
 
-/// A server's endpoint on a duplex stream.
+/// Creates a server endpoint on a duplex stream.
 ///
 /// # Panics
-/// When the configuration offers nothing.
+/// If the configuration offers no revision.
 pub fn server(config: ServerConfig) -> ServerEndpoint<()> {
     ServerEndpoint::new(
         config.build().expect("a configuration"),
@@ -169,10 +169,10 @@ pub fn server(config: ServerConfig) -> ServerEndpoint<()> {
     )
 }
 
-/// A client's endpoint on a duplex stream.
+/// Creates a client endpoint on a duplex stream.
 ///
 /// # Panics
-/// When the configuration offers nothing.
+/// If the configuration offers no revision.
 pub fn client(config: ClientConfig) -> ClientEndpoint {
     ClientEndpoint::new(
         config.build().expect("a configuration"),

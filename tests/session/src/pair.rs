@@ -1,6 +1,6 @@
 //! A client and a server in memory, one handler for all revisions, and every message checked by its schema on the way.
 //!
-//! Deterministic. The handler is written once and knows no revision.
+//! The tests are deterministic. The handler does not depend on the revision.
 
 use serde_json::{Value, json};
 
@@ -9,23 +9,23 @@ use crate::*;
 /// Result of one pass over both endpoints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
-    /// Something was moved or happened.
+    /// A message was moved, or an event was handled.
     Busy,
-    /// Nothing is left to do.
+    /// No message and no event is left.
     Idle,
 }
 
-/// A client and a server that are connected.
+/// Connected client and server.
 pub struct Pair {
     /// The client's endpoint.
     pub client: ClientEndpoint,
     /// The server's endpoint.
     pub server: ServerEndpoint<()>,
-    /// The moment.
+    /// Current timestamp of the endpoint.
     pub now: Time,
-    /// Events of the client's application, except questions, which are answered.
+    /// Events of the client, except input requests, which are answered.
     pub heard: Vec<ClientEvent>,
-    /// Events of the server's application, except requests, which are handled.
+    /// Events of the server, except requests, which are handled.
     pub seen: Vec<ServerEvent<()>>,
     /// Number of messages that were checked.
     pub checked: usize,
@@ -33,7 +33,7 @@ pub struct Pair {
 }
 
 impl Pair {
-    /// A client and a server that have not spoken yet.
+    /// Creates a client and a server that have not exchanged messages yet.
     pub fn new(client_config: ClientConfig, server_config: ServerConfig) -> Self {
         Self {
             client: client(client_config),
@@ -46,10 +46,10 @@ impl Pair {
         }
     }
 
-    /// Moves messages and handles requests until nothing happens any more.
+    /// Moves messages and handles requests until no messages and events are left.
     ///
     /// # Panics
-    /// When it does not end, or a message is not valid.
+    /// If the exchange does not end, or a message violates the schema.
     pub fn run(&mut self) {
         for _ in 0..1000 {
             if self.step() == Step::Idle {
@@ -105,10 +105,10 @@ impl Pair {
         if busy { Step::Busy } else { Step::Idle }
     }
 
-    /// A request until it has ended.
+    /// Sends a request, and returns its outcome when it has ended.
     ///
     /// # Panics
-    /// When it does not leave or does not end.
+    /// If the request is not sent or does not end.
     pub fn call(&mut self, method: &str, params: Option<Value>) -> Outcome {
         let params = params.map(object);
         let options = CallOptions {
@@ -130,10 +130,10 @@ impl Pair {
         done[0].clone()
     }
 
-    /// The revision that was agreed on, or why there is none.
+    /// Returns the negotiated revision, or the error of the negotiation.
     ///
     /// # Panics
-    /// If the client has got neither event.
+    /// If the negotiation has not ended.
     pub fn negotiated(&self) -> Result<Revision, NegotiationError> {
         let verdict = self.heard.iter().find_map(|event| match event {
             ClientEvent::Negotiated(agreed, _) => Some(Ok(agreed.revision)),
@@ -154,7 +154,7 @@ impl Pair {
     }
 }
 
-/// One handler for clients of every revision: it asks twice for a name and once for a sample.
+/// Handles requests of clients of every revision, with two input requests for a name and one for sampling.
 fn handle(server: &mut ServerEndpoint<()>, request: &IncomingRequest<()>, now: Time) {
     let reply = match request.typed() {
         Ok(_) => reply_to(server, request),

@@ -1,7 +1,7 @@
 //! Test harness of one endpoint: the test writes and reads the messages of its peer as JSON.
 //!
-//! Takes and returns values, so that a test can be the peer without any restriction. Messages of the endpoint are checked
-//! against the schema of its revision, messages of the test are not.
+//! The harness accepts and returns JSON values, so that a test can act as the peer without any restriction. Messages of the
+//! endpoint are checked against the schema of its revision, messages of the test are not.
 
 use serde_json::{Value, json};
 
@@ -11,20 +11,20 @@ use crate::*;
 ///
 /// Messages come through the [`Entrance`] of the process.
 pub struct RawServer {
-    /// The endpoint.
+    /// The endpoint under test.
     pub machine: ServerEndpoint<()>,
-    /// The moment.
+    /// Current timestamp of the endpoint.
     pub now: Time,
     entrance: Entrance,
-    /// The stream for what belongs to no request, over HTTP.
+    /// Standalone stream, if messages are sent over HTTP.
     standalone: Option<StreamId>,
     checker: SchemaChecker,
-    /// The one revision that is spoken, where there is one.
+    /// The only offered revision, if the configuration offers exactly one.
     speaks: Option<Revision>,
 }
 
 impl RawServer {
-    /// A server without messages so far.
+    /// Creates a server that has not received messages.
     pub fn new(config: ServerConfig) -> Self {
         let entrance = Entrance::of_process();
         let speaks = only(&config.offer);
@@ -40,7 +40,7 @@ impl RawServer {
         }
     }
 
-    /// An endpoint on a duplex stream at a moment.
+    /// Wraps an endpoint on a duplex stream, at a timestamp.
     pub fn of(machine: ServerEndpoint<()>, now: Time) -> Self {
         Self {
             machine,
@@ -52,7 +52,7 @@ impl RawServer {
         }
     }
 
-    /// The same with another revision for what names none.
+    /// Sets the revision of messages that do not name a revision.
     pub(crate) fn speaking(self, revision: &str) -> Self {
         Self {
             speaks: Some(offer(&[revision]).revisions[0]),
@@ -60,10 +60,10 @@ impl RawServer {
         }
     }
 
-    /// A server whose session with a client of a revision has begun, with these capabilities of the client.
+    /// Creates a server with a started session, for a client with this revision and these capabilities.
     ///
     /// # Panics
-    /// When it does not begin.
+    /// If the session does not begin.
     pub fn begun(config: ServerConfig, revision: &str, capabilities: Value) -> Self {
         let mut raw = Self::new(config);
         let answers = raw.send(&initialize(revision, capabilities));
@@ -75,13 +75,13 @@ impl RawServer {
         raw
     }
 
-    /// Sends a message and returns what comes back at once.
+    /// Sends a message and returns the messages that are sent in response.
     #[track_caller]
     pub fn send(&mut self, message: &Value) -> Vec<Value> {
         self.send_text(&message.to_string())
     }
 
-    /// Sends any text and returns what comes back at once.
+    /// Sends any text and returns the messages that are sent in response.
     ///
     /// # Panics
     /// When the endpoint is closed.
@@ -114,7 +114,7 @@ impl RawServer {
     /// Returns the outgoing messages.
     ///
     /// # Panics
-    /// When it is not valid.
+    /// If a message violates the schema.
     #[track_caller]
     pub fn drain(&mut self) -> Vec<Value> {
         let texts = self.texts().into_iter();
@@ -126,7 +126,7 @@ impl RawServer {
     /// Returns the outgoing messages as text.
     ///
     /// # Panics
-    /// When it is not valid.
+    /// If a message violates the schema.
     #[track_caller]
     pub fn texts(&mut self) -> Vec<String> {
         let texts = drain(|out| self.machine.poll_transmit(out)).into_iter();
@@ -159,7 +159,7 @@ impl RawServer {
     /// Returns the one request among the events.
     ///
     /// # Panics
-    /// When there is none.
+    /// If the events contain no request.
     pub fn request(&mut self) -> IncomingRequest<()> {
         let request = |event| match event {
             ServerEvent::Request(request) => Some(request),
@@ -176,22 +176,22 @@ impl RawServer {
 ///
 /// Messages come through the [`Entrance`] of the process.
 pub struct RawClient {
-    /// The endpoint.
+    /// The endpoint under test.
     pub machine: ClientEndpoint,
-    /// The moment.
+    /// Current timestamp of the endpoint.
     pub now: Time,
     entrance: Entrance,
-    /// The stream for what belongs to no request, over HTTP.
+    /// Standalone stream, if messages are sent over HTTP.
     standalone: Option<StreamId>,
     /// Streams of the POSTs of requests, by the ids of these as JSON, oldest first.
     posts: Vec<(String, StreamId)>,
     checker: SchemaChecker,
-    /// The one revision that is spoken, where there is one.
+    /// The only offered revision, if the configuration offers exactly one.
     speaks: Option<Revision>,
 }
 
 impl RawClient {
-    /// A client that begins.
+    /// Creates a client that starts the negotiation.
     pub fn new(config: ClientConfig) -> Self {
         let entrance = Entrance::of_process();
         let speaks = only(&config.offer);
@@ -211,7 +211,7 @@ impl RawClient {
         }
     }
 
-    /// An endpoint on a duplex stream at a moment.
+    /// Wraps an endpoint on a duplex stream, at a timestamp.
     pub fn of(machine: ClientEndpoint, now: Time) -> Self {
         Self {
             machine,
@@ -224,7 +224,7 @@ impl RawClient {
         }
     }
 
-    /// The same with another revision for what names none.
+    /// Sets the revision of messages that do not name a revision.
     pub(crate) fn speaking(self, revision: &str) -> Self {
         Self {
             speaks: Some(offer(&[revision]).revisions[0]),
@@ -232,10 +232,10 @@ impl RawClient {
         }
     }
 
-    /// A client whose session with a server of a revision has begun, with these capabilities of the server.
+    /// Creates a client with a started session, for a server with this revision and these capabilities.
     ///
     /// # Panics
-    /// When it does not begin.
+    /// If the session does not begin.
     pub fn begun(config: ClientConfig, revision: &str, capabilities: Value) -> Self {
         let mut raw = Self::new(config);
         let first = raw.drain().remove(0);
@@ -264,13 +264,13 @@ impl RawClient {
         raw
     }
 
-    /// Sends a message and returns what comes back at once.
+    /// Sends a message and returns the messages that are sent in response.
     #[track_caller]
     pub fn send(&mut self, message: &Value) -> Vec<Value> {
         self.send_text(&message.to_string())
     }
 
-    /// Sends any text and returns what comes back at once.
+    /// Sends any text and returns the messages that are sent in response.
     ///
     /// # Panics
     /// When the endpoint is closed.
@@ -335,7 +335,7 @@ impl RawClient {
     /// Returns the outgoing messages.
     ///
     /// # Panics
-    /// When it is not valid.
+    /// If a message violates the schema.
     #[track_caller]
     pub fn drain(&mut self) -> Vec<Value> {
         let texts = self.texts().into_iter();
@@ -347,7 +347,7 @@ impl RawClient {
     /// Returns the outgoing messages as text.
     ///
     /// # Panics
-    /// When it is not valid.
+    /// If a message violates the schema.
     #[track_caller]
     pub fn texts(&mut self) -> Vec<String> {
         let sent = drain(|out| self.machine.poll_transmit(out));
@@ -369,7 +369,7 @@ impl RawClient {
         texts
     }
 
-    /// The newest POST that is not answered.
+    /// Returns the stream of the newest unanswered POST.
     fn open_post(&self) -> Option<StreamId> {
         let mut posts = self.posts.iter().rev().map(|(_, stream)| *stream);
         posts.find(|stream| self.machine.is_waiting_on(*stream))
@@ -413,7 +413,7 @@ impl RawClient {
     /// Sends a request and returns its key and its message.
     ///
     /// # Panics
-    /// When it does not leave.
+    /// If the request is not sent.
     #[track_caller]
     pub fn request(&mut self, method: &str, params: Value) -> (RequestKey, Value) {
         let options = CallOptions {
@@ -463,7 +463,7 @@ fn drain(mut poll: impl FnMut(&mut Vec<u8>) -> Option<Transmit>) -> Vec<(StreamI
     texts
 }
 
-/// The one revision of an offer.
+/// Returns the only revision of an offer.
 fn only(offer: &Offer) -> Option<Revision> {
     match offer.revisions[..] {
         [revision] => Some(revision),
@@ -471,7 +471,7 @@ fn only(offer: &Offer) -> Option<Revision> {
     }
 }
 
-/// An `initialize` of a client.
+/// Creates an `initialize` request.
 pub fn initialize(revision: &str, capabilities: Value) -> Value {
     json!({ "jsonrpc": "2.0", "id": "init", "method": "initialize", "params": {
         "protocolVersion": revision, "capabilities": capabilities,

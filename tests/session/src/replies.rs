@@ -1,20 +1,20 @@
-//! Replies that tests of several subjects give.
+//! Replies that tests of several subjects share.
 //!
-//! Takes what differs, gives replies; sends nothing.
+//! The functions create replies and do not send them.
 
 use crate::*;
 
-/// The reply to a call of a tool, without content.
+/// Returns a tool result without content.
 pub fn content() -> Reply {
     Reply::Result(result(json!({ "content": [] })))
 }
 
-/// The reply to a request for tools, without any.
+/// Returns an empty list of tools.
 pub fn tools() -> Reply {
     Reply::Result(result(json!({ "tools": [] })))
 }
 
-/// A question to the user, with an empty form.
+/// Creates an elicitation request with an empty form.
 pub fn elicit() -> InputRequest {
     let schema = json!({ "type": "object", "properties": {} });
     InputRequest::new(
@@ -23,7 +23,7 @@ pub fn elicit() -> InputRequest {
     )
 }
 
-/// The reply that asks the user once for each of these names, with a state where there is one.
+/// Creates a reply that requires input: one elicitation per name, and a request state if given.
 pub fn questions(names: &[&str], state: Option<&str>) -> Reply {
     let asks = names.iter().map(|name| ((*name).to_owned(), elicit()));
     Reply::InputRequired {
