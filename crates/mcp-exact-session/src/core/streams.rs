@@ -516,7 +516,7 @@ impl Streams {
         }
     }
 
-    /// Attached streams with output, the one with the oldest output first.
+    /// Iterates over the attached streams with output, the one with the oldest output first.
     pub(crate) fn writable(&self) -> impl Iterator<Item = StreamId> {
         self.ready.iter().map(|((_, id), ())| id)
     }

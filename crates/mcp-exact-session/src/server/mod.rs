@@ -389,7 +389,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         self.core.streams.commit_through(stream, through);
     }
 
-    /// Iterates over the attached streams that have something to send, the longest waiting first.
+    /// Iterates over the attached streams with queued output, the one with the oldest output first.
     pub fn writable_streams(&self) -> impl Iterator<Item = StreamId> {
         self.core.streams.writable()
     }
