@@ -5,7 +5,7 @@
 use mcp_exact_wire::{JsonObject, ObjectRef};
 
 /// Capabilities that messages require; each one is looked up often.
-const ASKED: [&str; 9] = [
+const INDEXED_CAPABILITIES: [&str; 9] = [
     "completions",
     "elicitation",
     "logging",
@@ -17,20 +17,22 @@ const ASKED: [&str; 9] = [
     "tools",
 ];
 
-/// Set of the capabilities in [`ASKED`] that a capability object declares, computed once per session.
+/// Set of the capabilities in [`INDEXED_CAPABILITIES`] that a capability object declares, computed once per session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct DeclaredNames(u16);
 
 impl DeclaredNames {
     pub(crate) fn of(capabilities: &JsonObject) -> Self {
-        let declared = ASKED.iter().enumerate();
+        let declared = INDEXED_CAPABILITIES.iter().enumerate();
         let declared = declared.filter(|(_, name)| is_declared(capabilities, &[*name]));
         Self(declared.fold(0, |bits, (index, _)| bits | 1 << index))
     }
 
-    /// Returns true if the capability is declared; `None` for a capability that is not in [`ASKED`].
+    /// Returns true if the capability is declared; `None` for a capability that is not in [`INDEXED_CAPABILITIES`].
     fn has(self, name: &str) -> Option<bool> {
-        let index = ASKED.iter().position(|asked| *asked == name)?;
+        let index = INDEXED_CAPABILITIES
+            .iter()
+            .position(|indexed| *indexed == name)?;
         Some(self.0 >> index & 1 == 1)
     }
 }
@@ -92,7 +94,7 @@ mod tests {
             r#"{"tools":{"listChanged":true},"roots":true,"logging":null,"tasks":false,"x":{}}"#;
         let object: JsonObject = object.parse().expect("an object");
         let found = Declared::new(&object, Some(DeclaredNames::of(&object)));
-        let paths = ASKED.iter().map(|name| vec![*name]);
+        let paths = INDEXED_CAPABILITIES.iter().map(|name| vec![*name]);
         let others = [vec!["x"], vec!["y"], vec!["tools", "listChanged"], vec![]];
         for path in paths.chain(others) {
             assert_eq!(found.has(&path), is_declared(&object, &path), "{path:?}");

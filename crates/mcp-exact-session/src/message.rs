@@ -26,9 +26,8 @@ pub(crate) struct Raw;
 pub(crate) struct Call {
     pub(crate) method: String,
     pub(crate) params: Option<JsonObject>,
-    /// Positions of the members named in [`FOUND`] within the params; `None` unless the params were received from the remote
-    /// peer.
-    places: Option<Places<{ FOUND.len() }>>,
+    /// Positions of the [`LOCATED_MEMBERS`] within the params; `None` unless the params were received from the remote peer.
+    places: Option<Places<{ LOCATED_MEMBERS.len() }>>,
     extra: Extra<Self>,
 }
 
@@ -43,30 +42,30 @@ pub(crate) const PARAMS: [&str; 3] = ["_meta", "inputResponses", "requestState"]
 
 /// Names of the members that are located while params or a result are scanned: [`PARAMS`], and the member with the kind of a
 /// result.
-const FOUND: [&str; 4] = [PARAMS[0], PARAMS[1], PARAMS[2], RESULT_TYPE];
+const LOCATED_MEMBERS: [&str; 4] = [PARAMS[0], PARAMS[1], PARAMS[2], RESULT_TYPE];
 
 /// A result of any request.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Body {
     pub(crate) object: JsonObject,
-    places: Places<{ FOUND.len() }>,
+    places: Places<{ LOCATED_MEMBERS.len() }>,
 }
 
 /// Position of the `resultType` member in a received result.
 #[derive(Debug, Clone)]
-pub(crate) struct KindPlace(Places<{ FOUND.len() }>);
+pub(crate) struct KindPosition(Places<{ LOCATED_MEMBERS.len() }>);
 
 impl Body {
     /// Returns the result, and the position of its `resultType` member.
-    pub(crate) fn into_parts(self) -> (JsonObject, KindPlace) {
-        (self.object, KindPlace(self.places))
+    pub(crate) fn into_parts(self) -> (JsonObject, KindPosition) {
+        (self.object, KindPosition(self.places))
     }
 }
 
-impl KindPlace {
+impl KindPosition {
     /// Returns the `resultType` member of the result; the position must belong to this result.
     pub(crate) fn value<'a>(&self, result: &'a JsonObject) -> Option<JsonRef<'a>> {
-        self.0.value(result, FOUND.len() - 1)
+        self.0.value(result, LOCATED_MEMBERS.len() - 1)
     }
 }
 
@@ -173,7 +172,7 @@ impl Decode for Call {
             match member {
                 0 => method = Some(r.string()?),
                 _ => {
-                    let (object, found) = JsonObject::decode_finding(r, FOUND)?;
+                    let (object, found) = JsonObject::decode_finding(r, LOCATED_MEMBERS)?;
                     (params, places) = (Some(object), Some(found));
                 }
             }
@@ -209,7 +208,7 @@ impl Validate for Call {
 
 impl DecodeResult for Body {
     fn decode_result(_: &str, r: &mut Reader<'_>) -> ReadResult<Self> {
-        let (object, places) = JsonObject::decode_finding(r, FOUND)?;
+        let (object, places) = JsonObject::decode_finding(r, LOCATED_MEMBERS)?;
         Ok(Self { object, places })
     }
 }
@@ -304,7 +303,7 @@ fn head_of(message: &ParsedMessage) -> OversizedHead {
 
 /// Reads a message in the most common spelling in one pass; returns `None` for all other messages, which the decoder then reads.
 fn usual(frame: &[u8], limits: &Limits) -> Option<Message<Raw>> {
-    let outline = Outline::of(frame, FOUND)?;
+    let outline = Outline::of(frame, LOCATED_MEMBERS)?;
     // An integer of an outline has at most 18 digits.
     let long = |id: &RequestId| match id {
         RequestId::String(id) => id.len() > limits.name_bytes,
@@ -439,14 +438,14 @@ pub(crate) fn own_id(id: &RequestId) -> Option<u64> {
 }
 
 /// Outgoing request, encoded from its parts.
-struct Leaving<'a, P> {
+struct OutgoingRequest<'a, P> {
     method: &'a str,
     params: Option<P>,
 }
 
-impl<P> mcp_exact_wire::private::Bare for Leaving<'_, P> {}
+impl<P> mcp_exact_wire::private::Bare for OutgoingRequest<'_, P> {}
 
-impl<P: Open> Encode for Leaving<'_, P> {
+impl<P: Open> Encode for OutgoingRequest<'_, P> {
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"method\":");
         w.string(self.method);
@@ -488,7 +487,7 @@ fn line(size: usize, message: &impl Encode) -> Vec<u8> {
 pub(crate) fn request(id: u64, method: &str, params: Option<impl Open>) -> Vec<u8> {
     let size = method.len() + params.as_ref().map_or(0, Open::size);
     let id = RequestId::from(id);
-    let request = Leaving { method, params };
+    let request = OutgoingRequest { method, params };
     line(size, &WithId { id, request })
 }
 

@@ -7,7 +7,7 @@ use mcp_exact_wire::{
 };
 
 use crate::error::{PeerError, SendError};
-use crate::message::{Body, KindPlace};
+use crate::message::{Body, KindPosition};
 use crate::rules::results::RESULT_TYPE;
 
 /// Result of sending a message.
@@ -45,7 +45,7 @@ pub struct RawResult {
     object: JsonObject,
     retries: u32,
     /// Position of the `resultType` member, if the result was received.
-    kind: Option<KindPlace>,
+    kind: Option<KindPosition>,
 }
 
 impl PartialEq for RawResult {

@@ -9,7 +9,7 @@ const MEMBERS: [&str; 3] = ["traceparent", "tracestate", "baggage"];
 
 /// Maximum length in bytes of `tracestate` and of `baggage`: the length of `baggage` that all systems have to propagate (W3C
 /// Baggage, section 3.3.2), which is more than required for `tracestate`. Longer values are omitted.
-const LONGEST: usize = 8192;
+const MAX_LENGTH: usize = 8192;
 
 /// Context of a distributed trace that a request belongs to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,7 +43,7 @@ impl TraceContext {
         let [parent, state, baggage] = meta.find_each(MEMBERS);
         let text = |member: Option<JsonRef<'_>>| {
             let text = member?.as_str()?;
-            (text.len() <= LONGEST).then(|| text.into_owned())
+            (text.len() <= MAX_LENGTH).then(|| text.into_owned())
         };
         Some(Self {
             tracestate: text(state),
@@ -82,7 +82,7 @@ fn is_traceparent(text: &str) -> bool {
         && is_id(parent, 16)
         && hex(flags, 2)
         && (version != "00" || !is_longer)
-        && text.len() <= LONGEST
+        && text.len() <= MAX_LENGTH
 }
 
 #[cfg(test)]

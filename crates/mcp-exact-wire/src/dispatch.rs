@@ -185,7 +185,7 @@ impl<'a> Reader<'a> {
 
     /// Returns the value of a discriminant that no variant of a union has, and checks that the discriminant occurs once, because
     /// no other code checks this.
-    pub(crate) fn only_tag(&mut self, name: &'static str) -> ReadResult<Option<Cow<'a, str>>> {
+    pub(crate) fn unmatched_tag(&mut self, name: &'static str) -> ReadResult<Option<Cow<'a, str>>> {
         let (start, depth) = (self.peek_at(), self.depth());
         self.open_object()?;
         let mut first = true;

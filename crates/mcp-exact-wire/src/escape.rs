@@ -7,7 +7,7 @@ use crate::scan::plain_end;
 use crate::simd::{self, BLOCK};
 
 /// Maximum length of an escaped byte, in bytes.
-pub(crate) const LONGEST: usize = 6;
+pub(crate) const MAX_ESCAPED_LENGTH: usize = 6;
 
 /// Escape sequence of a byte in a string.
 #[derive(Clone, Copy)]
@@ -51,7 +51,7 @@ const PIECE: usize = 2048;
 /// Returns the initial capacity for `length` bytes: enough if most characters need no escape, and always enough for one
 /// step.
 pub(crate) fn room(length: usize) -> usize {
-    length + length / 8 + length.clamp(16, BLOCK) * LONGEST + 2 * STRIDE
+    length + length / 8 + length.clamp(16, BLOCK) * MAX_ESCAPED_LENGTH + 2 * STRIDE
 }
 
 /// Appends the escaped form of `bytes`.
@@ -80,7 +80,7 @@ fn with_shuffles(mut bytes: &[u8], out: &mut Vec<u8>) {
         }
         // The rest of the string is estimated to have the same density of escapes. A long string is most of its message, so the
         // buffer does not double, as a vector would, but grows in steps.
-        let dense = bytes.len() * written.div_ceil(taken.max(1)).clamp(1, LONGEST);
+        let dense = bytes.len() * written.div_ceil(taken.max(1)).clamp(1, MAX_ESCAPED_LENGTH);
         out.reserve_exact(room(dense).max(out.len() / 8));
     }
 }
@@ -92,7 +92,7 @@ fn without_shuffles(mut bytes: &[u8], out: &mut Vec<u8>) {
         if taken == 0 {
             let escape = &ESCAPES[usize::from(b)];
             // One more byte is reserved for the closing quote.
-            make_room(bytes.len(), bytes.len() + LONGEST, out);
+            make_room(bytes.len(), bytes.len() + MAX_ESCAPED_LENGTH, out);
             out.extend_from_slice(&escape.text[..escape.length]);
             let (plain, rest) = bytes.split_at(plain_end(bytes, 1));
             out.extend_from_slice(&plain[1..]);
@@ -129,7 +129,7 @@ fn blocks(bytes: &[u8], out: &mut Vec<u8>) -> usize {
 const STRIDE: usize = 32;
 
 /// Room for a block: each of its bytes may become six, and a vector store is longer than its result.
-const ROOM: usize = LONGEST * BLOCK + 2 * STRIDE;
+const ROOM: usize = MAX_ESCAPED_LENGTH * BLOCK + 2 * STRIDE;
 
 /// A run between escaped characters is copied by its first [`STRIDE`] bytes, whatever its length: more bytes than needed,
 /// which the next run overwrites, but with no branch that depends on how long most runs are.
@@ -148,7 +148,7 @@ fn escape_blocks(bytes: &[u8], out: &mut [u8]) -> (usize, usize) {
         while special != 0 {
             // The remainder and the minimum below change nothing, but the compiler sees that all indices are within bounds.
             let end = special.trailing_zeros() as usize % BLOCK;
-            to = run(window, room, (from, end), to).min(LONGEST * BLOCK);
+            to = run(window, room, (from, end), to).min(MAX_ESCAPED_LENGTH * BLOCK);
             let escape = &ESCAPES[usize::from(window[end])];
             room[to..to + escape.text.len()].copy_from_slice(&escape.text);
             to += escape.length;
@@ -170,7 +170,7 @@ fn run(
     to: usize,
 ) -> usize {
     // As above: these change nothing.
-    let (from, to) = (from.min(BLOCK), to.min(LONGEST * BLOCK));
+    let (from, to) = (from.min(BLOCK), to.min(MAX_ESCAPED_LENGTH * BLOCK));
     room[to..to + STRIDE].copy_from_slice(&window[from..from + STRIDE]);
     if end > from + STRIDE {
         let (from, to) = (from + STRIDE, to + STRIDE);

@@ -9,7 +9,7 @@ use std::arch::x86_64::{
 };
 use std::mem::MaybeUninit;
 
-use crate::escape::{ESCAPES, LONGEST};
+use crate::escape::{ESCAPES, MAX_ESCAPED_LENGTH};
 use crate::simd::BLOCK;
 use crate::text::word;
 
@@ -21,10 +21,10 @@ const EIGHT: usize = VECTOR / 2;
 
 /// Output bytes to reserve for a block: each input byte may become six bytes, and a vector store writes more bytes than its
 /// result has.
-const ROOM: usize = LONGEST * BLOCK + VECTOR;
+const ROOM: usize = MAX_ESCAPED_LENGTH * BLOCK + VECTOR;
 
 /// Output bytes to reserve for a vector.
-const LITTLE_ROOM: usize = LONGEST * VECTOR + VECTOR;
+const LITTLE_ROOM: usize = MAX_ESCAPED_LENGTH * VECTOR + VECTOR;
 
 /// Letters of the two-character escapes of control characters below 0x10.
 const LETTERS: [u8; VECTOR] = *b"\0\0\0\0\0\0\0\0btn\0fr\0\0";
@@ -108,7 +108,7 @@ fn expand_vectors<const N: usize, const R: usize>(
     room: &mut [MaybeUninit<u8>; R],
 ) -> usize {
     // All counted bytes are written, because the capacity suffices for any input.
-    const { assert!(R >= LONGEST * VECTOR * N + VECTOR) };
+    const { assert!(R >= MAX_ESCAPED_LENGTH * VECTOR * N + VECTOR) };
     let mut texts = *vectors;
     let mut special = 0;
     let mut least = _mm_set1_epi8(0x20);

@@ -169,12 +169,12 @@ impl<'a> Reader<'a> {
             self.at = end + 1;
             return Ok(());
         }
-        self.constant_spelt(at, expected)
+        self.constant_with_escapes(at, expected)
     }
 
     /// Compares a string that has escape sequences or another value with `expected`.
     #[cold]
-    fn constant_spelt(&mut self, at: usize, expected: &'static str) -> ReadResult<()> {
+    fn constant_with_escapes(&mut self, at: usize, expected: &'static str) -> ReadResult<()> {
         if *self.str()? == *expected {
             Ok(())
         } else {

@@ -354,14 +354,14 @@ pub(crate) fn word_end(bytes: &[u8], at: usize, word: &[u8]) -> Result<usize, No
 /// Finds the ends of many short strings in a row. Bytes that may end a string are found in whole blocks. The start of a
 /// block does not depend on the ends of strings, so that the processor loads the next block while the grammar of this one is
 /// checked.
-struct Strings {
+struct StringEndScanner {
     /// Offset at which the block begins.
     start: usize,
     /// The bytes of the block that may end a string.
     special: u64,
 }
 
-impl Strings {
+impl StringEndScanner {
     /// Creates a scanner for strings from `at` on; the first string loads a block.
     fn from(at: usize) -> Self {
         Self {
@@ -430,7 +430,7 @@ fn special_at(bytes: &[u8], at: usize) -> u64 {
 ///
 /// Each token is read once; the next token and its offset are carried along.
 fn container_end(bytes: &[u8], at: usize) -> Result<(usize, usize), NotJson> {
-    let mut strings = Strings::from(at);
+    let mut strings = StringEndScanner::from(at);
     let mut nesting = Nesting::default();
     let mut close = closing(bytes[at]);
     nesting.open(close == b'}');
@@ -495,7 +495,7 @@ const fn closing(open: u8) -> u8 {
 fn member_value(
     bytes: &[u8],
     (quote, at): (u8, usize),
-    strings: &mut Strings,
+    strings: &mut StringEndScanner,
 ) -> Result<(u8, usize), NotJson> {
     if quote != b'"' {
         return Err(NotJson(at));

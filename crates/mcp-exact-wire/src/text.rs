@@ -3,7 +3,7 @@
 //! Encoded strings are appended to a buffer. Short strings, which are most strings of a message, need a few wide loads and
 //! stores; long strings and strings with escapes use a slower path.
 
-use crate::escape::{self, ESCAPES, LONGEST};
+use crate::escape::{self, ESCAPES, MAX_ESCAPED_LENGTH};
 use crate::scan::{first_special, plain_end};
 
 const QUOTES: u64 = u64::from_ne_bytes([b'"'; 8]);
@@ -54,7 +54,7 @@ fn append_any(bytes: &[u8], out: &mut Vec<u8>) {
 
 /// Appends less than eight bytes, each escaped if necessary.
 fn append_each(bytes: &[u8], out: &mut Vec<u8>) {
-    const ROOM: usize = 1 + 8 * LONGEST + 1;
+    const ROOM: usize = 1 + 8 * MAX_ESCAPED_LENGTH + 1;
     let before = out.len();
     out.extend_from_slice(&[b'"'; ROOM]);
     let Some(room) = out.last_chunk_mut::<ROOM>() else {

@@ -131,7 +131,7 @@ impl<U: OpenUnion> UnknownVariant<U> {
     #[doc(hidden)]
     pub fn read(r: &mut Reader<'_>) -> ReadResult<Self> {
         if U::ROLE == UnionRole::Value {
-            let tag = r.only_tag(U::TAG)?.unwrap_or_default().into();
+            let tag = r.unmatched_tag(U::TAG)?.unwrap_or_default().into();
             let json = r.json()?;
             return Ok(Self::new(tag, json, false));
         }
@@ -199,7 +199,7 @@ impl Reader<'_> {
     pub fn unknown_variant(&mut self, tag: &'static str, role: UnionRole) -> ReadResult<()> {
         match role {
             UnionRole::Value => {
-                self.only_tag(tag)?;
+                self.unmatched_tag(tag)?;
                 self.skip()
             }
             role => UnknownMessage::read(self, tag, role).map(drop),

@@ -8,20 +8,20 @@ use super::rule::{Kind, Rule};
 use super::table::RULES;
 
 /// Number of slots of the hash index: a power of two, of which more than half are free.
-const PLACES: usize = 128;
+const SLOT_COUNT: usize = 128;
 const FREE: u8 = u8::MAX;
 
 /// Hash index with linear probing: each slot contains the number of a row, or an invalid number if the slot is free.
-static ROWS: [u8; PLACES] = {
-    assert!(RULES.len() < PLACES / 2 && RULES.len() < FREE as usize);
-    let mut rows = [FREE; PLACES];
+static ROWS: [u8; SLOT_COUNT] = {
+    assert!(RULES.len() < SLOT_COUNT / 2 && RULES.len() < FREE as usize);
+    let mut rows = [FREE; SLOT_COUNT];
     let mut row = 0;
     while row < RULES.len() {
-        let mut place = hash(RULES[row].method);
-        while rows[place] != FREE {
-            place = (place + 1) % PLACES;
+        let mut slot = hash(RULES[row].method);
+        while rows[slot] != FREE {
+            slot = (slot + 1) % SLOT_COUNT;
         }
-        rows[place] = row as u8;
+        rows[slot] = row as u8;
         row += 1;
     }
     rows
@@ -48,15 +48,15 @@ static DEFINED: [u64; RULES.len()] = {
 
 /// Returns the row of a method, with its number.
 pub(super) fn row(kind: Kind, sender: Side, method: &str) -> Option<(usize, &'static Rule)> {
-    let mut place = hash(method);
+    let mut slot = hash(method);
     loop {
-        let number = usize::from(ROWS[place]);
+        let number = usize::from(ROWS[slot]);
         // A free slot has no row.
         let rule = RULES.get(number)?;
         if rule.method == method && rule.kind == kind && rule.sender == sender {
             return Some((number, rule));
         }
-        place = (place + 1) % PLACES;
+        slot = (slot + 1) % SLOT_COUNT;
     }
 }
 
@@ -73,7 +73,7 @@ const fn hash(method: &str) -> usize {
     }
     let last = bytes[bytes.len().saturating_sub(4)] as usize;
     let middle = bytes[bytes.len() / 2] as usize;
-    (7 * last + 21 * middle) % PLACES
+    (7 * last + 21 * middle) % SLOT_COUNT
 }
 
 const fn defines(spec: &RevisionSpec, rule: &Rule) -> bool {
@@ -143,10 +143,10 @@ mod tests {
     #[test]
     fn walks_are_short() {
         let walk = |rule: &Rule| {
-            let mut place = hash(rule.method);
+            let mut slot = hash(rule.method);
             let mut steps = 1;
-            while !std::ptr::eq(&RULES[usize::from(ROWS[place])], rule) {
-                place = (place + 1) % PLACES;
+            while !std::ptr::eq(&RULES[usize::from(ROWS[slot])], rule) {
+                slot = (slot + 1) % SLOT_COUNT;
                 steps += 1;
             }
             steps
