@@ -3,7 +3,7 @@
 //! Finds the same deviations as `validate()` of the typed value, in the same order. Values must have been read with
 //! `Wanted::Everything`, so that every object and array is a tree.
 
-use mcp_exact_wire::spans::{check_document, report_additional};
+use mcp_exact_wire::spans::{check_document, quoted, report_additional};
 use mcp_exact_wire::{
     Number, Path, Violation, ViolationKind, Violations, check_format, check_max_items,
     check_maximum, check_min_items, check_minimum, from_str,
@@ -92,7 +92,7 @@ fn definition(node: &Node<'_>, variants: u32, place: u16, path: &Path<'_>, to: &
                 && !values.rows().iter().any(|value| value.get() == &*text)
             {
                 to.report(path, ViolationKind::Enum, || {
-                    format!("{text:?} is not a value of this revision")
+                    format!("{:?} is not a value of this revision", quoted(&text))
                 });
             }
         }
@@ -125,7 +125,7 @@ fn variant(node: &Node<'_>, variants: u32, union: &Union, path: &Path<'_>, to: &
     if variant == u32::from(UNKNOWN) {
         to.report(path, ViolationKind::Tag, || {
             let tag = tag(node, union.open.get());
-            format!("{tag:?} is not known to this revision")
+            format!("{:?} is not known to this revision", quoted(&tag))
         });
         return;
     }

@@ -61,8 +61,9 @@ impl Pointer {
     }
 }
 
-/// Returns the JSON text of a value for a message; long text is cut.
-pub(crate) fn quoted(text: &str) -> String {
+/// Returns the string of a value as violations repeat it: a long string is cut. Not covered by semantic versioning.
+#[doc(hidden)]
+pub fn quoted(text: &str) -> String {
     if text.len() <= MAX_QUOTED {
         return text.to_owned();
     }

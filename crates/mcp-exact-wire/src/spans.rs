@@ -11,6 +11,7 @@ use crate::error::ReadResult;
 pub use crate::extra::report_additional;
 pub use crate::object::KnownMembers;
 use crate::object::{ObjectReader, duplicate_in, duplicate_name};
+pub use crate::pointer::quoted;
 use crate::reader::Reader;
 use crate::skip;
 use crate::validate::{Path, Violations};
