@@ -481,6 +481,23 @@ impl Shared {
         sessions.get(server).cloned()
     }
 
+    /// Makes the sessions of a client whose handshake another process has seen: the transport resumes such a session from its
+    /// snapshot, and its first event is a request.
+    fn resume(&self, client: &ServerHandle, request: &IncomingRequest<RequestContext>) {
+        if lifecycle(request.revision()) == Some(Lifecycle::Discover) {
+            return;
+        }
+        let mut state = self.lock();
+        // Under the lock, so that servers that are added meanwhile get sessions.
+        let backends = self.backends.all();
+        state.sessions.entry(client.number()).or_insert_with(|| {
+            let info = request.client();
+            let sessions = backends.iter();
+            let sessions = sessions.map(|backend| Session::new(client, info.clone(), backend));
+            sessions.collect()
+        });
+    }
+
     fn sessions(&self, client: &ServerHandle) -> Vec<Arc<Session>> {
         let sessions = self.lock().sessions.get(&client.number()).cloned();
         sessions.unwrap_or_default()
@@ -511,6 +528,7 @@ impl Shared {
                 filter.uris.retain(|uri| {
                     let of = self.uris.server_of(uri);
                     of.is_none_or(|of| of == server)
+                        && self.may_use(server, principal.as_ref(), uri)
                 });
                 let (missing, counted) = (Arc::clone(&missing), AtomicBool::new(false));
                 let acknowledged = client.clone();
@@ -622,7 +640,10 @@ impl ServerHandler for Bridge {
                     .iter()
                     .for_each(|session| session.prepare());
             }
-            ServerEvent::Request(request) => shared.request(handle, request),
+            ServerEvent::Request(request) => {
+                shared.resume(handle, &request);
+                shared.request(handle, request);
+            }
             ServerEvent::Cancelled { key, .. } => {
                 let running = shared.lock().running.remove(&(handle.number(), key));
                 if let Some(running) = running {
@@ -635,6 +656,10 @@ impl ServerHandler for Bridge {
                 request,
             } => {
                 let principal = request.context().principal.clone();
+                // A subscription lasts: it counts among the requests per second, not among those at the same time.
+                if let Err(error) = shared.admit(principal.as_ref()) {
+                    return reply(handle, key, Reply::Error(error));
+                }
                 let (listening, client) = (Arc::clone(shared), handle.clone());
                 shared.start(handle, key, async move {
                     let ended = listening

@@ -56,6 +56,8 @@
 //! only by a retry with the same principal, method and params, and only with its unguessable `requestState`. The
 //! `requestState` of a server without sessions is bound to the principal that it was given to, since the server cannot
 //! tell principals apart; see [`Options::seal`].
+//! If a call ends before the server has answered it, its connection is closed, so that later messages of the server
+//! reach no other call. An authenticated principal holds at most half of the shared connections.
 //!
 //! # Limits
 //!
@@ -89,7 +91,7 @@ pub use bridge::{Bridge, BridgeError, Options, Usage};
 pub use hooks::{Call, Decision, Hook, HookFuture, Hooks};
 pub use limits::PrincipalLimits;
 pub use losses::{LossHook, LossReport, LossRule};
-pub use mcp_exact_session::{LossPolicy, Offer};
+pub use mcp_exact_session::{LossPolicy, Offer, Seal};
 pub use metrics::{CallObserver, CallOutcome, CallReport, Metrics, ServerState};
 pub use names::Prefix;
 pub use update::{Rules, ServerUpdate, Update};

@@ -11,6 +11,7 @@ use mcp_exact_session::{IncomingRequest, Json, JsonObject, Outcome, PeerError, P
 use mcp_exact_transport::{RequestContext, ServerHandle};
 use serde_json::{Map, Value};
 use tokio::task::JoinSet;
+use tokio::time::timeout;
 
 use crate::access::may_use;
 use crate::backend::Backend;
@@ -21,6 +22,7 @@ use crate::metrics::CallTimer;
 use crate::names::Kind;
 use crate::relay;
 use crate::translate::Way;
+use crate::update::ANSWERED_WITHIN;
 
 /// Maximum number of pages that are read of a server's list.
 const MOST_PAGES: usize = 1000;
@@ -173,7 +175,7 @@ impl Shared {
         backends.len() == 1 && !backends[0].is_one_of_many && self.live.rules().access.is_empty()
     }
 
-    fn may_use(&self, server: usize, principal: Option<&Principal>, name: &str) -> bool {
+    pub(crate) fn may_use(&self, server: usize, principal: Option<&Principal>, name: &str) -> bool {
         let principal = principal.map(|Principal(name)| name.as_str());
         let backend = self.backends.get(server);
         let rules = self.live.rules();
@@ -251,14 +253,14 @@ impl Shared {
                 let reference = request
                     .param("ref")
                     .and_then(|reference| reference.object());
-                let [name, uri] = reference.map_or([None, None], |reference| {
-                    reference.find_each(["name", "uri"]).map(|value| {
+                let [kind, name, uri] = reference.map_or([None, None, None], |reference| {
+                    reference.find_each(["type", "name", "uri"]).map(|value| {
                         value
                             .and_then(|value| value.as_str())
                             .map(|text| text.into_owned())
                     })
                 });
-                if let Some(name) = name {
+                if let (Some("ref/prompt"), Some(name)) = (kind.as_deref(), name) {
                     let (server, own) = self.find(Kind::Prompt, &name, client, request).await?;
                     let params = reference.map(|reference| {
                         let reference = renamed(Some(&reference.to_object()), &own);
@@ -323,7 +325,11 @@ impl Shared {
         request: &IncomingRequest<RequestContext>,
     ) -> Result<Reply, PeerError> {
         let principal = request.context().principal.as_ref();
-        let uri = relay::uri(request.params());
+        // A completion names a template in its reference.
+        let reference = request
+            .param("ref")
+            .and_then(|reference| relay::uri(Some(&reference.object()?.to_object())));
+        let uri = relay::uri(request.params()).or(reference);
         let mut last = None;
         let backends = self.backends.all();
         for (server, backend) in backends.iter().enumerate() {
@@ -424,8 +430,10 @@ impl Shared {
             }
             let (shared, client, request) = (Arc::clone(self), client.clone(), request.clone());
             reading.spawn(async move {
-                let read = shared.entries(server, list, &client, &request).await;
-                (server, read)
+                let reading = shared.entries(server, list, &client, &request);
+                let read = timeout(ANSWERED_WITHIN, reading).await;
+                let late = |_| Err(PeerError::internal("the server gave no answer in time"));
+                (server, read.unwrap_or_else(late))
             });
         }
         let mut all: Vec<Option<Listed>> = backends.iter().map(|_| None).collect();

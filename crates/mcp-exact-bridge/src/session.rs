@@ -112,7 +112,7 @@ impl Session {
     }
 
     /// Returns the connection, and opens it before if it is not. What a server remembers of a session is lost with the
-    /// connection: with the only server the session has to begin anew, but not with one of many.
+    /// connection: with the only server the session has to begin anew, but not with one of many, or if the server has no sessions.
     async fn connection(&self) -> Result<Arc<Connection>, PeerError> {
         if let Some(connection) = self.open_connection() {
             return Ok(connection);
@@ -121,8 +121,10 @@ impl Session {
         if let Some(connection) = self.open_connection() {
             return Ok(connection);
         }
-        let was_open = self.lock().connection.is_some();
-        if was_open && !self.backend.is_one_of_many {
+        let before = self.lock().connection.clone();
+        let was_open = before.is_some();
+        let had_session = before.is_some_and(|before| before.lifecycle() == Lifecycle::Initialize);
+        if had_session && !self.backend.is_one_of_many {
             return Err(relay::connection_lost());
         }
         let capabilities = self
@@ -257,11 +259,9 @@ impl Session {
             calls: &self.calls,
             key,
         };
+        // A lost call is not a lost connection: over HTTP other calls go on.
         let outcome = pending.await;
         drop(ended);
-        if outcome == Outcome::Lost {
-            connection.set_lost();
-        }
         Ok(outcome)
     }
 
@@ -342,9 +342,7 @@ impl Session {
     async fn ask(self: Arc<Self>, connection: Arc<Connection>, question: Question) {
         let answer = self.answer_of(&connection, &question).await;
         self.lock().questions.remove(&question.key);
-        if let Err(error) = connection.client.answer(question.key, answer) {
-            tracing::debug!(%error, "the answer to a question of the server was not sent");
-        }
+        question.answer(answer);
     }
 
     async fn answer_of(
@@ -431,7 +429,7 @@ struct OfSession(Weak<Session>);
 impl Receiver for OfSession {
     fn asked(&self, connection: &Arc<Connection>, question: Question) {
         let Some(session) = self.0.upgrade() else {
-            return connection.refuse(&question, "the client is gone");
+            return question.refuse("the client is gone");
         };
         let key = question.key;
         let asking = Arc::clone(&session).ask(Arc::clone(connection), question);

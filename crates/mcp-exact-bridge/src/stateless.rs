@@ -40,6 +40,10 @@ const MOST_QUESTIONS: usize = 16;
 /// Time between questions that are asked at once.
 const ASKED_TOGETHER: Duration = Duration::from_millis(5);
 
+/// Time that a call waits for the permission to open a connection, and interval at which unused ones are closed meanwhile.
+const PERMIT_WITHIN: Duration = Duration::from_secs(30);
+const PERMIT_RETRIED: Duration = Duration::from_millis(20);
+
 /// Returns the name of a question that a server of an older revision has asked.
 fn name_of(at: usize) -> String {
     format!("question-{}", at + 1)
@@ -48,6 +52,8 @@ fn name_of(at: usize) -> String {
 /// Everything that clients without sessions share.
 pub(crate) struct Stateless {
     connections: Arc<Semaphore>,
+    /// Connections that one authenticated principal may hold.
+    share: usize,
     idle_after: Duration,
     answer_within: Duration,
     most_waiting: usize,
@@ -68,6 +74,14 @@ struct State {
     opening: HashMap<Owner, Weak<tokio::sync::Mutex<()>>>,
     /// Calls whose question waits for the client, by the state that it has got.
     waiting: HashMap<String, WaitingCall>,
+    /// Shares of the connections, by principal.
+    shares: HashMap<String, Weak<Semaphore>>,
+}
+
+/// Permission for one connection. Authenticated principals hold one of their share, too.
+struct Permit {
+    _connection: OwnedSemaphorePermit,
+    _share: Option<OwnedSemaphorePermit>,
 }
 
 /// Owner of a connection: connections are never shared between principals, or between clients with other capabilities.
@@ -86,13 +100,13 @@ struct SharedConnection {
 
 struct Open {
     shared: SharedConnection,
-    _permit: OwnedSemaphorePermit,
+    _permit: Permit,
     since: Instant,
 }
 
 struct Idle {
     connection: Arc<Connection>,
-    permit: OwnedSemaphorePermit,
+    permit: Permit,
     since: Instant,
 }
 
@@ -100,7 +114,9 @@ struct Idle {
 struct Lease {
     owner: Owner,
     /// `None` once it was given back.
-    held: Option<(Arc<Connection>, OwnedSemaphorePermit)>,
+    held: Option<(Arc<Connection>, Permit)>,
+    /// True while the server works on a call. It goes on after a cancellation: what it then asks and logs must reach no other call.
+    is_busy: bool,
     state: Arc<Mutex<State>>,
     idle_after: Duration,
 }
@@ -132,14 +148,17 @@ impl State {
         })
     }
 
-    /// Makes room for another connection: closes the one that has been without a call for the longest time.
-    fn close_oldest_unused(&mut self) {
+    /// Makes room for another connection: closes the one that has been without a call for the longest time, of a principal or of
+    /// all.
+    fn close_oldest_unused(&mut self, principal: Option<&str>) {
+        let is_candidate =
+            |owner: &Owner| principal.is_none() || owner.principal.as_deref() == principal;
         let idle = self.idle.iter().filter_map(|(owner, idle)| {
-            let oldest = idle.first()?;
+            let oldest = idle.first().filter(|_| is_candidate(owner))?;
             Some((oldest.since, owner.clone(), false))
         });
         let open = self.open.iter().filter_map(|(owner, open)| {
-            let is_unused = open.shared.calls.is_empty();
+            let is_unused = open.shared.calls.is_empty() && is_candidate(owner);
             is_unused.then(|| (open.since, owner.clone(), true))
         });
         let Some((_, owner, is_shared)) = idle.chain(open).min_by_key(|(since, ..)| *since) else {
@@ -154,12 +173,25 @@ impl State {
             }
         }
     }
+
+    /// Returns the share of a principal.
+    fn share(&mut self, principal: &str, connections: usize) -> Arc<Semaphore> {
+        self.shares.retain(|_, share| share.strong_count() > 0);
+        let known = self.shares.get(principal).and_then(Weak::upgrade);
+        known.unwrap_or_else(|| {
+            let share = Arc::new(Semaphore::new(connections));
+            let known = Arc::downgrade(&share);
+            self.shares.insert(principal.to_owned(), known);
+            share
+        })
+    }
 }
 
 impl Stateless {
     pub(crate) fn new(options: &Options, live: &Arc<Live>, tools: &Arc<KnownTools>) -> Self {
         Self {
             connections: Arc::new(Semaphore::new(options.connections)),
+            share: options.connections.div_ceil(2).max(1),
             idle_after: options.idle,
             answer_within: options.answer_within,
             most_waiting: options.waiting_calls,
@@ -291,7 +323,7 @@ impl Stateless {
         &self,
         client: &ServerHandle,
         request: &IncomingRequest<RequestContext>,
-        lease: Lease,
+        mut lease: Lease,
     ) -> Result<Reply, Failed> {
         let connection = lease.connection()?;
         let way = self.way(request, &connection).of_request();
@@ -304,6 +336,7 @@ impl Stateless {
         })));
         // A server with sessions has no states, and asks by requests.
         let pending = self.send(client, request, &connection, &way, None)?;
+        lease.is_busy = true;
         let waited = self.wait(request, way, lease, connection, pending, questions);
         Ok(waited.await?)
     }
@@ -313,13 +346,16 @@ impl Stateless {
         &self,
         request: &IncomingRequest<RequestContext>,
         way: Way,
-        lease: Lease,
+        mut lease: Lease,
         connection: Arc<Connection>,
         mut pending: PendingRequest,
         mut questions: mpsc::UnboundedReceiver<Question>,
     ) -> Result<Reply, PeerError> {
         let first = tokio::select! {
-            outcome = &mut pending => return self.finish(request, &connection, outcome, &way),
+            outcome = &mut pending => {
+                lease.is_busy = !matches!(outcome, Outcome::Result(_) | Outcome::Error(_));
+                return self.finish(request, &connection, outcome, &way);
+            }
             Some(question) = questions.recv() => question,
         };
         let mut asked = vec![first];
@@ -334,7 +370,7 @@ impl Stateless {
             let params = question.request.params().cloned();
             let ask = InputRequest::new(question.request.method(), params);
             let ask = back.question(&ask);
-            let ask = ask.inspect_err(|error| connection.refuse(question, error.message()))?;
+            let ask = ask.inspect_err(|error| question.refuse(error.message()))?;
             Ok((name_of(at), ask))
         });
         let requests = asks.collect::<Result<_, PeerError>>()?;
@@ -392,11 +428,7 @@ impl Stateless {
                 continue;
             };
             let answer = way.answer(question.request.method(), answer.object())?;
-            let answer = Ok(RawResult::from(answer));
-            // A server that has taken its question back goes on without the answer.
-            if let Err(error) = connection.client.answer(question.key, answer) {
-                tracing::debug!(%error, "the server does not wait for an answer any more");
-            }
+            question.answer(Ok(RawResult::from(answer)));
         }
         while let Ok(question) = questions.try_recv() {
             let _ = sender.send(question);
@@ -474,7 +506,7 @@ impl Stateless {
             client: ClientSide::new(None, &JsonObject::new()),
         };
         // A connection of its own: what it is subscribed to is nobody else's.
-        let permit = self.permit().await?;
+        let permit = self.permit(owner.principal.as_deref()).await?;
         let receiver: Arc<dyn Receiver> = Arc::new(OfSubscription {
             client: client.clone(),
             established: Arc::clone(&established),
@@ -522,17 +554,43 @@ impl Stateless {
         Err(PeerError::internal(reason.to_string()))
     }
 
-    async fn permit(&self) -> Result<OwnedSemaphorePermit, PeerError> {
-        if self.connections.available_permits() == 0 {
-            locked(&self.state).close_oldest_unused();
+    /// Waits for the permission to open a connection. An authenticated principal gets half of them at most: its subscriptions and
+    /// waiting calls, which hold connections for long, leave some to the others.
+    async fn permit(&self, principal: Option<&str>) -> Result<Permit, PeerError> {
+        let share = match principal {
+            None => None,
+            Some(name) => {
+                let share = locked(&self.state).share(name, self.share);
+                Some(self.acquire(&share, principal).await?)
+            }
+        };
+        Ok(Permit {
+            _connection: self.acquire(&self.connections, None).await?,
+            _share: share,
+        })
+    }
+
+    /// Acquires a permit. While there is none, connections that no call uses are closed, of a principal or of all.
+    async fn acquire(
+        &self,
+        permits: &Arc<Semaphore>,
+        principal: Option<&str>,
+    ) -> Result<OwnedSemaphorePermit, PeerError> {
+        let permit = Arc::clone(permits).acquire_owned();
+        tokio::pin!(permit);
+        let end = Instant::now() + PERMIT_WITHIN;
+        while Instant::now() < end {
+            if permits.available_permits() == 0 {
+                locked(&self.state).close_oldest_unused(principal);
+            }
+            // Calls that end meanwhile leave connections that can be closed.
+            if let Ok(Ok(permit)) = timeout(PERMIT_RETRIED, &mut permit).await {
+                return Ok(permit);
+            }
         }
-        let permit = Arc::clone(&self.connections).acquire_owned();
-        match timeout(Duration::from_secs(30), permit).await {
-            Ok(Ok(permit)) => Ok(permit),
-            _ => Err(PeerError::internal(
-                "all connections to the server are in use; try again later",
-            )),
-        }
+        Err(PeerError::internal(
+            "all connections to the server are in use; try again later",
+        ))
     }
 
     /// Returns the connection that the calls of an owner share.
@@ -553,7 +611,7 @@ impl Stateless {
         if let Some(open) = locked(&self.state).open_connection(owner) {
             return Ok(open);
         }
-        let permit = self.permit().await?;
+        let permit = self.permit(owner.principal.as_deref()).await?;
         let calls = Arc::new(SharedCalls::default());
         let receiver: Arc<dyn Receiver> = Arc::new(OfShared(Arc::downgrade(&calls)));
         let connection = backend.connect(&owner.client, Some(receiver)).await?;
@@ -607,13 +665,14 @@ impl Stateless {
         let held = match idle {
             Some(idle) => (idle.connection, idle.permit),
             None => {
-                let permit = self.permit().await?;
+                let permit = self.permit(owner.principal.as_deref()).await?;
                 (backend.connect(&owner.client, None).await?, permit)
             }
         };
         Ok(Lease {
             owner,
             held: Some(held),
+            is_busy: false,
             state: Arc::clone(&self.state),
             idle_after: self.idle_after,
         })
@@ -648,13 +707,14 @@ impl Lease {
 }
 
 impl Drop for Lease {
-    /// Gives the connection back, unless it is lost. It is closed when it was not used for some time.
+    /// Gives the connection back, unless it is lost or the server still works on the call. It is closed when it was not used for
+    /// some time.
     fn drop(&mut self) {
         let Some((connection, permit)) = self.held.take() else {
             return;
         };
         connection.set_receiver(None);
-        if connection.is_lost() {
+        if connection.is_lost() || self.is_busy {
             return;
         }
         let since = Instant::now();

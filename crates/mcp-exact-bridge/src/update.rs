@@ -1,9 +1,11 @@
 //! Rules and servers that change while the bridge runs. Sessions go on.
 
 use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
 
 use mcp_exact_session::{Change, LossPolicy};
 use tokio::task::JoinSet;
+use tokio::time::timeout;
 
 use crate::access::AccessRule;
 use crate::backend::Backend;
@@ -208,15 +210,23 @@ impl Bridge {
     }
 }
 
+/// Time that one of many servers has to show what it is and what it offers. The others do not wait longer for it.
+pub(crate) const ANSWERED_WITHIN: Duration = Duration::from_secs(15);
+
 /// Connects to each server once, side by side, to see what it is and offers.
 pub(crate) async fn reach(backends: &[Arc<Backend>]) {
     let mut reached = JoinSet::new();
     for backend in backends {
         let backend = Arc::clone(backend);
         reached.spawn(async move {
-            if let Err(error) = backend.known().await {
-                let (server, error) = (backend.name.as_str(), error.message());
-                tracing::warn!(server, error, "a server cannot be reached");
+            let server = backend.name.as_str();
+            match timeout(ANSWERED_WITHIN, backend.known()).await {
+                Ok(Ok(_)) => {}
+                Ok(Err(error)) => {
+                    let error = error.message();
+                    tracing::warn!(server, error, "a server cannot be reached");
+                }
+                Err(_) => tracing::warn!(server, "a server does not answer"),
             }
         });
     }

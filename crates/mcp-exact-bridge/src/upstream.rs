@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use mcp_exact_session::{
     CachedNegotiation, Change, ClientConfig, ClientEvent, ClientSettings, ExtensionPolicy,
-    Identity, Json, JsonObject, Level, Lifecycle, LogMessage, PeerError, RequestKey, SendError,
-    ServerNotification, ServerRequest, ServerRequestKey, SessionInfo,
+    Identity, Json, JsonObject, Level, Lifecycle, LogMessage, PeerError, RawResult, RequestKey,
+    SendError, ServerNotification, ServerRequest, ServerRequestKey, SessionInfo,
 };
 use mcp_exact_transport::{ClientHandle, ClientHandler, ConnectError};
 use tokio::task::JoinHandle;
@@ -77,9 +77,27 @@ pub(crate) trait Receiver: Send + Sync + 'static {
 #[derive(Debug)]
 pub(crate) struct Question {
     pub(crate) key: ServerRequestKey,
+    /// Handle of the server's session that asks: another session, which may have begun on another transport, takes no answer to it.
+    asked_by: ClientHandle,
     /// The upstream request in the middle of which it came, where that is known.
     pub(crate) during: Option<RequestKey>,
     pub(crate) request: ServerRequest,
+}
+
+impl Question {
+    /// Answers the server.
+    pub(crate) fn answer(&self, answer: Result<RawResult, PeerError>) {
+        // A server that has taken its question back goes on without the answer.
+        if let Err(error) = self.asked_by.answer(self.key, answer) {
+            tracing::debug!(%error, "the answer to a question of the server was not sent");
+        }
+    }
+
+    /// Answers the server with an error.
+    pub(crate) fn refuse(&self, reason: &str) {
+        let error = PeerError::internal(format!("{}: {reason}", self.request.method()));
+        self.answer(Err(error));
+    }
 }
 
 /// Connection to the upstream server.
@@ -202,14 +220,8 @@ impl Connection {
     fn hand_on(self: &Arc<Self>, receiver: Option<&Arc<dyn Receiver>>, question: Question) {
         match receiver {
             Some(receiver) => receiver.asked(self, question),
-            None => self.refuse(&question, "no client is there to answer"),
+            None => question.refuse("no client is there to answer"),
         }
-    }
-
-    /// Answers a question of the server with an error.
-    pub(crate) fn refuse(&self, question: &Question, reason: &str) {
-        let error = PeerError::internal(format!("{}: {reason}", question.request.method()));
-        let _ = self.client.answer(question.key, Err(error));
     }
 }
 
@@ -238,10 +250,8 @@ impl Routes {
     }
 
     fn handle(&self, client: &ClientHandle, event: ClientEvent) {
-        let (receiver, connection) = {
-            let state = self.lock();
-            (state.receiver.clone(), state.connection.upgrade())
-        };
+        let mut state = self.lock();
+        let (receiver, connection) = (state.receiver.clone(), state.connection.upgrade());
         if let ClientEvent::Request {
             key,
             during,
@@ -250,14 +260,20 @@ impl Routes {
         {
             let question = Question {
                 key,
+                asked_by: client.clone(),
                 during,
                 request,
             };
             return match connection {
-                Some(connection) => connection.hand_on(receiver.as_ref(), question),
-                None => self.lock().early.push(question),
+                Some(connection) => {
+                    drop(state);
+                    connection.hand_on(receiver.as_ref(), question);
+                }
+                // Under the same lock: whoever sets the connection takes what is here.
+                None => state.early.push(question),
             };
         }
+        drop(state);
         let Some(receiver) = receiver else {
             return;
         };

@@ -22,9 +22,9 @@ pub(super) struct OfCall {
 }
 
 impl Receiver for OfCall {
-    fn asked(&self, connection: &Arc<Connection>, question: Question) {
+    fn asked(&self, _: &Arc<Connection>, question: Question) {
         if let Err(unsent) = self.questions.send(question) {
-            connection.refuse(&unsent.0, "the call has ended");
+            unsent.0.refuse("the call has ended");
         }
     }
 
@@ -102,11 +102,8 @@ impl SharedCalls {
 pub(super) struct OfShared(pub(super) Weak<SharedCalls>);
 
 impl Receiver for OfShared {
-    fn asked(&self, connection: &Arc<Connection>, question: Question) {
-        connection.refuse(
-            &question,
-            "the client has declared no capability to answer it",
-        );
+    fn asked(&self, _: &Arc<Connection>, question: Question) {
+        question.refuse("the client has declared no capability to answer it");
     }
 
     fn withdrawn(&self, _: ServerRequestKey) {}
@@ -151,8 +148,8 @@ pub(super) struct OfSubscription {
 }
 
 impl Receiver for OfSubscription {
-    fn asked(&self, connection: &Arc<Connection>, question: Question) {
-        connection.refuse(&question, "a subscription answers no questions");
+    fn asked(&self, _: &Arc<Connection>, question: Question) {
+        question.refuse("a subscription answers no questions");
     }
 
     fn withdrawn(&self, _: ServerRequestKey) {}

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use mcp_exact::{Client, ClientChange, Revision, revisions};
-use mcp_exact_bridge::Bridge;
+use mcp_exact_bridge::{AccessRule, Bridge, Options};
 use tokio::sync::mpsc::{self, UnboundedReceiver};
 
 use crate::common::{InMemory, bridge, client_of, server};
@@ -71,5 +71,34 @@ async fn changes_of_resources_reach_their_subscribers() {
             drop(subscription);
             client.close();
         }
+    }
+}
+
+/// A subscription brings no updates of a resource that is hidden from its principal.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn hidden_resources_are_not_announced() {
+    let of_client = revisions().next_back().expect("a revision");
+    for of_server in revisions() {
+        let server = server(of_server);
+        let mut rule = AccessRule::default();
+        rule.deny = vec!["docs://intro".to_owned()];
+        let mut options = Options::default();
+        options.rules.access = vec![rule];
+        let bridge = Bridge::new(InMemory::new(&server), options).await;
+        let bridge = bridge.expect("a bridge");
+        let (client, mut changes) = listening(&bridge, of_client).await;
+        let both = ["docs://intro", "docs://2"];
+        let subscription = client.subscribe(both).await.expect("a subscription");
+        let shown = ClientChange::Resource("docs://2".to_owned());
+        for _ in 0..5 {
+            // The hidden one is updated first.
+            let update = || both.iter().for_each(|uri| server.resources().updated(*uri));
+            update();
+            let change = tokio::time::timeout(Duration::from_secs(30), changes.recv()).await;
+            let change = change.expect("an update").expect("a change");
+            assert_eq!(change, shown, "server {of_server}");
+        }
+        drop(subscription);
+        client.close();
     }
 }

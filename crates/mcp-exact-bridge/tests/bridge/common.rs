@@ -35,6 +35,9 @@ struct Confirm {
     yes: bool,
 }
 
+/// Notifications of each kind that the tool `flood` sends.
+pub const FLOOD: u32 = 5_000;
+
 /// Makes a server that speaks one revision.
 pub fn server(revision: Revision) -> Server {
     Server::builder("behind", "1.2.3")
@@ -104,6 +107,17 @@ pub fn server(revision: Revision) -> Server {
             let info = cx.client_info().map(|info| info.to_string());
             info.unwrap_or_default()
         })
+        .tool("flood", |cx: Cx| async move {
+            for done in 0..FLOOD {
+                // What does not fit in the queue of the server is dropped.
+                let _ = cx.progress(done, FLOOD);
+                let _ = cx.info("flooded");
+                if done % 64 == 0 {
+                    tokio::task::yield_now().await;
+                }
+            }
+            Ok::<_, Error>("flooded")
+        })
         .tool("waits", |cx: Cx| async move {
             cx.progress(1, 2)?;
             cx.cancelled().await;
@@ -115,6 +129,9 @@ pub fn server(revision: Revision) -> Server {
         )
         .template("docs://{+page}", |Input(page): Input<Page>| async move {
             format!("Page {}.", page.page)
+        })
+        .complete_template("docs://{+page}", "page", |_: mcp_exact::Partial| async {
+            vec!["1".to_owned()]
         })
         .prompt(
             Prompt::new("review"),

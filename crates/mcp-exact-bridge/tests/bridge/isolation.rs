@@ -39,7 +39,7 @@ pub async fn listen_by_header(bridge: &Bridge) -> Listening {
 }
 
 /// Connects a client of 2026-07-28 that hands questions through.
-async fn raw_client(url: &str, principal: &'static str) -> ClientHandle {
+pub async fn raw_client(url: &str, principal: &'static str) -> ClientHandle {
     let mut config = ClientConfig::new(Identity::new("raw", "1.0.0"));
     config.capabilities = object(r#"{"elicitation":{},"sampling":{}}"#);
     config.pass_input_required = true;
@@ -69,7 +69,7 @@ async fn list(client: &ClientHandle) -> Result<JsonObject, PeerError> {
     ended(client.request("tools/list", None, CallOptions::default(), None)).await
 }
 
-async fn call(
+pub async fn call(
     client: &ClientHandle,
     arguments: &str,
     input: Option<RequestInput>,
@@ -94,7 +94,7 @@ pub async fn ended(sent: Result<PendingRequest, SendError>) -> Result<JsonObject
 }
 
 /// Returns the retry of a call that brings the answer to its only question.
-fn answering(required: &JsonObject, answer: &str) -> RequestInput {
+pub fn answering(required: &JsonObject, answer: &str) -> RequestInput {
     let asks: JsonObject = required
         .get("inputRequests")
         .expect("questions")
@@ -109,7 +109,7 @@ fn answering(required: &JsonObject, answer: &str) -> RequestInput {
     }
 }
 
-const YES: &str = r#"{"action":"accept","content":{"yes":true}}"#;
+pub const YES: &str = r#"{"action":"accept","content":{"yes":true}}"#;
 
 /// 2026-07-28, `basic/patterns/mrtr`: a state is bound to its request and to the user.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -2,6 +2,7 @@
 
 mod changes;
 mod common;
+mod faults;
 mod headers;
 mod interleavings;
 mod isolation;

@@ -8,7 +8,7 @@ use mcp_exact::{Client, Json, Resource, Revision, Server, Tool, revisions};
 use mcp_exact_bridge::{AccessRule, Bridge, BridgeError, Options, Prefix, Upstream};
 use mcp_exact_session::Identity;
 
-use crate::common::{Add, InMemory, Sum, client_of, server};
+use crate::common::{Add, InMemory, Sum, client_of, handle_of, server};
 use crate::isolation::{ended, listen_by_header, plain_client};
 use crate::matrix::wait_until;
 
@@ -276,7 +276,8 @@ async fn rules_hold_in_front_of_one_server() {
     for of_server in revisions() {
         let mut options = Options::default();
         let mut rule = AccessRule::default();
-        rule.deny = vec!["count".to_owned(), "docs://intro".to_owned()];
+        let hidden = ["count", "docs://intro", "docs://{+page}"];
+        rule.deny = hidden.map(str::to_owned).into();
         options.rules.access = vec![rule];
         let bridge = Bridge::new(InMemory::new(&server(of_server)), options).await;
         let bridge = bridge.expect("a bridge");
@@ -288,6 +289,12 @@ async fn rules_hold_in_front_of_one_server() {
             assert!(!names.contains(&"count".to_owned()), "{pair}: {names:?}");
             assert!(client.call_tool("count", &()).await.is_err(), "{pair}");
             assert!(client.read("docs://intro").await.is_err(), "{pair}");
+            let raw = handle_of(&bridge, of_client).await;
+            let params = r#"{"ref":{"type":"ref/resource","uri":"docs://{+page}"},"argument":{"name":"page","value":"1"}}"#;
+            let params = Some(crate::common::object(params));
+            let completed = raw.request("completion/complete", params, <_>::default(), None);
+            assert!(ended(completed).await.is_err(), "{pair}");
+            raw.close();
             assert_eq!(
                 client.read("docs://2").await.expect(&pair).text(),
                 "Page 2."

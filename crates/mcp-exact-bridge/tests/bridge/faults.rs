@@ -1,0 +1,307 @@
+//! Servers that flood, clients that do not read or leave in the middle of a call, and a bridge that is started again.
+
+use std::future::pending;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use mcp_exact::transport::http::client::HttpEndpoint;
+use mcp_exact::transport::http::server::{HttpListener, HttpServerOptions};
+use mcp_exact::transport::store::MemorySessionStore;
+use mcp_exact::transport::{ConnectionOptions, LineTransport, serve};
+use mcp_exact::{Client, Revision, revisions};
+use mcp_exact_bridge::{Bridge, Options};
+use tokio::io::AsyncWriteExt;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+use crate::common::{Add, InMemory, Sum, answering, bridge, client_of, server};
+use crate::isolation::{YES, answering as answers, call, raw_client};
+use crate::matrix::wait_until;
+
+/// Time that no call in these tests needs.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A server that sends thousands of notifications in a call: the call is answered, and so is the next one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn flooded_call_is_answered() {
+    for of_server in revisions() {
+        let bridge = bridge(InMemory::new(&server(of_server))).await;
+        for of_client in revisions() {
+            let pair = format!("client {of_client}, server {of_server}");
+            let client = client_of(&bridge, of_client).await.expect(&pair);
+            let call = client.call::<_, String>("flood", &()).on_progress(|_| {});
+            let flooded = tokio::time::timeout(PATIENCE, call.into_future()).await;
+            assert_eq!(flooded.expect(&pair).expect(&pair), "flooded", "{pair}");
+            let sum: Sum = client.call("add", &Add { a: 1, b: 2 }).await.expect(&pair);
+            assert_eq!(sum.sum, 3, "{pair}");
+            client.close();
+        }
+    }
+}
+
+/// A client that stops reading in the middle of a flood keeps no other client waiting.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn slow_client_delays_nobody() {
+    for of_server in revisions() {
+        let upstream = InMemory::new(&server(of_server));
+        let bridge = bridge(upstream.clone()).await;
+        for of_client in revisions() {
+            let pair = format!("client {of_client}, server {of_server}");
+            let (mut local, remote) = tokio::io::duplex(4 << 10);
+            let (reader, writer) = tokio::io::split(remote);
+            let transport = LineTransport::new(reader, writer, 4 << 20);
+            let (settings, handler) = bridge.endpoint();
+            let slow = tokio::spawn(async move {
+                let options = ConnectionOptions::default();
+                let _ = serve(settings, handler, transport, options, pending()).await;
+            });
+            let opening = flooding_call(of_client);
+            local.write_all(opening.as_bytes()).await.expect(&pair);
+            let fast = client_of(&bridge, of_client).await.expect(&pair);
+            for a in 0..50 {
+                let sum = fast.call::<_, Sum>("add", &Add { a, b: 1 }).into_future();
+                let sum = tokio::time::timeout(PATIENCE, sum).await;
+                assert_eq!(sum.expect(&pair).expect(&pair).sum, a + 1, "{pair}");
+            }
+            fast.close();
+            drop(local);
+            let left = tokio::time::timeout(PATIENCE, slow).await;
+            left.expect("the bridge lets go of a client that is gone")
+                .expect(&pair);
+        }
+        wait_until(|| bridge.usage().sessions == 0, "the sessions have ended").await;
+    }
+}
+
+/// Returns the messages of a client up to a call of the tool that floods it.
+fn flooding_call(revision: Revision) -> String {
+    let id = revision.as_str();
+    let call = |meta: &str| {
+        format!(
+            r#"{{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{{"name":"flood","arguments":{{}},"_meta":{{{meta}"progressToken":1}}}}}}"#
+        )
+    };
+    if id >= "2026-07-28" {
+        let meta = format!(
+            r#""io.modelcontextprotocol/protocolVersion":"{id}","io.modelcontextprotocol/clientCapabilities":{{}},"io.modelcontextprotocol/logLevel":"debug","#
+        );
+        return call(&meta) + "\n";
+    }
+    let opening = [
+        format!(
+            r#"{{"jsonrpc":"2.0","id":1,"method":"initialize","params":{{"protocolVersion":"{id}","capabilities":{{}},"clientInfo":{{"name":"slow","version":"1"}}}}}}"#
+        ),
+        r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#.to_owned(),
+        call(""),
+    ];
+    opening.join("\n") + "\n"
+}
+
+/// A client that leaves in the middle of a call: the bridge forgets the call, and the server is told or loses the connection.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn call_ends_with_its_client() {
+    for of_server in revisions() {
+        let upstream = InMemory::new(&server(of_server));
+        let mut options = Options::default();
+        options.idle = Duration::from_millis(20);
+        let bridge = Bridge::new(upstream.clone(), options)
+            .await
+            .expect("a bridge");
+        for of_client in revisions() {
+            let pair = format!("client {of_client}, server {of_server}");
+            let client = client_of(&bridge, of_client).await.expect(&pair);
+            let (begun, has_begun) = oneshot::channel();
+            let begun = std::sync::Mutex::new(Some(begun));
+            let waits = client
+                .call::<_, String>("waits", &())
+                .on_progress(move |_| {
+                    if let Some(begun) = begun.lock().expect("a lock").take() {
+                        let _ = begun.send(());
+                    }
+                });
+            let waits = tokio::spawn(waits.into_future());
+            has_begun.await.expect("progress");
+            client.close();
+            let nothing = || {
+                let usage = bridge.usage();
+                usage.sessions == 0 && usage.requests == 0 && upstream.connections() == 0
+            };
+            wait_until(nothing, &pair).await;
+            assert!(waits.await.expect("no panic").is_err(), "{pair}");
+        }
+    }
+}
+
+/// A bridge that serves clients over HTTP at an address, until it is stopped.
+struct Process {
+    bridge: Bridge,
+    address: SocketAddr,
+    stop: oneshot::Sender<()>,
+    serving: JoinHandle<()>,
+}
+
+impl Process {
+    async fn start(of_server: Revision, at: &str, store: &Arc<MemorySessionStore>) -> Self {
+        let bridge = bridge(InMemory::new(&server(of_server))).await;
+        let listener = HttpListener::bind(at).await.expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let service = bridge.http(HttpServerOptions {
+            session_store: Some(Arc::clone(store) as Arc<_>),
+            ..HttpServerOptions::default()
+        });
+        let (stop, stopped) = oneshot::channel::<()>();
+        let serving = tokio::spawn(async move {
+            let stopped = async move { drop(stopped.await) };
+            listener.serve(service, stopped).await.expect("served");
+        });
+        Self {
+            bridge,
+            address,
+            stop,
+            serving,
+        }
+    }
+
+    /// Starts another one in its place, which has the session store alone.
+    async fn restart(self, of_server: Revision, store: &Arc<MemorySessionStore>) -> Self {
+        drop(self.stop);
+        self.serving.await.expect("no panic");
+        Self::start(of_server, &self.address.to_string(), store).await
+    }
+}
+
+/// A bridge that is started again resumes the sessions of its clients from the session store: their next call is answered,
+/// and the server may ask them again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn restarted_bridge_resumes_sessions() {
+    for of_server in revisions() {
+        let store = Arc::new(MemorySessionStore::default());
+        let mut process = Process::start(of_server, "127.0.0.1:0", &store).await;
+        let url = format!("http://{}/mcp", process.address);
+        let mut clients = Vec::new();
+        // 2024-11-05 has HTTP+SSE, whose stream ends with the process.
+        for of_client in revisions().filter(|revision| revision.as_str() > "2024-11-05") {
+            let pair = format!("client {of_client}, server {of_server}");
+            let client = answering(Client::http(HttpEndpoint::new(&url).expect("a URL")))
+                .revision(of_client);
+            let client = client.await.expect(&pair);
+            let sum: Sum = client.call("add", &Add { a: 1, b: 2 }).await.expect(&pair);
+            assert_eq!(sum.sum, 3, "{pair}");
+            clients.push((pair, client));
+        }
+        process = process.restart(of_server, &store).await;
+        for (pair, client) in &clients {
+            let sum: Sum = client.call("add", &Add { a: 3, b: 4 }).await.expect(pair);
+            assert_eq!(sum.sum, 7, "{pair}");
+            let sampled: String = client.call("sample", &()).await.expect(pair);
+            assert_eq!(sampled, "Something.", "{pair}");
+        }
+        clients.iter().for_each(|(_, client)| client.close());
+        wait_until(
+            || process.bridge.usage().sessions == 0,
+            "the sessions have ended",
+        )
+        .await;
+    }
+}
+
+/// A call that waits for the answer of a client without a session ends with the process: the retry is answered with an error
+/// that says so.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn restarted_bridge_refuses_waiting_calls() {
+    let handshake =
+        revisions().filter(|revision| ("2025-06-18".."2026").contains(&revision.as_str()));
+    for of_server in handshake {
+        let store = Arc::new(MemorySessionStore::default());
+        let process = Process::start(of_server, "127.0.0.1:0", &store).await;
+        let url = format!("http://{}/mcp", process.address);
+        let client = raw_client(&url, "own").await;
+        let asked = call(&client, "{}", None).await.expect("a question");
+        let process = process.restart(of_server, &store).await;
+        let error = call(&client, "{}", Some(answers(&asked, YES))).await;
+        let error = error.expect_err("the call is gone");
+        assert_eq!(error.code(), Some(-32602));
+        assert!(
+            error.message().contains("begin the call anew"),
+            "{}",
+            error.message()
+        );
+        assert_eq!(process.bridge.usage().waiting_calls, 0);
+    }
+}
+
+/// A connection whose call was cancelled is closed: the server still works on the call, and what it then asks or logs must not
+/// reach the next one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn cancelled_call_takes_its_connection_along() {
+    let newest = revisions().next_back().expect("a revision");
+    for of_server in revisions().filter(|revision| *revision != newest) {
+        let upstream = InMemory::new(&server(of_server));
+        let bridge = bridge(upstream.clone()).await;
+        let client = client_of(&bridge, newest).await.expect("a client");
+        let (begun, has_begun) = oneshot::channel();
+        let begun = std::sync::Mutex::new(Some(begun));
+        let waits = client
+            .call::<_, String>("waits", &())
+            .on_progress(move |_| {
+                if let Some(begun) = begun.lock().expect("a lock").take() {
+                    let _ = begun.send(());
+                }
+            });
+        let waits = tokio::spawn(waits.into_future());
+        has_begun.await.expect("progress");
+        waits.abort();
+        let closed = || upstream.connections() == 0 && bridge.usage().requests == 0;
+        wait_until(closed, &format!("server {of_server}")).await;
+        client.close();
+    }
+}
+
+/// While all connections are in use, a call waits for the next one that becomes free, whoever has used it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn waiting_call_gets_the_next_connection() {
+    let newest = revisions().next_back().expect("a revision");
+    for of_server in revisions().filter(|revision| *revision != newest) {
+        let mut options = Options::default();
+        options.connections = 1;
+        let bridge = Bridge::new(InMemory::new(&server(of_server)), options).await;
+        let bridge = bridge.expect("a bridge");
+        let mut calls = tokio::task::JoinSet::new();
+        for number in 0..8 {
+            let client = client_of(&bridge, newest).identity("each", number.to_string());
+            let client = client.await.expect("a client");
+            calls.spawn(async move {
+                let sum = client.call::<_, Sum>("add", &Add { a: number, b: 1 }).await;
+                sum.map(|sum| sum.sum == number + 1)
+            });
+        }
+        let all = tokio::time::timeout(PATIENCE, calls.join_all()).await;
+        for sum in all.expect("nobody waits for long") {
+            assert!(sum.expect("a sum"), "server {of_server}");
+        }
+    }
+}
+
+/// A server of HTTP+SSE, which the client of the bridge finds out: the server asks in the session that has taken the place of the
+/// first attempt.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn server_over_sse_asks() {
+    let oldest = revisions().next().expect("a revision");
+    let listener = HttpListener::bind("127.0.0.1:0").await.expect("a port");
+    let url = format!("http://{}/sse", listener.local_addr().expect("an address"));
+    let service = server(oldest).http(HttpServerOptions::default());
+    let serving = tokio::spawn(listener.serve(service, pending()));
+    let endpoint = HttpEndpoint::new(&url).expect("a URL");
+    let bridge = Bridge::new(endpoint, Options::default()).await;
+    let bridge = bridge.expect("a bridge");
+    for of_client in revisions() {
+        let client = client_of(&bridge, of_client).await.expect("a client");
+        let sampled = client.call::<_, String>("sample", &()).into_future();
+        let sampled = tokio::time::timeout(PATIENCE, sampled).await;
+        let sampled = sampled.expect("an answer").expect("a text");
+        assert_eq!(sampled, "Something.", "client {of_client}");
+        client.close();
+    }
+    serving.abort();
+}
