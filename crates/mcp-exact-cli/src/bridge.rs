@@ -278,6 +278,7 @@ impl<'a> Setup<'a> {
         options.losses_in_meta = config.losses_in_meta;
         options.servers_may_change = !servers.is_empty();
         options.prefix = config.prefix();
+        options.seal = config.seal()?;
         let offered = either(&arguments.client_revision, &config.client_revision);
         if !offered.is_empty() {
             let ids = offered.iter().map(String::as_str);
@@ -309,7 +310,9 @@ impl<'a> Setup<'a> {
     async fn connect(&self) -> anyhow::Result<Bridge> {
         let options = self.options.clone();
         let bridge = if self.servers.is_empty() {
-            match self.arguments.settings.target(&self.arguments.server)? {
+            let has_input = self.listen.is_some() || self.arguments.explain;
+            let settings = &self.arguments.settings;
+            match settings.target(&self.arguments.server, has_input)? {
                 Target::Command(command) => Bridge::new(*command, options).await,
                 Target::Http(endpoint) => Bridge::new(*endpoint, options).await,
             }

@@ -81,3 +81,96 @@ async fn a_person_signs_in_once() {
     assert_eq!(output.status.code(), Some(2), "{}", words(&output));
     assert_eq!(issuer.site.count("/authorize"), 2);
 }
+
+/// Runs the program to its end, with tokens in a folder.
+#[cfg(feature = "bridge")]
+async fn program(data: &Path, arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_mcp-exact"));
+    command
+        .args(arguments)
+        .env("XDG_DATA_HOME", data)
+        .env("GATEWAY_SECRET", "s3cret");
+    command
+        .stdin(Stdio::null())
+        .output()
+        .await
+        .expect("it starts")
+}
+
+/// What `docs/bridge.md` tells the operator of a client on a desktop: sign in once, and put the gateway before the URL. The
+/// client speaks 2024-11-05, the server 2026-07-28 without sessions.
+#[cfg(feature = "bridge")]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn old_client_uses_a_protected_server() {
+    let issuer = Issuer::start().await;
+    let endpoint = start(&issuer).await;
+    let data = tempfile::tempdir().expect("a folder");
+    let gateway = env!("CARGO_BIN_EXE_mcp-exact");
+    let bridge = [
+        gateway,
+        "bridge",
+        "--headless",
+        "-r",
+        "2026-07-28",
+        &endpoint,
+    ];
+    let call = [&["call", "-r", "2024-11-05", "who", "--"], &bridge[..]].concat();
+
+    // Nobody can sign in at the standard input of the client.
+    let output = program(data.path(), &call).await;
+    assert!(!output.status.success());
+    assert_eq!(issuer.site.count("/authorize"), 0);
+
+    let output = inspect(&endpoint, data.path(), &[]).await;
+    assert!(output.status.success());
+    let output = program(data.path(), &call).await;
+    let (out, err) = (
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr),
+    );
+    assert!(output.status.success(), "{err}");
+    assert!(out.contains(r#"Some("u") read"#), "{out}");
+    assert_eq!(issuer.site.count("/authorize"), 1);
+}
+
+/// The gateway brings its own credentials to the server, and never those of its client.
+#[cfg(feature = "bridge")]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn gateway_brings_its_own_credentials() {
+    let issuer = Issuer::start().await;
+    let endpoint = start(&issuer).await;
+    let data = tempfile::tempdir().expect("a folder");
+    let file = data.path().join("bridge.toml");
+    let text = format!(
+        "listen = \"127.0.0.1:0\"\nprefix = \"never\"\n[servers.web]\nurl = \"{endpoint}\"\n\
+         oauth = {{ grant = \"client-credentials\", client-id = \"gateway\", secret = \"${{GATEWAY_SECRET}}\", scopes = [\"read\"] }}\n"
+    );
+    std::fs::write(&file, text).expect("a file");
+    let mut gateway = Command::new(env!("CARGO_BIN_EXE_mcp-exact"))
+        .args(["bridge", "--config"])
+        .arg(&file)
+        .env("XDG_DATA_HOME", data.path())
+        .env("GATEWAY_SECRET", "s3cret")
+        .stderr(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .expect("it starts");
+    let stderr = gateway.stderr.take().expect("it is piped");
+    let (mut stderr, mut words) = (BufReader::new(stderr), String::new());
+    while !words.contains("listening at ") {
+        let read = stderr.read_line(&mut words).await.expect("text");
+        assert!(read > 0, "{words}");
+    }
+    let (_, url) = words.split_once("listening at ").expect("a URL");
+    let url = url.split(',').next().expect("a URL").trim();
+    let header = "Authorization: Bearer of-the-client";
+    let output = program(data.path(), &["call", "--header", header, "who", "--", url]).await;
+    let (out, err) = (
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr),
+    );
+    assert!(output.status.success(), "{err} {words}");
+    assert!(out.contains("read"), "{out}");
+    assert!(!out.contains("of-the-client"), "{out}");
+    assert_eq!(issuer.site.count("/authorize"), 0);
+}

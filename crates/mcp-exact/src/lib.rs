@@ -124,7 +124,7 @@ pub use handler::Handler;
 #[cfg(all(feature = "process", feature = "http-client"))]
 pub use host::{
     ConfigFileError, Host, HostBuilder, HostCall, HostError, HostTool, HostTools, ServerAddress,
-    ServerEntry, ServerState, ServerStatus,
+    ServerEntry, ServerState, ServerStatus, expand_variables,
 };
 #[cfg(feature = "local")]
 pub use into_server::local;

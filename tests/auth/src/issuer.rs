@@ -62,7 +62,9 @@ impl Issuer {
                 }
                 _ => {
                     let resource = seen.param("resource").unwrap_or_default();
-                    let scope = asked.lock().expect("no panic").clone();
+                    // A client that acts for itself asks here for its scopes.
+                    let scope = seen.param("scope");
+                    let scope = scope.unwrap_or_else(|| asked.lock().expect("no panic").clone());
                     let user = seen.param("code").unwrap_or_default();
                     let mut claims = claims(&origin, &resource, &user, &scope);
                     claims["exp"] = json!(now() + lasts.load(Ordering::Relaxed));

@@ -5,11 +5,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
-use mcp_exact::{ServerAddress, ServerEntry};
-use mcp_exact_bridge::{AccessRule, LossRule, Prefix, PrincipalLimits, Upstream};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use mcp_exact::transport::http::client::HttpEndpoint;
+use mcp_exact::{KeyRing, ServerAddress, ServerEntry, expand_variables};
+use mcp_exact_bridge::{AccessRule, LossRule, Prefix, PrincipalLimits, Seal, Upstream};
 use serde::Deserialize;
 
 use super::{Losses, audit};
+#[cfg(feature = "oauth")]
+use crate::client::authorization::{ServerOAuth, authorized};
 
 /// Settings of a configuration file, which the command line overrides.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -27,6 +32,8 @@ pub struct Config {
     /// Seconds that calls in flight may take after the process was asked to end.
     pub drain: Option<u64>,
     pub auth: Option<Auth>,
+    /// Keys that protect the state of calls, in base64; the first one seals.
+    pub seal_keys: Vec<String>,
     prefix: Prefixed,
     limits: Option<Limits>,
     loss: Vec<Loss>,
@@ -84,7 +91,13 @@ struct Server {
     #[serde(rename = "type")]
     kind: Option<String>,
     disabled: bool,
+    oauth: Option<ServerOAuth>,
 }
+
+/// Stands for the credentials of a server in a build that cannot use them.
+#[cfg(not(feature = "oauth"))]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct ServerOAuth {}
 
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -116,24 +129,40 @@ impl Config {
         let text = std::fs::read_to_string(path);
         let text = text.with_context(|| format!("cannot read {}", path.display()))?;
         let read = if text.trim_start().starts_with('{') {
-            entries(&text).map(|servers| (Self::default(), servers))
+            entries(&text).map(|servers| (Self::default(), servers, BTreeMap::new()))
         } else {
             Self::of_toml(&text)
         };
-        let (config, entries) = read.with_context(|| path.display().to_string())?;
+        let (config, entries, mut oauth) = read.with_context(|| path.display().to_string())?;
         config.check().with_context(|| path.display().to_string())?;
-        let servers = addresses(entries).with_context(|| path.display().to_string())?;
+        let servers = addresses(entries, &mut oauth);
+        let servers = servers.with_context(|| path.display().to_string())?;
         Ok((config, servers))
     }
 
-    fn of_toml(text: &str) -> anyhow::Result<(Self, BTreeMap<String, ServerEntry>)> {
+    fn of_toml(text: &str) -> anyhow::Result<(Self, BTreeMap<String, ServerEntry>, Credentials)> {
         let mut config: Self = toml::from_str(text)?;
-        let servers = std::mem::take(&mut config.servers);
-        let entries = servers
-            .into_iter()
-            .map(|(name, server)| (name, server.into()));
-        let entries = entries.collect();
-        Ok((config, entries))
+        let (mut entries, mut credentials) = (BTreeMap::new(), Credentials::new());
+        for (name, mut server) in std::mem::take(&mut config.servers) {
+            if let Some(oauth) = server.oauth.take() {
+                credentials.insert(name.clone(), oauth);
+            }
+            entries.insert(name, server.into());
+        }
+        Ok((config, entries, credentials))
+    }
+
+    /// Returns the keys that protect the state of calls; `None` if each process has one of its own.
+    pub fn seal(&self) -> anyhow::Result<Option<Arc<dyn Seal>>> {
+        let keys = self.seal_keys.iter().map(|key| {
+            let remedy = "seal-keys: write 32 random bytes in base64, such as `openssl rand -base64 32` prints";
+            let bytes = STANDARD.decode(expand_variables(key)?.trim()).context(remedy)?;
+            <[u8; 32]>::try_from(bytes).map_err(|_| anyhow::anyhow!(remedy))
+        });
+        let mut keys = keys.collect::<anyhow::Result<Vec<_>>>()?.into_iter();
+        Ok(keys
+            .next()
+            .map(|first| Arc::new(KeyRing::new(first, keys)) as Arc<dyn Seal>))
     }
 
     pub fn prefix(&self) -> Prefix {
@@ -213,6 +242,7 @@ impl Config {
             ),
             ("drain", self.drain != other.drain),
             ("auth", self.auth != other.auth),
+            ("seal-keys", self.seal_keys != other.seal_keys),
         ];
         let changed = settings.into_iter().filter(|(_, is_other)| *is_other);
         changed.map(|(name, _)| name).collect()
@@ -229,31 +259,83 @@ fn entries(text: &str) -> anyhow::Result<BTreeMap<String, ServerEntry>> {
     entries.collect()
 }
 
+/// Credentials of the gateway at servers, by server name.
+type Credentials = BTreeMap<String, ServerOAuth>;
+
 /// A server that a configuration file defines.
 #[derive(Clone)]
 pub struct ConfiguredServer {
     pub name: String,
     /// Entry of the server in the file.
     pub entry: ServerEntry,
+    oauth: Option<ServerOAuth>,
     pub upstream: Arc<dyn Upstream>,
 }
 
-fn addresses(entries: BTreeMap<String, ServerEntry>) -> anyhow::Result<Vec<ConfiguredServer>> {
+impl ConfiguredServer {
+    /// Returns true if a file describes the server as another one does.
+    pub fn is_same(&self, other: &Self) -> bool {
+        self.entry == other.entry && self.oauth == other.oauth
+    }
+}
+
+/// Makes the requests to a server bring the credentials of its entry.
+#[cfg(feature = "oauth")]
+fn with_credentials(
+    endpoint: HttpEndpoint,
+    entry: &ServerEntry,
+    oauth: Option<&ServerOAuth>,
+) -> anyhow::Result<HttpEndpoint> {
+    let Some(oauth) = oauth else {
+        return Ok(endpoint);
+    };
+    let mut headers = entry.headers.keys();
+    if headers.any(|name| name.eq_ignore_ascii_case("authorization")) {
+        bail!("`oauth` and the header Authorization exclude each other: remove one");
+    }
+    authorized(endpoint, oauth.oauth(|text| Ok(expand_variables(text)?))?)
+}
+
+/// Says that this build has no OAuth.
+#[cfg(not(feature = "oauth"))]
+fn with_credentials(
+    endpoint: HttpEndpoint,
+    _: &ServerEntry,
+    oauth: Option<&ServerOAuth>,
+) -> anyhow::Result<HttpEndpoint> {
+    if oauth.is_some() {
+        bail!("`oauth` needs the feature `oauth`: install the program with `--features full`");
+    }
+    Ok(endpoint)
+}
+
+fn addresses(
+    entries: BTreeMap<String, ServerEntry>,
+    credentials: &mut Credentials,
+) -> anyhow::Result<Vec<ConfiguredServer>> {
     let mut servers = Vec::new();
     for (name, entry) in entries {
         if entry.disabled {
             continue;
         }
+        let oauth = credentials.remove(&name);
         let address = entry.address();
         let upstream: Arc<dyn Upstream> =
             match address.with_context(|| format!("server {name:?}"))? {
+                ServerAddress::Command(_) if oauth.is_some() => {
+                    bail!("server {name:?}: `oauth` is for servers with a `url`")
+                }
                 ServerAddress::Command(command) => Arc::new(command),
-                ServerAddress::Http(endpoint) => Arc::new(endpoint),
+                ServerAddress::Http(endpoint) => {
+                    let endpoint = with_credentials(endpoint, &entry, oauth.as_ref());
+                    Arc::new(endpoint.with_context(|| format!("server {name:?}"))?)
+                }
                 _ => bail!("server {name:?}: its transport is not known here"),
             };
         servers.push(ConfiguredServer {
             name,
             entry,
+            oauth,
             upstream,
         });
     }

@@ -28,12 +28,15 @@ impl Reload {
     pub async fn watch(mut self) {
         let mut hangup = Hangup::new();
         let mut known = text(&self.path);
+        let mut before = known.clone();
         loop {
             tokio::select! {
                 () = tokio::time::sleep(LOOK) => {
                     let now = text(&self.path);
-                    // A file that is being replaced may be missing temporarily.
-                    if now.is_none() || now == known {
+                    // A file that is being replaced may be missing or incomplete for a moment: two reads have to agree.
+                    let is_written = now == before;
+                    before.clone_from(&now);
+                    if now.is_none() || now == known || !is_written {
                         continue;
                     }
                     known = now;
@@ -56,7 +59,7 @@ impl Reload {
         let changes = servers.iter().map(|server| {
             let known = self.servers.iter().find(|known| known.name == server.name);
             let change = match known {
-                Some(known) if known.entry == server.entry => ServerUpdate::Keep,
+                Some(known) if known.is_same(server) => ServerUpdate::Keep,
                 _ => ServerUpdate::Connect(std::sync::Arc::clone(&server.upstream)),
             };
             (server.name.clone(), change)

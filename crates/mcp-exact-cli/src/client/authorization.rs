@@ -5,12 +5,12 @@
 #[cfg(unix)]
 use std::path::PathBuf;
 
-#[cfg(unix)]
 use anyhow::Context;
 use clap::Args;
 #[cfg(unix)]
 use mcp_exact::auth::client::FileStore;
 use mcp_exact::auth::client::{Browser, Headless, OAuth, open_browser};
+use mcp_exact::transport::http::client::{HttpClient, HttpEndpoint};
 
 use super::answer::tell;
 
@@ -55,16 +55,140 @@ impl Authorization {
         let oauth = if self.headless {
             oauth.user_agent(Headless::terminal())
         } else {
-            oauth.user_agent(Browser::default().open_with(|url| {
-                tell(&format!("Sign in at {url}"));
-                open_browser(url).map_err(|error| format!("{error}; or add --headless"))
-            }))
+            oauth.user_agent(browser())
         };
+        self.scoped(oauth)
+    }
+
+    /// Returns what obtains tokens for a program whose standard input belongs to a client: nobody can paste a URL there.
+    #[cfg(feature = "bridge")]
+    pub fn oauth_without_input(&self) -> anyhow::Result<OAuth> {
+        if !self.headless {
+            return self.oauth();
+        }
+        let unattended = Self {
+            headless: false,
+            ..self.clone()
+        };
+        Ok(unattended.oauth()?.user_agent(unattended_agent()))
+    }
+
+    fn scoped(&self, oauth: OAuth) -> anyhow::Result<OAuth> {
         let oauth = oauth.scopes(&self.scope);
         if self.forget {
             Ok(oauth)
         } else {
             stored(oauth)
+        }
+    }
+}
+
+fn browser() -> Browser {
+    Browser::default().open_with(|url| {
+        tell(&format!("Sign in at {url}"));
+        open_browser(url).map_err(|error| format!("{error}; or add --headless"))
+    })
+}
+
+/// Returns a user agent that asks for a sign-in beforehand.
+#[cfg(feature = "bridge")]
+fn unattended_agent() -> Headless {
+    Headless::new(|_| async {
+        Err("nobody can sign in here: run `mcp-exact inspect --headless URL` once, which keeps the token".to_owned())
+    })
+}
+
+/// Puts an OAuth client in front of the requests to an endpoint.
+#[cfg(feature = "bridge")]
+pub fn authorized(endpoint: HttpEndpoint, oauth: OAuth) -> anyhow::Result<HttpEndpoint> {
+    let url = endpoint.target().to_string();
+    let mut refused = None;
+    let endpoint = endpoint.map_client(|inner| match oauth.client(&url, inner.clone()) {
+        Ok(client) => std::sync::Arc::new(client) as std::sync::Arc<dyn HttpClient>,
+        Err(error) => {
+            refused = Some(error);
+            inner
+        }
+    });
+    match refused {
+        None => Ok(endpoint),
+        Some(error) => Err(error).context("the server cannot be used with OAuth"),
+    }
+}
+
+/// Credentials of the gateway at a server of its configuration.
+#[cfg(feature = "bridge")]
+#[derive(Clone, Default, PartialEq, Eq, serde::Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct ServerOAuth {
+    grant: Grant,
+    client_id: Option<String>,
+    /// May hold a variable of the environment.
+    secret: Option<String>,
+    issuer: Option<String>,
+    scopes: Vec<String>,
+}
+
+#[cfg(feature = "bridge")]
+impl std::fmt::Debug for ServerOAuth {
+    /// Leaves the secret out.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ServerOAuth")
+            .field("grant", &self.grant)
+            .field("client_id", &self.client_id)
+            .field("issuer", &self.issuer)
+            .field("scopes", &self.scopes)
+            .finish_non_exhaustive()
+    }
+}
+
+/// How the gateway gets a token.
+#[cfg(feature = "bridge")]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Grant {
+    /// A person has signed in, or does so in a browser.
+    #[default]
+    AuthorizationCode,
+    /// The gateway acts for itself.
+    ClientCredentials,
+}
+
+#[cfg(feature = "bridge")]
+impl ServerOAuth {
+    /// Returns what obtains tokens for the server. `expand` puts in variables of the environment.
+    pub fn oauth(&self, expand: impl Fn(&str) -> anyhow::Result<String>) -> anyhow::Result<OAuth> {
+        let secret = self.secret.as_deref().map(expand).transpose()?;
+        let oauth = match self.grant {
+            Grant::ClientCredentials => {
+                let id = self.client_id.as_deref();
+                let id = id.context("oauth: the grant client-credentials needs a `client-id`")?;
+                let secret =
+                    secret.context("oauth: the grant client-credentials needs a `secret`")?;
+                let oauth = OAuth::client_credentials(id, secret);
+                return Ok(self.with_issuer(oauth).scopes(&self.scopes));
+            }
+            Grant::AuthorizationCode => match (&self.client_id, &self.issuer) {
+                (Some(id), Some(issuer)) => {
+                    let oauth = OAuth::registered(issuer, id);
+                    match secret {
+                        Some(secret) => oauth.secret(secret),
+                        None => oauth,
+                    }
+                }
+                (Some(_), None) => {
+                    anyhow::bail!("oauth: `client-id` needs the `issuer` that has given it")
+                }
+                (None, _) => self.with_issuer(OAuth::new("mcp-exact")),
+            },
+        };
+        stored(oauth.scopes(&self.scopes).user_agent(browser()))
+    }
+
+    fn with_issuer(&self, oauth: OAuth) -> OAuth {
+        match &self.issuer {
+            Some(issuer) => oauth.issuer(issuer),
+            None => oauth,
         }
     }
 }

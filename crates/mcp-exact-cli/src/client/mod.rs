@@ -5,7 +5,7 @@
 
 mod answer;
 #[cfg(feature = "oauth")]
-mod authorization;
+pub mod authorization;
 pub mod call;
 pub mod inspect;
 pub mod listen;
@@ -84,11 +84,12 @@ pub enum Target {
 }
 
 impl Settings {
-    /// Returns the server that the command line specifies.
+    /// Returns the server that the command line specifies. `has_input` is true if a person can paste a URL at standard
+    /// input to sign in.
     #[cfg(feature = "bridge")]
-    pub fn target(&self, server: &[OsString]) -> anyhow::Result<Target> {
+    pub fn target(&self, server: &[OsString], has_input: bool) -> anyhow::Result<Target> {
         Ok(match server_address::url(server)? {
-            Some(url) => Target::Http(Box::new(self.endpoint(url)?)),
+            Some(url) => Target::Http(Box::new(self.authorized_endpoint(url, has_input)?)),
             None => Target::Command(Box::new(self.command(server)?)),
         })
     }
@@ -163,6 +164,25 @@ impl Settings {
             return Ok(connect.oauth(self.authorization.oauth()?));
         }
         Ok(connect)
+    }
+
+    #[cfg(all(feature = "bridge", feature = "oauth"))]
+    fn authorized_endpoint(&self, url: &str, has_input: bool) -> anyhow::Result<HttpEndpoint> {
+        let endpoint = self.endpoint(url)?;
+        if self.has_credentials() {
+            return Ok(endpoint);
+        }
+        let oauth = if has_input {
+            self.authorization.oauth()?
+        } else {
+            self.authorization.oauth_without_input()?
+        };
+        authorization::authorized(endpoint, oauth)
+    }
+
+    #[cfg(all(feature = "bridge", not(feature = "oauth")))]
+    fn authorized_endpoint(&self, url: &str, _: bool) -> anyhow::Result<HttpEndpoint> {
+        self.endpoint(url)
     }
 
     /// Returns true if `--header` sets an `Authorization` header, so that no OAuth flow is started.

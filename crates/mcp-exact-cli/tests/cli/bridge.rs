@@ -187,6 +187,41 @@ fn http_serves_until_it_is_asked_to_end() {
     assert_eq!(bridge.process.wait().expect("it ends").code(), Some(0));
 }
 
+/// A server whose calls wait for a file, and say by another one that they have begun.
+const WAITING: &str = r#"
+while read -r line; do
+  id=$(printf %s "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
+  answer() { printf '{"jsonrpc":"2.0","id":%s,%s}\n' "$id" "$1"; }
+  case "$line" in
+    *'"initialize"'*) answer '"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"played","version":"1"}}' ;;
+    *'"tools/list"'*) answer '"result":{"tools":[{"name":"wait","inputSchema":{"type":"object"}}]}' ;;
+    *'"tools/call"'*) touch begun; while [ ! -e go ]; do sleep 0.05; done
+      answer '"result":{"content":[{"type":"text","text":"waited"}]}' ;;
+  esac
+done
+"#;
+
+/// A process that was asked to end answers the calls that have begun.
+#[test]
+fn calls_in_flight_are_answered_after_sigterm() {
+    let folder = folder_with(&[("server.sh", WAITING)]);
+    let path = folder.path();
+    let arguments = ["--listen", "127.0.0.1:0", "sh", "server.sh"];
+    let mut bridge = Serving::start(path, &arguments);
+    let ended = std::thread::scope(|scope| {
+        let call = scope.spawn(|| bridge.call(path, "wait"));
+        while !path.join("begun").exists() {
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+        bridge.signal("-TERM");
+        std::fs::write(path.join("go"), "").expect("a file");
+        call.join().expect("no panic")
+    });
+    assert_eq!(ended.code, 0, "{}", ended.err);
+    assert!(ended.out.contains("waited"), "{}", ended.out);
+    assert_eq!(bridge.process.wait().expect("it ends").code(), Some(0));
+}
+
 const OPERATED: &str = r#"
 listen = "127.0.0.1:0"
 metrics = true

@@ -171,6 +171,14 @@ impl ServerEntry {
     }
 }
 
+/// Substitutes environment variables for `${NAME}` and `${NAME:-default}`, as in the values of a [`ServerEntry`].
+///
+/// # Errors
+/// [`ClientError::Config`] if a variable is missing, or a brace is not closed.
+pub fn expand_variables(text: &str) -> Result<String, ClientError> {
+    expanded(text, |name| std::env::var(name).ok()).map_err(ClientError::Config)
+}
+
 /// Substitutes variables for `${NAME}` and `${NAME:-default}`.
 fn expanded(text: &str, variable: impl Fn(&str) -> Option<String>) -> Result<String, String> {
     let mut out = String::new();

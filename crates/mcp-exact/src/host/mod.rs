@@ -14,7 +14,7 @@ use std::time::Duration;
 use serde::Serialize;
 use tokio::task::JoinSet;
 
-pub use config::{ConfigFileError, ServerAddress, ServerEntry};
+pub use config::{ConfigFileError, ServerAddress, ServerEntry, expand_variables};
 pub use server::{ServerState, ServerStatus};
 
 use crate::client::{Client, ClientError, Connect, Definition, ToolOutput};
