@@ -44,6 +44,9 @@ const ASKED_TOGETHER: Duration = Duration::from_millis(5);
 const PERMIT_WITHIN: Duration = Duration::from_secs(30);
 const PERMIT_RETRIED: Duration = Duration::from_millis(20);
 
+/// Time after which a connection is closed whose call has ended without an answer.
+const CLOSED_AFTER: Duration = Duration::from_secs(1);
+
 /// Returns the name of a question that a server of an older revision has asked.
 fn name_of(at: usize) -> String {
     format!("question-{}", at + 1)
@@ -714,7 +717,17 @@ impl Drop for Lease {
             return;
         };
         connection.set_receiver(None);
-        if connection.is_lost() || self.is_busy {
+        if connection.is_lost() {
+            return;
+        }
+        if self.is_busy {
+            // Some servers stop serving when the response to a cancelled request is closed at once (Python SDK 1.8).
+            if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+                runtime.spawn(async move {
+                    tokio::time::sleep(CLOSED_AFTER).await;
+                    drop((connection, permit));
+                });
+            }
             return;
         }
         let since = Instant::now();

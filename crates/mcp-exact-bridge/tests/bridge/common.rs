@@ -38,6 +38,19 @@ struct Confirm {
 /// Notifications of each kind that the tool `flood` sends.
 pub const FLOOD: u32 = 5_000;
 
+/// Sends more notifications than any queue holds.
+async fn flood(cx: Cx) -> Result<&'static str, Error> {
+    for done in 0..FLOOD {
+        // What does not fit in the queue of the server is dropped.
+        let _ = cx.progress(done, FLOOD);
+        let _ = cx.info("flooded");
+        if done % 64 == 0 {
+            tokio::task::yield_now().await;
+        }
+    }
+    Ok("flooded")
+}
+
 /// Makes a server that speaks one revision.
 pub fn server(revision: Revision) -> Server {
     Server::builder("behind", "1.2.3")
@@ -107,17 +120,7 @@ pub fn server(revision: Revision) -> Server {
             let info = cx.client_info().map(|info| info.to_string());
             info.unwrap_or_default()
         })
-        .tool("flood", |cx: Cx| async move {
-            for done in 0..FLOOD {
-                // What does not fit in the queue of the server is dropped.
-                let _ = cx.progress(done, FLOOD);
-                let _ = cx.info("flooded");
-                if done % 64 == 0 {
-                    tokio::task::yield_now().await;
-                }
-            }
-            Ok::<_, Error>("flooded")
-        })
+        .tool("flood", flood)
         .tool("waits", |cx: Cx| async move {
             cx.progress(1, 2)?;
             cx.cancelled().await;
