@@ -1,5 +1,5 @@
-//! Builds examples of a package and returns the paths of their executables, as cargo reports them, so that a custom
-//! target folder works.
+//! Builds examples and executables of a package and returns their paths as cargo reports them, so that a custom target
+//! folder works.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -16,24 +16,49 @@ pub fn build<const N: usize>(
     features: &[&str],
     names: [&str; N],
 ) -> anyhow::Result<[PathBuf; N]> {
+    let targets: Vec<&str> = names.iter().flat_map(|name| ["--example", name]).collect();
+    let messages = run_cargo(root, package, &targets, features)?;
+    let mut programs = names.map(|_| PathBuf::new());
+    for (program, name) in programs.iter_mut().zip(names) {
+        *program = executable(&messages, package, name)?;
+    }
+    Ok(programs)
+}
+
+/// Builds an executable of a package with additional features; returns its path.
+///
+/// # Errors
+/// When cargo cannot be started, or the program does not build.
+pub fn build_program(
+    root: &Path,
+    package: &str,
+    features: &[&str],
+    name: &str,
+) -> anyhow::Result<PathBuf> {
+    let messages = run_cargo(root, package, &["--bin", name], features)?;
+    executable(&messages, package, name)
+}
+
+/// Runs `cargo build` and returns its messages.
+fn run_cargo(
+    root: &Path,
+    package: &str,
+    targets: &[&str],
+    features: &[&str],
+) -> anyhow::Result<String> {
     let output = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
         .current_dir(root)
         .args(["build", "--locked", "--package", package])
-        .args(names.iter().flat_map(|name| ["--example", name]))
+        .args(targets)
         .args(features.iter().flat_map(|feature| ["--features", feature]))
         .arg("--message-format=json-render-diagnostics")
         .stderr(Stdio::inherit())
         .output()
         .context("cannot start cargo; install the Rust toolchain that Cargo.toml names")?;
     if !output.status.success() {
-        bail!("the examples of {package} do not build ({})", output.status);
+        bail!("{package} does not build ({})", output.status);
     }
-    let messages = String::from_utf8_lossy(&output.stdout);
-    let mut programs = names.map(|_| PathBuf::new());
-    for (program, name) in programs.iter_mut().zip(names) {
-        *program = executable(&messages, package, name)?;
-    }
-    Ok(programs)
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
 /// Returns the executable of an example from the messages of cargo.
@@ -43,7 +68,7 @@ fn executable(messages: &str, package: &str, example: &str) -> anyhow::Result<Pa
         .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
         .filter(|message| message["target"]["name"] == example)
         .find_map(|message| message["executable"].as_str().map(PathBuf::from))
-        .with_context(|| format!("cargo built no example {example} in {package}"))
+        .with_context(|| format!("cargo built no program {example} in {package}"))
 }
 
 #[cfg(test)]
@@ -64,7 +89,7 @@ mod tests {
         let error = executable(messages, "x", "stdio_client").expect_err("it has no program");
         assert_eq!(
             error.to_string(),
-            "cargo built no example stdio_client in x"
+            "cargo built no program stdio_client in x"
         );
     }
 }

@@ -4,6 +4,7 @@
 //! Installs the peers of `tests/interop/peers.toml` into an ignored folder, starts clients and servers, and prints a
 //! table of negotiated revisions and failures. The client executables define the steps.
 
+mod bridge;
 pub(crate) mod install;
 mod outcome;
 mod pairs;
@@ -23,9 +24,10 @@ use anyhow::{Context, bail};
 use clap::Args;
 
 use crate::examples;
+use install::Installed;
 use outcome::{Demand, Outcome};
 use pairs::{Fault, Pair, against_ours, among_themselves};
-use peers::{Peers, Transport};
+use peers::{Peer, Peers, Transport};
 use process::Listening;
 use proxy::Proxy;
 
@@ -40,7 +42,7 @@ const HTTP: &str = "mcp-exact-transport";
 const AT_ONCE: usize = 2;
 
 /// Arguments of `cargo xtask interop`.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub struct Arguments {
     /// Only the peers whose name contains this; may be repeated.
     #[arg(long, value_name = "NAME")]
@@ -52,8 +54,24 @@ pub struct Arguments {
     #[arg(long)]
     offline: bool,
     /// Run each peer's client against its own server, without our examples: proves the peers' programs.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "bridge")]
     peers_only: bool,
+    /// Run clients and servers that have no revision in common, with `mcp-exact bridge` between them.
+    #[arg(long, conflicts_with = "transport")]
+    bridge: bool,
+    /// With `--bridge`: each client meets each server once, on transports that take turns.
+    #[arg(long, requires = "bridge")]
+    sample: bool,
+}
+
+impl Arguments {
+    /// Returns the arguments for all pairs that need the gateway.
+    pub(crate) fn through_gateway() -> Self {
+        Self {
+            bridge: true,
+            ..Self::default()
+        }
+    }
 }
 
 /// Installs a peer if necessary; returns its folder.
@@ -85,13 +103,16 @@ pub fn run(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
             install::install(&source, &target, peer, arguments.offline)?,
         ));
     }
-    let ours = if arguments.peers_only {
+    let ours = if arguments.peers_only || arguments.bridge {
         None
     } else {
         Some(Examples::build(root)?)
     };
     let logs = target.join("logs");
     fs::create_dir_all(&logs).with_context(|| format!("cannot create {}", logs.display()))?;
+    if arguments.bridge {
+        return run_bridged(root, arguments, (&peers, &chosen), &logs);
+    }
     let mut pairs = Vec::new();
     for (peer, installed) in &chosen {
         pairs.extend(match &ours {
@@ -104,16 +125,52 @@ pub fn run(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
         arguments.transport.is_empty() || arguments.transport.iter().any(|only| only == name)
     };
     pairs.retain(wanted);
-    let rows = run_all(pairs, &logs)?;
+    let rows = run_all(pairs, |pair| {
+        let row = pair.run(&logs)?;
+        print_row(&row.line(), &row.failures);
+        Ok(row)
+    })?;
     let is_whole = arguments.only.is_empty() && arguments.transport.is_empty();
     if is_whole && !arguments.peers_only {
         keep(root, &rows)?;
     }
-    conclude(&rows, &logs)
+    conclude(rows.iter().map(|row| &*row.failures), &logs)
 }
 
-/// Runs the pairs concurrently; the rows keep the order of the pairs.
-fn run_all(pairs: Vec<Pair>, logs: &Path) -> anyhow::Result<Vec<Row>> {
+/// Runs the pairs that need the gateway, and prints their table.
+fn run_bridged(
+    root: &Path,
+    arguments: &Arguments,
+    (peers, chosen): (&Peers, &[(&Peer, Installed)]),
+    logs: &Path,
+) -> anyhow::Result<()> {
+    let gateway = bridge::build(root)?;
+    let crossings = bridge::crossings(peers, chosen, arguments.sample);
+    let rows = run_all(crossings, |crossing| {
+        let row = crossing.run(&gateway, logs)?;
+        print_row(&row.line(), &row.failures);
+        Ok(row)
+    })?;
+    if arguments.only.is_empty() && !arguments.sample {
+        bridge::keep(root, &rows)?;
+    }
+    conclude(rows.iter().map(|row| &*row.failures), logs)
+}
+
+/// Prints a line of a table, and what failed below it.
+fn print_row(line: &str, failures: &[String]) {
+    let mut text = format!("{line}\n");
+    for failure in failures {
+        text.push_str(&format!("    {failure}\n"));
+    }
+    print!("{text}");
+}
+
+/// Runs pairs concurrently; the rows keep the order of the pairs.
+fn run_all<P: Send, R: Send>(
+    pairs: Vec<P>,
+    run: impl Fn(P) -> anyhow::Result<R> + Sync,
+) -> anyhow::Result<Vec<R>> {
     let queue = Mutex::new(pairs.into_iter().enumerate());
     let rows = Mutex::new(Vec::new());
     let work = || -> anyhow::Result<()> {
@@ -122,12 +179,8 @@ fn run_all(pairs: Vec<Pair>, logs: &Path) -> anyhow::Result<Vec<Row>> {
             let Some((at, pair)) = next else {
                 return Ok(());
             };
-            let row = pair.run(logs)?;
+            let row = run(pair)?;
             let mut rows = rows.lock().unwrap_or_else(PoisonError::into_inner);
-            println!("{}", row.line());
-            for failure in &row.failures {
-                println!("    {failure}");
-            }
             rows.push((at, row));
         }
     };
@@ -326,16 +379,13 @@ impl Site {
 }
 
 impl Row {
-    /// Returns the base name of the pair's logs, without characters that have a meaning in file names or paths, such as
-    /// dots.
+    /// Returns the base name of the pair's logs.
     fn log(&self) -> String {
         let transport = self.transport.name();
-        let name = format!("{} {} {transport} {}", self.peer, self.direction, self.mode);
-        let words: Vec<&str> = name
-            .split(|letter: char| !letter.is_ascii_alphanumeric())
-            .filter(|word| !word.is_empty())
-            .collect();
-        words.join("_")
+        words(&format!(
+            "{} {} {transport} {}",
+            self.peer, self.direction, self.mode
+        ))
     }
 
     fn line(&self) -> String {
@@ -353,9 +403,18 @@ impl Row {
     }
 }
 
+/// Returns a name for logs without characters that have a meaning in file names or paths, such as dots.
+fn words(name: &str) -> String {
+    let words: Vec<&str> = name
+        .split(|letter: char| !letter.is_ascii_alphanumeric())
+        .filter(|word| !word.is_empty())
+        .collect();
+    words.join("_")
+}
+
 /// Prints the last line; returns an error, for the exit code, if a row has failed.
-fn conclude(rows: &[Row], logs: &Path) -> anyhow::Result<()> {
-    let (passed, failed): (Vec<_>, Vec<_>) = rows.iter().partition(|row| row.failures.is_empty());
+fn conclude<'a>(failures: impl Iterator<Item = &'a [String]>, logs: &Path) -> anyhow::Result<()> {
+    let (passed, failed): (Vec<_>, Vec<_>) = failures.partition(|failures| failures.is_empty());
     println!("{} passed, {} failed", passed.len(), failed.len());
     if !failed.is_empty() {
         bail!(
@@ -392,7 +451,7 @@ mod tests {
 
     #[test]
     fn nothing_that_ran_is_no_success() {
-        let error = conclude(&[], Path::new("logs")).expect_err("nothing ran");
+        let error = conclude(std::iter::empty(), Path::new("logs")).expect_err("nothing ran");
         assert!(error.to_string().starts_with("no pair ran"), "{error}");
     }
 }

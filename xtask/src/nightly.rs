@@ -1,7 +1,7 @@
 //! `cargo xtask nightly`: what takes too long for every change: the property tests with many seeds, mutation testing of the
 //! session's rules and refusals, Miri, the getting started of the README, an invented revision, the conversions next to those of
 //! an earlier implementation, random traffic with faults over all transports, servers on Redis that are killed at random
-//! points, and the fuzz targets under libFuzzer.
+//! points, the fuzz targets under libFuzzer, and the gateway between real peers.
 //!
 //! Takes the parts to run and a shard; installs cargo-mutants and cargo-fuzz into `target/` if they are missing. Writes the count of
 //! mutants to `docs/mutants.md` when all of them were tested.
@@ -12,7 +12,7 @@ use std::process::Command;
 
 use anyhow::{Context, bail};
 
-use crate::{fuzz, miri, oracle, quickstart, redis, rehearsal};
+use crate::{fuzz, interop, miri, oracle, quickstart, redis, rehearsal};
 
 /// Release of cargo-mutants that is installed.
 const MUTANTS: &str = "27.1.0";
@@ -40,6 +40,8 @@ const TESTS: &[&str] = &[
 ];
 /// Number of seeds of the property tests; a normal test run has 80.
 const SEEDS: &str = "4000";
+/// Sessions of the gateway that come and go with each server; a usual test run has 300.
+const SESSIONS: &str = "10000";
 /// Exchanges of `chaos`; a usual test run has 400.
 const EXCHANGES: usize = 10_000;
 /// Duration of the traffic of `soak`, in seconds.
@@ -87,6 +89,8 @@ pub enum Part {
     Oracle,
     /// Random traffic with faults over all transports; afterwards nothing may be left of it.
     Soak,
+    /// The gateway: all pairs of real peers without a common revision, thousands of sessions.
+    Bridge,
     /// Ten thousand exchanges with servers that share their sessions on Redis, while servers and Redis are killed.
     Chaos,
     /// Fuzz targets under libFuzzer, which needs the nightly toolchain.
@@ -116,6 +120,9 @@ pub fn run(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
     }
     if wants(Part::Soak) {
         soak(root, arguments)?;
+    }
+    if wants(Part::Bridge) {
+        bridge(root)?;
     }
     if wants(Part::Chaos) {
         chaos(root, arguments)?;
@@ -156,6 +163,21 @@ fn properties(root: &Path) -> anyhow::Result<()> {
     let status = command.status().context("cannot start cargo")?;
     if !status.success() {
         bail!("a property does not hold ({status}); the last seed that is printed shows it again");
+    }
+    Ok(())
+}
+
+fn bridge(root: &Path) -> anyhow::Result<()> {
+    interop::run(root, &interop::Arguments::through_gateway())?;
+    let mut command = cargo();
+    command
+        .current_dir(root)
+        .env("MCP_EXACT_SESSIONS", SESSIONS);
+    command.args(["test", "--locked", "--package", "mcp-exact-bridge"]);
+    command.args(["--test", "bridge", "sessions_leave_nothing"]);
+    let status = command.status().context("cannot start cargo")?;
+    if !status.success() {
+        bail!("the gateway does not survive {SESSIONS} sessions ({status})");
     }
     Ok(())
 }

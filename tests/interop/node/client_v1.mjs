@@ -3,19 +3,24 @@
 // Prints the steps that README.md describes; never looks at what the server is written with.
 
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
+import * as schemas from "@modelcontextprotocol/sdk/types.js";
 import {
     CallToolResultSchema,
     CreateMessageRequestSchema,
     InitializeResultSchema,
     ListRootsRequestSchema,
+    LoggingMessageNotificationSchema,
 } from "@modelcontextprotocol/sdk/types.js";
 
 import { describe, ROOT, SAMPLED, Steps, use } from "./steps.mjs";
 
+// Releases up to 1.12 have no elicitation.
+const { ElicitRequestSchema } = schemas;
+
 const [command, ...args] = process.argv.slice(2);
 const client = new Client(
     { name: "interop-peer", version: "1.0.0" },
-    { capabilities: { sampling: {}, roots: {} } },
+    { capabilities: { sampling: {}, roots: {}, ...(ElicitRequestSchema && { elicitation: {} }) } },
 );
 client.setRequestHandler(ListRootsRequestSchema, async () => ({ roots: [{ uri: ROOT }] }));
 client.setRequestHandler(CreateMessageRequestSchema, async () => ({
@@ -23,6 +28,25 @@ client.setRequestHandler(CreateMessageRequestSchema, async () => ({
     content: { type: "text", text: SAMPLED },
     model: "none",
 }));
+
+if (ElicitRequestSchema) {
+    client.setRequestHandler(ElicitRequestSchema, async ({ params }) => ({
+        action: "accept",
+        content: { word: params.message },
+    }));
+}
+const logged = new Promise((resolve) => {
+    client.setNotificationHandler(LoggingMessageNotificationSchema, ({ params }) => {
+        if (params.data === "noted") resolve();
+    });
+});
+
+async function note() {
+    await client.setLoggingLevel("info");
+    await client.callTool({ name: "note", arguments: {} });
+    await logged;
+    return "arrived";
+}
 
 // The SDK keeps the revision that was negotiated to itself: look at the answer of `initialize` as it passes.
 let revision = null;
@@ -57,7 +81,7 @@ try {
         await client.ping();
         return "answered";
     });
-    await use(steps, client, slow);
+    await use(steps, client, slow, { elicits: Boolean(ElicitRequestSchema), note });
     await client.close();
     steps.report("shutdown", true, "closed");
 } catch (error) {

@@ -3,7 +3,7 @@
 // MODE is `auto` (probe, else handshake), `legacy` (handshake only) or a revision without handshake.
 // Prints the steps that README.md describes; never looks at what the server is written with.
 
-import { Client, SSEClientTransport, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
+import { Client, LOG_LEVEL_META_KEY, SSEClientTransport, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 
 import { describe, ROOT, SAMPLED, Steps, use } from "./steps.mjs";
@@ -12,7 +12,7 @@ const [mode, command, ...args] = process.argv.slice(2);
 const client = new Client(
     { name: "interop-peer", version: "1.0.0" },
     {
-        capabilities: { sampling: {}, roots: {} },
+        capabilities: { sampling: {}, roots: {}, elicitation: {} },
         versionNegotiation: { mode: ["auto", "legacy"].includes(mode) ? mode : { pin: mode } },
     },
 );
@@ -22,6 +22,26 @@ client.setRequestHandler("sampling/createMessage", async () => ({
     content: { type: "text", text: SAMPLED },
     model: "none",
 }));
+
+client.setRequestHandler("elicitation/create", async ({ params }) => ({
+    action: "accept",
+    content: { word: params.message },
+}));
+const logged = new Promise((resolve) => {
+    client.setNotificationHandler("notifications/message", ({ params }) => {
+        if (params.data === "noted") resolve();
+    });
+});
+
+// Since 2026-07-28 the level goes with each request.
+async function note() {
+    const isLegacy = client.getProtocolEra() === "legacy";
+    if (isLegacy) await client.setLoggingLevel("info");
+    const _meta = isLegacy ? {} : { [LOG_LEVEL_META_KEY]: "info" };
+    await client.callTool({ name: "note", arguments: {}, _meta });
+    await logged;
+    return "arrived";
+}
 
 const slow = (options) => client.callTool({ name: "slow", arguments: {} }, options);
 
@@ -43,7 +63,7 @@ try {
             return "answered";
         });
     }
-    await use(steps, client, slow);
+    await use(steps, client, slow, { elicits: true, note });
     await client.close();
     steps.report("shutdown", true, "closed");
 } catch (error) {

@@ -10,7 +10,15 @@ export const TOOLS = [
     { name: "echo", description: "Answers with the text", inputSchema: schema({ text: { type: "string" } }) },
     { name: "slow", description: "Reports progress", inputSchema: schema({}) },
     { name: "ask", description: "Asks the client", inputSchema: schema({}) },
+    { name: "note", description: "Logs a message", inputSchema: schema({}) },
 ];
+
+// Not every release can elicit.
+export const INTERVIEW = { name: "interview", description: "Asks several times", inputSchema: schema({}) };
+
+export const form = (message) => ({ message, requestedSchema: schema({ word: { type: "string" } }) });
+
+export const completion = ({ value }) => ({ completion: { values: [`${value}!`] } });
 
 export const RESOURCES = [
     { uri: "interop://greeting", name: "greeting", mimeType: "text/plain" },

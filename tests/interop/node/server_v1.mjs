@@ -6,8 +6,10 @@ import { setTimeout as sleep } from "node:timers/promises";
 
 import { Server } from "@modelcontextprotocol/sdk/server/index.js";
 import { StdioServerTransport } from "@modelcontextprotocol/sdk/server/stdio.js";
+import * as schemas from "@modelcontextprotocol/sdk/types.js";
 import {
     CallToolRequestSchema,
+    CompleteRequestSchema,
     CreateMessageResultSchema,
     GetPromptRequestSchema,
     ListPromptsRequestSchema,
@@ -16,18 +18,38 @@ import {
     ListRootsResultSchema,
     ListToolsRequestSchema,
     ReadResourceRequestSchema,
+    SetLevelRequestSchema,
 } from "@modelcontextprotocol/sdk/types.js";
 
 import { EventStore, listen } from "./listen.mjs";
-import { contents, prompt, PROMPTS, QUESTION, RESOURCES, STEP, STEPS, TEMPLATES, text, TOOLS } from "./offer.mjs";
+import {
+    completion,
+    contents,
+    form,
+    INTERVIEW,
+    prompt,
+    PROMPTS,
+    QUESTION,
+    RESOURCES,
+    STEP,
+    STEPS,
+    TEMPLATES,
+    text,
+    TOOLS,
+} from "./offer.mjs";
+
+// Releases up to 1.12 have no elicitation.
+const { ElicitResultSchema } = schemas;
 
 function build() {
     const server = new Server(
         { name: "interop-peer", version: "1.0.0" },
-        { capabilities: { tools: {}, resources: {}, prompts: {} } },
+        { capabilities: { tools: {}, resources: {}, prompts: {}, logging: {}, completions: {} } },
     );
 
-    server.setRequestHandler(ListToolsRequestSchema, async () => ({ tools: TOOLS }));
+    server.setRequestHandler(ListToolsRequestSchema, async () => ({ tools: ElicitResultSchema ? [...TOOLS, INTERVIEW] : TOOLS }));
+    server.setRequestHandler(SetLevelRequestSchema, async () => ({}));
+    server.setRequestHandler(CompleteRequestSchema, async ({ params }) => completion(params.argument));
     server.setRequestHandler(ListResourcesRequestSchema, async () => ({ resources: RESOURCES }));
     server.setRequestHandler(ListResourceTemplatesRequestSchema, async () => ({ resourceTemplates: TEMPLATES }));
     server.setRequestHandler(ReadResourceRequestSchema, async ({ params }) => ({ contents: [contents(params.uri)] }));
@@ -41,6 +63,10 @@ function build() {
                 return slow(server, params._meta?.progressToken, extra);
             case "ask":
                 return ask(server, extra);
+            case "note":
+                return note(server, extra);
+            case "interview":
+                return interview(extra);
             default:
                 throw new Error(`unknown tool: ${params.name}`);
         }
@@ -74,6 +100,25 @@ async function ask(server, { sendRequest }) {
         answers.push((await send(request, CreateMessageResultSchema)).content.text);
     }
     return text(answers.join("\n"));
+}
+
+async function note(server, { sendNotification }) {
+    const notify = sendNotification ?? ((notification) => server.notification(notification));
+    await notify({ method: "notifications/message", params: { level: "info", data: "noted" } });
+    return text("noted");
+}
+
+// Elicits, samples, and elicits again, each after the answer to the one before.
+async function interview({ sendRequest }) {
+    const elicit = async (message) => {
+        const request = { method: "elicitation/create", params: form(message) };
+        return (await sendRequest(request, ElicitResultSchema)).content.word;
+    };
+    const sample = async () => {
+        const request = { method: "sampling/createMessage", params: QUESTION };
+        return (await sendRequest(request, CreateMessageResultSchema)).content.text;
+    };
+    return text([await elicit("First?"), await sample(), await elicit("Second?")].join("\n"));
 }
 
 async function overHttp() {

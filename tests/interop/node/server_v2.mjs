@@ -15,7 +15,21 @@ import {
 import { serveStdio } from "@modelcontextprotocol/server/stdio";
 
 import { EventStore, listenToFetch } from "./listen.mjs";
-import { contents, prompt, PROMPTS, QUESTION, RESOURCES, STEP, STEPS, TEMPLATES, text, TOOLS } from "./offer.mjs";
+import {
+    completion,
+    contents,
+    form,
+    INTERVIEW,
+    prompt,
+    PROMPTS,
+    QUESTION,
+    RESOURCES,
+    STEP,
+    STEPS,
+    TEMPLATES,
+    text,
+    TOOLS,
+} from "./offer.mjs";
 
 const STATE = "asked, and waiting";
 
@@ -24,9 +38,10 @@ const strict = process.argv[2] === "strict";
 function build({ era }) {
     const server = new Server(
         { name: "interop-peer", version: "1.0.0" },
-        { capabilities: { tools: {}, resources: {}, prompts: {} } },
+        { capabilities: { tools: {}, resources: {}, prompts: {}, logging: {}, completions: {} } },
     );
-    server.setRequestHandler("tools/list", async () => ({ tools: TOOLS }));
+    server.setRequestHandler("tools/list", async () => ({ tools: [...TOOLS, INTERVIEW] }));
+    server.setRequestHandler("completion/complete", async ({ params }) => completion(params.argument));
     server.setRequestHandler("resources/list", async () => ({ resources: RESOURCES }));
     server.setRequestHandler("resources/templates/list", async () => ({ resourceTemplates: TEMPLATES }));
     server.setRequestHandler("resources/read", async ({ params }) => ({ contents: [contents(params.uri)] }));
@@ -42,6 +57,11 @@ function build({ era }) {
                 return era === "modern"
                     ? askWithinTheResult(mcpReq)
                     : askByRequest(server.getClientCapabilities(), mcpReq);
+            case "note":
+                await mcpReq.log("info", "noted");
+                return text("noted");
+            case "interview":
+                return era === "modern" ? interviewWithinTheResult(mcpReq) : interviewByRequest(mcpReq);
             default:
                 throw new Error(`unknown tool: ${params.name}`);
         }
@@ -81,6 +101,28 @@ async function askByRequest({ roots, sampling }, { send }) {
     if (roots) answers.push((await send({ method: "roots/list" })).roots[0].uri);
     if (sampling) answers.push((await send({ method: "sampling/createMessage", params: QUESTION })).content.text);
     return text(answers.join("\n"));
+}
+
+// Elicits, samples, and elicits again: each round asks one question, and its state has the answers so far.
+function interviewWithinTheResult({ inputResponses, requestState }) {
+    const words = requestState() ? JSON.parse(requestState()) : [];
+    const answer = inputResponses?.question;
+    if (answer) words.push(answer.content.word ?? answer.content.text);
+    const questions = [
+        () => inputRequired.elicit(form("First?")),
+        () => inputRequired.createMessage(QUESTION),
+        () => inputRequired.elicit(form("Second?")),
+    ];
+    const next = questions[words.length];
+    if (!next) return text(words.join("\n"));
+    return inputRequired({ inputRequests: { question: next() }, requestState: JSON.stringify(words) });
+}
+
+async function interviewByRequest({ send }) {
+    const elicit = async (message) =>
+        (await send({ method: "elicitation/create", params: form(message) })).content.word;
+    const sample = async () => (await send({ method: "sampling/createMessage", params: QUESTION })).content.text;
+    return text([await elicit("First?"), await sample(), await elicit("Second?")].join("\n"));
 }
 
 function overHttp() {

@@ -44,8 +44,10 @@ export function describe(error) {
     return `${error?.name ?? "Error"}: ${error?.message ?? error}`;
 }
 
-// The steps that every client takes; `client` is the SDK's, `slow(options)` calls the slow tool with its options.
-export async function use(steps, client, slow) {
+// The steps that every client takes; `client` is the SDK's, `slow(options)` calls the slow tool with its options. `extras` says
+// whether the client can elicit, and has the steps that differ between SDKs.
+export async function use(steps, client, slow, extras) {
+    let tools = [];
     let uris = [];
     let prompts = [];
     const call = async (name, args) => {
@@ -56,6 +58,7 @@ export async function use(steps, client, slow) {
     await steps.run("tools/list", async () => {
         const names = (await client.listTools()).tools.map((tool) => tool.name);
         expect(["echo", "slow", "ask"].every((name) => names.includes(name)), `a tool is missing: ${names}`);
+        tools = names;
         return names;
     });
     await steps.run("tools/call", async () => {
@@ -96,6 +99,22 @@ export async function use(steps, client, slow) {
     await steps.run("progress", () => progress(slow));
     await steps.run("cancel", () => cancel(client, slow));
     await asked(steps, () => call("ask", {}));
+    if (tools.includes("note")) {
+        await steps.run("completion/complete", async () => {
+            const ref = { type: "ref/prompt", name: "greet" };
+            const { completion } = await client.complete({ ref, argument: { name: "name", value: "Wor" } });
+            expect(completion.values.join() === "Wor!", `other values came back: ${completion.values}`);
+            return completion.values;
+        });
+        await steps.run("logging", extras.note);
+    }
+    if (tools.includes("interview") && extras.elicits) {
+        await steps.run("elicitation/create", async () => {
+            const text = await call("interview", {});
+            expect(text === ["First?", SAMPLED, "Second?"].join("\n"), `other answers came back: ${text}`);
+            return text;
+        });
+    }
 }
 
 // A call of the tool that asks: one step, and one more for each answer that came back in its text.

@@ -8,7 +8,9 @@ Prints the steps that README.md describes; never looks at what the server is wri
 import sys
 
 import anyio
+import mcp_types as types
 from fastmcp import Client
+from fastmcp.client.elicitation import ElicitResult
 from fastmcp.client.transports import SSETransport, StdioTransport, StreamableHttpTransport
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from steps import ROOT, SAMPLED, Steps, expect, increasing
@@ -18,15 +20,22 @@ async def sample(messages, params, context):
     return SAMPLED
 
 
+async def elicit(message, response_type, params, context):
+    return ElicitResult(action="accept", content={"word": message})
+
+
 class Uses:
     """What is done with a connected client, one method a step."""
 
-    def __init__(self, client):
+    def __init__(self, client, logged):
         self.client = client
+        self.logged = logged
+        self.tools = []
 
     async def list_tools(self):
         names = [tool.name for tool in await self.client.list_tools()]
         expect({"echo", "slow", "ask"} <= set(names), f"a tool is missing: {names}")
+        self.tools = names
         return names
 
     async def call(self, name, arguments):
@@ -63,6 +72,17 @@ class Uses:
             expect(messages, f"no message: {prompt.name}")
         return f"{len(self.prompts)} read"
 
+    async def complete(self, prompt, name, value):
+        ref = types.PromptReference(name=prompt)
+        return (await self.client.complete(ref, {"name": name, "value": value})).values
+
+    async def note(self):
+        """Sets the level and waits for what the tool logs."""
+        await self.client.set_logging_level("info")
+        await self.call("note", {})
+        await self.logged.wait()
+        return "arrived"
+
     async def ping(self):
         expect(await self.client.ping(), "no answer")
         return "answered"
@@ -91,8 +111,8 @@ class Uses:
         return {"answered": None}
 
 
-async def use(steps, client):
-    uses = Uses(client)
+async def use(steps, client, logged):
+    uses = Uses(client, logged)
     if client.protocol_version not in MODERN_PROTOCOL_VERSIONS:
         await steps.run("ping", uses.ping)
     await steps.run("tools/list", uses.list_tools)
@@ -105,6 +125,7 @@ async def use(steps, client):
     await steps.run("progress", uses.progress)
     await steps.run("cancel", uses.cancel)
     await steps.asked(uses.call, "ask", {})
+    await steps.extras(uses.tools, uses.call, uses.complete, uses.note)
 
 
 def transport(command, *arguments):
@@ -118,12 +139,25 @@ def transport(command, *arguments):
 
 async def main(mode, *command):
     steps = Steps()
-    client = Client(transport(*command), mode=mode, roots=[ROOT], sampling_handler=sample)
+    logged = anyio.Event()
+
+    async def log(message):
+        if message.data == "noted":
+            logged.set()
+
+    client = Client(
+        transport(*command),
+        mode=mode,
+        roots=[ROOT],
+        sampling_handler=sample,
+        elicitation_handler=elicit,
+        log_handler=log,
+    )
     try:
         async with client:
             steps.revision = client.protocol_version
             steps.report("connect", True, client.server_info.name if client.server_info else None)
-            await use(steps, client)
+            await use(steps, client, logged)
     except BaseException as error:
         steps.broken(error)
     else:

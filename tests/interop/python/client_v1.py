@@ -18,6 +18,8 @@ from steps import ROOT, SAMPLED, Steps, expect, increasing
 CALLBACKS = "sampling_callback" in inspect.signature(ClientSession).parameters
 """Up to 1.2 what the server sends comes as a stream that the program must read, or the session stands still."""
 
+ELICITS = "elicitation_callback" in inspect.signature(ClientSession).parameters
+
 PROGRESS = "progress_callback" in inspect.signature(ClientSession.send_request).parameters
 """Before 1.9 the program chooses the progress token itself."""
 
@@ -25,6 +27,10 @@ PROGRESS = "progress_callback" in inspect.signature(ClientSession.send_request).
 async def sample(*_):
     content = types.TextContent(type="text", text=SAMPLED)
     return types.CreateMessageResult(role="assistant", content=content, model="none", stopReason="endTurn")
+
+
+async def elicit(context, params):
+    return types.ElicitResult(action="accept", content={"word": params.message})
 
 
 async def roots(*_):
@@ -36,6 +42,8 @@ class Client:
 
     def __init__(self, streams):
         self.listeners = {}
+        self.tools = []
+        self.logged = anyio.Event()
         handlers = {}
         if CALLBACKS:
             handlers = {
@@ -43,6 +51,8 @@ class Client:
                 "list_roots_callback": roots,
                 "message_handler": self.incoming,
             }
+        if ELICITS:
+            handlers["elicitation_callback"] = elicit
         self.session = ClientSession(*streams, **handlers)
 
     async def read(self):
@@ -54,6 +64,8 @@ class Client:
         if not CALLBACKS and isinstance(request, types.ListRootsRequest):
             await message.respond(types.ClientResult(await roots()))
         notification = getattr(message, "root", None)
+        if isinstance(notification, types.LoggingMessageNotification) and notification.params.data == "noted":
+            self.logged.set()
         if isinstance(notification, types.ProgressNotification):
             listener = self.listeners.get(notification.params.progressToken)
             if listener:
@@ -79,6 +91,7 @@ class Client:
     async def list_tools(self):
         names = [tool.name for tool in (await self.session.list_tools()).tools]
         expect({"echo", "slow", "ask"} <= set(names), f"a tool is missing: {names}")
+        self.tools = names
         return names
 
     async def call(self, name, arguments):
@@ -117,6 +130,17 @@ class Client:
             messages = (await self.session.get_prompt(prompt.name, arguments)).messages
             expect(messages, f"no message: {prompt.name}")
         return f"{len(self.prompts)} read"
+
+    async def complete(self, prompt, name, value):
+        ref = types.PromptReference(type="ref/prompt", name=prompt)
+        return (await self.session.complete(ref, {"name": name, "value": value})).completion.values
+
+    async def note(self):
+        """Sets the level, and waits for what the tool logs."""
+        await self.session.set_logging_level("info")
+        await self.call("note", {})
+        await self.logged.wait()
+        return "arrived"
 
     async def ping(self):
         await self.session.send_ping()
@@ -206,6 +230,8 @@ async def use(steps, client):
     if CALLBACKS:
         await steps.run("cancel", client.cancel)
     await steps.asked(client.call, "ask", {})
+    tools = client.tools if ELICITS else [tool for tool in client.tools if tool != "interview"]
+    await steps.extras(tools, client.call, client.complete, client.note)
 
 
 async def main(command):

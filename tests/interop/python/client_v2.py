@@ -20,6 +20,10 @@ async def sample(context, params):
     return types.CreateMessageResult(role="assistant", content=types.TextContent(text=SAMPLED), model="none")
 
 
+async def elicit(context, params):
+    return types.ElicitResult(action="accept", content={"word": params.message})
+
+
 async def roots(context):
     return types.ListRootsResult(roots=[types.Root(uri=ROOT)])
 
@@ -27,12 +31,15 @@ async def roots(context):
 class Uses:
     """What is done with a connected client, one method a step."""
 
-    def __init__(self, client):
+    def __init__(self, client, logged):
         self.client = client
+        self.logged = logged
+        self.tools = []
 
     async def list_tools(self):
         names = [tool.name for tool in (await self.client.list_tools()).tools]
         expect({"echo", "slow", "ask"} <= set(names), f"a tool is missing: {names}")
+        self.tools = names
         return names
 
     async def call(self, name, arguments):
@@ -72,6 +79,18 @@ class Uses:
             expect(messages, f"no message: {prompt.name}")
         return f"{len(self.prompts)} read"
 
+    async def complete(self, prompt, name, value):
+        ref = types.PromptReference(name=prompt)
+        return (await self.client.complete(ref, {"name": name, "value": value})).completion.values
+
+    async def note(self):
+        """Sets the level, where it does not go with each request, and waits for what the tool logs."""
+        if self.client.protocol_version not in MODERN_PROTOCOL_VERSIONS:
+            await self.client.set_logging_level("info")
+        await self.call("note", {})
+        await self.logged.wait()
+        return "arrived"
+
     async def ping(self):
         await self.client.session.send_ping()
         return "answered"
@@ -101,8 +120,8 @@ class Uses:
         return {"answered": None}
 
 
-async def use(steps, client):
-    uses = Uses(client)
+async def use(steps, client, logged):
+    uses = Uses(client, logged)
     if client.protocol_version not in MODERN_PROTOCOL_VERSIONS:
         await steps.run("ping", uses.ping)
     await steps.run("tools/list", uses.list_tools)
@@ -115,6 +134,7 @@ async def use(steps, client):
     await steps.run("progress", uses.progress)
     await steps.run("cancel", uses.cancel)
     await steps.asked(uses.call, "ask", {})
+    await steps.extras(uses.tools, uses.call, uses.complete, uses.note)
 
 
 def server_of(command, *arguments):
@@ -129,12 +149,26 @@ def server_of(command, *arguments):
 async def main(mode, *command):
     steps = Steps()
     server = server_of(*command)
-    client = Client(server, mode=mode, sampling_callback=sample, list_roots_callback=roots)
+    logged = anyio.Event()
+
+    async def log(params):
+        if params.data == "noted":
+            logged.set()
+
+    client = Client(
+        server,
+        mode=mode,
+        sampling_callback=sample,
+        list_roots_callback=roots,
+        elicitation_callback=elicit,
+        logging_callback=log,
+        log_level="info",
+    )
     try:
         async with client:
             steps.revision = client.protocol_version
             steps.report("connect", True, client.server_info.name if client.server_info else None)
-            await use(steps, client)
+            await use(steps, client, logged)
     except BaseException as error:
         steps.broken(error)
     else:

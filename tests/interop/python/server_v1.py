@@ -29,18 +29,26 @@ def schema(**properties):
     return {"type": "object", "properties": properties, "required": list(properties)}
 
 
+# Releases up to 1.9 have no elicitation.
+ELICITING = []
+if hasattr(ServerSession, "elicit"):
+    ELICITING = [types.Tool(name="interview", description="Asks several times", inputSchema=schema())]
+
+
 @server.list_tools()
 async def list_tools():
     return [
         types.Tool(name="echo", description="Answers with the text", inputSchema=schema(text={"type": "string"})),
         types.Tool(name="slow", description="Reports progress", inputSchema=schema()),
         types.Tool(name="ask", description="Asks the client", inputSchema=schema()),
+        types.Tool(name="note", description="Logs a message", inputSchema=schema()),
+        *ELICITING,
     ]
 
 
 @server.call_tool()
 async def call_tool(name, arguments):
-    tools = {"echo": echo, "slow": slow, "ask": ask}
+    tools = {"echo": echo, "slow": slow, "ask": ask, "note": note, "interview": interview}
     if name not in tools:
         raise ValueError(f"unknown tool: {name}")
     return [types.TextContent(type="text", text=await tools[name](**arguments))]
@@ -70,6 +78,39 @@ async def ask():
         message = types.SamplingMessage(role="user", content=question)
         answers.append((await session.create_message([message], max_tokens=16)).content.text)
     return "\n".join(answers)
+
+
+async def note():
+    await server.request_context.session.send_log_message("info", "noted")
+    return "noted"
+
+
+async def interview():
+    """Elicits, samples, and elicits again, each after the answer to the one before."""
+    context = server.request_context
+    session, words = context.session, []
+
+    async def elicit(message):
+        form = schema(word={"type": "string"})
+        elicited = await session.elicit(message, form, related_request_id=context.request_id)
+        words.append(elicited.content["word"])
+
+    await elicit("First?")
+    question = types.TextContent(type="text", text="Say something")
+    message = types.SamplingMessage(role="user", content=question)
+    words.append((await session.create_message([message], max_tokens=16)).content.text)
+    await elicit("Second?")
+    return "\n".join(words)
+
+
+@server.set_logging_level()
+async def set_logging_level(level):
+    pass
+
+
+@server.completion()
+async def complete(ref, argument, *_):
+    return types.Completion(values=[argument.value + "!"])
 
 
 @server.list_resources()

@@ -12,6 +12,7 @@ DEADLINE = 20
 """Seconds that one step may take; the runner has a longer deadline for the whole program."""
 
 SAMPLED = "sampled by the peer"
+INTERVIEW = ["First?", SAMPLED, "Second?"]
 ROOT = "file:///interop/root"
 
 
@@ -46,6 +47,27 @@ class Steps:
         for name, answer in {"roots/list": ROOT, "sampling/createMessage": SAMPLED}.items():
             if text and answer in text:
                 self.report(name, True, answer)
+
+    async def extras(self, tools, call, complete, note=None):
+        """Takes the steps of tools that a server may offer."""
+        if "note" in tools:
+
+            async def completed():
+                values = await complete("greet", "name", "Wor")
+                expect(values == ["Wor!"], f"other values came back: {values}")
+                return values
+
+            await self.run("completion/complete", completed)
+        if "note" in tools and note:
+            await self.run("logging", note)
+        if "interview" in tools:
+
+            async def interviewed():
+                text = await call("interview", {})
+                expect(text.split("\n") == INTERVIEW, f"other answers came back: {text!r}")
+                return text
+
+            await self.run("elicitation/create", interviewed)
 
     def report(self, name, ok, detail):
         """Prints the line of a step."""

@@ -13,7 +13,8 @@ use futures::StreamExt;
 use rmcp::handler::client::progress::ProgressDispatcher;
 use rmcp::model::{
     CallToolRequestParams, ClientCapabilities, ClientConfig, ClientRequest, ContentBlock,
-    CreateMessageRequestParams, CreateMessageResult, ErrorData, GetPromptRequestParams,
+    CreateMessageRequestParams, CreateMessageResult, ElicitRequestParams, ElicitResult,
+    ElicitationAction, ErrorData, GetPromptRequestParams,
     Implementation, ListRootsResult, PingRequest, ProgressNotificationParam, ProtocolVersion,
     ReadResourceRequestParams, Request, ResourceContents, Root, SamplingMessage,
 };
@@ -41,6 +42,7 @@ impl ClientHandler for Peer {
         let capabilities = ClientCapabilities::builder()
             .enable_roots()
             .enable_sampling()
+            .enable_elicitation()
             .build();
         ClientConfig::new(capabilities, Implementation::new("interop-peer", "1.0.0"))
     }
@@ -59,6 +61,17 @@ impl ClientHandler for Peer {
     ) -> Result<CreateMessageResult, ErrorData> {
         let message = SamplingMessage::assistant_text(SAMPLED);
         Ok(CreateMessageResult::new(message, "none".to_owned()))
+    }
+
+    async fn create_elicitation(
+        &self,
+        params: ElicitRequestParams,
+        _: RequestContext<RoleClient>,
+    ) -> Result<ElicitResult, ErrorData> {
+        let mut result = ElicitResult::new(ElicitationAction::Accept);
+        let params = json!(params);
+        result.content = Some(json!({ "word": params["message"] }));
+        Ok(result)
     }
 
     async fn on_progress(
@@ -266,12 +279,33 @@ async fn ask(session: &Session) -> Result<Value, Failure> {
     Ok(json!(text))
 }
 
+async fn complete(session: &Session) -> Result<Value, Failure> {
+    let values = session
+        .complete_prompt_simple("greet", "name", "Wor")
+        .await?;
+    expect(
+        values == ["Wor!"],
+        format!("other values came back: {values:?}"),
+    )?;
+    Ok(json!(values))
+}
+
+async fn interview(session: &Session) -> Result<Value, Failure> {
+    let text = call(session, "interview", json!({})).await?;
+    let answers: Vec<_> = text.lines().collect();
+    expect(
+        answers == ["First?", SAMPLED, "Second?"],
+        format!("other answers came back: {text}"),
+    )?;
+    Ok(json!(text))
+}
+
 /// Takes all steps but the first and the last.
 async fn take_steps(steps: &mut Steps, session: &Session, revision: &ProtocolVersion) {
     if revision.has_initialize() {
         steps.run("ping", ping(session)).await;
     }
-    steps.run("tools/list", list_tools(session)).await;
+    let tools = steps.run("tools/list", list_tools(session)).await;
     steps.run("tools/call", echo(session)).await;
     let uris = steps.run("resources/list", list_resources(session)).await;
     steps
@@ -292,6 +326,16 @@ async fn take_steps(steps: &mut Steps, session: &Session, revision: &ProtocolVer
         if text.contains(answer) {
             steps.report(step, true, &json!(answer));
         }
+    }
+    let offers = |name: &str| {
+        let tools = tools.as_array();
+        tools.is_some_and(|tools| tools.iter().any(|tool| tool == name))
+    };
+    if offers("note") {
+        steps.run("completion/complete", complete(session)).await;
+    }
+    if offers("interview") {
+        steps.run("elicitation/create", interview(session)).await;
     }
 }
 

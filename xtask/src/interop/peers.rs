@@ -57,6 +57,8 @@ pub(super) struct Steps {
     pub(super) always: Vec<String>,
     /// Steps that only sessions with a handshake have.
     pub(super) handshake: Vec<String>,
+    /// Additional steps of pairs that use the gateway.
+    pub(super) gateway: Vec<String>,
 }
 
 /// One SDK in one version.
@@ -144,6 +146,9 @@ pub(super) struct Mode {
     pub(super) transports: Vec<Transport>,
     #[serde(default)]
     pub(super) lacks: Vec<String>,
+    /// Steps that fail through the gateway because of a defect of the server.
+    #[serde(default)]
+    pub(super) breaks: Vec<String>,
     /// True if a server has its own tools instead of those in `README.md`.
     #[serde(default)]
     pub(super) own_tools: bool,
@@ -328,6 +333,7 @@ mod tests {
                 );
                 for step in &mode.lacks {
                     let steps = peers.steps.always.iter().chain(&peers.steps.handshake);
+                    let steps = steps.chain(&peers.steps.gateway);
                     assert!(
                         steps.clone().any(|known| known == step),
                         "{} {step}",

@@ -78,11 +78,50 @@ pub(super) fn run_watched(
     })
 }
 
+/// Line in which a server prints its URL.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Announcement {
+    is_on_stderr: bool,
+    /// Text before the origin.
+    before: &'static str,
+    /// Text after the origin; a line break if it is empty.
+    after: &'static str,
+}
+
+impl Announcement {
+    /// Line of the executables of the peers.
+    const PEER: Self = Self {
+        is_on_stderr: false,
+        before: "listening on ",
+        after: "",
+    };
+
+    /// Line of `mcp-exact bridge --listen`.
+    pub(crate) const GATEWAY: Self = Self {
+        is_on_stderr: true,
+        before: "listening at ",
+        after: "/mcp",
+    };
+
+    /// Finds the origin in the output of the server.
+    fn origin(self, printed: &str) -> Option<&str> {
+        let lines = printed.split_inclusive('\n');
+        let mut whole = lines.filter(|line| line.ends_with('\n'));
+        let rest = whole.find_map(|line| line.strip_prefix(self.before))?;
+        let end = if self.after.is_empty() {
+            None
+        } else {
+            rest.find(self.after)
+        };
+        Some(rest[..end.unwrap_or(rest.len())].trim())
+    }
+}
+
 /// A listening server process, killed on drop.
-pub(super) struct Listening {
+pub(crate) struct Listening {
     child: Child,
     /// Scheme, host and port.
-    pub(super) origin: String,
+    pub(crate) origin: String,
 }
 
 impl Listening {
@@ -98,6 +137,15 @@ impl Listening {
 impl Listening {
     /// Starts a server and waits until it prints its URL.
     pub(super) fn start(command: &mut Command, log: &Path) -> anyhow::Result<Self> {
+        Self::announced(command, log, Announcement::PEER)
+    }
+
+    /// Starts a server and waits until it announces where it listens.
+    pub(crate) fn announced(
+        command: &mut Command,
+        log: &Path,
+        announcement: Announcement,
+    ) -> anyhow::Result<Self> {
         let out = log.with_extension("server.out");
         let err = log.with_extension("server.err");
         let child = command
@@ -111,10 +159,14 @@ impl Listening {
             origin: String::new(),
         };
         for _ in 0..600 {
-            let text = fs::read_to_string(&out).unwrap_or_default();
-            let whole = text.split_inclusive('\n').find(|line| line.ends_with('\n'));
-            if let Some(origin) = whole.and_then(|line| line.strip_prefix("listening on ")) {
-                origin.trim().clone_into(&mut listening.origin);
+            let printed = if announcement.is_on_stderr {
+                &err
+            } else {
+                &out
+            };
+            let text = fs::read_to_string(printed).unwrap_or_default();
+            if let Some(origin) = announcement.origin(&text) {
+                origin.clone_into(&mut listening.origin);
                 return Ok(listening);
             }
             if let Some(status) = listening.child.try_wait()? {

@@ -1,0 +1,279 @@
+//! `cargo xtask interop --bridge`: clients and servers without a common revision, with `mcp-exact bridge` between them.
+//!
+//! Takes the same peers, programs and steps as the pairs with our examples. The gateway talks to each side on a transport of
+//! its own, so that a client over HTTP+SSE uses a server on standard streams, and the other way round.
+
+use std::ffi::OsString;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::Context;
+
+use super::install::Installed;
+use super::outcome::{Demand, Outcome};
+use super::peers::{LAST_WITH_HANDSHAKE, Peer, Peers, Transport};
+use super::process::{self, Announcement, Listening};
+use super::{DEADLINE, words};
+use crate::examples;
+
+/// Builds the gateway.
+pub(super) fn build(root: &Path) -> anyhow::Result<PathBuf> {
+    examples::build_program(root, "mcp-exact-cli", &["full"], "mcp-exact")
+}
+
+/// A client and a server without a common revision, each with its transport to the gateway.
+pub(super) struct Crossing {
+    client: Side,
+    server: Side,
+    /// The client, without what it connects to.
+    command: Vec<OsString>,
+    /// The server's command.
+    server_command: Vec<OsString>,
+    demand: Demand,
+}
+
+/// Client or server of a crossing, as the table shows it.
+struct Side {
+    name: String,
+    transport: Transport,
+    /// Newest revision that it speaks on the transport.
+    revision: String,
+}
+
+/// Returns the crossings of all clients with all servers that have no revision in common. The transports of both rotate, so
+/// that each of a client's and each of a server's is met; with `is_sample` each client meets each server once.
+pub(super) fn crossings(
+    peers: &Peers,
+    chosen: &[(&Peer, Installed)],
+    is_sample: bool,
+) -> Vec<Crossing> {
+    let mut crossings = Vec::new();
+    let mut turn = 0;
+    for (peer, installed) in chosen {
+        for client in &peer.client {
+            for (server_peer, server_installed) in chosen {
+                // Its tools are not those that the clients of peers call.
+                let servers = server_peer.server.iter().filter(|mode| !mode.own_tools);
+                for server in servers {
+                    let theirs = peers.range(server_peer, server);
+                    if peers.range(peer, client).newest_common(&theirs).is_some() {
+                        continue;
+                    }
+                    for (to_client, to_server) in
+                        transports(&client.transports, &server.transports, turn, is_sample)
+                    {
+                        let ours = peers.range(peer, client).on(to_client, LAST_WITH_HANDSHAKE);
+                        let theirs = theirs.clone().on(to_server, LAST_WITH_HANDSHAKE).newest;
+                        let ours = ours.newest;
+                        let lacks = [client.lacks.as_slice(), server.lacks.as_slice()].concat();
+                        crossings.push(Crossing {
+                            client: Side::new(peer, client.mode.as_ref(), to_client, &ours),
+                            server: Side::new(
+                                server_peer,
+                                server.mode.as_ref(),
+                                to_server,
+                                &theirs,
+                            ),
+                            command: installed.command(client),
+                            server_command: server_installed.server(server, to_server),
+                            demand: Demand::through_gateway(
+                                peers,
+                                (&lacks, &server.breaks),
+                                ours,
+                                &theirs,
+                            ),
+                        });
+                    }
+                    turn += 1;
+                }
+            }
+        }
+    }
+    crossings
+}
+
+/// Returns pairs of transports in which each one of both sides occurs, or a single pair.
+fn transports(
+    clients: &[Transport],
+    servers: &[Transport],
+    turn: usize,
+    is_single: bool,
+) -> Vec<(Transport, Transport)> {
+    let count = if is_single {
+        1
+    } else {
+        clients.len().max(servers.len())
+    };
+    let at = |all: &[Transport], index: usize| all[index % all.len()];
+    // Whole turns of the clients' transports move the servers' on by one, so that all combinations come up in time.
+    let pair = |step: usize| {
+        let index = turn + step;
+        (
+            at(clients, index),
+            at(servers, index + turn / clients.len().max(1)),
+        )
+    };
+    (0..count).map(pair).collect()
+}
+
+impl Side {
+    fn new(peer: &Peer, mode: Option<&String>, transport: Transport, revision: &str) -> Self {
+        let name = match mode {
+            Some(mode) => format!("{} {mode}", peer.name),
+            None => peer.name.clone(),
+        };
+        Self {
+            name,
+            transport,
+            revision: revision.to_owned(),
+        }
+    }
+}
+
+/// A line of the table.
+pub(super) struct Row {
+    client: Side,
+    server: Side,
+    pub(super) failures: Vec<String>,
+}
+
+impl Crossing {
+    /// Starts the server and the gateway, and runs the client to its end.
+    pub(super) fn run(self, gateway: &Path, logs: &Path) -> anyhow::Result<Row> {
+        let Self {
+            client,
+            server,
+            mut command,
+            server_command,
+            demand,
+        } = self;
+        let name = format!(
+            "bridge {} {} {} {}",
+            client.name,
+            client.transport.name(),
+            server.name,
+            server.transport.name()
+        );
+        let log = logs.join(words(&name));
+        let mut bridge: Vec<OsString> = vec![gateway.into(), "bridge".into()];
+        let mut listening = None;
+        if client.transport != Transport::Stdio {
+            bridge.extend(["--listen", "127.0.0.1:0"].map(OsString::from));
+        }
+        if server.transport == Transport::Stdio {
+            bridge.extend(server_command);
+        } else {
+            let (program, arguments) = server_command.split_first().context("an empty command")?;
+            let mut process = Command::new(program);
+            let started = Listening::start(process.args(arguments), &log)?;
+            bridge.push(format!("{}{}", started.origin, server.transport.path()).into());
+            listening = Some(started);
+        }
+        let mut gateway = None;
+        if client.transport == Transport::Stdio {
+            command.extend(bridge);
+        } else {
+            let (program, arguments) = bridge.split_first().context("an empty command")?;
+            let mut process = Command::new(program);
+            let log = log.with_file_name(format!("{}_gateway", words(&name)));
+            let announced = Announcement::GATEWAY;
+            let started = Listening::announced(process.args(arguments), &log, announced)?;
+            command.push(format!("--{}", client.transport.name()).into());
+            command.push(format!("{}{}", started.origin, client.transport.path()).into());
+            gateway = Some(started);
+        }
+        let (program, arguments) = command.split_first().context("an empty command")?;
+        let ended = process::run(Command::new(program).args(arguments), DEADLINE, &log)?;
+        let failures = Outcome::of(&ended).failures(&demand);
+        drop((gateway, listening));
+        Ok(Row {
+            client,
+            server,
+            failures,
+        })
+    }
+}
+
+impl Row {
+    /// Returns the columns of the table.
+    fn cells(&self) -> [&str; 7] {
+        let Self {
+            client,
+            server,
+            failures,
+        } = self;
+        [
+            &client.name,
+            client.transport.name(),
+            &client.revision,
+            &server.name,
+            server.transport.name(),
+            &server.revision,
+            if failures.is_empty() { "ok" } else { "FAILED" },
+        ]
+    }
+
+    pub(super) fn line(&self) -> String {
+        let [
+            client,
+            to_client,
+            of_client,
+            server,
+            to_server,
+            of_server,
+            verdict,
+        ] = self.cells();
+        format!(
+            "{client:<30}{to_client:<7}{of_client:<12}{server:<27}{to_server:<7}{of_server:<12}{verdict}"
+        )
+    }
+}
+
+/// Writes the table into the documentation.
+pub(super) fn keep(root: &Path, rows: &[Row]) -> anyhow::Result<()> {
+    let mut text = concat!(
+        "# Clients and servers through the gateway\n\n",
+        "`cargo xtask interop --bridge` writes this table: clients and servers that have no revision in common, with `mcp-exact bridge` ",
+        "between them. Each\nrow is a run of all steps that `tests/interop/README.md` describes.\n\n",
+        "| client | its transport | its revision | server | its transport | its newest revision | verdict |\n",
+        "|---|---|---|---|---|---|---|\n",
+    )
+    .to_owned();
+    for row in rows {
+        writeln!(text, "| {} |", row.cells().join(" | "))?;
+    }
+    let file = root.join("docs").join("bridge-matrix.md");
+    fs::write(&file, text).with_context(|| format!("cannot write {}", file.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_transport_of_both_sides_is_met() {
+        let all = Transport::ALL;
+        for turn in 0..9 {
+            let pairs = transports(&all, &all[..2], turn, false);
+            for transport in all {
+                assert!(pairs.iter().any(|(client, _)| *client == transport));
+            }
+            for transport in &all[..2] {
+                assert!(pairs.iter().any(|(_, server)| server == transport));
+            }
+            assert_eq!(transports(&all, &all, turn, true).len(), 1);
+        }
+    }
+
+    #[test]
+    fn turns_bring_all_combinations() {
+        let all = Transport::ALL;
+        let met = (0..9).flat_map(|turn| transports(&all, &all, turn, true));
+        let names: std::collections::BTreeSet<_> = met
+            .map(|(client, server)| (client.name(), server.name()))
+            .collect();
+        assert_eq!(names.len(), 9);
+    }
+}
