@@ -224,7 +224,7 @@ mod tests {
         assert!(
             schema
                 .text()
-                .contains(r#""description":"Text to look for.""#)
+                .contains(r#""description":"Text to search for.""#)
         );
         assert!(!schema.text().contains("$schema"));
         let error = arguments(input_of::<Vec<u8>>()).expect_err("an array");
