@@ -288,6 +288,15 @@ impl std::str::FromStr for BusMessage {
     }
 }
 
+/// Error of a change bus that did not take a message.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ChangeBusError {
+    /// The bus did not answer in time.
+    #[error("the change bus is not available: {0}")]
+    Unavailable(#[source] Box<dyn std::error::Error + Send + Sync>),
+}
+
 /// Receiver of bus messages. A receiver must not block.
 pub type BusReceiver = Arc<dyn Fn(&BusMessage) + Send + Sync>;
 
@@ -296,6 +305,15 @@ pub trait ChangeBus: Send + Sync + 'static {
     /// Sends a message to all receivers, including those of this process, in the order of the calls. The method never
     /// blocks.
     fn publish(&self, message: BusMessage);
+
+    /// Sends a message in the same way, and completes when the receivers will get it although this process may end: for what a
+    /// client does not send again. On an error, they may get it or not.
+    ///
+    /// Unless implemented, completes at once.
+    fn send(&self, message: BusMessage) -> StoreFuture<'_, (), ChangeBusError> {
+        self.publish(message);
+        Box::pin(ready(Ok(())))
+    }
 
     /// Registers a receiver until the returned subscription is dropped.
     fn subscribe(&self, receiver: BusReceiver) -> BusSubscription;

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use mcp_exact_revisions::Lifecycle;
-use mcp_exact_wire::RequestId;
+use mcp_exact_wire::{Json, RequestId, from_str};
 
 use super::ServerEndpoint;
 use super::handshake::State;
@@ -204,15 +204,18 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         }
     }
 
-    /// Returns the message that ends a stream if the process of this endpoint dies: an error for each request in flight on the
-    /// stream. `None` if there is no such request.
+    /// Returns the message that ends a stream if the process of this endpoint dies: an error for each request of the stream
+    /// whose answer was not taken yet. `None` if there is no such request.
     pub fn report_of_loss(&self, stream: StreamId) -> Option<Vec<u8>> {
         let in_flight = self.core.in_flight.iter();
         let on_stream = in_flight.filter(|(_, request)| request.stream == stream);
         let open = on_stream.map(|(_, request)| request.id.clone());
         let answered = self.core.batches.answered_requests();
         let answered = answered.filter(|(on, _)| *on == stream).map(|(_, id)| id);
-        let lost: Vec<RequestId> = open.chain(answered).collect();
+        // Answers that wait on the stream are lost with the process too.
+        let waiting = self.core.streams.frames_on(stream);
+        let waiting = waiting.flat_map(|(_, frame, _)| answered_ids(frame));
+        let lost: Vec<RequestId> = open.chain(answered).chain(waiting).collect();
         if lost.is_empty() {
             return None;
         }
@@ -226,6 +229,24 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         let streams = self.core.streams.last_id() > self.reserved_stream;
         self.snapshot_due |= ids || streams;
     }
+}
+
+/// Returns the ids of the requests that a frame answers: one message, or the array of a batch.
+fn answered_ids(frame: &[u8]) -> Vec<RequestId> {
+    let text = std::str::from_utf8(frame).unwrap_or_default();
+    let messages: Vec<Json> = if text.starts_with('[') {
+        from_str(text).unwrap_or_default()
+    } else {
+        from_str(text)
+            .map(|message| vec![message])
+            .unwrap_or_default()
+    };
+    let ids = messages.iter().filter_map(|message| {
+        let message = message.view().object()?;
+        let is_answer = message.find("method").is_none();
+        message.find("id").filter(|_| is_answer)?.decode_as().ok()
+    });
+    ids.collect()
 }
 
 /// Returns the answers to lost requests of one stream; several requests were a batch, and are answered by one array.

@@ -61,6 +61,8 @@ pub(super) struct Attachment {
     is_released: bool,
     /// True if it belongs to the task that continues recording. It does not start a second one.
     is_archive: bool,
+    /// True if the last message of the stream was recorded, or was the whole answer.
+    is_complete: bool,
 }
 
 /// A stream of a session, which connections take over from each other.
@@ -82,6 +84,7 @@ impl Attachment {
             resumable: None,
             is_released: false,
             is_archive: false,
+            is_complete: false,
         }
     }
 
@@ -142,11 +145,13 @@ impl Attachment {
             (Transmit::Frame { last, http, .. }, bytes) => {
                 // The endpoint has forgotten the stream.
                 self.is_released = last && self.resumable.is_none();
+                self.is_complete = last;
                 let status = http.status;
                 Output::Frame { bytes, status }
             }
             (Transmit::Status { status, .. }, _) => {
                 self.is_released = self.resumable.is_none();
+                self.is_complete = true;
                 Output::Status(status)
             }
             _ => return None,
@@ -204,16 +209,17 @@ impl Attachment {
 
     /// Drops the messages of the stream up to this number: they were recorded and sent. Returns false if another connection has
     /// taken over, which has them to send.
-    pub(super) fn drop_through(&self, through: u64) -> bool {
+    pub(super) fn drop_through(&mut self, through: u64) -> bool {
         let mut state = self.shared.lock();
         if !self.is_current() {
             return false;
         }
-        while let Some((Transmit::Frame { sequence, .. }, _)) =
+        while let Some((Transmit::Frame { sequence, last, .. }, _)) =
             state.endpoint.peek_transmit_on(self.stream)
             && sequence < through
         {
             state.endpoint.poll_transmit_on(self.stream);
+            self.is_complete |= last;
         }
         true
     }
@@ -227,6 +233,11 @@ impl Attachment {
     /// Returns the id of the position before the first event of the stream.
     pub(super) fn first_event_id(&self) -> Option<EventId> {
         self.event_id(0)
+    }
+
+    /// Returns the id of the stream.
+    pub(super) fn stream(&self) -> StreamId {
+        self.stream
     }
 
     /// Returns the id of the last event that was taken from the stream.
@@ -306,7 +317,7 @@ impl Attachment {
     }
 
     /// Records what comes until the stream ends or a connection takes over. Waits for a log that is not available.
-    async fn archive(self) {
+    async fn archive(mut self) {
         let mut pause = RETRY;
         while let Some(Next::Frame { .. }) = poll_fn(|cx| self.poll_next(cx)).await {
             if let Some(save) = self.save() {
@@ -341,12 +352,37 @@ impl Attachment {
             return;
         }
         let stream = self.stream;
+        if self.is_current() && !self.is_complete {
+            self.abandon();
+        }
         self.shared.call(|state, now| {
             if self.is_current() {
                 state.endpoint.closed(stream, Closed::Lost, now);
                 if let Some(held) = &self.resumable {
                     held.session.forget(stream);
                 }
+            }
+        });
+    }
+
+    /// Tells the log that the last message of a recorded stream was discarded: a client that resumes the stream receives its
+    /// last will.
+    fn abandon(&self) {
+        let Some(held) = &self.resumable else {
+            return;
+        };
+        let Some(log) = held.log.clone().filter(|log| log.keeps_last_wills()) else {
+            return;
+        };
+        let key = held.session.log_stream(self.stream);
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else {
+            return;
+        };
+        runtime.spawn(async move {
+            let mut pause = RETRY;
+            while let Err(EventLogError::Unavailable(_)) = log.abandon(&key).await {
+                tokio::time::sleep(pause).await;
+                pause = (pause * 2).min(20 * RETRY);
             }
         });
     }
@@ -374,6 +410,7 @@ impl Drop for Attachment {
             resumable: self.resumable.take(),
             is_released: false,
             is_archive: true,
+            is_complete: self.is_complete,
         };
         runtime.spawn(rest.archive());
     }

@@ -185,9 +185,23 @@ impl EventStream {
         self.ends_with_service = true;
     }
 
-    /// Sets a future that ends the stream when it completes.
+    /// Returns true if this is the standalone stream of a session, and this process writes it.
+    pub(super) fn is_standalone(&self, session: &Session) -> bool {
+        let attachment = self.attachment.as_ref();
+        attachment.is_some_and(|held| session.standalone() == Some(held.stream()))
+    }
+
+    /// Adds a future that ends the stream when it completes.
     pub(super) fn end_with(&mut self, shutdown: impl Future<Output = ()> + Send + 'static) {
-        self.shutdown = Some(Box::pin(shutdown));
+        self.shutdown = Some(match self.shutdown.take() {
+            None => Box::pin(shutdown),
+            Some(before) => Box::pin(async move {
+                tokio::select! {
+                    () = before => {}
+                    () = shutdown => {}
+                }
+            }),
+        });
     }
 
     /// Keeps a value alive for the lifetime of the stream.
@@ -299,7 +313,7 @@ impl EventStream {
 
     /// Adds an event, and returns true if the stream ends with it.
     fn send(&mut self, message: &Message) -> bool {
-        let Some(attachment) = &self.attachment else {
+        let Some(attachment) = &mut self.attachment else {
             return true;
         };
         // Without a log it was taken from the stream: no other connection finds it.

@@ -3,17 +3,17 @@
 //! A change goes to the clients of all processes. A response, cancellation or progress of a client may reach another process
 //! than the one that waits for it, and is passed on. The end of a session ends it everywhere.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use mcp_exact_session::{
     Binding, Change, Closed, FrameContext, Principal, ReceiveError, StreamKind,
 };
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 use tokio::time::{sleep, timeout};
 
-use super::response::Refusal;
+use super::response::{Refusal, unavailable};
 use super::resume;
 use super::service::Inner;
 use super::session::Session;
@@ -54,6 +54,11 @@ const QUEUE_BYTES: usize = 16 << 20;
 const PATIENCE: Duration = Duration::from_millis(200);
 /// Interval at which it is asked.
 const PAUSE: Duration = Duration::from_millis(2);
+
+/// Time after which the task that repairs gaps looks whether its service still exists.
+const RESYNC_CHECK: Duration = Duration::from_secs(10);
+/// Time until a session store that was not available during a resync is asked again.
+const RESYNC_RETRY: Duration = Duration::from_secs(1);
 
 /// How much of the bus waits for this process.
 #[derive(Default)]
@@ -102,16 +107,22 @@ pub(super) fn listen(inner: &Arc<Inner>, bus: &dyn ChangeBus) -> BusSubscription
     let service = Arc::downgrade(inner);
     let backlog = Arc::new(Backlog::default());
     let left = Arc::clone(&backlog);
+    let gaps = Arc::new(Notify::new());
+    tokio::spawn(repair(Arc::downgrade(inner), Arc::downgrade(&gaps)));
     tokio::spawn(async move {
         while let Some(message) = messages.recv().await {
             let Some(inner) = service.upgrade() else {
                 return;
             };
             left.remove(&message);
-            take(&inner, message).await;
+            if matches!(message, BusMessage::Resync) {
+                gaps.notify_one();
+            } else {
+                take(&inner, message).await;
+            }
             // Nothing waits any more: whatever was lost, the state of every session is loaded anew.
             if messages.is_empty() && left.has_lost.swap(false, Ordering::AcqRel) {
-                take(&inner, BusMessage::Resync).await;
+                gaps.notify_one();
             }
         }
     });
@@ -128,6 +139,20 @@ pub(super) fn listen(inner: &Arc<Inner>, bus: &dyn ChangeBus) -> BusSubscription
     }))
 }
 
+/// Repairs gaps of the bus beside the messages that arrive; those that are noted meanwhile are repaired together.
+async fn repair(service: Weak<Inner>, gaps: Weak<Notify>) {
+    while let Some(gap) = gaps.upgrade() {
+        let is_noted = timeout(RESYNC_CHECK, gap.notified()).await.is_ok();
+        drop(gap);
+        let Some(inner) = service.upgrade() else {
+            return;
+        };
+        if is_noted {
+            resync(&inner).await;
+        }
+    }
+}
+
 async fn take(inner: &Arc<Inner>, message: BusMessage) {
     match message {
         BusMessage::SessionSaved { session, origin } => {
@@ -136,7 +161,8 @@ async fn take(inner: &Arc<Inner>, message: BusMessage) {
                 resume::refresh(inner, &session).await;
             }
         }
-        BusMessage::Resync => resync(inner).await,
+        // A task of its own repairs gaps.
+        BusMessage::Resync => {}
         BusMessage::Changed { change, origin } => {
             // The service that has published it has told its clients.
             if !inner.is_origin(origin) {
@@ -163,9 +189,10 @@ async fn take(inner: &Arc<Inner>, message: BusMessage) {
 /// Brings the sessions of this process up to date after messages were lost, and announces that everything may have changed.
 async fn resync(inner: &Arc<Inner>) {
     for session in inner.sessions.all() {
-        // Merges what others have saved, ends what others have ended, and restores what the store has lost.
         if session.shared().lock().endpoint.binding() == Binding::StreamableHttp {
-            resume::save_again(inner, &session).await;
+            while resume::restore(inner, &session).await.is_err() {
+                sleep(RESYNC_RETRY).await;
+            }
         }
         let subscribed = {
             let endpoint = &session.shared().lock().endpoint;
@@ -231,9 +258,20 @@ pub(super) async fn forward(
             resume::load(inner, id, principal).await?;
         }
     }
-    bus.publish(BusMessage::Frame {
+    send_frame(bus, id, message).await?;
+    Ok(true)
+}
+
+/// Sends a message of a client to the process that waits for it; status 503 if the bus does not take it.
+pub(super) async fn send_frame(
+    bus: &dyn ChangeBus,
+    id: &str,
+    message: &[u8],
+) -> Result<(), Refusal> {
+    let frame = BusMessage::Frame {
         session: id.to_owned(),
         frame: message.to_vec(),
-    });
-    Ok(true)
+    };
+    let sent = bus.send(frame).await;
+    sent.map_err(|error| unavailable(&error.to_string()))
 }

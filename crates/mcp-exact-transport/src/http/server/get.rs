@@ -58,14 +58,17 @@ pub(super) async fn respond(
             let id = id.to_str().ok().and_then(|id| id.parse().ok());
             let words = "`Last-Event-ID` was not issued by this server";
             let id: EventId = id.ok_or_else(|| refuse(StatusCode::BAD_REQUEST, words))?;
-            let is_standalone = session.standalone() == Some(StreamId::from_number(id.stream));
-            (resumed(inner, &session, id).await?, is_standalone)
+            let stream = resumed(inner, &session, id).await?;
+            let is_standalone = stream.is_standalone(&session);
+            (stream, is_standalone)
         }
         None => (standalone(inner, &session).await?, true),
     };
-    // The stream of a request brings its answer first.
+    // The stream of a request brings its answer before the service ends. A client resumes it with a new token.
     if is_standalone {
         Inner::end_with_service(&mut stream, &request.parts);
+    } else {
+        Inner::end_with_credentials(&mut stream, &request.parts);
     }
     stream.keep(session.enter());
     Ok(events(stream))

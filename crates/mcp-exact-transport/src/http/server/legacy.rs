@@ -18,13 +18,13 @@ use super::post::{context_of, open_post, read_body, receive};
 use super::response::{Refusal, ResponseBody, empty, events, refuse, unavailable};
 use super::service::{Checked, Inner, expired};
 use super::session::{Session, new_id};
-use super::{checks, resume};
+use super::{bus, checks, resume};
 use crate::clock;
 use crate::endpoint::{ServerEndpoint, is_request};
 use crate::http::{JSON, has_media_type};
 use crate::observe;
 use crate::sse;
-use crate::store::{BusMessage, SessionRecord, SessionStore, SessionStoreError};
+use crate::store::{SessionRecord, SessionStore, SessionStoreError};
 
 /// Responds to the GET that begins a session.
 pub(super) async fn open(
@@ -131,7 +131,7 @@ where
     B: Body<Data = Bytes> + Send,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    let Some(bus) = &inner.options().change_bus else {
+    let Some(change_bus) = &inner.options().change_bus else {
         return Err(unknown());
     };
     let record = resume::load_unsealed(inner, id, request.principal.as_ref()).await?;
@@ -140,10 +140,7 @@ where
     }
     let body = read_body(inner, request, body).await?;
     inner.authorize(&request.parts, &body)?;
-    bus.publish(BusMessage::Frame {
-        session: id.to_owned(),
-        frame: body.to_vec(),
-    });
+    bus::send_frame(&**change_bus, id, &body).await?;
     Ok(empty(StatusCode::ACCEPTED))
 }
 

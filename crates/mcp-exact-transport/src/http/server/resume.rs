@@ -155,6 +155,33 @@ pub(super) async fn save_again(inner: &Arc<Inner>, session: &Arc<Session>) {
     }
 }
 
+/// Brings a session of this process up to date after a gap: merges what others have saved, saves what the store has lost, and ends
+/// what others have ended.
+///
+/// # Errors
+/// The store is not available.
+pub(super) async fn restore(
+    inner: &Arc<Inner>,
+    session: &Arc<Session>,
+) -> Result<(), SessionStoreError> {
+    let Some(store) = &inner.options().session_store else {
+        return Ok(());
+    };
+    let known = session.shared().lock().endpoint.snapshot_version();
+    match store.load(session.id()).await? {
+        Some(record) if record.version > known => {
+            let _turn = session.saving.lock().await;
+            merge(session, &record);
+            Ok(())
+        }
+        Some(record) if record.version == known => Ok(()),
+        _ => match save_if(inner, session, true, SnapshotDue::Now).await {
+            Err(error @ SessionStoreError::Unavailable(_)) => Err(error),
+            _ => Ok(()),
+        },
+    }
+}
+
 /// Saves a session if its snapshot is as urgent as `least`, or in any case.
 async fn save_if(
     inner: &Arc<Inner>,

@@ -416,6 +416,11 @@ impl Inner {
     /// Ends a stream when the shutdown begins, or when the credentials of its request end.
     pub(super) fn end_with_service(stream: &mut EventStream, request: &Parts) {
         stream.end_with_service();
+        Self::end_with_credentials(stream, request);
+    }
+
+    /// Ends a stream when the credentials of its request end.
+    pub(super) fn end_with_credentials(stream: &mut EventStream, request: &Parts) {
         // Most requests have no credentials that end: their idle streams stay small.
         if has_expiry(request) {
             stream.end_with(expired(request));
