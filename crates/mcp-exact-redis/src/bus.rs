@@ -8,18 +8,22 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Duration;
 
-use mcp_exact_transport::store::{BusMessage, BusReceiver, BusSubscription, ChangeBus};
+use mcp_exact_transport::event_log::StoreFuture;
+use mcp_exact_transport::store::{
+    BusMessage, BusReceiver, BusSubscription, ChangeBus, ChangeBusError,
+};
 use redis::aio::MultiplexedConnection;
 use redis::{Script, Value};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{sleep, timeout};
 
 use crate::keys::Keys;
 use crate::link::{Failure, Link};
+use crate::metrics::Counters;
 use crate::options::RedisOptions;
 use crate::process::{Process, lock};
 
-static PUBLISH: LazyLock<Script> =
+pub(crate) static PUBLISH: LazyLock<Script> =
     LazyLock::new(|| Script::new(include_str!("scripts/publish.lua")));
 
 /// Maximum number of messages that wait to be published.
@@ -48,12 +52,21 @@ impl Receivers {
     }
 }
 
+/// A message to publish, and whoever waits until Redis has it.
+struct Outgoing {
+    message: BusMessage,
+    published: Option<oneshot::Sender<()>>,
+}
+
 /// Change bus on Redis.
 pub struct RedisChangeBus {
-    out: mpsc::Sender<BusMessage>,
+    out: mpsc::Sender<Outgoing>,
+    /// Time that a message may take.
+    patience: Duration,
     /// True if messages were dropped because too many waited.
     overflowed: Arc<std::sync::atomic::AtomicBool>,
     receivers: Arc<Mutex<Receivers>>,
+    counters: Arc<Counters>,
 }
 
 impl std::fmt::Debug for RedisChangeBus {
@@ -98,19 +111,49 @@ impl RedisChangeBus {
         tokio::spawn(reader.run(weak, positioned));
         Self {
             out,
+            patience: (options.connect_timeout + options.command_timeout) * 2,
             overflowed,
             receivers,
+            counters: Arc::clone(&link.counters),
         }
     }
 }
 
 impl ChangeBus for RedisChangeBus {
     fn publish(&self, message: BusMessage) {
-        if self.out.try_send(message).is_err() {
+        let outgoing = Outgoing {
+            message,
+            published: None,
+        };
+        if self.out.try_send(outgoing).is_err() {
             tracing::warn!("a message of the change bus was dropped: Redis does not take them");
+            self.counters.count_bus_dropped();
             self.overflowed
                 .store(true, std::sync::atomic::Ordering::Relaxed);
         }
+    }
+
+    fn send(&self, message: BusMessage) -> StoreFuture<'_, (), ChangeBusError> {
+        let (sender, published) = oneshot::channel();
+        let outgoing = Outgoing {
+            message,
+            published: Some(sender),
+        };
+        let sent = self.out.try_send(outgoing);
+        let patience = self.patience;
+        Box::pin(async move {
+            if sent.is_err() {
+                let text = "too many messages wait for Redis";
+                return Err(ChangeBusError::Unavailable(text.into()));
+            }
+            match timeout(patience, published).await {
+                Ok(Ok(())) => Ok(()),
+                _ => {
+                    let text = "Redis does not take messages; try again later";
+                    Err(ChangeBusError::Unavailable(text.into()))
+                }
+            }
+        })
     }
 
     fn subscribe(&self, receiver: BusReceiver) -> BusSubscription {
@@ -141,7 +184,7 @@ struct Publisher {
 impl Publisher {
     async fn run(
         mut self,
-        mut waiting: mpsc::Receiver<BusMessage>,
+        mut waiting: mpsc::Receiver<Outgoing>,
         mut position: watch::Receiver<bool>,
     ) {
         // Receivers of this process get the messages too, so the reader must know its start position.
@@ -152,20 +195,36 @@ impl Publisher {
         {
             return;
         }
-        let mut messages = Vec::new();
-        while waiting.recv_many(&mut messages, TOGETHER).await > 0 {
+        let mut taken = Vec::new();
+        while waiting.recv_many(&mut taken, TOGETHER).await > 0 {
+            // Whoever has given up was told so, and sends it again.
+            let is_wanted = |outgoing: &Outgoing| {
+                let published = outgoing.published.as_ref();
+                published.is_none_or(|published| !published.is_closed())
+            };
+            taken.retain(is_wanted);
+            let (mut messages, mut waiters) = (Vec::new(), Vec::new());
+            for outgoing in taken.drain(..) {
+                messages.push(outgoing.message);
+                waiters.extend(outgoing.published);
+            }
             if self
                 .overflowed
                 .swap(false, std::sync::atomic::Ordering::Relaxed)
             {
                 messages.push(BusMessage::Resync);
             }
+            if messages.is_empty() {
+                continue;
+            }
             while let Err(error) = self.publish(&messages).await {
                 tracing::warn!(%error, "publishing on the change bus failed");
                 sleep(RETRY).await;
             }
             self.last += messages.len() as u64;
-            messages.clear();
+            for waiter in waiters {
+                let _ = waiter.send(());
+            }
         }
     }
 
@@ -219,8 +278,11 @@ impl Reader {
                 continue;
             };
             positioned.send_replace(true);
-            if !is_whole && !resync(&receivers) {
-                return;
+            if !is_whole {
+                self.link.counters.count_bus_gap();
+                if !resync(&receivers) {
+                    return;
+                }
             }
             while let Ok(Some(entries)) = timeout(BLOCK * 3, self.read(&mut link)).await {
                 let Some(receivers) = receivers.upgrade() else {
@@ -284,9 +346,11 @@ impl Reader {
     }
 
     fn deliver(&mut self, entries: Vec<Entry>, receivers: &Mutex<Receivers>) {
+        self.link.counters.count_bus_messages(entries.len());
         for entry in entries {
             if self.last.is_some_and(|last| entry.number > last + 1) {
                 tracing::warn!("messages of the change bus are lost; sessions are loaded anew");
+                self.link.counters.count_bus_gap();
                 Receivers::deliver(receivers, &BusMessage::Resync);
             }
             self.last = Some(entry.number);

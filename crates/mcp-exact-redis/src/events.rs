@@ -4,7 +4,8 @@
 //! Each operation is one script and one round trip. A stream belongs to the process that created it until the stream
 //! ends, until the process abandons it, or until another process detects that the process is dead.
 
-use std::sync::{Arc, LazyLock};
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -14,7 +15,7 @@ use redis::Script;
 use crate::followers::Followers;
 use crate::keys::Keys;
 use crate::link::{Failure, Link};
-use crate::process::Process;
+use crate::process::{Process, lock};
 
 macro_rules! script {
     ($name:ident, $file:literal) => {
@@ -39,6 +40,68 @@ pub struct RedisEventLog {
     pub(crate) followers: Arc<Followers>,
     pub(crate) lifetime: Duration,
     pub(crate) stream_events: usize,
+    pub(crate) open: OpenStreams,
+}
+
+/// A stream that this process writes.
+#[derive(Default)]
+struct OpenStream {
+    /// Number of the latest event that Redis has confirmed: what a failover has lost is known by it.
+    latest: u64,
+    last_will: Option<Bytes>,
+}
+
+/// Streams that this process writes, by session.
+#[derive(Default)]
+pub(crate) struct OpenStreams(Mutex<HashMap<Arc<str>, HashMap<u64, OpenStream>>>);
+
+impl OpenStreams {
+    fn latest(&self, stream: &LogStream) -> u64 {
+        let all = lock(&self.0);
+        let streams = all.get(&stream.session);
+        let open = streams.and_then(|streams| streams.get(&stream.stream));
+        open.map_or(0, |open| open.latest)
+    }
+
+    fn change(&self, stream: &LogStream, change: impl FnOnce(&mut OpenStream)) {
+        let mut all = lock(&self.0);
+        let streams = all.entry(Arc::clone(&stream.session)).or_default();
+        change(streams.entry(stream.stream).or_default());
+    }
+
+    /// Notes events that Redis has confirmed. A stream that has ended is forgotten.
+    fn note(&self, stream: &LogStream, events: &[LogEvent]) {
+        match events.last() {
+            Some(event) if event.last => self.forget(stream),
+            Some(event) => self.change(stream, |open| open.latest = event.sequence),
+            None => {}
+        }
+    }
+
+    fn forget(&self, stream: &LogStream) {
+        let mut all = lock(&self.0);
+        if let Some(streams) = all.get_mut(&stream.session) {
+            streams.remove(&stream.stream);
+            if streams.is_empty() {
+                all.remove(&stream.session);
+            }
+        }
+    }
+
+    fn forget_session(&self, session: &str) {
+        lock(&self.0).remove(session);
+    }
+
+    fn all(&self) -> Vec<(LogStream, Option<Bytes>)> {
+        let all = lock(&self.0);
+        let streams = all.iter().flat_map(|(session, streams)| {
+            streams.iter().map(|(&stream, open)| {
+                let session = Arc::clone(session);
+                (LogStream { session, stream }, open.last_will.clone())
+            })
+        });
+        streams.collect()
+    }
 }
 
 impl std::fmt::Debug for RedisEventLog {
@@ -67,6 +130,46 @@ impl RedisEventLog {
         format!("{}{}", self.keys.streams(&stream.session), stream.stream)
     }
 
+    /// Keeps the streams that this process writes from expiring, as long as the log is used: those that are silent, and those whose
+    /// owner and last will Redis has lost.
+    pub(crate) fn keep_streams(self: &Arc<Self>) {
+        let (log, pause) = (Arc::downgrade(self), self.lifetime / 3);
+        tokio::spawn(async move {
+            loop {
+                tokio::time::sleep(pause).await;
+                let Some(log) = log.upgrade() else {
+                    return;
+                };
+                for (stream, last_will) in log.open.all() {
+                    match log.begin_stream(&stream, last_will.as_ref()).await {
+                        // Another process has taken it.
+                        Err(EventLogError::Fenced) => log.open.forget(&stream),
+                        Err(EventLogError::Unavailable(_)) => break,
+                        _ => {}
+                    }
+                }
+            }
+        });
+    }
+
+    async fn begin_stream(
+        &self,
+        stream: &LogStream,
+        last_will: Option<&Bytes>,
+    ) -> Result<(), EventLogError> {
+        let mut script = BEGIN.key(self.keys.owners(&stream.session));
+        script.key(self.stream_key(stream));
+        script
+            .arg(stream.stream)
+            .arg(&self.process.id)
+            .arg(self.milliseconds())
+            .arg(self.keys.streams(&stream.session));
+        script.arg(last_will.map_or(&[][..], |will| &will[..]));
+        let run = self.link.script(&script);
+        let is_taken: bool = run.await.map_err(failed)?;
+        is_taken.then_some(()).ok_or(EventLogError::Fenced)
+    }
+
     async fn read(
         &self,
         stream: &LogStream,
@@ -83,14 +186,20 @@ impl RedisEventLog {
         read_reply(found)
     }
 
-    /// Ends a stream on behalf of a dead process.
-    async fn abandon_for(&self, stream: &LogStream, process: &str) -> Result<(), EventLogError> {
+    /// Ends a stream on behalf of a dead process, after the known event `known`.
+    async fn abandon_for(
+        &self,
+        stream: &LogStream,
+        process: &str,
+        known: u64,
+    ) -> Result<(), EventLogError> {
         let mut script = ABANDON.key(self.stream_key(stream));
         script.key(self.keys.owners(&stream.session));
         script
             .arg(stream.stream)
             .arg(process)
-            .arg(self.milliseconds());
+            .arg(self.milliseconds())
+            .arg(known);
         let run = self.link.script(&script);
         run.await.map_err(failed)
     }
@@ -133,17 +242,9 @@ impl EventLog for RedisEventLog {
         last_will: Option<Bytes>,
     ) -> StoreFuture<'a, (), EventLogError> {
         Box::pin(async move {
-            let mut script = BEGIN.key(self.keys.owners(&stream.session));
-            script
-                .arg(stream.stream)
-                .arg(&self.process.id)
-                .arg(self.milliseconds());
-            if let Some(will) = &last_will {
-                script.arg(&will[..]);
-            }
-            let run = self.link.script(&script);
-            let is_taken: bool = run.await.map_err(failed)?;
-            is_taken.then_some(()).ok_or(EventLogError::Fenced)
+            self.begin_stream(stream, last_will.as_ref()).await?;
+            self.open.change(stream, |open| open.last_will = last_will);
+            Ok(())
         })
     }
 
@@ -161,6 +262,7 @@ impl EventLog for RedisEventLog {
             script.key(self.keys.owners(&stream.session));
             script.arg(stream.stream).arg(&self.process.id);
             script.arg(self.milliseconds()).arg(self.stream_events);
+            script.arg(self.open.latest(stream));
             for event in &events {
                 script
                     .arg(event.sequence)
@@ -169,12 +271,20 @@ impl EventLog for RedisEventLog {
             }
             let run = self.link.script(&script);
             let is_taken: bool = run.await.map_err(failed)?;
-            is_taken.then_some(()).ok_or(EventLogError::Fenced)
+            if is_taken {
+                self.open.note(stream, &events);
+                Ok(())
+            } else {
+                self.open.forget(stream);
+                Err(EventLogError::Fenced)
+            }
         })
     }
 
     fn abandon<'a>(&'a self, stream: &'a LogStream) -> StoreFuture<'a, (), EventLogError> {
-        Box::pin(self.abandon_for(stream, &self.process.id))
+        let known = self.open.latest(stream);
+        self.open.forget(stream);
+        Box::pin(self.abandon_for(stream, &self.process.id, known))
     }
 
     fn wait_after<'a>(
@@ -201,7 +311,7 @@ impl EventLog for RedisEventLog {
                 && read.owner != NOBODY
                 && self.process.is_dead(&read.owner).await.map_err(failed)?
             {
-                self.abandon_for(stream, &read.owner).await?;
+                self.abandon_for(stream, &read.owner, after).await?;
                 read = self.read(stream, after, max_bytes).await?;
             }
             if read.events.is_empty() && read.owner == NOBODY {
@@ -230,6 +340,7 @@ impl EventLog for RedisEventLog {
     }
 
     fn remove_session<'a>(&'a self, session: &'a str) -> StoreFuture<'a, (), EventLogError> {
+        self.open.forget_session(session);
         Box::pin(async move {
             let mut script = REMOVE.key(self.keys.owners(session));
             script.arg(self.keys.streams(session));

@@ -132,7 +132,16 @@ impl Followers {
             read = reading => read,
             () = interrupt => return Ok(()),
         };
-        let found = read.map_err(drop)?.map_err(drop)?;
+        let found = match read.map_err(drop)? {
+            Ok(found) => found,
+            // A cluster reads the streams of one session at once only. Those who wait ask again after some time in any case.
+            Err(error) if error.code().is_some() => {
+                tracing::debug!(%error, "streams cannot be followed together");
+                sleep(BLOCK).await;
+                return Ok(());
+            }
+            Err(_) => return Err(()),
+        };
         for key in keys_of(&found) {
             self.wake(&key);
         }

@@ -9,7 +9,17 @@ pub(crate) struct Keys {
 impl Keys {
     /// Returns the key of a session's record.
     pub(crate) fn session(&self, id: &str) -> String {
-        format!("{}:s:{{{id}}}", self.prefix)
+        format!("{}{id}}}", self.session_start())
+    }
+
+    /// Returns the beginning of the keys of all records, which end with the id of the session and a brace.
+    pub(crate) fn session_start(&self) -> String {
+        format!("{}:s:{{", self.prefix)
+    }
+
+    /// Returns the key of the lease of a process.
+    pub(crate) fn process(&self, id: &str) -> String {
+        format!("{}:p:{id}", self.prefix)
     }
 
     /// Returns the key of the hash with the owners and last wills of a session's streams.
@@ -19,7 +29,12 @@ impl Keys {
 
     /// Returns the beginning of the keys of a session's streams, which end with the number of the stream.
     pub(crate) fn streams(&self, session: &str) -> String {
-        format!("{}:e:{{{session}}}:", self.prefix)
+        format!("{}{session}}}:", self.stream_start())
+    }
+
+    /// Returns the beginning of the keys of all streams.
+    pub(crate) fn stream_start(&self) -> String {
+        format!("{}:e:{{", self.prefix)
     }
 
     /// Returns the keys of the change bus: its messages, and their count.

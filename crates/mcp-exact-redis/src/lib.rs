@@ -29,9 +29,13 @@ mod events;
 mod followers;
 mod keys;
 mod link;
+mod metrics;
+mod operator;
 mod options;
 mod process;
 mod sessions;
+#[cfg(feature = "opentelemetry")]
+mod telemetry;
 
 use std::sync::Arc;
 
@@ -40,8 +44,12 @@ use mcp_exact_transport::http::server::HttpServerOptions;
 pub use bus::RedisChangeBus;
 pub use events::RedisEventLog;
 pub use link::Failure;
+pub use metrics::RedisMetrics;
+pub use operator::{RedisSessions, SessionEntry, SessionStats};
 pub use options::RedisOptions;
 pub use sessions::RedisSessionStore;
+#[cfg(feature = "opentelemetry")]
+pub use telemetry::export_metrics;
 
 use followers::Followers;
 use keys::Keys;
@@ -88,7 +96,8 @@ impl Redis {
         let keys = Keys {
             prefix: options.prefix.clone(),
         };
-        let process = Process::start(&link, options).map_err(|_| RedisError::NoRandomNumbers)?;
+        let process =
+            Process::start(&link, &keys, options).map_err(|_| RedisError::NoRandomNumbers)?;
         let sessions = Arc::new(RedisSessionStore {
             link: Arc::clone(&link),
             keys: keys.clone(),
@@ -100,7 +109,9 @@ impl Redis {
             followers: Followers::start(&link),
             lifetime: options.event_lifetime,
             stream_events: options.stream_events,
+            open: events::OpenStreams::default(),
         });
+        events.keep_streams();
         let bus = Arc::new(RedisChangeBus::start(&link, &process, &keys, options));
         Ok(Self {
             link,
@@ -132,6 +143,11 @@ impl Redis {
     /// Returns the change bus between the processes.
     pub fn change_bus(&self) -> Arc<RedisChangeBus> {
         Arc::clone(&self.bus)
+    }
+
+    /// Returns how much this process has asked of Redis, and how often that failed.
+    pub fn metrics(&self) -> RedisMetrics {
+        self.link.counters.read()
     }
 
     /// Checks that Redis answers.

@@ -3,17 +3,21 @@
 //!
 //! Waiting is bounded: after a failed attempt to connect, commands fail immediately for a short time.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
-use redis::sentinel::{SentinelClient, SentinelNodeConnectionInfo, SentinelServerType};
+use redis::sentinel::{SentinelClient, SentinelClientBuilder, SentinelServerType};
 use redis::{
-    AsyncConnectionConfig, Client, Cmd, ErrorKind, FromRedisValue, IntoConnectionInfo, RedisError,
-    RedisResult, ScriptInvocation, ServerErrorKind,
+    AsyncConnectionConfig, Client, Cmd, ConnectionAddr, ErrorKind, FromRedisValue,
+    IntoConnectionInfo, Pipeline, ProtocolVersion, RedisError, RedisResult, ScriptInvocation,
+    ServerErrorKind, TlsMode,
 };
 use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout};
 
+use crate::metrics::Counters;
 use crate::options::RedisOptions;
 
 /// Reason why a Redis command failed.
@@ -46,25 +50,17 @@ pub(crate) struct Link {
     command_timeout: Duration,
     retry_pause: Duration,
     state: Mutex<State>,
+    /// Number of the latest shared connection.
+    number: AtomicU64,
+    pub(crate) counters: Arc<Counters>,
 }
 
 impl Link {
     pub(crate) fn new(options: &RedisOptions) -> RedisResult<Self> {
         let connector = match &options.sentinel_master {
-            None => Connector::Direct(Box::new(Client::open(options.url.as_str())?)),
+            None => Connector::Direct(Box::new(client(&options.url, options)?)),
             Some(master) => {
-                let node = options.url.as_str().into_connection_info()?;
-                let settings = node.redis_settings().clone();
-                let node =
-                    SentinelNodeConnectionInfo::default().set_redis_connection_info(settings);
-                let all = std::iter::once(&options.url).chain(&options.sentinels);
-                let all = all.map(|url| {
-                    let info = url.as_str().into_connection_info()?;
-                    Ok(info.set_redis_settings(redis::RedisConnectionInfo::default()))
-                });
-                let all: Vec<redis::ConnectionInfo> = all.collect::<RedisResult<_>>()?;
-                let server = SentinelServerType::Master;
-                let client = SentinelClient::build(all, master.clone(), Some(node), server)?;
+                let client = sentinel_client(options, master)?;
                 Connector::Sentinel(Box::new(Mutex::new(client)))
             }
         };
@@ -74,7 +70,14 @@ impl Link {
             command_timeout: options.command_timeout,
             retry_pause: options.retry_pause,
             state: Mutex::new(State::Closed),
+            number: AtomicU64::new(0),
+            counters: Arc::default(),
         })
+    }
+
+    /// Returns the number of the current shared connection. Each connection that is opened has a new number.
+    pub(crate) fn connection_number(&self) -> u64 {
+        self.number.load(Ordering::Acquire)
     }
 
     /// Opens a separate connection for blocking commands, whose callers must set a time limit.
@@ -96,10 +99,12 @@ impl Link {
                 .await
         };
         // Querying the Sentinels needs connections, too.
-        match timeout(self.connect_timeout * 2, opening).await {
+        let opened = match timeout(self.connect_timeout * 2, opening).await {
             Ok(opened) => opened.map_err(|error| failure(&error)),
             Err(_) => Err(Failure::Unavailable("no connection in time".to_owned())),
-        }
+        };
+        self.counters.count_connection(opened.is_ok());
+        opened
     }
 
     async fn connection(&self) -> Result<(u64, MultiplexedConnection), Failure> {
@@ -111,8 +116,7 @@ impl Link {
         }
         match self.open(Some(self.command_timeout)).await {
             Ok(connection) => {
-                static LAST: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
-                let number = LAST.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+                let number = self.number.fetch_add(1, Ordering::AcqRel) + 1;
                 *state = State::Open(number, connection.clone());
                 Ok((number, connection))
             }
@@ -136,14 +140,25 @@ impl Link {
         self.run(Call::Script(script)).await
     }
 
+    /// Runs commands that can be repeated together, in the same way.
+    pub(crate) async fn pipeline<T: FromRedisValue>(
+        &self,
+        pipeline: &Pipeline,
+    ) -> Result<T, Failure> {
+        self.run(Call::Pipeline(pipeline)).await
+    }
+
     async fn run<T: FromRedisValue>(&self, call: Call<'_>) -> Result<T, Failure> {
         let mut is_repeated = false;
         loop {
             let (number, mut connection) = self.connection().await?;
+            let begun = Instant::now();
             let reply = match call {
                 Call::Command(command) => command.query_async(&mut connection).await,
                 Call::Script(script) => script.invoke_async(&mut connection).await,
+                Call::Pipeline(pipeline) => pipeline.query_async(&mut connection).await,
             };
+            self.counters.count_command(begun.elapsed(), reply.is_err());
             let error = match reply {
                 Ok(value) => return Ok(value),
                 Err(error) => error,
@@ -163,10 +178,62 @@ impl Link {
     }
 }
 
+fn client(url: &str, options: &RedisOptions) -> RedisResult<Client> {
+    let info = url.into_connection_info()?;
+    if info.redis_settings().protocol() != ProtocolVersion::RESP2 {
+        let text = "replies are read in RESP2 alone; remove `protocol` from the URL";
+        return Err((ErrorKind::InvalidClientConfig, text).into());
+    }
+    #[cfg(feature = "tls")]
+    if let Some(certificates) = certificates(options) {
+        return Client::build_with_tls(info, certificates);
+    }
+    let _ = options;
+    Client::open(info)
+}
+
+#[cfg(feature = "tls")]
+fn certificates(options: &RedisOptions) -> Option<redis::TlsCertificates> {
+    let root_cert = options.root_certificates.clone()?;
+    Some(redis::TlsCertificates {
+        client_tls: None,
+        root_cert: Some(root_cert),
+    })
+}
+
+/// Creates a client that asks Sentinels for the master. Credentials, database and encryption of the URL are those of the master.
+fn sentinel_client(options: &RedisOptions, master: &str) -> RedisResult<SentinelClient> {
+    let all = std::iter::once(&options.url).chain(&options.sentinels);
+    let all = all.map(|url| {
+        let client = client(url, options)?;
+        Ok(client.get_connection_info().addr().clone())
+    });
+    let all: Vec<ConnectionAddr> = all.collect::<RedisResult<_>>()?;
+    let node = options.url.as_str().into_connection_info()?;
+    let settings = node.redis_settings();
+    let mut builder = SentinelClientBuilder::new(all, master, SentinelServerType::Master)?
+        .set_client_to_redis_db(settings.db());
+    if let Some(user) = settings.username() {
+        builder = builder.set_client_to_redis_username(user);
+    }
+    if let Some(password) = settings.password() {
+        builder = builder.set_client_to_redis_password(password);
+    }
+    if matches!(node.addr(), ConnectionAddr::TcpTls { .. }) {
+        builder = builder.set_client_to_redis_tls_mode(TlsMode::Secure);
+    }
+    #[cfg(feature = "tls")]
+    if let Some(certificates) = certificates(options) {
+        builder = builder.set_client_to_redis_certificates(certificates);
+    }
+    builder.build()
+}
+
 #[derive(Clone, Copy)]
 enum Call<'a> {
     Command(&'a Cmd),
     Script(&'a ScriptInvocation<'a>),
+    Pipeline(&'a Pipeline),
 }
 
 /// Returns true if the connection or its server is no longer usable, such as a former master that is read-only after a

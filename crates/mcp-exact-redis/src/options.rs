@@ -14,8 +14,13 @@ pub struct RedisOptions {
     /// URLs of further Sentinels.
     pub sentinels: Vec<String>,
     /// Name of the master that the Sentinels monitor; without it, `url` is the URL of Redis itself. With Sentinels,
-    /// user, password and database of `url` apply to the master, and the Sentinels are queried without credentials.
+    /// user, password and database of `url` apply to the master, `rediss` encrypts the connection to the master too,
+    /// and the Sentinels are queried without credentials.
     pub sentinel_master: Option<String>,
+    /// Certificates of the authorities that sign the certificates of Redis and the Sentinels, in PEM; `None` for those
+    /// that the system trusts. Needs URLs with `rediss`.
+    #[cfg(feature = "tls")]
+    pub root_certificates: Option<Vec<u8>>,
     /// Prefix of all keys. Services with the same prefix share their sessions.
     pub prefix: String,
     /// Time limit for opening a connection.
@@ -41,6 +46,8 @@ impl RedisOptions {
             url: url.into(),
             sentinels: Vec::new(),
             sentinel_master: None,
+            #[cfg(feature = "tls")]
+            root_certificates: None,
             prefix: "mcp".to_owned(),
             connect_timeout: Duration::from_secs(1),
             command_timeout: Duration::from_secs(1),

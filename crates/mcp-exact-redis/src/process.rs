@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
+use crate::keys::Keys;
 use crate::link::{Failure, Link};
 use crate::options::RedisOptions;
 
@@ -17,13 +18,13 @@ const KNOWN: Duration = Duration::from_millis(500);
 
 pub(crate) struct Process {
     pub(crate) id: String,
-    prefix: String,
+    keys: Keys,
     lease: Duration,
     link: Arc<Link>,
     /// False once the process has released its lease.
     is_kept: tokio::sync::Mutex<bool>,
-    /// Moment since which each renewal of the lease has succeeded.
-    reached_since: Mutex<Option<Instant>>,
+    /// Moment since which each renewal of the lease has succeeded, and the number of the connection that was used.
+    reached_since: Mutex<Option<(Instant, u64)>>,
     /// Cached liveness of other processes, with the time of each check.
     known: Mutex<HashMap<String, (Instant, bool)>>,
 }
@@ -32,13 +33,12 @@ impl Process {
     /// Starts to renew the lease, as long as the process is used.
     pub(crate) fn start(
         link: &Arc<Link>,
+        keys: &Keys,
         options: &RedisOptions,
     ) -> Result<Arc<Self>, getrandom::Error> {
-        let mut bytes = [0; 8];
-        getrandom::fill(&mut bytes)?;
         let process = Arc::new(Self {
-            id: format!("{:016x}", u64::from_le_bytes(bytes)),
-            prefix: options.prefix.clone(),
+            id: random_id()?,
+            keys: keys.clone(),
             lease: options.lease,
             link: Arc::clone(link),
             is_kept: tokio::sync::Mutex::new(true),
@@ -56,30 +56,30 @@ impl Process {
         Ok(process)
     }
 
-    fn key(&self, process: &str) -> String {
-        format!("{}:p:{process}", self.prefix)
-    }
-
     /// Renews the lease once.
     async fn keep(&self) {
         let is_kept = self.is_kept.lock().await;
         if !*is_kept {
             return;
         }
-        let begun = Instant::now();
         let renewed = self.renew().await;
         if let Err(error) = &renewed {
             tracing::warn!(%error, "renewing the lease of the process failed");
         }
+        let connection = self.link.connection_number();
         let mut since = lock(&self.reached_since);
-        *since = renewed.ok().map(|()| since.unwrap_or(begun));
+        // Behind another connection may be another Redis, or the same one after a restart, to which leases may be unknown.
+        let known = since.filter(|(_, number)| *number == connection);
+        *since = renewed
+            .ok()
+            .map(|()| known.unwrap_or((Instant::now(), connection)));
     }
 
     async fn renew(&self) -> Result<(), Failure> {
         let mut command = redis::cmd("SET");
         let milliseconds = u64::try_from(self.lease.as_millis()).unwrap_or(u64::MAX);
         command
-            .arg(self.key(&self.id))
+            .arg(self.keys.process(&self.id))
             .arg(1)
             .arg("PX")
             .arg(milliseconds);
@@ -90,7 +90,7 @@ impl Process {
     pub(crate) async fn end(&self) -> Result<(), Failure> {
         *self.is_kept.lock().await = false;
         let mut command = redis::cmd("DEL");
-        command.arg(self.key(&self.id));
+        command.arg(self.keys.process(&self.id));
         self.link.command(&command).await
     }
 
@@ -100,18 +100,23 @@ impl Process {
             return Ok(false);
         }
         let since = *lock(&self.reached_since);
-        if since.is_none_or(|since| since.elapsed() < self.lease) {
+        let since = since.filter(|(since, _)| since.elapsed() >= self.lease);
+        let Some((_, connection)) = since else {
             return Ok(false);
-        }
+        };
         let known = lock(&self.known).get(process).copied();
+        // A process that was stopped for a while may go on.
         if let Some((at, is_dead)) = known
-            && (is_dead || at.elapsed() < KNOWN)
+            && at.elapsed() < KNOWN
         {
             return Ok(is_dead);
         }
         let mut command = redis::cmd("EXISTS");
-        command.arg(self.key(process));
+        command.arg(self.keys.process(process));
         let lives: bool = self.link.command(&command).await?;
+        if self.link.connection_number() != connection {
+            return Ok(false);
+        }
         let mut known = lock(&self.known);
         if known.len() >= 10_000 {
             known.clear();
@@ -119,6 +124,13 @@ impl Process {
         known.insert(process.to_owned(), (Instant::now(), !lives));
         Ok(!lives)
     }
+}
+
+/// Returns an id that no other process has.
+pub(crate) fn random_id() -> Result<String, getrandom::Error> {
+    let mut bytes = [0; 8];
+    getrandom::fill(&mut bytes)?;
+    Ok(format!("{:016x}", u64::from_le_bytes(bytes)))
 }
 
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {

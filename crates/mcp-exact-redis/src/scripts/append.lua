@@ -1,5 +1,6 @@
 -- Appends events to a stream, if this process may. Returns 1, or 0 if another process has ended or taken the stream.
--- KEYS: stream, owners. ARGV: number of the stream, process, lifetime, length, then number, 1 if last, and data of each event.
+-- KEYS: stream, owners. ARGV: number of the stream, process, lifetime, length, number of the latest event that the process has
+-- appended (0 if it has not), then number, 1 if last, and data of each event.
 local owner = redis.call('HGET', KEYS[2], ARGV[1])
 if owner and owner ~= ARGV[2] then return 0 end
 if not owner then redis.call('HSET', KEYS[2], ARGV[1], ARGV[2]) end
@@ -10,10 +11,12 @@ if redis.call('EXISTS', KEYS[1]) == 1 then
         if info[i] == 'last-generated-id' then last = tonumber(string.match(info[i + 1], '^%d+')) end
     end
 end
-for i = 5, #ARGV, 3 do
+-- A Redis that took over from another one may lack events that the other one has confirmed.
+last = math.max(last, tonumber(ARGV[5]))
+for i = 6, #ARGV, 3 do
     local number = tonumber(ARGV[i])
     if number > last then
-        -- Each event names its predecessor, so that a reader notices what was trimmed.
+        -- Each event names its predecessor, so that a reader notices what was trimmed or lost.
         redis.call('XADD', KEYS[1], 'MAXLEN', '~', ARGV[4], ARGV[i] .. '-0',
             'p', string.format('%.0f', last), 'l', ARGV[i + 1], 'd', ARGV[i + 2])
         last = number

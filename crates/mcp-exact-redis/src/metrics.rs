@@ -1,0 +1,85 @@
+//! Activity of a process on Redis, as numbers for any metrics library.
+//!
+//! Counting takes no lock. Nothing of a key or a value is part of a number.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// Activity of a [`Redis`](crate::Redis) since it was started. Blocking reads of the bus and of streams are not counted as commands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct RedisMetrics {
+    /// Commands and scripts, each repetition included.
+    pub commands: u64,
+    /// Time from each command to its answer or failure, in all.
+    pub command_time: Duration,
+    /// Commands that failed.
+    pub errors: u64,
+    /// Connections that were opened: the first ones, and one for each that broke.
+    pub connections: u64,
+    /// Attempts to open a connection that failed.
+    pub connection_errors: u64,
+    /// Messages of other processes that were read from the change bus.
+    pub bus_messages: u64,
+    /// Gaps of the change bus, each of which was repaired by a resync.
+    pub bus_gaps: u64,
+    /// Messages that did not fit into the queue of the change bus.
+    pub bus_dropped: u64,
+}
+
+/// Counters behind the metrics.
+#[derive(Debug, Default)]
+pub(crate) struct Counters {
+    commands: AtomicU64,
+    command_microseconds: AtomicU64,
+    errors: AtomicU64,
+    connections: AtomicU64,
+    connection_errors: AtomicU64,
+    bus_messages: AtomicU64,
+    bus_gaps: AtomicU64,
+    bus_dropped: AtomicU64,
+}
+
+impl Counters {
+    pub(crate) fn count_command(&self, took: Duration, is_error: bool) {
+        let took = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
+        self.commands.fetch_add(1, Ordering::Relaxed);
+        self.command_microseconds.fetch_add(took, Ordering::Relaxed);
+        self.errors.fetch_add(is_error.into(), Ordering::Relaxed);
+    }
+
+    pub(crate) fn count_connection(&self, is_open: bool) {
+        let counter = if is_open {
+            &self.connections
+        } else {
+            &self.connection_errors
+        };
+        counter.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn count_bus_messages(&self, count: usize) {
+        self.bus_messages.fetch_add(count as u64, Ordering::Relaxed);
+    }
+
+    pub(crate) fn count_bus_gap(&self) {
+        self.bus_gaps.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn count_bus_dropped(&self) {
+        self.bus_dropped.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn read(&self) -> RedisMetrics {
+        let value = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        RedisMetrics {
+            commands: value(&self.commands),
+            command_time: Duration::from_micros(value(&self.command_microseconds)),
+            errors: value(&self.errors),
+            connections: value(&self.connections),
+            connection_errors: value(&self.connection_errors),
+            bus_messages: value(&self.bus_messages),
+            bus_gaps: value(&self.bus_gaps),
+            bus_dropped: value(&self.bus_dropped),
+        }
+    }
+}

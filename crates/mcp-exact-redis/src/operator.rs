@@ -1,0 +1,251 @@
+//! Sessions of all processes for their operators: lists them, ends them, counts what Redis holds.
+//!
+//! Starts no task and holds no lease. Reads with `SCAN`, page by page, so that Redis serves others meanwhile: what begins or ends
+//! during a scan may be missing, and while Redis grows, a session may come twice.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use mcp_exact_session::Snapshot;
+use mcp_exact_transport::store::BusMessage;
+use redis::from_redis_value;
+
+use crate::RedisError;
+use crate::bus::PUBLISH;
+use crate::events::REMOVE as REMOVE_STREAMS;
+use crate::keys::Keys;
+use crate::link::{Failure, Link};
+use crate::options::RedisOptions;
+use crate::process::random_id;
+use crate::sessions::{REMOVE, decode};
+
+/// Keys that a page of a scan looks at, about.
+const PAGE: usize = 500;
+
+/// A session, as its latest record says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SessionEntry {
+    /// Id of the session: a secret of its client.
+    pub id: String,
+    /// Negotiated revision.
+    pub revision: String,
+    /// Name and version of the client.
+    pub client: String,
+    /// Principal that the session belongs to.
+    pub principal: Option<String>,
+    /// Version of the record.
+    pub version: u64,
+    /// Number of resources that the client is subscribed to.
+    pub subscriptions: usize,
+    /// Time until the record expires, unless it is saved again.
+    pub expires: Duration,
+}
+
+/// What Redis holds under a prefix.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct SessionStats {
+    /// Sessions by their revision.
+    pub sessions: BTreeMap<String, usize>,
+    /// Sessions that have ended and whose records have not expired.
+    pub ended: usize,
+    /// Streams with events.
+    pub streams: usize,
+    /// Processes with a lease.
+    pub processes: usize,
+    /// Messages that the bus keeps.
+    pub bus_messages: u64,
+    /// Bytes that Redis uses, for everything that it holds.
+    pub memory: u64,
+}
+
+/// Sessions of all processes that share a prefix.
+pub struct RedisSessions {
+    link: Link,
+    keys: Keys,
+}
+
+impl std::fmt::Debug for RedisSessions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RedisSessions").finish_non_exhaustive()
+    }
+}
+
+impl RedisSessions {
+    /// Prepares to look at the sessions under the prefix of the options.
+    ///
+    /// # Errors
+    /// [`RedisError`] if the options are not usable.
+    pub fn open(options: &RedisOptions) -> Result<Self, RedisError> {
+        let link = Link::new(options).map_err(|error| RedisError::Url(error.to_string()))?;
+        let prefix = options.prefix.clone();
+        Ok(Self {
+            link,
+            keys: Keys { prefix },
+        })
+    }
+
+    /// Calls `visit` with each session that lives.
+    ///
+    /// # Errors
+    /// [`Failure`] if Redis does not answer.
+    pub async fn visit(&self, mut visit: impl FnMut(SessionEntry)) -> Result<(), Failure> {
+        let start = self.keys.session_start();
+        let mut scan = Scan::new(&start);
+        while let Some(keys) = scan.page(&self.link).await? {
+            for (key, value, expires) in self.values(&keys).await? {
+                let id = key.strip_prefix(&start).and_then(|id| id.strip_suffix('}'));
+                visit_value(id, &value, expires, &mut visit);
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends a session on all processes, and removes its events. Returns false if there is no such session.
+    ///
+    /// # Errors
+    /// [`Failure`] if Redis does not answer.
+    pub async fn end(&self, id: &str) -> Result<bool, Failure> {
+        let script = REMOVE.key(self.keys.session(id));
+        let is_ended: bool = self.link.script(&script).await?;
+        if !is_ended {
+            return Ok(false);
+        }
+        let message = BusMessage::SessionEnded {
+            session: id.to_owned(),
+        };
+        let process = random_id().map_err(|error| Failure::Unavailable(error.to_string()))?;
+        let (log, count) = self.keys.bus();
+        let mut script = PUBLISH.key(log);
+        // The length of the bus is that of its processes: this message trims nothing.
+        script.key(count).arg(u32::MAX).arg(process);
+        script.arg(1).arg(message.to_string());
+        self.link.script::<()>(&script).await?;
+        let mut script = REMOVE_STREAMS.key(self.keys.owners(id));
+        script.arg(self.keys.streams(id));
+        self.link.script::<()>(&script).await?;
+        Ok(true)
+    }
+
+    /// Counts what Redis holds. Reads each session once.
+    ///
+    /// # Errors
+    /// [`Failure`] if Redis does not answer.
+    pub async fn stats(&self) -> Result<SessionStats, Failure> {
+        let mut stats = SessionStats::default();
+        let (of_sessions, of_streams) = (self.keys.session_start(), self.keys.stream_start());
+        let of_processes = self.keys.process("");
+        let mut scan = Scan::new(&format!("{}:", self.keys.prefix));
+        while let Some(keys) = scan.page(&self.link).await? {
+            let count = |start: &str| keys.iter().filter(|key| key.starts_with(start)).count();
+            stats.streams += count(&of_streams);
+            stats.processes += count(&of_processes);
+            let sessions = keys.iter().filter(|key| key.starts_with(&of_sessions));
+            let sessions: Vec<String> = sessions.cloned().collect();
+            for (_, value, expires) in self.values(&sessions).await? {
+                stats.ended += usize::from(value == "ended");
+                visit_value(Some(""), &value, expires, &mut |entry| {
+                    *stats.sessions.entry(entry.revision).or_default() += 1;
+                });
+            }
+        }
+        let mut length = redis::cmd("XLEN");
+        stats.bus_messages = self.link.command(length.arg(self.keys.bus().0)).await?;
+        let mut info = redis::cmd("INFO");
+        let info: String = self.link.command(info.arg("memory")).await?;
+        let memory = info
+            .lines()
+            .find_map(|line| line.strip_prefix("used_memory:"));
+        stats.memory = memory
+            .and_then(|memory| memory.trim().parse().ok())
+            .unwrap_or_default();
+        Ok(stats)
+    }
+
+    /// Returns the values of keys and the times until they expire. Keys that are gone are left out.
+    async fn values(&self, keys: &[String]) -> Result<Vec<(String, String, Duration)>, Failure> {
+        if keys.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut pipe = redis::pipe();
+        for key in keys {
+            pipe.cmd("GET").arg(key).cmd("PTTL").arg(key);
+        }
+        let replies: Vec<redis::Value> = self.link.pipeline(&pipe).await?;
+        let malformed = |error: redis::ParsingError| Failure::Unavailable(error.to_string());
+        let mut all = Vec::with_capacity(keys.len());
+        for (key, reply) in keys.iter().zip(replies.chunks_exact(2)) {
+            let value: Option<String> = from_redis_value(reply[0].clone()).map_err(malformed)?;
+            let expires: i64 = from_redis_value(reply[1].clone()).map_err(malformed)?;
+            let expires = Duration::from_millis(u64::try_from(expires).unwrap_or_default());
+            all.extend(value.map(|value| (key.clone(), value, expires)));
+        }
+        Ok(all)
+    }
+}
+
+fn visit_value(
+    id: Option<&str>,
+    value: &str,
+    expires: Duration,
+    visit: &mut impl FnMut(SessionEntry),
+) {
+    let record = decode(value);
+    let snapshot = record.as_ref().map(|record| record.snapshot.parse());
+    if let (Some(id), Some(record), Some(Ok(snapshot))) = (id, &record, snapshot) {
+        let snapshot: Snapshot = snapshot;
+        let client = snapshot.info.info.as_ref();
+        let text = |member: &str| {
+            let value = client?.view().find(member)?.as_str()?;
+            Some(value.into_owned())
+        };
+        let client = [text("name"), text("version")].into_iter().flatten();
+        visit(SessionEntry {
+            id: id.to_owned(),
+            revision: snapshot.info.revision.as_str().to_owned(),
+            client: client.collect::<Vec<_>>().join(" "),
+            principal: record.principal.clone(),
+            version: record.version,
+            subscriptions: snapshot.subscriptions.len(),
+            expires,
+        });
+    }
+}
+
+/// Scan of the keys that begin with a text.
+struct Scan {
+    pattern: String,
+    /// Where the next page begins; `None` behind the last one.
+    cursor: Option<u64>,
+}
+
+impl Scan {
+    fn new(start: &str) -> Self {
+        let mut pattern = String::new();
+        for character in start.chars() {
+            if matches!(character, '*' | '?' | '[' | ']' | '\\' | '^' | '-') {
+                pattern.push('\\');
+            }
+            pattern.push(character);
+        }
+        pattern.push('*');
+        Self {
+            pattern,
+            cursor: Some(0),
+        }
+    }
+
+    /// Returns the keys of the next page, of which there may be none; `None` at the end.
+    async fn page(&mut self, link: &Link) -> Result<Option<Vec<String>>, Failure> {
+        let Some(cursor) = self.cursor else {
+            return Ok(None);
+        };
+        let mut command = redis::cmd("SCAN");
+        command.arg(cursor).arg("MATCH").arg(&self.pattern);
+        command.arg("COUNT").arg(PAGE);
+        let (next, keys): (u64, Vec<String>) = link.command(&command).await?;
+        self.cursor = Some(next).filter(|next| *next != 0);
+        Ok(Some(keys))
+    }
+}
