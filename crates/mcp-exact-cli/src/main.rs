@@ -36,6 +36,8 @@ mod revisions;
 )]
 mod rules;
 mod server_address;
+#[cfg(feature = "sessions")]
+mod sessions;
 mod show;
 mod verdict;
 
@@ -99,6 +101,9 @@ enum Command {
     Proxy(proxy::Arguments),
     /// Play a recording to a server, and compare its answers.
     Replay(replay::Arguments),
+    /// List, end and count the sessions that server processes share on Redis.
+    #[cfg(feature = "sessions")]
+    Sessions(sessions::Arguments),
     /// Print the completions of a shell.
     Completions(generate::Completions),
     /// Print or write the manual pages.
@@ -140,6 +145,8 @@ fn main() -> ExitCode {
         Command::Bridge(arguments) => bridge::run(arguments),
         Command::Proxy(arguments) => proxy::run(arguments),
         Command::Replay(arguments) => replay::run(arguments),
+        #[cfg(feature = "sessions")]
+        Command::Sessions(arguments) => sessions::run(arguments),
         Command::Completions(arguments) => generate::completions(arguments, Arguments::command()),
         Command::Man(arguments) => generate::manual(arguments, Arguments::command()),
     };
