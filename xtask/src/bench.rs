@@ -15,6 +15,8 @@ pub enum Task {
     Codec(Arguments),
     /// Conversions between revisions, compared with parsing and decoding the same messages.
     Convert(Arguments),
+    /// Calls per second of a server on Redis, compared with one whose stores are in memory.
+    Redis(Arguments),
     /// Servers with an echo tool over stdio and HTTP, compared with hand-written minimal servers and rmcp.
     Serve(Arguments),
     /// A tool call through both endpoints of a session, compared with decoding and encoding its messages.
@@ -36,9 +38,11 @@ pub struct Arguments {
 }
 
 impl Task {
-    /// Returns the package in `benches/` and its arguments.
-    fn program(&self) -> (&'static str, &[String]) {
+    /// Returns the package in `benches/` and its arguments;
+    /// `None` for the one that is a program of this workspace.
+    fn program(&self) -> Option<(&'static str, &[String])> {
         let (package, of) = match self {
+            Self::Redis(_) => return None,
             Self::Api(of) => ("api-bench", of),
             Self::Codec(of) => ("codec-bench", of),
             Self::Compile(of) => ("compile-bench", of),
@@ -46,7 +50,7 @@ impl Task {
             Self::Serve(of) => ("serve-bench", of),
             Self::Session(of) => ("session-bench", of),
         };
-        (package, &of.arguments)
+        Some((package, &of.arguments))
     }
 }
 
@@ -55,6 +59,9 @@ impl Task {
 /// # Errors
 /// Returns an error if the benchmark cannot be built or fails.
 pub fn run(root: &Path, task: &Task) -> anyhow::Result<()> {
+    if let Task::Redis(of) = task {
+        return crate::redis::bench(root, &of.arguments);
+    }
     let status = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
         .args(cargo_line(root, task))
         .status()
@@ -66,7 +73,7 @@ pub fn run(root: &Path, task: &Task) -> anyhow::Result<()> {
 }
 
 fn cargo_line(root: &Path, task: &Task) -> Vec<String> {
-    let (package, arguments) = task.program();
+    let (package, arguments) = task.program().unwrap_or_default();
     let manifest = root.join("benches").join("Cargo.toml");
     let mut line: Vec<String> = ["run", "--release", "--quiet", "--locked", "--manifest-path"]
         .map(str::to_owned)

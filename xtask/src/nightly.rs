@@ -41,13 +41,16 @@ const TESTS: &[&str] = &[
 /// Number of seeds of the property tests; a normal test run has 80.
 const SEEDS: &str = "4000";
 /// Sessions of the gateway that come and go with each server; a usual test run has 300.
-const SESSIONS: &str = "10000";
-/// Exchanges of `chaos`; a usual test run has 400.
+const GATEWAY_SESSIONS: &str = "10000";
+/// Exchanges of `chaos`; a usual test run has 400. With a failover there is a quarter of them.
 const EXCHANGES: usize = 10_000;
 /// Duration of the traffic of `soak`, in seconds.
 const SOAK_SECONDS: u64 = 1800;
 /// Duration of a fuzz target, in seconds.
 const FUZZ_SECONDS: u64 = 240;
+/// Processes and sessions that `chaos` simulates; a usual test run has 20 and 100,000.
+const PROCESSES: &str = "1000";
+const SESSIONS: &str = "1000000";
 /// Minimum percentage of mutants that tests must detect.
 const NOTICED: f64 = 95.0;
 const PAGE: &str = "docs/mutants.md";
@@ -91,7 +94,8 @@ pub enum Part {
     Soak,
     /// The gateway: all pairs of real peers without a common revision, thousands of sessions.
     Bridge,
-    /// Ten thousand exchanges with servers that share their sessions on Redis, while servers and Redis are killed.
+    /// A million simulated sessions of a thousand processes, and ten thousand exchanges with servers that share their sessions on
+    /// Redis, while servers and Redis are killed and connections are cut and delayed.
     Chaos,
     /// Fuzz targets under libFuzzer, which needs the nightly toolchain.
     Fuzz,
@@ -138,15 +142,24 @@ fn chaos(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
     let time = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     let any = time.map_or(1, |time| u64::from(time.subsec_nanos()));
     let seed = arguments.seed.unwrap_or(any);
-    let mut command = redis::test_command(root)?;
-    command.env("MCP_EXACT_EXCHANGES", EXCHANGES.to_string());
-    command.env("MCP_EXACT_SEED", seed.to_string());
-    command.args(["--", "--nocapture", "killed_processes_break_no_promise"]);
-    let status = command.status().context("cannot start cargo")?;
-    if !status.success() {
-        bail!(
-            "a promise was broken ({status}); `--seed {seed}` makes the same exchanges and kills again"
-        );
+    let mut simulation = cargo();
+    simulation.current_dir(root).args(["test", "--locked"]);
+    simulation.args(["--package", "mcp-exact-tests-redis", "--test", "simulation"]);
+    simulation.args(["--", "--nocapture", "processes_keep_every_promise"]);
+    simulation.env("MCP_EXACT_SIMULATED_PROCESSES", PROCESSES);
+    simulation.env("MCP_EXACT_SIMULATED_SESSIONS", SESSIONS);
+    let mut exchanges = redis::test_command(root)?;
+    exchanges.env("MCP_EXACT_EXCHANGES", EXCHANGES.to_string());
+    exchanges.args(["--", "--nocapture", "--test-threads", "1"]);
+    exchanges.args(["killed_processes_break_no_promise", "failovers_are_noticed"]);
+    for mut command in [simulation, exchanges] {
+        command.env("MCP_EXACT_SEED", seed.to_string());
+        let status = command.status().context("cannot start cargo")?;
+        if !status.success() {
+            bail!(
+                "a promise was broken ({status}); `--seed {seed}` makes the same exchanges and faults again"
+            );
+        }
     }
     Ok(())
 }
@@ -177,7 +190,7 @@ fn bridge(root: &Path) -> anyhow::Result<()> {
     command.args(["--test", "bridge", "sessions_leave_nothing"]);
     let status = command.status().context("cannot start cargo")?;
     if !status.success() {
-        bail!("the gateway does not survive {SESSIONS} sessions ({status})");
+        bail!("the gateway does not survive {GATEWAY_SESSIONS} sessions ({status})");
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! `cargo xtask redis`: tests servers that share their sessions in Redis, behind HAProxy.
 //!
-//! Uses the installed redis-server and haproxy, or unpacks their Debian packages into an ignored folder, which
-//! requires apt-get and dpkg but neither root nor a system service. Then runs the tests that start them.
+//! Uses the installed redis-server, redis-sentinel and haproxy, or unpacks their Debian packages into an ignored folder,
+//! which requires apt-get and dpkg but neither root nor a system service. Then runs the tests that start them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,13 +9,14 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, bail};
 
-use crate::interop;
+use crate::{examples, interop};
 
 /// Executables that the tests start.
-const PROGRAMS: [&str; 3] = ["redis-server", "redis-cli", "haproxy"];
+const PROGRAMS: [&str; 4] = ["redis-server", "redis-sentinel", "redis-cli", "haproxy"];
 /// Debian packages with the executables, and the libraries that a minimal system lacks.
-const PACKAGES: [&str; 9] = [
+const PACKAGES: [&str; 10] = [
     "redis-server",
+    "redis-sentinel",
     "redis-tools",
     "haproxy",
     "libatomic1",
@@ -25,9 +26,9 @@ const PACKAGES: [&str; 9] = [
     "libopentracing-c-wrapper0",
     "libopentracing1",
 ];
-/// Peers of `cargo xtask interop` whose clients the tests use: SDKs of each revision with sessions over Streamable
-/// HTTP.
-const PEERS: [&str; 6] = [
+/// Peers of `cargo xtask interop` whose clients the tests use: SDKs of each revision with a handshake.
+const PEERS: [&str; 7] = [
+    "python-1.8.1",
     "python-1.9.4",
     "python-1.10.1",
     "python-1.30.0",
@@ -76,10 +77,39 @@ pub fn test_command(root: &Path) -> anyhow::Result<Command> {
     for peer in PEERS {
         interop::folder(root, peer)?;
     }
+    command.env("MCP_EXACT_PROGRAM", program(root)?);
     command.env("MCP_EXACT_PEERS", root.join("target").join("interop"));
     command.args(["test", "--locked", "--package", "mcp-exact-tests-redis"]);
     command.args(["--test", "redis"]);
     Ok(command)
+}
+
+/// Measures calls per second with stores on Redis and in memory, in release.
+///
+/// # Errors
+/// Returns an error if the packages cannot be downloaded, or the measurement fails.
+pub fn bench(root: &Path, arguments: &[String]) -> anyhow::Result<()> {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.current_dir(root);
+    if let Some(tools) = tools(root)? {
+        command.env("MCP_EXACT_TOOLS", tools);
+    }
+    command.args(["run", "--release", "--quiet", "--locked"]);
+    command.args(["--package", "mcp-exact-tests-redis"]);
+    command.args(["--bin", "redis_calls_per_second", "--"]);
+    let status = command.args(arguments).status();
+    let status =
+        status.context("cannot start cargo; install the Rust toolchain that Cargo.toml names")?;
+    if status.success() {
+        Ok(())
+    } else {
+        bail!("the measurement failed ({status})")
+    }
+}
+
+/// Builds the executable `mcp-exact` with the commands for operators, and returns its path.
+fn program(root: &Path) -> anyhow::Result<PathBuf> {
+    examples::build_program(root, "mcp-exact-cli", &["sessions"], "mcp-exact")
 }
 
 /// Returns the folder with the unpacked executables; `None` if the system has all of them.
@@ -102,7 +132,7 @@ fn tools(root: &Path) -> anyhow::Result<Option<PathBuf>> {
             .status();
         if !download(&folder)? {
             bail!(
-                "apt-get cannot download {}; install redis-server and haproxy (apt-get install redis-server haproxy)",
+                "apt-get cannot download {}; install redis-server, redis-sentinel and haproxy (apt-get install redis-server redis-sentinel haproxy)",
                 PACKAGES.join(", ")
             );
         }

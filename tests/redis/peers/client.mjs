@@ -1,11 +1,16 @@
-// A client with a TypeScript SDK of generation 1: `node client.mjs SDK URL`. Uses a server, and prints the processes that have answered
+// A client with a TypeScript SDK of generation 1: `node client.mjs SDK URL [sse]`. Uses a server, and prints the processes that have answered
 // and the revision.
 import { createRequire } from "node:module";
 
-const [folder, url] = process.argv.slice(2);
+const [folder, url, kind] = process.argv.slice(2);
 const require = createRequire(`${folder}/package.json`);
 const { Client } = require("@modelcontextprotocol/sdk/client/index.js");
-const { StreamableHTTPClientTransport } = require("@modelcontextprotocol/sdk/client/streamableHttp.js");
+const { SSEClientTransport } = require("@modelcontextprotocol/sdk/client/sse.js");
+const connect = () => {
+    if (kind === "sse") return new SSEClientTransport(new URL(url));
+    const { StreamableHTTPClientTransport } = require("@modelcontextprotocol/sdk/client/streamableHttp.js");
+    return new StreamableHTTPClientTransport(new URL(url));
+};
 const { InitializeResultSchema, ListRootsRequestSchema } = require("@modelcontextprotocol/sdk/types.js");
 
 const client = new Client({ name: "peer", version: "1.0.0" }, { capabilities: { roots: {} } });
@@ -17,7 +22,7 @@ client.request = async (message, schema, options) => {
     if (schema === InitializeResultSchema) revision = result.protocolVersion;
     return result;
 };
-await client.connect(new StreamableHTTPClientTransport(new URL(url)));
+await client.connect(connect());
 
 const call = async (name, text, options) => {
     const result = await client.callTool({ name, arguments: { text } }, undefined, options);

@@ -1,4 +1,4 @@
-//! Many clients of several servers, which are killed at random points, and so is Redis.
+//! Many clients of several servers, which are killed at random points, and so is Redis; connections are cut and delayed.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -9,8 +9,9 @@ use std::time::Duration;
 use mcp_exact_tests_support::Rng;
 use tokio::time::sleep;
 
-use crate::daemon::RedisServer;
+use crate::daemon::{RedisPair, RedisServer};
 use crate::exchange::{CheckingClient, End, Violation};
+use crate::network::FaultyNetwork;
 use crate::servers::ServerProcess;
 
 /// Number of clients.
@@ -25,16 +26,30 @@ pub struct Report {
     pub done: Vec<String>,
 }
 
-/// Lets clients make so many exchanges in all.
-pub async fn exchange(server: SocketAddr, exchanges: usize, seed: u64, cuts: usize) -> Report {
-    let left = Arc::new(AtomicUsize::new(exchanges));
+/// What clients do.
+#[derive(Debug, Clone, Copy)]
+pub struct Plan {
+    /// Number of exchanges of all clients together.
+    pub exchanges: usize,
+    pub seed: u64,
+    /// Probability in percent that a client cuts a stream after an event.
+    pub cuts: usize,
+    /// True if Redis may lose what it has just confirmed: a session or a stream may be unknown then.
+    pub may_forget: bool,
+}
+
+/// Lets clients make exchanges with servers behind an address.
+pub async fn exchange(server: SocketAddr, plan: Plan) -> Report {
+    let seed = plan.seed;
+    let left = Arc::new(AtomicUsize::new(plan.exchanges));
     let clients = (0..CLIENTS).map(|number| {
         let left = Arc::clone(&left);
         let rng = Rng::new(seed.wrapping_add(number as u64));
         tokio::spawn(async move {
             let mut report = Report::default();
             let mut client = CheckingClient::new(server, &format!("client-{number}"), rng);
-            client.cuts = cuts;
+            client.cuts = plan.cuts;
+            client.may_forget = plan.may_forget;
             let mut session = client.begin().await;
             while let (Ok(()), Ok(before)) = (
                 &session,
@@ -49,6 +64,9 @@ pub async fn exchange(server: SocketAddr, exchanges: usize, seed: u64, cuts: usi
                         *report.ends.entry(end).or_default() += 1;
                         if end == End::Result && tool == "work" {
                             report.done.push(token);
+                        }
+                        if end == End::UnknownSession {
+                            session = client.begin().await;
                         }
                     }
                     Err(violation) => report.violations.push(violation),
@@ -75,41 +93,91 @@ pub async fn exchange(server: SocketAddr, exchanges: usize, seed: u64, cuts: usi
     all
 }
 
-/// Kills servers and Redis, and starts them again, until it is told to stop. Returns how many it has killed of both.
-pub async fn kill(
-    mut servers: Vec<ServerProcess>,
-    mut redis: RedisServer,
-    seed: u64,
-    stop: Arc<AtomicBool>,
-) -> (usize, usize) {
-    let mut rng = Rng::new(seed);
-    let mut killed = (0, 0);
-    while !stop.load(Ordering::Relaxed) {
-        sleep(Duration::from_millis(500 + rng.below(1000) as u64)).await;
-        if rng.below(5) == 0 {
-            redis = tokio::task::spawn_blocking(move || {
-                redis.kill();
+/// Redis of the servers.
+pub enum Store {
+    /// One server, which keeps on its disk what it has confirmed.
+    Persistent(RedisServer),
+    /// A master, whose replica takes over.
+    FailedOver(RedisPair),
+}
+
+impl Store {
+    /// Kills the server, or the master of two.
+    fn kill(&mut self) {
+        match self {
+            Self::Persistent(server) => {
+                server.kill();
                 std::thread::sleep(Duration::from_millis(100));
-                redis.start_again();
-                redis
-            })
-            .await
-            .expect("restarted");
-            killed.1 += 1;
-        } else {
-            let victim = rng.below(servers.len());
-            servers = tokio::task::spawn_blocking(move || {
-                servers[victim].kill();
-                servers[victim].start_again();
-                servers
-            })
-            .await
-            .expect("restarted");
-            killed.0 += 1;
+                server.start_again();
+            }
+            Self::FailedOver(pair) => pair.fail_over(),
         }
     }
-    // The servers and Redis are needed until the last client is done.
-    killed
+}
+
+/// Servers, their Redis and the networks between them.
+pub struct Site {
+    pub servers: Vec<ServerProcess>,
+    pub store: Store,
+    /// Networks that cut and delay.
+    pub networks: Vec<FaultyNetwork>,
+}
+
+/// Number of faults of each kind.
+#[derive(Debug, Default)]
+pub struct Faults {
+    pub killed_servers: usize,
+    pub killed_redis: usize,
+    pub cuts: usize,
+    pub delays: usize,
+}
+
+impl Site {
+    /// Kills servers and Redis and starts them again, cuts and delays connections, until it is told to stop. Returns the site,
+    /// which the last client still needs.
+    pub async fn disturb(mut self, seed: u64, stop: Arc<AtomicBool>) -> (Self, Faults) {
+        let mut rng = Rng::new(seed);
+        let mut faults = Faults::default();
+        while !stop.load(Ordering::Relaxed) {
+            sleep(Duration::from_millis(500 + rng.below(1000) as u64)).await;
+            let network = rng.below(self.networks.len().max(1));
+            match rng.below(10) {
+                0 | 1 => {
+                    self = self.blocking(|site| site.store.kill()).await;
+                    faults.killed_redis += 1;
+                }
+                2 | 3 if !self.networks.is_empty() => {
+                    self.networks[network].cut();
+                    faults.cuts += 1;
+                }
+                4 | 5 if !self.networks.is_empty() => {
+                    let network = &self.networks[network];
+                    network.delay(Duration::from_millis(1 + rng.below(100) as u64));
+                    sleep(Duration::from_millis(300)).await;
+                    network.delay(Duration::ZERO);
+                    faults.delays += 1;
+                }
+                _ => {
+                    let victim = rng.below(self.servers.len());
+                    let restart = move |site: &mut Self| {
+                        site.servers[victim].kill();
+                        site.servers[victim].start_again();
+                    };
+                    self = self.blocking(restart).await;
+                    faults.killed_servers += 1;
+                }
+            }
+        }
+        (self, faults)
+    }
+
+    async fn blocking(mut self, work: impl FnOnce(&mut Self) + Send + 'static) -> Self {
+        let work = move || {
+            work(&mut self);
+            self
+        };
+        tokio::task::spawn_blocking(work).await.expect("restarted")
+    }
 }
 
 /// Checks that no call was executed twice, and that no result was made up.

@@ -9,8 +9,8 @@ use tempfile::TempDir;
 
 /// Folder with the unpacked Debian packages; without it, the programs are those of the system.
 const TOOLS: &str = "MCP_EXACT_TOOLS";
-/// Time in which a process has to be ready.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// Time in which a process has to be ready, or a replica to take over.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Returns the command of a program of the Debian packages.
 fn program(name: &str) -> Command {
@@ -46,11 +46,29 @@ fn wait_for_port(port: u16, child: &mut Child, name: &str) {
     }
 }
 
+/// Paths of a certificate, which vouches for itself, and of its key.
+struct CertificateFiles {
+    certificate: String,
+    key: String,
+}
+
+impl CertificateFiles {
+    /// Returns the lines of redis.conf.
+    fn settings(&self) -> String {
+        let Self { certificate, key } = self;
+        format!(
+            "tls-cert-file {certificate}\ntls-key-file {key}\ntls-ca-cert-file {certificate}\ntls-auth-clients no\n"
+        )
+    }
+}
+
 /// A Redis server with persistence, which can be killed and started again.
 pub struct RedisServer {
     pub port: u16,
     directory: TempDir,
     arguments: Vec<String>,
+    /// Files by which clients connect by TLS alone.
+    encryption: Option<CertificateFiles>,
     child: Option<Child>,
 }
 
@@ -61,14 +79,35 @@ impl RedisServer {
 
     /// Starts a server with further options, such as `--maxmemory 10mb`.
     pub fn start_with(options: &[&str]) -> Self {
-        let mut server = Self {
+        let mut server = Self::prepare(options);
+        server.start_again();
+        server
+    }
+
+    /// Starts a server that takes connections by TLS alone, with a certificate and its key in PEM.
+    pub fn start_encrypted(certificate: &str, key: &str, options: &[&str]) -> Self {
+        let mut server = Self::prepare(options);
+        let write = |name: &str, text: &str| {
+            let path = server.directory().join(name);
+            std::fs::write(&path, text).expect("written");
+            path.to_str().expect("a path").to_owned()
+        };
+        server.encryption = Some(CertificateFiles {
+            certificate: write("certificate.pem", certificate),
+            key: write("key.pem", key),
+        });
+        server.start_again();
+        server
+    }
+
+    fn prepare(options: &[&str]) -> Self {
+        Self {
             port: free_port(),
             directory: tempfile::tempdir().expect("a directory"),
             arguments: options.iter().map(|&option| option.to_owned()).collect(),
+            encryption: None,
             child: None,
-        };
-        server.start_again();
-        server
+        }
     }
 
     pub fn url(&self) -> String {
@@ -82,7 +121,23 @@ impl RedisServer {
     /// Starts the server on its port, with what it has kept.
     pub fn start_again(&mut self) {
         let mut command = program("redis-server");
-        command.args(["--port", &self.port.to_string(), "--bind", "127.0.0.1"]);
+        let port = self.port.to_string();
+        match &self.encryption {
+            Some(files) => {
+                command.args(["--port", "0", "--tls-port", &port]);
+                let settings = files.settings();
+                for setting in settings.lines() {
+                    let (name, value) = setting.split_once(' ').expect("a value");
+                    command.args([&format!("--{name}"), value]);
+                }
+            }
+            None => {
+                command.args(["--port", &port]);
+            }
+        }
+        command.args(["--bind", "127.0.0.1"]);
+        // A replica need not wait for others to come.
+        command.args(["--repl-diskless-sync-delay", "0"]);
         // Every write is on the disk before it is confirmed.
         command.args([
             "--appendonly",
@@ -119,16 +174,135 @@ impl RedisServer {
 
     /// Runs a command of `redis-cli` and returns what it prints.
     pub fn command(&self, arguments: &[&str]) -> String {
-        let mut command = program("redis-cli");
-        command.args(["-p", &self.port.to_string()]).args(arguments);
-        let output = command.output().expect("redis-cli starts");
-        String::from_utf8_lossy(&output.stdout).trim().to_owned()
+        run_command(self.port, arguments)
     }
+}
+
+fn run_command(port: u16, arguments: &[&str]) -> String {
+    let mut command = program("redis-cli");
+    command.args(["-p", &port.to_string()]).args(arguments);
+    let output = command.output().expect("redis-cli starts");
+    String::from_utf8_lossy(&output.stdout).trim().to_owned()
 }
 
 impl Drop for RedisServer {
     fn drop(&mut self) {
         self.kill();
+    }
+}
+
+/// Waits until a condition holds, which has to happen soon.
+fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !holds() {
+        assert!(Instant::now() < deadline, "{what} does not happen");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Name of the master that the Sentinel watches.
+pub const MASTER: &str = "sessions";
+
+/// A Sentinel that watches one master.
+pub struct Sentinel {
+    pub port: u16,
+    child: Child,
+    _directory: TempDir,
+}
+
+impl Sentinel {
+    pub fn watch(master: &RedisServer) -> Self {
+        let (port, directory) = (free_port(), tempfile::tempdir().expect("a directory"));
+        let listens = match &master.encryption {
+            Some(files) => format!(
+                "port 0\ntls-port {port}\ntls-replication yes\n{}",
+                files.settings()
+            ),
+            None => format!("port {port}\n"),
+        };
+        let text = format!(
+            "{listens}bind 127.0.0.1\nsentinel monitor {MASTER} 127.0.0.1 {} 1\n\
+             sentinel down-after-milliseconds {MASTER} 300\nsentinel failover-timeout {MASTER} 2000\n",
+            master.port
+        );
+        let path = directory.path().join("sentinel.conf");
+        std::fs::write(&path, text).expect("written");
+        let mut command = program("redis-sentinel");
+        command
+            .arg(&path)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null());
+        let mut child = command.spawn().expect("redis-sentinel starts");
+        wait_for_port(port, &mut child, "redis-sentinel");
+        Self {
+            port,
+            child,
+            _directory: directory,
+        }
+    }
+}
+
+impl Drop for Sentinel {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A master, its replica, and a Sentinel that promotes the replica when the master is gone.
+pub struct RedisPair {
+    servers: [RedisServer; 2],
+    /// Index of the master.
+    master: usize,
+    sentinel: Sentinel,
+}
+
+impl RedisPair {
+    pub fn start() -> Self {
+        let master = RedisServer::start();
+        let port = master.port.to_string();
+        let replica = RedisServer::start_with(&["--replicaof", "127.0.0.1", &port]);
+        let sentinel = Sentinel::watch(&master);
+        let pair = Self {
+            servers: [master, replica],
+            master: 0,
+            sentinel,
+        };
+        pair.wait_for_replica();
+        pair
+    }
+
+    /// Returns the URL of the Sentinel.
+    pub fn url(&self) -> String {
+        format!("redis://127.0.0.1:{}/", self.sentinel.port)
+    }
+
+    pub fn directory(&self) -> &Path {
+        self.servers[0].directory()
+    }
+
+    fn wait_for_replica(&self) {
+        wait_until("replication", || {
+            let replication = self.servers[self.master].command(&["INFO", "replication"]);
+            let replicas = run_command(self.sentinel.port, &["SENTINEL", "replicas", MASTER]);
+            replication.contains("state=online") && replicas.contains("master-link-status\nok")
+        });
+    }
+
+    /// Ends the master at once (`kill -9`), waits until its replica is the master, and starts it again as the replica.
+    pub fn fail_over(&mut self) {
+        self.servers[self.master].kill();
+        let former = self.master;
+        self.master = 1 - former;
+        let port = self.servers[self.master].port.to_string();
+        wait_until("a failover", || {
+            let question = ["SENTINEL", "get-master-addr-by-name", MASTER];
+            run_command(self.sentinel.port, &question).ends_with(&port)
+        });
+        let options = ["--replicaof", "127.0.0.1", &port];
+        self.servers[former].arguments = options.map(str::to_owned).to_vec();
+        self.servers[former].start_again();
+        self.wait_for_replica();
     }
 }
 
@@ -156,8 +330,20 @@ impl Balancer {
         }
         let path = directory.path().join("haproxy.cfg");
         std::fs::write(&path, text).expect("written");
+        Self::run(port, directory, &path, &[])
+    }
+
+    /// Starts a balancer with a file whose addresses are variables: `LISTEN` and those of the servers.
+    pub fn start_with(path: &Path, servers: &[(&str, SocketAddr)]) -> Self {
+        let directory = tempfile::tempdir().expect("a directory");
+        Self::run(free_port(), directory, path, servers)
+    }
+
+    fn run(port: u16, directory: TempDir, path: &Path, servers: &[(&str, SocketAddr)]) -> Self {
         let mut command = program("haproxy");
-        command.arg("-q").arg("-db").arg("-f").arg(&path);
+        command.arg("-q").arg("-db").arg("-f").arg(path);
+        command.env("LISTEN", format!("127.0.0.1:{port}"));
+        command.envs(servers.iter().map(|(name, at)| (name, at.to_string())));
         command.stdin(Stdio::null()).stdout(Stdio::null());
         let mut child = command.spawn().expect("haproxy starts");
         wait_for_port(port, &mut child, "haproxy");

@@ -31,6 +31,10 @@ pub enum End {
     Unavailable,
     /// The connection broke before the client had an event id to resume from.
     Broken,
+    /// Status 404: a failover has lost the session, and the client begins another one.
+    UnknownSession,
+    /// Status 400: a failover has lost the stream or events of it, and the client knows that it does.
+    LostEvents,
 }
 
 /// Description of a property that an exchange has broken.
@@ -53,6 +57,8 @@ pub struct CheckingClient {
     pub rng: Rng,
     /// Probability in percent that the client cuts a stream after an event.
     pub cuts: usize,
+    /// True if Redis may lose what it has just confirmed.
+    pub may_forget: bool,
 }
 
 /// What a client has seen of one request.
@@ -78,6 +84,7 @@ impl CheckingClient {
             last_id: 0,
             rng,
             cuts: 0,
+            may_forget: false,
         }
     }
 
@@ -130,6 +137,7 @@ impl CheckingClient {
                     .to_owned();
                 if response.into_body().collect().await.is_ok() {
                     self.session = id;
+                    self.server_ids.clear();
                     break;
                 }
             }
@@ -151,6 +159,9 @@ impl CheckingClient {
                 .await
             {
                 Some(response) if response.status() == StatusCode::ACCEPTED => return Ok(()),
+                Some(response) if self.may_forget && response.status() == StatusCode::NOT_FOUND => {
+                    return Ok(());
+                }
                 // It was taken before, and the connection broke: a handshake ends once.
                 Some(response) if response.status() == StatusCode::BAD_REQUEST => return Ok(()),
                 Some(response) if response.status() == StatusCode::NOT_FOUND => {
@@ -198,7 +209,11 @@ impl CheckingClient {
                             return Ok(end);
                         }
                     }
+                    StatusCode::NOT_FOUND if self.may_forget => return Ok(End::UnknownSession),
                     StatusCode::NOT_FOUND => return violation("the session is unknown"),
+                    StatusCode::BAD_REQUEST if self.may_forget && !is_first => {
+                        return Ok(End::LostEvents);
+                    }
                     StatusCode::SERVICE_UNAVAILABLE if is_first => return Ok(End::Unavailable),
                     StatusCode::BAD_REQUEST => {
                         let body = found.into_body().collect().await;

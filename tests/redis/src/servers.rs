@@ -6,17 +6,22 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use crate::daemon::{RedisServer, free_port};
+use crate::daemon::{MASTER, RedisPair, RedisServer, free_port};
 
 /// Time after which a process that was killed counts as dead.
 pub const LEASE: Duration = Duration::from_millis(600);
+
+/// Environment variable of a server process whose Redis is behind a Sentinel: the name of the master.
+pub const SENTINEL_MASTER: &str = "SENTINEL_MASTER";
 
 /// Where the server processes come from and what they share.
 #[derive(Debug, Clone)]
 pub struct Setup {
     /// Path of `redis_server_process`.
     pub program: PathBuf,
+    /// URL of Redis, or of its Sentinel.
     pub redis: String,
+    pub has_sentinel: bool,
     /// File that notes each execution of the tool `work`.
     pub journal: PathBuf,
     pub is_faulty: bool,
@@ -27,6 +32,17 @@ impl Setup {
         Self {
             program: program.into(),
             redis: redis.url(),
+            has_sentinel: false,
+            journal: redis.directory().join("journal"),
+            is_faulty: false,
+        }
+    }
+
+    pub fn with_sentinel(program: &str, redis: &RedisPair) -> Self {
+        Self {
+            program: program.into(),
+            redis: redis.url(),
+            has_sentinel: true,
             journal: redis.directory().join("journal"),
             is_faulty: false,
         }
@@ -59,6 +75,9 @@ impl ServerProcess {
             .arg(port.to_string())
             .arg(&setup.journal);
         command.args(setup.is_faulty.then_some("faulty"));
+        if setup.has_sentinel {
+            command.env(SENTINEL_MASTER, MASTER);
+        }
         command.stdin(Stdio::null()).stdout(Stdio::piped());
         let mut child = command.spawn().expect("the server starts");
         let output = child.stdout.take().expect("piped");

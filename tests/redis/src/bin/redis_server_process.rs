@@ -11,7 +11,7 @@ use bytes::Bytes;
 use http::request::Parts;
 use mcp_exact_redis::{Redis, RedisOptions};
 use mcp_exact_session::{Change, Principal, Progress, ServerEvent};
-use mcp_exact_tests_redis::servers::LEASE;
+use mcp_exact_tests_redis::servers::{LEASE, SENTINEL_MASTER};
 use mcp_exact_tests_transport::echo;
 use mcp_exact_tests_transport::file_store::Journal;
 use mcp_exact_transport::event_log::{EventLog, EventLogError, LogEvent, LogStream, StoreFuture};
@@ -152,6 +152,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let _ = echo::JOURNAL.set(Journal::open(Path::new(journal))?);
     let mut options = RedisOptions::new(redis);
     options.lease = LEASE;
+    options.sentinel_master = std::env::var(SENTINEL_MASTER).ok();
     let redis = Redis::start(&options)?;
     let mut options = redis.share(HttpServerOptions {
         authenticate: Some(Arc::new(Bearer)),

@@ -1,18 +1,20 @@
-//! Servers and Redis are killed while clients talk to them, and every promise is kept.
+//! Servers and Redis are killed while clients talk to them, connections are cut and delayed, and every promise is kept.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use mcp_exact_tests_redis::chaos;
-use mcp_exact_tests_redis::daemon::{Balancer, RedisServer};
+use mcp_exact_tests_redis::chaos::{self, Plan, Site, Store};
+use mcp_exact_tests_redis::daemon::{Balancer, RedisPair, RedisServer};
 use mcp_exact_tests_redis::exchange::End;
-use mcp_exact_tests_redis::servers::Setup;
+use mcp_exact_tests_redis::network::FaultyNetwork;
+use mcp_exact_tests_redis::servers::{ServerProcess, Setup};
 
 use super::SERVER;
 
 /// Number of exchanges; `cargo xtask nightly chaos` makes ten thousand.
 const EXCHANGES: &str = "MCP_EXACT_EXCHANGES";
-/// Seed of the exchanges and kills.
+/// Seed of the exchanges and faults.
 const SEED: &str = "MCP_EXACT_SEED";
 
 fn number(name: &str, default: u64) -> u64 {
@@ -20,47 +22,87 @@ fn number(name: &str, default: u64) -> u64 {
     value.map_or(default, |value| value.parse().expect("a number"))
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+fn balance(servers: &[ServerProcess]) -> Balancer {
+    let addresses: Vec<_> = servers.iter().map(|server| server.address()).collect();
+    Balancer::start(&addresses)
+}
+
+/// Lets clients make exchanges at an address while the site is disturbed, and checks what they have seen.
 #[allow(
     clippy::print_stdout,
     reason = "counts belong into the output of a test run"
 )]
-async fn killed_processes_break_no_promise() {
-    let seed = number(SEED, 7);
-    let exchanges = usize::try_from(number(EXCHANGES, 400)).expect("a number");
-    let redis = RedisServer::start();
-    let setup = Setup::new(SERVER, &redis);
-    let servers = setup.start(3);
-    let addresses: Vec<_> = servers.iter().map(|server| server.address()).collect();
-    let balancer = Balancer::start(&addresses);
+async fn check(site: Site, setup: &Setup, clients: SocketAddr, plan: Plan) {
     let stop = Arc::new(AtomicBool::new(false));
-    let journal = setup.journal.clone();
-    let kept = tempfile::tempdir().expect("a directory");
-    let copy = kept.path().join("journal");
-    let killing = chaos::kill(servers, redis, seed, Arc::clone(&stop));
-    let clients = async {
-        let report = chaos::exchange(balancer.address(), exchanges, seed, 20).await;
-        // The directory of Redis is removed with it.
-        std::fs::copy(&journal, &copy).expect("copied");
+    let exchanging = async {
+        let report = chaos::exchange(clients, plan).await;
         stop.store(true, Ordering::Relaxed);
         report
     };
-    let (killed, mut report) = tokio::join!(killing, clients);
-    let text = std::fs::read_to_string(&copy).expect("read");
-    chaos::check_journal(&text, &mut report);
-    let (servers, runs) = killed;
-    println!(
-        "seed {seed}: {:?}; {servers} servers and Redis {runs} times killed",
-        report.ends
-    );
+    let disturbing = site.disturb(plan.seed, Arc::clone(&stop));
+    let ((_site, faults), mut report) = tokio::join!(disturbing, exchanging);
+    let journal = std::fs::read_to_string(&setup.journal).expect("read");
+    chaos::check_journal(&journal, &mut report);
+    let seed = plan.seed;
+    println!("seed {seed}: {:?}; {faults:?}", report.ends);
     assert!(
         report.violations.is_empty(),
         "seed {seed}: {:#?}",
         report.violations
     );
     let results = report.ends.get(&End::Result).copied().unwrap_or_default();
-    assert!(results * 2 > exchanges, "seed {seed}: {:?}", report.ends);
-    assert!(servers > 0, "nothing was killed");
+    assert!(
+        results * 2 > plan.exchanges,
+        "seed {seed}: {:?}",
+        report.ends
+    );
+    assert!(faults.killed_servers > 0, "no server was killed");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn killed_processes_break_no_promise() {
+    let redis = RedisServer::start();
+    let address = SocketAddr::from(([127, 0, 0, 1], redis.port));
+    let to_redis = FaultyNetwork::start(address).await;
+    let mut setup = Setup::new(SERVER, &redis);
+    setup.redis = format!("redis://{}/", to_redis.address());
+    let servers = setup.start(3);
+    let balancer = balance(&servers);
+    let to_clients = FaultyNetwork::start(balancer.address()).await;
+    let clients = to_clients.address();
+    let site = Site {
+        servers,
+        store: Store::Persistent(redis),
+        networks: vec![to_redis, to_clients],
+    };
+    let plan = Plan {
+        exchanges: usize::try_from(number(EXCHANGES, 400)).expect("a number"),
+        seed: number(SEED, 7),
+        cuts: 20,
+        may_forget: false,
+    };
+    check(site, &setup, clients, plan).await;
+}
+
+/// The replica takes over from a master that was killed. What only the master had is lost, and nobody takes it for the whole.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn failovers_are_noticed() {
+    let redis = RedisPair::start();
+    let setup = Setup::with_sentinel(SERVER, &redis);
+    let servers = setup.start(3);
+    let balancer = balance(&servers);
+    let site = Site {
+        servers,
+        store: Store::FailedOver(redis),
+        networks: Vec::new(),
+    };
+    let plan = Plan {
+        exchanges: usize::try_from(number(EXCHANGES, 600) / 4).expect("a number"),
+        seed: number(SEED, 7),
+        cuts: 20,
+        may_forget: true,
+    };
+    check(site, &setup, balancer.address(), plan).await;
 }
 
 /// The checker finds a log that loses an event now and then.
@@ -72,9 +114,14 @@ async fn checker_finds_lost_events() {
         ..Setup::new(SERVER, &redis)
     };
     let servers = setup.start(3);
-    let addresses: Vec<_> = servers.iter().map(|server| server.address()).collect();
-    let balancer = Balancer::start(&addresses);
-    let report = chaos::exchange(balancer.address(), 200, 1, 50).await;
+    let balancer = balance(&servers);
+    let plan = Plan {
+        exchanges: 200,
+        seed: 1,
+        cuts: 50,
+        may_forget: false,
+    };
+    let report = chaos::exchange(balancer.address(), plan).await;
     let is_lost = |text: &str| text.contains("progress") && text.contains("comes after");
     let found = report.violations.iter().any(|found| is_lost(&found.0));
     assert!(found, "{:#?}", report.violations);

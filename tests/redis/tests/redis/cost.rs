@@ -1,4 +1,4 @@
-//! What sessions on Redis cost: commands a call, memory a session, and calls a second beside the stores in memory.
+//! What sessions on Redis cost: commands a call and memory a session.
 
 #![allow(
     clippy::print_stdout,
@@ -6,35 +6,12 @@
 )]
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use mcp_exact_redis::{Redis, RedisOptions};
-use mcp_exact_session::{Progress, RawResult, ServerEvent};
+use mcp_exact_tests_redis::burst;
 use mcp_exact_tests_redis::daemon::RedisServer;
-use mcp_exact_tests_transport::echo;
 use mcp_exact_tests_transport::http::{TestServer, call};
-use mcp_exact_transport::http::client::HttpEndpoint;
 use mcp_exact_transport::http::server::HttpServerOptions;
-use mcp_exact_transport::{RequestContext, ServerHandle};
-use serde_json::json;
-
-/// Answers every call, `events` with ten progress notifications before it.
-fn handle(server: &ServerHandle, event: ServerEvent<RequestContext>) {
-    let ServerEvent::Request(request) = event else {
-        return;
-    };
-    let params = request
-        .params()
-        .map(ToString::to_string)
-        .unwrap_or_default();
-    if params.contains("\"events\"") {
-        for step in 1..=10 {
-            let _ = server.progress(request.key, &Progress::new(f64::from(step)));
-        }
-    }
-    let result = echo::object(json!({ "content": [] }));
-    let _ = server.reply(request.key, RawResult::from(result));
-}
 
 /// Returns how many scripts Redis has run.
 fn scripts(server: &RedisServer) -> u64 {
@@ -46,9 +23,41 @@ fn scripts(server: &RedisServer) -> u64 {
     count.unwrap_or_default()
 }
 
+/// Returns the bytes that Redis has received and sent.
+fn network(server: &RedisServer) -> [u64; 2] {
+    let stats = server.command(&["INFO", "stats"]);
+    ["total_net_input_bytes:", "total_net_output_bytes:"].map(|name| {
+        let line = stats.lines().find_map(|line| line.strip_prefix(name));
+        line.and_then(|line| line.trim().parse().ok())
+            .expect("a number")
+    })
+}
+
+/// Prints what Redis receives and sends for a call with ten events.
+#[tokio::test]
+async fn calls_take_little_network() {
+    const CALLS: u64 = 200;
+    let daemon = RedisServer::start();
+    let redis = Redis::start(&RedisOptions::new(daemon.url())).expect("usable options");
+    let server = server(&redis).await;
+    let session = server.begin().await;
+    let before = network(&daemon);
+    for id in 0..CALLS {
+        let headers = [("Mcp-Session-Id", session.as_str())];
+        let reply = server
+            .send("POST", &headers, &call(10 + id, "events", ""))
+            .await;
+        assert_eq!(reply.status, 200);
+    }
+    let after = network(&daemon);
+    let [received, sent] = [0, 1].map(|which| (after[which] - before[which]) / CALLS);
+    println!("a call with ten events: Redis receives {received} bytes and sends {sent}");
+    assert!(received <= 4096 && sent <= 512, "{received} {sent}");
+}
+
 async fn server(redis: &Redis) -> TestServer {
     let options = redis.share(HttpServerOptions::default());
-    TestServer::start_handler(Arc::new(handle), options).await
+    TestServer::start_handler(Arc::new(burst::handle), options).await
 }
 
 #[tokio::test]
@@ -116,44 +125,4 @@ async fn idle_sessions_are_small() {
     let bytes = (used() - before) / SESSIONS;
     println!("an idle session: {bytes} bytes of Redis");
     assert!(bytes <= 1024, "{bytes} bytes");
-}
-
-/// Prints calls a second with the stores in memory and on Redis, one after the other and several times.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "a measurement that checks nothing: `cargo xtask redis --ignored --nocapture calls_per_second`"]
-async fn calls_per_second() {
-    const CALLS: u32 = 5000;
-    let daemon = RedisServer::start_with(&["--appendfsync", "everysec"]);
-    let redis = Redis::start(&RedisOptions::new(daemon.url())).expect("usable options");
-    let measure = async |options: HttpServerOptions, tool: &str, calls: u32| {
-        let server = TestServer::start_handler(Arc::new(handle), options).await;
-        let endpoint = HttpEndpoint::new(&server.url("/")).expect("a URL");
-        let settings = echo::client_settings("2025-11-25");
-        let (client, _driver) = endpoint.connect(settings, None, Arc::new(echo::answer));
-        client.ready().await.expect("connected");
-        let begun = Instant::now();
-        for _ in 0..calls {
-            let options = mcp_exact_session::CallOptions {
-                progress: true,
-                ..Default::default()
-            };
-            let params = echo::call_params(tool, "");
-            let called = client.request("tools/call", params, options, None);
-            called.expect("sent").await;
-        }
-        let rate = f64::from(calls) / begun.elapsed().as_secs_f64();
-        client.close();
-        rate
-    };
-    for (tool, calls) in [("echo", CALLS), ("events", CALLS / 5)] {
-        for _ in 0..3 {
-            let memory = measure(HttpServerOptions::default(), tool, calls).await;
-            tokio::time::sleep(Duration::from_millis(50)).await;
-            let shared = measure(redis.share(HttpServerOptions::default()), tool, calls).await;
-            let share = 100.0 * shared / memory;
-            println!(
-                "{tool}: {memory:.0} calls a second in memory, {shared:.0} on Redis: {share:.0} %"
-            );
-        }
-    }
 }

@@ -15,7 +15,7 @@ use mcp_exact_transport::store::{
 };
 use tokio::time::{sleep, timeout};
 
-const PATIENCE: Duration = Duration::from_secs(20);
+pub const PATIENCE: Duration = Duration::from_secs(20);
 const HOUR: Duration = Duration::from_secs(3600);
 
 fn start(server: &RedisServer) -> Redis {
@@ -44,7 +44,7 @@ fn event(sequence: u64, last: bool) -> LogEvent {
     }
 }
 
-fn record(version: u64) -> SessionRecord {
+pub fn record(version: u64) -> SessionRecord {
     SessionRecord {
         snapshot: "{}".to_owned(),
         principal: None,
@@ -103,14 +103,21 @@ async fn event_log_keeps_contract() {
 }
 
 /// A bus whose receivers do not see the marks that [`settle`](Marked::settle) publishes.
-struct Marked {
+pub struct Marked {
     bus: Arc<RedisChangeBus>,
     last: AtomicUsize,
 }
 
 impl Marked {
+    pub fn new(redis: &Redis) -> Self {
+        Self {
+            bus: redis.change_bus(),
+            last: AtomicUsize::new(0),
+        }
+    }
+
     /// Waits until what was published has arrived: a message that arrives has those before it arrive too.
-    async fn settle(&self) {
+    pub async fn settle(&self) {
         let number = self.last.fetch_add(1, Ordering::Relaxed);
         let mark = change(&format!("mark:{number}"));
         let (seen, _subscription) = Seen::of(&*self.bus);
@@ -136,10 +143,7 @@ impl ChangeBus for Marked {
 #[tokio::test]
 async fn change_bus_keeps_contract() {
     let server = RedisServer::start();
-    let marked = Marked {
-        bus: start(&server).change_bus(),
-        last: AtomicUsize::new(0),
-    };
+    let marked = Marked::new(&start(&server));
     contract::change_bus(&marked, async || marked.settle().await).await;
 }
 
@@ -321,4 +325,118 @@ async fn full_redis_says_so() {
     };
     assert!(matches!(refused, SessionStoreError::Full), "{refused:?}");
     assert_eq!(store.load("s0").await.expect("loaded"), Some(large(1)));
+}
+
+/// A Redis that took over lacks events that its predecessor has confirmed: their reader is told, and gets none behind the gap.
+#[tokio::test]
+async fn lost_events_are_noticed() {
+    let server = RedisServer::start();
+    let (call, events) = (stream("a"), start(&server).event_log());
+    events.begin(&call, None).await.expect("begun");
+    let first = (1..=3).map(|number| event(number, false)).collect();
+    events.append(&call, first).await.expect("appended");
+    let key = "mcp:e:{a}:1";
+    server.command(&["DEL", key]);
+    server.command(&["XADD", key, "1-0", "p", "0", "l", "0", "d", "1"]);
+    let last = vec![event(4, true)];
+    events.append(&call, last).await.expect("appended");
+    let found = events.read_after(&call, 0, 1000).await.expect("read");
+    assert_eq!(found, [event(1, false)]);
+    let found = events.read_after(&call, 1, 1000).await;
+    assert!(
+        matches!(found, Err(EventLogError::Trimmed { first: 4 })),
+        "{found:?}"
+    );
+    let found = events.read_after(&call, 3, 1000).await.expect("read");
+    assert_eq!(found, [event(4, true)]);
+}
+
+/// A process that seemed to be dead goes on: its later streams are its own.
+#[tokio::test]
+async fn process_may_come_back() {
+    let server = RedisServer::start();
+    let slow = start_with(&server, |options| options.lease = Duration::from_secs(3));
+    let (first, events) = (stream("a"), slow.event_log());
+    let lost = Some("lost".into());
+    events.begin(&first, lost.clone()).await.expect("begun");
+    let lease = server.command(&["KEYS", "mcp:p:*"]);
+    let reader = start_with(&server, |options| {
+        options.lease = Duration::from_millis(100);
+    });
+    let reader = reader.event_log();
+    let is_lost = async || {
+        server.command(&["DEL", &lease]);
+        let read = reader.read_after(&first, 0, 1000).await;
+        !read.expect("read").is_empty()
+    };
+    let noticed = async {
+        while !is_lost().await {
+            sleep(Duration::from_millis(20)).await;
+        }
+    };
+    timeout(PATIENCE, noticed).await.expect("in time");
+    let renewed = async {
+        while server.command(&["EXISTS", &lease]) == "0" {
+            sleep(Duration::from_millis(20)).await;
+        }
+        sleep(Duration::from_secs(1)).await;
+    };
+    timeout(PATIENCE, renewed).await.expect("in time");
+    let second = stream("b");
+    events.begin(&second, lost).await.expect("begun");
+    let found = reader.read_after(&second, 0, 1000).await.expect("read");
+    assert_eq!(found, [], "the last will of a process that lives");
+}
+
+/// Redis that has lost all leases makes nobody dead.
+#[tokio::test]
+async fn lost_leases_are_no_deaths() {
+    let server = RedisServer::start();
+    let lease = Duration::from_millis(1500);
+    let [writer, reader] = [(); 2].map(|()| start_with(&server, |options| options.lease = lease));
+    writer.check().await.expect("reached");
+    reader.check().await.expect("reached");
+    sleep(lease * 2).await;
+    server.command(&["FLUSHALL"]);
+    server.command(&["CLIENT", "KILL", "TYPE", "normal"]);
+    let call = stream("a");
+    let (writer, reader) = (writer.event_log(), reader.event_log());
+    let will = Some("lost".into());
+    writer.begin(&call, will).await.expect("begun");
+    for _ in 0..10 {
+        let found = reader.read_after(&call, 0, 1000).await.expect("read");
+        assert_eq!(found, [], "the last will of a process that lives");
+        sleep(Duration::from_millis(100)).await;
+    }
+}
+
+/// The last will of a process comes behind what its client has, although Redis has lost that.
+#[tokio::test]
+async fn last_will_comes_last() {
+    let server = RedisServer::start();
+    let dead = start(&server);
+    let (call, events) = (stream("a"), dead.event_log());
+    let will = Some("lost".into());
+    events.begin(&call, will).await.expect("begun");
+    let known = (1..=3).map(|number| event(number, false)).collect();
+    events.append(&call, known).await.expect("appended");
+    server.command(&["DEL", "mcp:e:{a}:1"]);
+    dead.end().await.expect("ended");
+    let reader = start(&server).event_log();
+    let waiting = async {
+        loop {
+            let found = reader.read_after(&call, 3, 1000).await.expect("read");
+            if let Some(last) = found.last() {
+                return last.clone();
+            }
+            sleep(Duration::from_millis(20)).await;
+        }
+    };
+    let last = timeout(PATIENCE, waiting).await.expect("in time");
+    assert!(last.last && last.sequence > 3, "{last:?}");
+    let behind = reader.read_after(&call, last.sequence + 1, 1000).await;
+    assert!(
+        matches!(behind, Err(EventLogError::Trimmed { .. })),
+        "waiting brings no end: {behind:?}"
+    );
 }

@@ -1,0 +1,93 @@
+//! A network between clients and a server that delays what passes and cuts connections on request.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::time::sleep;
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Faults {
+    /// Number of times that all connections were cut.
+    cuts: u64,
+    /// Time by which each read is passed on later.
+    delay: Duration,
+}
+
+/// Proxy of one server.
+pub struct FaultyNetwork {
+    address: SocketAddr,
+    faults: watch::Sender<Faults>,
+}
+
+impl FaultyNetwork {
+    pub async fn start(server: SocketAddr) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("bound");
+        let address = listener.local_addr().expect("an address");
+        let (sender, faults) = watch::channel(Faults::default());
+        tokio::spawn(async move {
+            while let Ok((client, _)) = listener.accept().await {
+                tokio::spawn(connect(client, server, faults.clone()));
+            }
+        });
+        Self {
+            address,
+            faults: sender,
+        }
+    }
+
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Cuts all connections, in the midst of whatever they carry.
+    pub fn cut(&self) {
+        self.faults.send_modify(|faults| faults.cuts += 1);
+    }
+
+    /// Delays everything by this time from now on.
+    pub fn delay(&self, delay: Duration) {
+        self.faults.send_modify(|faults| faults.delay = delay);
+    }
+}
+
+async fn connect(client: TcpStream, server: SocketAddr, faults: watch::Receiver<Faults>) {
+    let Ok(server) = TcpStream::connect(server).await else {
+        return;
+    };
+    let cuts = faults.borrow().cuts;
+    let mut changes = faults.clone();
+    let (client_in, client_out) = client.into_split();
+    let (server_in, server_out) = server.into_split();
+    let both = async {
+        tokio::join!(
+            pass(client_in, server_out, faults.clone()),
+            pass(server_in, client_out, faults.clone()),
+        )
+    };
+    tokio::select! {
+        _ = both => {}
+        _ = changes.wait_for(|faults| faults.cuts > cuts) => {}
+    }
+}
+
+/// Passes bytes on until one end closes.
+async fn pass(
+    mut from: impl AsyncRead + Unpin,
+    mut to: impl AsyncWrite + Unpin,
+    faults: watch::Receiver<Faults>,
+) {
+    let mut bytes = vec![0; 16 << 10];
+    while let Ok(count @ 1..) = from.read(&mut bytes).await {
+        let delay = faults.borrow().delay;
+        if !delay.is_zero() {
+            sleep(delay).await;
+        }
+        if to.write_all(&bytes[..count]).await.is_err() {
+            return;
+        }
+    }
+    let _ = to.shutdown().await;
+}

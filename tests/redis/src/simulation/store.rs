@@ -1,0 +1,251 @@
+//! Model of Redis with the scripts of `mcp-exact-redis`: what each of them does in one step, without time limits of its own.
+//!
+//! A test runs the same operations on a real Redis and compares.
+
+use std::collections::HashMap;
+
+/// Owner of a stream that nobody writes any more.
+const NOBODY: u32 = u32::MAX;
+
+/// Id of a process; one that starts again has another id.
+pub type ProcessId = u32;
+/// Session and number of a stream.
+pub type StreamKey = (u32, u32);
+
+/// Event of a stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Event {
+    pub number: u64,
+    /// Number of the event before it.
+    pub after: u64,
+    pub is_last: bool,
+    /// Text of the event; the last will of a stream is [`WILL`].
+    pub data: u64,
+}
+
+/// Text of a last will.
+pub const WILL: u64 = u64::MAX;
+
+#[derive(Debug, Default)]
+struct Stream {
+    owner: Option<ProcessId>,
+    has_will: bool,
+    /// Highest number that the stream has had.
+    latest: u64,
+    events: Vec<Event>,
+}
+
+/// Answer of a read.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Read {
+    Unknown,
+    Trimmed,
+    /// Events, and the process that writes the stream; `None` if it has ended.
+    Events(Vec<Event>, Option<ProcessId>),
+    Abandoned,
+}
+
+/// State of Redis.
+#[derive(Debug, Default)]
+pub struct Store {
+    /// Version and principal of each session; `None` if it has ended.
+    sessions: HashMap<u32, Option<(u64, u32)>>,
+    streams: HashMap<StreamKey, Stream>,
+    /// End of the lease of each process.
+    leases: HashMap<ProcessId, u64>,
+    /// True if writes of processes that do not own a stream are taken: a fault that tests inject.
+    pub is_open: bool,
+}
+
+impl Store {
+    /// Saves a record if its version is higher. Returns false if it is superseded.
+    pub fn save(&mut self, session: u32, version: u64, principal: u32) -> bool {
+        match self.sessions.get(&session) {
+            Some(None) => false,
+            Some(Some((known, _))) if *known >= version => false,
+            _ => {
+                self.sessions.insert(session, Some((version, principal)));
+                true
+            }
+        }
+    }
+
+    pub fn load(&self, session: u32) -> Option<(u64, u32)> {
+        self.sessions.get(&session).copied().flatten()
+    }
+
+    /// Ends a session. Returns false if there was none.
+    pub fn end(&mut self, session: u32) -> bool {
+        let known = self.sessions.get_mut(&session);
+        known.is_some_and(|record| record.take().is_some())
+    }
+
+    pub fn renew(&mut self, process: ProcessId, until: u64) {
+        self.leases.insert(process, until);
+    }
+
+    pub fn has_lease(&self, process: ProcessId, now: u64) -> bool {
+        self.leases.get(&process).is_some_and(|until| *until > now)
+    }
+
+    /// Forgets all leases, as a Redis does that has failed over before it had them.
+    pub fn lose_leases(&mut self) {
+        self.leases.clear();
+    }
+
+    /// Begins a stream. Returns false if it is another process's.
+    pub fn begin(&mut self, key: StreamKey, process: ProcessId) -> bool {
+        let stream = self.streams.entry(key).or_default();
+        if stream.owner.is_some_and(|owner| owner != process) {
+            return false;
+        }
+        stream.owner = Some(process);
+        stream.has_will = true;
+        true
+    }
+
+    /// Appends an event, behind the latest one that the process knows to be confirmed. Returns false if the stream was taken.
+    pub fn append(
+        &mut self,
+        key: StreamKey,
+        process: ProcessId,
+        known: u64,
+        event: (u64, bool, u64),
+    ) -> bool {
+        let stream = self.streams.entry(key).or_default();
+        if stream.owner.is_some_and(|owner| owner != process) && !self.is_open {
+            return false;
+        }
+        stream.owner.get_or_insert(process);
+        let after = stream.latest.max(known);
+        let (number, is_last, data) = event;
+        if number > after {
+            stream.events.push(Event {
+                number,
+                after,
+                is_last,
+                data,
+            });
+            stream.latest = number;
+        }
+        stream.has_will &= !is_last;
+        true
+    }
+
+    /// Takes a stream from a process: its last will becomes its last event.
+    pub fn abandon(&mut self, key: StreamKey, process: ProcessId, known: u64) {
+        let Some(stream) = self.streams.get_mut(&key) else {
+            return;
+        };
+        let has_ended = stream.events.last().is_some_and(|event| event.is_last);
+        if stream.owner != Some(process) || has_ended {
+            return;
+        }
+        stream.owner = Some(NOBODY);
+        if std::mem::take(&mut stream.has_will) {
+            let number = stream.latest.max(known) + 1;
+            stream.latest = number;
+            stream.events.push(Event {
+                number,
+                after: 0,
+                is_last: true,
+                data: WILL,
+            });
+        }
+    }
+
+    pub fn read(&self, key: StreamKey, after: u64) -> Read {
+        let Some(stream) = self.streams.get(&key) else {
+            return Read::Unknown;
+        };
+        let latest = stream.events.last();
+        let has_ended = latest.is_some_and(|event| event.is_last);
+        if has_ended && latest.is_some_and(|event| after > event.number) {
+            return Read::Trimmed;
+        }
+        let mut found: Vec<Event> = Vec::new();
+        for event in stream.events.iter().filter(|event| event.number > after) {
+            if event.after > found.last().map_or(after, |before| before.number) {
+                if found.is_empty() {
+                    return Read::Trimmed;
+                }
+                break;
+            }
+            found.push(*event);
+        }
+        match stream.owner {
+            _ if has_ended => Read::Events(found, None),
+            Some(NOBODY) if found.is_empty() => Read::Abandoned,
+            owner => Read::Events(found, owner),
+        }
+    }
+
+    /// Forgets a stream, whose client has its end.
+    pub fn forget(&mut self, key: StreamKey) {
+        self.streams.remove(&key);
+    }
+
+    /// Loses the latest event of a stream that has not ended, as a failover does before its replica has it.
+    pub fn lose_event(&mut self, key: StreamKey) -> bool {
+        let Some(stream) = self.streams.get_mut(&key) else {
+            return false;
+        };
+        if stream.events.last().is_none_or(|event| event.is_last) {
+            return false;
+        }
+        stream.events.pop();
+        stream.latest = stream.events.last().map_or(0, |event| event.number);
+        true
+    }
+}
+
+/// A message on the bus.
+#[derive(Debug, Clone, Copy)]
+pub struct Message {
+    pub process: ProcessId,
+    /// Number among the messages of the process.
+    pub number: u64,
+    /// Session and token of the answer that it carries.
+    pub answer: (u32, u64),
+}
+
+/// Stream of the bus, which keeps so many messages.
+#[derive(Debug)]
+pub struct Bus {
+    messages: std::collections::VecDeque<Message>,
+    /// Number of the first message that is kept.
+    first: u64,
+    length: usize,
+}
+
+impl Bus {
+    pub fn new(length: usize) -> Self {
+        Self {
+            messages: std::collections::VecDeque::new(),
+            first: 1,
+            length,
+        }
+    }
+
+    pub fn publish(&mut self, message: Message) {
+        self.messages.push_back(message);
+        if self.messages.len() > self.length {
+            self.messages.pop_front();
+            self.first += 1;
+        }
+    }
+
+    pub fn last(&self) -> u64 {
+        self.first + self.messages.len() as u64 - 1
+    }
+
+    /// Returns the messages behind a number, and whether there are gaps before them.
+    pub fn read(&self, after: u64) -> (impl Iterator<Item = &Message>, bool) {
+        let skipped = (after + 1).saturating_sub(self.first);
+        let messages = self
+            .messages
+            .iter()
+            .skip(usize::try_from(skipped).unwrap_or(usize::MAX));
+        (messages, after + 1 < self.first)
+    }
+}

@@ -1,0 +1,149 @@
+//! The model of Redis in the simulation does what the scripts do on a real one: the same random operations of two processes on both.
+
+use std::time::Duration;
+
+use mcp_exact_redis::{Redis, RedisEventLog, RedisOptions, RedisSessionStore};
+use mcp_exact_tests_redis::daemon::RedisServer;
+use mcp_exact_tests_redis::simulation::store::{Read, Store, WILL};
+use mcp_exact_tests_support::Rng;
+use mcp_exact_transport::event_log::{EventLog, EventLogError, LogEvent, LogStream};
+use mcp_exact_transport::store::{SessionRecord, SessionStore};
+
+const OPERATIONS: usize = 3000;
+
+/// One process, on Redis and in the model.
+struct Process {
+    id: u32,
+    log: std::sync::Arc<RedisEventLog>,
+    sessions: std::sync::Arc<RedisSessionStore>,
+}
+
+fn text(data: u64) -> String {
+    match data {
+        WILL => "lost".to_owned(),
+        data => data.to_string(),
+    }
+}
+
+/// Reads a stream on Redis as the model answers.
+async fn read(
+    log: &RedisEventLog,
+    stream: &LogStream,
+    after: u64,
+) -> Result<Vec<(u64, bool, String)>, &'static str> {
+    match log.read_after(stream, after, usize::MAX).await {
+        Ok(events) => Ok(events
+            .into_iter()
+            .map(|event| {
+                let data = String::from_utf8(event.data.to_vec()).expect("text");
+                (event.sequence, event.last, data)
+            })
+            .collect()),
+        Err(EventLogError::UnknownStream) => Err("unknown"),
+        Err(EventLogError::Trimmed { .. }) => Err("trimmed"),
+        Err(EventLogError::Abandoned) => Err("abandoned"),
+        Err(error) => panic!("{error}"),
+    }
+}
+
+fn read_model(
+    store: &Store,
+    stream: u32,
+    after: u64,
+) -> Result<Vec<(u64, bool, String)>, &'static str> {
+    match store.read((0, stream), after) {
+        Read::Events(events, _) => Ok(events
+            .into_iter()
+            .map(|event| (event.number, event.is_last, text(event.data)))
+            .collect()),
+        Read::Unknown => Err("unknown"),
+        Read::Trimmed => Err("trimmed"),
+        Read::Abandoned => Err("abandoned"),
+    }
+}
+
+#[tokio::test]
+async fn model_does_what_scripts_do() {
+    let server = RedisServer::start_with(&["--appendfsync", "no"]);
+    let processes = [1, 2].map(|id| {
+        let redis = Redis::start(&RedisOptions::new(server.url())).expect("usable options");
+        Process {
+            id,
+            log: redis.event_log(),
+            sessions: redis.session_store(),
+        }
+    });
+    let (mut rng, mut store) = (Rng::new(1), Store::default());
+    // Number that each process knows to be confirmed of each stream.
+    let mut confirmed = std::collections::HashMap::<(u32, u32), u64>::new();
+    for operation in 0..OPERATIONS {
+        let process = &processes[rng.below(2)];
+        let number = 1 + rng.below(200) as u32;
+        let stream = LogStream {
+            session: "a".into(),
+            stream: number.into(),
+        };
+        let key = (0, number);
+        let known = confirmed.get(&(process.id, number)).copied();
+        let what = match rng.below(6) {
+            0 => {
+                let begun = process.log.begin(&stream, Some("lost".into())).await;
+                assert_eq!(begun.is_ok(), store.begin(key, process.id), "{operation}");
+                "begin"
+            }
+            1 | 2 => {
+                let (sequence, last) = (1 + rng.below(12) as u64, rng.below(6) == 0);
+                let event = LogEvent {
+                    sequence,
+                    data: text(sequence).into(),
+                    last,
+                };
+                let appended = process.log.append(&stream, vec![event]).await.is_ok();
+                let event = (sequence, last, sequence);
+                let in_model = store.append(key, process.id, known.unwrap_or_default(), event);
+                assert_eq!(appended, in_model, "{operation}: append {event:?}");
+                if appended && !last {
+                    confirmed.insert((process.id, number), sequence);
+                } else {
+                    confirmed.remove(&(process.id, number));
+                }
+                "append"
+            }
+            3 => {
+                process.log.abandon(&stream).await.expect("abandoned");
+                store.abandon(key, process.id, known.unwrap_or_default());
+                confirmed.remove(&(process.id, number));
+                "abandon"
+            }
+            _ => {
+                let (version, session) = (1 + rng.below(9) as u64, number % 20);
+                let record = SessionRecord {
+                    snapshot: "{}".to_owned(),
+                    principal: None,
+                    version,
+                };
+                let id = session.to_string();
+                if rng.below(20) == 0 {
+                    let ended = process.sessions.remove(&id).await.expect("removed");
+                    assert_eq!(ended, store.end(session), "{operation}");
+                } else {
+                    let hour = Duration::from_secs(3600);
+                    let saved = process.sessions.save(&id, record, hour).await;
+                    assert_eq!(
+                        saved.is_ok(),
+                        store.save(session, version, 0),
+                        "{operation}"
+                    );
+                }
+                let loaded = process.sessions.load(&id).await.expect("loaded");
+                let loaded = loaded.map(|record| record.version);
+                assert_eq!(loaded, store.load(session).map(|(version, _)| version));
+                "save"
+            }
+        };
+        let after = rng.below(12) as u64;
+        let found = read(&process.log, &stream, after).await;
+        let in_model = read_model(&store, number, after);
+        assert_eq!(found, in_model, "{operation}: after {what}, behind {after}");
+    }
+}

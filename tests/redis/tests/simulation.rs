@@ -1,0 +1,81 @@
+//! Simulated processes share simulated sessions; each fault that is injected is found.
+#![allow(
+    clippy::print_stdout,
+    reason = "counts belong into the output of a test run"
+)]
+
+use mcp_exact_tests_redis::simulation::{Fault, Plan, Report, run};
+
+/// Number of processes; `cargo xtask nightly chaos` simulates a thousand.
+const PROCESSES: &str = "MCP_EXACT_SIMULATED_PROCESSES";
+/// Number of sessions; `cargo xtask nightly chaos` simulates a million.
+const SESSIONS: &str = "MCP_EXACT_SIMULATED_SESSIONS";
+const SEED: &str = "MCP_EXACT_SEED";
+
+fn number(name: &str, default: u64) -> u64 {
+    let value = std::env::var(name).ok();
+    value.map_or(default, |value| value.parse().expect("a number"))
+}
+
+fn plan() -> Plan {
+    Plan {
+        processes: usize::try_from(number(PROCESSES, 20)).expect("a number"),
+        sessions: u32::try_from(number(SESSIONS, 100_000)).expect("a number"),
+        seed: number(SEED, 1),
+        fault: None,
+    }
+}
+
+#[test]
+fn processes_keep_every_promise() {
+    let plan = plan();
+    let Report {
+        ends,
+        violations,
+        killed,
+        stopped,
+        steps,
+        time,
+    } = run(plan);
+    let seconds = time / 1000;
+    println!(
+        "{plan:?}: {ends:?}; {killed} killed, {stopped} stopped; {steps} steps in {seconds} virtual seconds"
+    );
+    assert_eq!(violations, [""; 0], "{plan:?}");
+    assert!(killed > 0 && stopped > 0, "nothing was disturbed");
+    assert!(
+        ends["result"] * 10 > u64::from(plan.sessions) * 9,
+        "{ends:?}"
+    );
+}
+
+/// A seed decides everything.
+#[test]
+fn seeds_repeat_runs() {
+    let plan = Plan {
+        sessions: 20_000,
+        ..plan()
+    };
+    assert_eq!(run(plan), run(plan));
+}
+
+#[test]
+fn injected_faults_are_found() {
+    for (fault, words) in [
+        (Fault::LostEvent, "comes after"),
+        (Fault::NoFence, "behind its end"),
+        (Fault::DeadForever, "lives"),
+        (Fault::EarlyWill, "no end"),
+        (Fault::RepeatedMessage, "delivered twice"),
+    ] {
+        let plan = Plan {
+            processes: 20,
+            sessions: 100_000,
+            seed: 1,
+            fault: Some(fault),
+        };
+        let found = run(plan).violations;
+        let is_found = found.iter().any(|violation| violation.contains(words));
+        assert!(is_found, "{fault:?}: {found:?}");
+    }
+}
