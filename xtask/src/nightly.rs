@@ -185,7 +185,7 @@ fn bridge(root: &Path) -> anyhow::Result<()> {
     let mut command = cargo();
     command
         .current_dir(root)
-        .env("MCP_EXACT_SESSIONS", SESSIONS);
+        .env("MCP_EXACT_SESSIONS", GATEWAY_SESSIONS);
     command.args(["test", "--locked", "--package", "mcp-exact-bridge"]);
     command.args(["--test", "bridge", "sessions_leave_nothing"]);
     let status = command.status().context("cannot start cargo")?;
