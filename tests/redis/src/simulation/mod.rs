@@ -411,8 +411,11 @@ impl Simulation {
             (known.server, (session, known.stream), known.confirmed);
         let (is_last, number) = (confirmed == known.events, confirmed + 1);
         if !self.lives(index, id, Step::Append(session)) {
-            let is_gone = self.processes[index].id != id || !self.processes[index].is_up;
-            return if is_gone { self.served(session) } else { () };
+            let process = &self.processes[index];
+            if process.id != id || !process.is_up {
+                self.served(session);
+            }
+            return;
         }
         let data = if is_last { u64::from(session) } else { number };
         let mut is_taken = self
