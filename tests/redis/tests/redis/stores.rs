@@ -359,7 +359,14 @@ async fn process_may_come_back() {
     let (first, events) = (stream("a"), slow.event_log());
     let lost = Some("lost".into());
     events.begin(&first, lost.clone()).await.expect("begun");
-    let lease = server.command(&["KEYS", "mcp:p:*"]);
+    let mut lease = String::new();
+    let leased = async {
+        while lease.is_empty() {
+            sleep(Duration::from_millis(20)).await;
+            lease = server.command(&["KEYS", "mcp:p:*"]);
+        }
+    };
+    timeout(PATIENCE, leased).await.expect("in time");
     let reader = start_with(&server, |options| {
         options.lease = Duration::from_millis(100);
     });
