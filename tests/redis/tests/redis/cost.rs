@@ -36,7 +36,7 @@ fn network(server: &RedisServer) -> [u64; 2] {
 /// Prints what Redis receives and sends for a call with ten events.
 #[tokio::test]
 async fn calls_take_little_network() {
-    const CALLS: u64 = 200;
+    const CALLS: u32 = 200;
     let daemon = RedisServer::start();
     let redis = Redis::start(&RedisOptions::new(daemon.url())).expect("usable options");
     let server = server(&redis).await;
@@ -50,7 +50,7 @@ async fn calls_take_little_network() {
         assert_eq!(reply.status, 200);
     }
     let after = network(&daemon);
-    let [received, sent] = [0, 1].map(|which| (after[which] - before[which]) / CALLS);
+    let [received, sent] = [0, 1].map(|which| (after[which] - before[which]) / u64::from(CALLS));
     println!("a call with ten events: Redis receives {received} bytes and sends {sent}");
     assert!(received <= 4096 && sent <= 512, "{received} {sent}");
 }
