@@ -282,11 +282,20 @@ impl RedisPair {
     }
 
     fn wait_for_replica(&self) {
-        wait_until("replication", || {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
             let replication = self.servers[self.master].command(&["INFO", "replication"]);
             let replicas = run_command(self.sentinel.port, &["SENTINEL", "replicas", MASTER]);
-            replication.contains("state=online") && replicas.contains("master-link-status\nok")
-        });
+            if replication.contains("state=online") && replicas.contains("master-link-status\nok") {
+                return;
+            }
+            let is_late = Instant::now() >= deadline;
+            assert!(
+                !is_late,
+                "replication does not happen:\n{replication}\n{replicas}"
+            );
+            std::thread::sleep(Duration::from_millis(20));
+        }
     }
 
     /// Ends the master at once (`kill -9`), waits until its replica is the master, and starts it again as the replica.
