@@ -263,7 +263,7 @@ impl RedisPair {
         let port = master.port.to_string();
         let replica = RedisServer::start_with(&["--replicaof", "127.0.0.1", &port]);
         let sentinel = Sentinel::watch(&master);
-        let pair = Self {
+        let mut pair = Self {
             servers: [master, replica],
             master: 0,
             sentinel,
@@ -281,9 +281,12 @@ impl RedisPair {
         self.servers[0].directory()
     }
 
-    fn wait_for_replica(&self) {
+    /// Waits until a master has a replica, and notes which of the two is the master: Sentinel may have failed over meanwhile, because a
+    /// busy machine made the master slow.
+    fn wait_for_replica(&mut self) {
         let deadline = Instant::now() + PATIENCE;
         loop {
+            self.master = self.named_master();
             let replication = self.servers[self.master].command(&["INFO", "replication"]);
             let replicas = run_command(self.sentinel.port, &["SENTINEL", "replicas", MASTER]);
             if replication.contains("state=online") && replicas.contains("master-link-status\nok") {
@@ -298,16 +301,21 @@ impl RedisPair {
         }
     }
 
-    /// Ends the master at once (`kill -9`), waits until its replica is the master, and starts it again as the replica.
+    /// Returns the index of the master that Sentinel names.
+    fn named_master(&self) -> usize {
+        let question = ["SENTINEL", "get-master-addr-by-name", MASTER];
+        let address = run_command(self.sentinel.port, &question);
+        let is_second = address.ends_with(&self.servers[1].port.to_string());
+        usize::from(is_second)
+    }
+
+    /// Kills the master with `kill -9`, waits until its replica is the master, and starts it again as the replica.
     pub fn fail_over(&mut self) {
-        self.servers[self.master].kill();
+        self.wait_for_replica();
         let former = self.master;
-        self.master = 1 - former;
-        let port = self.servers[self.master].port.to_string();
-        wait_until("a failover", || {
-            let question = ["SENTINEL", "get-master-addr-by-name", MASTER];
-            run_command(self.sentinel.port, &question).ends_with(&port)
-        });
+        self.servers[former].kill();
+        wait_until("a failover", || self.named_master() != former);
+        let port = self.servers[1 - former].port.to_string();
         let options = ["--replicaof", "127.0.0.1", &port];
         self.servers[former].arguments = options.map(str::to_owned).to_vec();
         self.servers[former].start_again();
