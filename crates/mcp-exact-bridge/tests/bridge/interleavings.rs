@@ -159,15 +159,15 @@ struct Waiting {
     input: RequestInput,
 }
 
-/// What all clients of a run share.
-struct World {
+/// State that all clients of a run share.
+struct SharedState {
     server: Server,
     fault: Fault,
     report: Mutex<Report>,
     waiting: Mutex<Vec<Waiting>>,
 }
 
-impl World {
+impl SharedState {
     /// Notes a message that a client has got. It crossed if it bears the name of another principal.
     fn saw(&self, kind: Crossed, principal: &str, text: &str) {
         let mut report = self.report.lock().expect("a lock");
@@ -184,7 +184,7 @@ impl World {
 
 /// Client of a principal.
 struct OneClient {
-    world: Arc<World>,
+    shared: Arc<SharedState>,
     principal: &'static str,
     client: ClientHandle,
     revision: Revision,
@@ -198,7 +198,7 @@ fn answer_of(principal: &str) -> JsonObject {
 
 impl OneClient {
     async fn connect(
-        world: &Arc<World>,
+        shared: &Arc<SharedState>,
         url: &str,
         principal: &'static str,
         revision: Revision,
@@ -215,7 +215,7 @@ impl OneClient {
             _ => HttpEndpoint::new(url),
         };
         let endpoint = endpoint.expect("a URL").header(name, value);
-        let noted = Arc::clone(world);
+        let noted = Arc::clone(shared);
         let handler = move |client: &ClientHandle, event| match event {
             ClientEvent::Log { params, .. } => noted.saw(Crossed::Log, principal, params.text()),
             ClientEvent::Changed {
@@ -233,7 +233,7 @@ impl OneClient {
         let (client, _driver) = endpoint.connect(settings, None, Arc::new(handler));
         client.ready().await.expect("a negotiation");
         let one = Self {
-            world: Arc::clone(world),
+            shared: Arc::clone(shared),
             principal,
             client,
             revision,
@@ -256,7 +256,7 @@ impl OneClient {
         params: JsonObject,
         input: Option<RequestInput>,
     ) -> Result<JsonObject, PeerError> {
-        let (noted, principal) = (Arc::clone(&self.world), self.principal);
+        let (noted, principal) = (Arc::clone(&self.shared), self.principal);
         let options = CallOptions {
             progress: true,
             log_level: self.is_stateless().then_some(Level::Debug),
@@ -297,7 +297,7 @@ impl OneClient {
     /// Does steps as the seed chooses them.
     async fn run(self, number: usize, mut rng: Rng) {
         let own = |principal: &str| format!("note://{principal}-{number}");
-        let uris: Vec<String> = match self.world.fault {
+        let uris: Vec<String> = match self.shared.fault {
             Fault::SubscribesToAll => PRINCIPALS.iter().map(|name| own(name)).collect(),
             _ => vec![own(self.principal)],
         };
@@ -306,15 +306,15 @@ impl OneClient {
             tokio::time::sleep(Duration::from_millis(rng.below(4) as u64)).await;
             let marker = format!("{}-{number}-{step}", self.principal);
             match rng.below(5) {
-                0 => self.world.server.resources().updated(own(self.principal)),
+                0 => self.shared.server.resources().updated(own(self.principal)),
                 1 => self.steal(&mut rng).await,
                 2 => self.ask(&marker, &mut rng).await,
                 _ => {
                     let work = work("work", &marker, rng.below(3));
                     let answer = self.request("tools/call", work, None).await;
                     let answer = self.checked(&marker, answer);
-                    self.world.saw(Crossed::Answer, self.principal, &answer);
-                    if self.world.fault == Fault::None {
+                    self.shared.saw(Crossed::Answer, self.principal, &answer);
+                    if self.shared.fault == Fault::None {
                         assert!(answer.contains(&marker), "{marker}: {answer}");
                     }
                 }
@@ -328,7 +328,7 @@ impl OneClient {
         match answer {
             Ok(answer) => answer.to_string(),
             Err(error) => {
-                assert!(self.world.fault != Fault::None, "{marker}: {error:?}");
+                assert!(self.shared.fault != Fault::None, "{marker}: {error:?}");
                 error.message().to_owned()
             }
         }
@@ -344,10 +344,10 @@ impl OneClient {
         };
         let Some(asked) = first.get("inputRequests") else {
             let answer = first.to_string();
-            self.world.saw(Crossed::Answer, self.principal, &answer);
+            self.shared.saw(Crossed::Answer, self.principal, &answer);
             return;
         };
-        self.world
+        self.shared
             .saw(Crossed::Question, self.principal, asked.text());
         let asked: JsonObject = asked.try_into().expect("questions");
         let answers = asked.iter();
@@ -357,7 +357,7 @@ impl OneClient {
             responses: Some(answers.collect()),
             state: first.get("requestState"),
         };
-        self.world.waiting.lock().expect("a lock").push(Waiting {
+        self.shared.waiting.lock().expect("a lock").push(Waiting {
             owner: self.principal,
             params: params.clone(),
             input: input.clone(),
@@ -366,7 +366,7 @@ impl OneClient {
         // With a fault the other principal may have been faster.
         let answer = self.request("tools/call", params, Some(input)).await;
         let answer = self.checked(marker, answer);
-        self.world.saw(Crossed::Answer, self.principal, &answer);
+        self.shared.saw(Crossed::Answer, self.principal, &answer);
     }
 
     /// Continues a call of the other principal, with exactly what that principal would send.
@@ -375,7 +375,7 @@ impl OneClient {
             return;
         }
         let found = {
-            let waiting = self.world.waiting.lock().expect("a lock");
+            let waiting = self.shared.waiting.lock().expect("a lock");
             let others: Vec<_> = waiting
                 .iter()
                 .filter(|waiting| waiting.owner != self.principal)
@@ -389,7 +389,7 @@ impl OneClient {
         };
         let stolen = self.request("tools/call", params, Some(input)).await;
         let text = stolen.map_or_else(|_| String::new(), |stolen| stolen.to_string());
-        self.world.saw(Crossed::WaitingCall, self.principal, &text);
+        self.shared.saw(Crossed::WaitingCall, self.principal, &text);
     }
 }
 
@@ -451,7 +451,7 @@ async fn run(seed: u64, fault: Fault) -> Report {
         },
     );
     let listening = listening.await;
-    let world = Arc::new(World {
+    let shared = Arc::new(SharedState {
         server,
         fault,
         report: Mutex::default(),
@@ -465,16 +465,16 @@ async fn run(seed: u64, fault: Fault) -> Report {
                 (0, _) | (_, Fault::OnePrincipal) => *known.last().expect("a revision"),
                 _ => *rng.pick(&known),
             };
-            let (world, url, rng) = (Arc::clone(&world), listening.url.clone(), rng.fork());
+            let (shared, url, rng) = (Arc::clone(&shared), listening.url.clone(), rng.fork());
             running.spawn(async move {
-                let client = OneClient::connect(&world, &url, principal, revision).await;
+                let client = OneClient::connect(&shared, &url, principal, revision).await;
                 client.run(number, rng).await;
             });
         }
     }
     let all = tokio::time::timeout(Duration::from_secs(60), running.join_all());
     assert!(all.await.is_ok(), "seed {seed}: it does not end");
-    std::mem::take(&mut *world.report.lock().expect("a lock"))
+    std::mem::take(&mut *shared.report.lock().expect("a lock"))
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

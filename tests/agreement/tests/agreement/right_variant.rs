@@ -7,7 +7,7 @@ use mcp_exact_tests_support::{Doc, Generator, Mutator, Rng, Style};
 use mcp_exact_wire::ViolationKind;
 
 use crate::revisions::{Revision, Union, revisions};
-use crate::rules::excuse;
+use crate::rules::known_exception;
 use crate::unions::pick;
 
 const SEED: u64 = 20_241_105;
@@ -57,7 +57,7 @@ fn check(revision: &Revision, union: &Union, doc: &Doc, rng: &mut Rng, tally: &m
         .collect();
     let about = format!("{} {} {doc}", revision.id(), union.name);
     assert!(!accepting.is_empty(), "an instance is valid: {about}");
-    let refused = excuse(schema, union.name, doc).is_some();
+    let refused = known_exception(schema, union.name, doc).is_some();
     let expected = match accepting.as_slice() {
         [one] => *one,
         _ => pick(schema, &at, doc).unwrap_or_else(|| panic!("the rules pick one: {about}")),

@@ -26,7 +26,7 @@ pub const RULES: [(&str, Predicate); 5] = [
 ];
 
 /// The first rule by which the types refuse the document; `None` when they have to accept it.
-pub fn excuse(schema: &Schema, definition: &str, doc: &Doc) -> Option<usize> {
+pub fn known_exception(schema: &Schema, definition: &str, doc: &Doc) -> Option<usize> {
     RULES
         .iter()
         .position(|(_, rule)| rule(schema, definition, doc))

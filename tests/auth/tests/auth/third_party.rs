@@ -18,13 +18,13 @@ mod application;
 mod pages;
 
 /// All servers of a test.
-struct World {
+struct Setup {
     issuer: Issuer,
     service: Authority,
     endpoint: String,
 }
 
-impl World {
+impl Setup {
     async fn start() -> Self {
         let issuer = Issuer::start().await;
         let service = Authority::start(Knobs::default()).await;
@@ -106,10 +106,10 @@ async fn browse(user: &str, url: &str) -> (u16, String) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_user_connects_the_service() {
     for revision in with_visits() {
-        let world = World::start().await;
+        let setup = Setup::start().await;
         let shown = Arc::new(Mutex::new(Vec::new()));
         let seen = Arc::clone(&shown);
-        let text = world.call(revision, move |visit| {
+        let text = setup.call(revision, move |visit| {
             seen.lock().expect("no panic").push(visit.url().to_owned());
             tokio::spawn(async move {
                 let (status, page) = browse("u", visit.url()).await;
@@ -124,14 +124,14 @@ async fn the_user_connects_the_service() {
         };
         assert!(!url.contains("user") && !url.contains("access"), "{url}");
         // The service authenticated this server, and received no token of the client.
-        let seen = world.service.resource.seen();
+        let seen = setup.service.resource.seen();
         let tokens: Vec<_> = seen
             .iter()
             .map(|seen| seen.header("authorization"))
             .collect();
         assert_eq!(tokens, ["Bearer access-2"]);
         // The next call needs no elicitation.
-        let text = world.call(revision, |_| async { VisitAnswer::Cancel });
+        let text = setup.call(revision, |_| async { VisitAnswer::Cancel });
         assert_eq!(text.await.expect("answered"), "1 document");
     }
 }
@@ -140,27 +140,27 @@ async fn the_user_connects_the_service() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn strangers_connect_nothing() {
     for revision in with_visits() {
-        let world = World::start().await;
-        let text = world.call(revision, |visit| async move {
+        let setup = Setup::start().await;
+        let text = setup.call(revision, |visit| async move {
             let (status, page) = browse("bob", visit.url()).await;
             assert_eq!(status, 403, "{page}");
             VisitAnswer::Decline
         });
         let text = text.await.expect("answered");
         assert!(text.contains("did not allow"), "{text}");
-        assert_eq!(world.service.server.count("/authorize"), 0);
-        assert!(world.issuer.site.count("/authorize") >= 2);
+        assert_eq!(setup.service.server.count("/authorize"), 0);
+        assert!(setup.issuer.site.count("/authorize") >= 2);
     }
 }
 
 /// A page can be used once, in one browser, and in the expected order.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn pages_count_once() {
-    let world = World::start().await;
+    let setup = Setup::start().await;
     let pages = Arc::new(Mutex::new(String::new()));
     let noted = Arc::clone(&pages);
     let newest = with_visits().next().expect("there is one");
-    let text = world.call(newest, move |visit| {
+    let text = setup.call(newest, move |visit| {
         let url = visit.url().to_owned();
         url.clone_into(&mut noted.lock().expect("no panic"));
         async move {
@@ -170,7 +170,7 @@ async fn pages_count_once() {
     });
     text.await.expect("answered");
     let url = pages.lock().expect("no panic").clone();
-    let origin = world.endpoint.strip_suffix("/mcp").expect("it ends so");
+    let origin = setup.endpoint.strip_suffix("/mcp").expect("it ends so");
     for url in [
         url,
         format!("{origin}/connect?id=guessed"),
@@ -179,5 +179,5 @@ async fn pages_count_once() {
     ] {
         assert_eq!(browse("u", &url).await.0, 404, "{url}");
     }
-    assert_eq!(world.service.server.count("/token"), 1);
+    assert_eq!(setup.service.server.count("/token"), 1);
 }

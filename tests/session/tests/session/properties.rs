@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use mcp_exact_tests_session::*;
 use mcp_exact_tests_support::Rng;
 
-use crate::simulated_network::{SimulatedNetwork, Told, limits};
+use crate::simulated_network::{EventRecord, SimulatedNetwork, limits};
 
 fn peers() -> Vec<(Vec<&'static str>, Vec<&'static str>)> {
     let mut all = all();
@@ -27,7 +27,7 @@ fn peers() -> Vec<(Vec<&'static str>, Vec<&'static str>)> {
     single.into_iter().chain(mixed).collect()
 }
 
-fn run(seed: u64, client: &[&str], server: &[&str], faults: usize, steps: usize) -> Told {
+fn run(seed: u64, client: &[&str], server: &[&str], faults: usize, steps: usize) -> EventRecord {
     let mut world = SimulatedNetwork::new(seed, client, server, faults);
     world.collect();
     for _ in 0..steps {
@@ -61,12 +61,12 @@ fn every_request_of_both_sides_ends_exactly_once_whatever_the_network_does() {
     for (client, server) in peers() {
         for seed in 0..120 {
             let faults = [0, 10, 40][usize::try_from(seed % 3).unwrap_or(0)];
-            let told = run(seed, &client, &server, faults, 150);
-            reached.extend(told.reached);
-            for (end, count) in told.outcomes {
+            let record = run(seed, &client, &server, faults, 150);
+            reached.extend(record.reached);
+            for (end, count) in record.outcomes {
                 *seen.entry(end).or_insert(0_usize) += count;
             }
-            for (role, (answered, cancelled)) in told.answers {
+            for (role, (answered, cancelled)) in record.answers {
                 let sum = answers.entry(role).or_default();
                 *sum = (sum.0 + answered, sum.1 + cancelled);
             }

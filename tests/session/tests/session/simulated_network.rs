@@ -27,16 +27,16 @@ pub(crate) struct SimulatedNetwork {
     raised: BTreeSet<RequestKey>,
     /// Requests that the server and the client have received and answered.
     served: [Account; 2],
-    told: Told,
+    record: EventRecord,
     /// True if the session is being ended: later requests are not answered.
     over: bool,
     /// Holds each message against its schema, where that is wanted.
     pub(crate) checker: Option<SchemaChecker>,
 }
 
-/// Record of the events.
+/// Record of the events of a run.
 #[derive(Debug, Default)]
-pub(crate) struct Told {
+pub(crate) struct EventRecord {
     pub(crate) transcript: Vec<String>,
     /// Number of requests of a role by outcome.
     pub(crate) outcomes: BTreeMap<(&'static str, &'static str), usize>,
@@ -47,7 +47,7 @@ pub(crate) struct Told {
     pub(crate) checker: Option<SchemaChecker>,
 }
 
-impl Told {
+impl EventRecord {
     fn ended(&mut self, role: &'static str, outcome: &Outcome) {
         let kind = match outcome {
             Outcome::Result(_) => "result",
@@ -146,7 +146,7 @@ impl SimulatedNetwork {
             server_ends: BTreeMap::new(),
             raised: BTreeSet::new(),
             served: Default::default(),
-            told: Told::default(),
+            record: EventRecord::default(),
             over: false,
             checker: None,
         }
@@ -354,7 +354,7 @@ impl SimulatedNetwork {
                 ("subscriptions", load.subscriptions, most.subscriptions),
             ] {
                 if held == bound {
-                    self.told.reached.insert((role, name));
+                    self.record.reached.insert((role, name));
                 }
             }
         }
@@ -385,11 +385,11 @@ impl SimulatedNetwork {
         self.transmitted(true);
         self.transmitted(false);
         while let Some(event) = self.client.poll_event() {
-            self.told.transcript.push(format!("{event:?}"));
+            self.record.transcript.push(format!("{event:?}"));
             match event {
                 ClientEvent::Completed(key, outcome) => {
                     *self.ends.get_mut(&key).expect("sent") += 1;
-                    self.told.ended("client", &outcome);
+                    self.record.ended("client", &outcome);
                 }
                 ClientEvent::Request {
                     key, request: ask, ..
@@ -404,7 +404,7 @@ impl SimulatedNetwork {
             }
         }
         while let Some(event) = self.server.poll_event() {
-            self.told.transcript.push(format!("{event:?}"));
+            self.record.transcript.push(format!("{event:?}"));
             match event {
                 ServerEvent::Request(request) => {
                     assert!(
@@ -416,7 +416,7 @@ impl SimulatedNetwork {
                 ServerEvent::Cancelled { .. } => self.served[0].cancelled += 1,
                 ServerEvent::Completed(key, outcome) => {
                     *self.server_ends.get_mut(&key).expect("sent") += 1;
-                    self.told.ended("server", &outcome);
+                    self.record.ended("server", &outcome);
                 }
                 _ => {}
             }
@@ -444,7 +444,7 @@ impl SimulatedNetwork {
                 return;
             };
             let text = format!("{transmit:?} {}", String::from_utf8_lossy(&out));
-            self.told.transcript.push(text);
+            self.record.transcript.push(text);
             let frame = std::mem::take(&mut out);
             if frame.is_empty() {
                 continue;
@@ -461,7 +461,7 @@ impl SimulatedNetwork {
     }
 
     /// Ends the session on both sides; every request of either has ended exactly once then.
-    pub(crate) fn finish(mut self) -> Told {
+    pub(crate) fn finish(mut self) -> EventRecord {
         self.over = true;
         match self.rng.below(3) {
             0 => {
@@ -487,7 +487,7 @@ impl SimulatedNetwork {
             }
         }
         self.collect();
-        // A client that was just told to start its server again has not sent anything yet.
+        // A client that was just instructed to restart its server has not sent anything yet.
         self.client.shutdown(self.now);
         self.collect();
         let ends = self.ends.iter().chain(&self.server_ends);
@@ -498,7 +498,7 @@ impl SimulatedNetwork {
         for (role, account) in ["server", "client"].into_iter().zip(&self.served) {
             account.check();
             let answers = (account.totals().1, account.cancelled);
-            self.told.answers.insert(role, answers);
+            self.record.answers.insert(role, answers);
         }
         for load in [self.client.usage(), self.server.usage()] {
             let held = (
@@ -510,7 +510,7 @@ impl SimulatedNetwork {
             );
             assert_eq!(held, (0, 0, 0, 0, 0), "{load:?}");
         }
-        self.told.checker = self.checker;
-        self.told
+        self.record.checker = self.checker;
+        self.record
     }
 }
