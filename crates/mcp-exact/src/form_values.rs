@@ -4,7 +4,7 @@
 //! The module supports the keywords of form schemas in all revisions, and `uniqueItems`. Other keywords are not
 //! checked.
 
-use regex::Regex;
+use regex_lite::Regex;
 use serde_json::Value;
 
 /// Returns the first violation of the schema by the submitted values, if there is one.
@@ -86,8 +86,8 @@ fn fits_string(field: &Value, text: &str) -> bool {
         && pattern.is_none_or(|pattern| has_pattern(text, pattern))
 }
 
-/// Returns true if a string matches a pattern. Matching takes linear time for every pattern; patterns with look-around
-/// or back references are not checked.
+/// Returns true if a string matches a pattern. Matching takes linear time for every pattern, and `\d` and `\w` are ASCII as
+/// in ECMA-262. Patterns with look-around, back references or Unicode properties are not checked.
 fn has_pattern(text: &str, pattern: &str) -> bool {
     match Regex::new(pattern) {
         Ok(regex) => regex.is_match(text),
@@ -270,6 +270,11 @@ mod tests {
         };
         assert!(fits("^[A-Z]{3}$", "ABC") && !fits("^[A-Z]{3}$", "ABCD"));
         assert!(fits("b", "abc"), "patterns are not anchored");
+        assert!(
+            fits(r"^\d+$", "12") && !fits(r"^\d+$", "١٢"),
+            "digits are ASCII"
+        );
         assert!(fits("(?=a)b", "x"), "look-around is not checked");
+        assert!(fits(r"^\p{L}$", "1"), "Unicode properties are not checked");
     }
 }
