@@ -224,8 +224,16 @@ impl ClientLink {
             total: Some(FOREVER),
             ..Options::default()
         };
-        let mut request = self.request("subscriptions/listen", Some(params), options, None)?;
-        let key = request.key();
+        let start = || {
+            self.request(
+                "subscriptions/listen",
+                Some(params.clone()),
+                options.clone(),
+                None,
+            )
+        };
+        let mut request = start()?;
+        let mut key = request.key();
         loop {
             let changed = self.events.changed.notified();
             tokio::pin!(changed);
@@ -234,8 +242,15 @@ impl ClientLink {
                 return Ok(request);
             }
             tokio::select! {
+                biased;
                 () = changed => {}
                 ended = &mut request => {
+                    // A server may end a subscription directly after its acknowledgement: then it is started again.
+                    if locked(&self.events.subscribed).remove(&key) {
+                        request = start()?;
+                        key = request.key();
+                        continue;
+                    }
                     return Err(super::result_of(ended).err().unwrap_or(ClientError::Lost));
                 }
             }
