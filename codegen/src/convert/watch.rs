@@ -15,8 +15,8 @@ use crate::ir::{Definition, Member, Shape};
 pub struct Watch {
     /// Members of objects that are changed whenever they are present; members of documents with a rule.
     names: BTreeSet<String>,
-    /// The current target variant of each variant of a union that is unchanged if its value is; `None` for the other
-    /// variants.
+    /// For each variant of a union: the index of the target variant that the variant becomes after the steps so far, or
+    /// `None` if a step changes the variant itself.
     variants: Vec<Option<usize>>,
 }
 

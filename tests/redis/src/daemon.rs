@@ -165,7 +165,8 @@ impl RedisServer {
         }
     }
 
-    /// Stops the server, which keeps its connections and answers nothing, or lets it go on.
+    /// Sends a signal to the server: `-STOP` suspends the server, which keeps its connections and answers nothing; `-CONT`
+    /// resumes it.
     pub fn signal(&self, signal: &str) {
         let id = self.child.as_ref().expect("started").id().to_string();
         let status = Command::new("kill").args([signal, &id]).status();

@@ -127,8 +127,8 @@ impl fmt::Display for Doc {
     }
 }
 
-/// Returns true if two documents are equal as JSON with kinds of numbers: members in any order, numbers by their text (`1`
-/// is not `1.0`), everything else exactly. An object with duplicate members equals nothing.
+/// Returns true if two documents are equal as JSON values: members in any order, numbers compared by their text (`1` is not
+/// `1.0`), everything else exactly. An object with duplicate members equals nothing.
 pub fn same(left: &Doc, right: &Doc) -> bool {
     match (left, right) {
         (Doc::Array(left), Doc::Array(right)) => {

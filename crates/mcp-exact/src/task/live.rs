@@ -175,7 +175,7 @@ pub(crate) struct Unclaimed {
 }
 
 impl Unclaimed {
-    /// Saves a new record. It is saved in a task of its own, which ends whatever becomes of the call.
+    /// Saves a new record in a separate tokio task, which completes even if the call is cancelled.
     ///
     /// # Errors
     /// The error of the store.

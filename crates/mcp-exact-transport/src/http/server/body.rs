@@ -78,7 +78,7 @@ impl EventStream {
         &mut self.out
     }
 
-    /// Adds events that the client has missed, the first of them. The rest is read from the log as they leave.
+    /// Adds the first of the events that the client has missed. The rest are read from the log while these are sent.
     pub(super) fn replay(&mut self, mut replay: Replay, first: &[LogEvent]) {
         if let Some(after) = self.resend(replay.key.stream, first) {
             replay.read(after);

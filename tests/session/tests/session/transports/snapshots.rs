@@ -66,8 +66,8 @@ fn snapshot_restores_what_was_promised() {
     assert!(matches!(refused, Err(ConfigError::UnknownRevision(_))));
 }
 
-/// "Request ids MUST NOT have been previously used by the requestor within the same session": ids and streams start behind
-/// those that the snapshot has reserved, even if more messages were sent after it.
+/// "Request ids MUST NOT have been previously used by the requestor within the same session": ids and stream numbers continue
+/// after those that the snapshot has reserved, even if more messages were sent after the snapshot was taken.
 #[test]
 fn resumed_ids_are_new() {
     let mut server =
