@@ -22,8 +22,9 @@ use crate::endpoint::{
 use crate::line::Lines;
 use crate::transport::Received;
 
-/// Maximum time for which replies of a burst wait for each other.
-const BURST: Duration = Duration::from_micros(500);
+/// Maximum time for which replies of a burst wait for each other. It is some times that of a write, so that a client with many
+/// calls in flight works on the first replies, and sends its next calls, while the others are made.
+const BURST: Duration = Duration::from_micros(25);
 const READ: usize = 64 << 10;
 /// Interval at which an endpoint is asked that another thread works for.
 const PAUSE: Duration = Duration::from_millis(1);
