@@ -186,7 +186,8 @@ pub use outcome::{Outcome, RawResult, Sent};
 pub use refusal::Refusal;
 pub use seal::Seal;
 pub use server::{
-    ClientNotification, FrameContext, IncomingRequest, Reply, Scope, ServerEndpoint, ServerEvent,
+    ClientNotification, DividedFrame, FrameContext, IncomingRequest, Reply, Scope, ServerEndpoint,
+    ServerEvent,
 };
 pub use session_info::SessionInfo;
 pub use snapshot::{Snapshot, SnapshotDue, SnapshotRequest};

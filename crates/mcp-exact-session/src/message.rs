@@ -510,14 +510,14 @@ pub(crate) fn error(id: Option<&RequestId>, error: &PeerError) -> Vec<u8> {
     }))
 }
 
-/// Returns the frame of a batch of answers.
-pub(crate) fn batch(answers: impl IntoIterator<Item = Vec<u8>>) -> Vec<u8> {
+/// Returns the frame of a batch of messages.
+pub(crate) fn batch(messages: impl IntoIterator<Item = Vec<u8>>) -> Vec<u8> {
     let mut bytes = vec![b'['];
-    for answer in answers {
+    for message in messages {
         if bytes.len() > 1 {
             bytes.push(b',');
         }
-        bytes.extend_from_slice(&answer);
+        bytes.extend_from_slice(&message);
     }
     bytes.push(b']');
     bytes

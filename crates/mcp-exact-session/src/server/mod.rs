@@ -22,6 +22,7 @@ use std::sync::Arc;
 use mcp_exact_revisions::RevisionSpec;
 
 pub use incoming::{ClientNotification, FrameContext, IncomingRequest, Reply, Scope, ServerEvent};
+pub use shared::DividedFrame;
 
 use crate::Time;
 use crate::config::ServerSettings;
@@ -113,6 +114,8 @@ pub struct ServerEndpoint<C: std::fmt::Debug> {
     /// Last wire id and last stream number that the latest snapshot has reserved.
     reserved_id: u64,
     reserved_stream: u64,
+    /// Highest wire id or stream number that other processes have reserved for the session.
+    foreign_ids: u64,
 }
 
 impl<C: std::fmt::Debug> ServerEndpoint<C> {
@@ -143,6 +146,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
             snapshot_version: 0,
             reserved_id: last_id,
             reserved_stream: 0,
+            foreign_ids: 0,
         }
     }
 

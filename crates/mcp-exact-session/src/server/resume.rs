@@ -145,8 +145,8 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
             log_level: self.level,
             subscriptions: self.subscriptions.uris().map(str::to_owned).collect(),
             elicitations,
-            last_id: self.reserved_id,
-            last_stream: self.reserved_stream,
+            last_id: self.reserved_id.max(self.foreign_ids),
+            last_stream: self.reserved_stream.max(self.foreign_ids),
             requests: requests.collect(),
         })
     }
@@ -178,9 +178,12 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
 
     /// Adopts the state of a snapshot of the same session that another process has saved, for example when it wrote the next
     /// version first: log level, subscriptions, elicitations, and whether the handshake is over. What the client has changed here
-    /// since the latest snapshot that was saved stays. Requests in flight and ids are those of each endpoint.
+    /// since the latest snapshot that was saved stays. Requests in flight and ids are those of each endpoint; the next snapshot says how
+    /// far the ids of all of them reach.
     pub fn merge(&mut self, snapshot: Snapshot) {
         self.snapshot_version = self.snapshot_version.max(snapshot.version);
+        let taken = snapshot.last_id.max(snapshot.last_stream);
+        self.foreign_ids = self.foreign_ids.max(taken);
         if !self.unsaved.level {
             self.level = snapshot.log_level;
         }

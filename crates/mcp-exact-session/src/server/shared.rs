@@ -1,18 +1,70 @@
 //! Selection of the process that handles a client message, for sessions that several processes serve at the same time.
 //!
-//! Only the head of the message is read, and no state is changed.
+//! Only the heads of messages are read, and no state is changed.
 
-use mcp_exact_wire::{HeadKind, MessageHead, RequestId, from_str};
+use mcp_exact_revisions::RevisionSpec;
+use mcp_exact_wire::{HeadKind, Json, MessageHead, RequestId, from_str};
 
 use super::ServerEndpoint;
 use crate::builtin_notifications::{CANCELLED, PROGRESS};
-use crate::message::own_id;
+use crate::message::{self, own_id};
+
+/// A received frame, divided into what one process handles and what others wait for.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct DividedFrame {
+    /// Frame for this process; `None` if nothing of it is.
+    pub own: Option<Vec<u8>>,
+    /// Frame for the other processes; `None` if nothing of it is.
+    pub foreign: Option<Vec<u8>>,
+}
 
 impl<C: std::fmt::Debug> ServerEndpoint<C> {
-    /// Returns true unless a message is about something that another process has in flight: the response to a request that this
-    /// endpoint has not sent, or the cancellation or progress of a request that it does not know. Such a message is for the
-    /// process that waits for it. Batches always belong to the endpoint that has received them.
-    pub fn concerns(&self, message: &[u8]) -> bool {
+    /// Divides a frame of the client between this endpoint and those of other processes. Foreign are the responses to requests that
+    /// this endpoint has not sent, and the cancellations and progress of requests that it does not know: they are for the process
+    /// that waits for them. A batch is divided into two (2025-03-26, `basic/transports`, "Sending Messages to the Server": "a batch
+    /// of one or more responses and/or notifications", or of requests and notifications).
+    pub fn divide(&self, frame: &[u8]) -> DividedFrame {
+        let whole = || Some(frame.to_vec());
+        let Some(messages) = self.batch_of(frame) else {
+            let (own, foreign) = if self.concerns(frame) {
+                (whole(), None)
+            } else {
+                (None, whole())
+            };
+            return DividedFrame { own, foreign };
+        };
+        let texts = messages.iter().map(|message| message.text().as_bytes());
+        let (own, foreign): (Vec<&[u8]>, Vec<&[u8]>) = texts.partition(|text| self.concerns(text));
+        if foreign.is_empty() {
+            return DividedFrame {
+                own: whole(),
+                foreign: None,
+            };
+        }
+        let batch = |messages: Vec<&[u8]>| {
+            let messages = messages.into_iter().map(<[u8]>::to_vec);
+            Some(message::batch(messages))
+        };
+        DividedFrame {
+            own: (!own.is_empty()).then(|| batch(own)).flatten(),
+            foreign: batch(foreign),
+        }
+    }
+
+    /// Returns the messages of a batch; `None` for anything else, and for what is refused as a whole.
+    fn batch_of(&self, frame: &[u8]) -> Option<Vec<Json>> {
+        let has_batches = self.session_spec().is_some_and(RevisionSpec::has_batches);
+        let text = std::str::from_utf8(frame).ok().filter(|_| has_batches)?;
+        let head = MessageHead::parse(text).ok()?;
+        if head.kind != HeadKind::Batch {
+            return None;
+        }
+        let messages: Vec<Json> = from_str(text).ok()?;
+        (messages.len() <= self.core.limits.batch_items).then_some(messages)
+    }
+
+    /// Returns true unless a message is about something that another process has in flight.
+    fn concerns(&self, message: &[u8]) -> bool {
         let text = std::str::from_utf8(message).ok();
         let Some(head) = text.and_then(|text| MessageHead::parse(text).ok()) else {
             return true;
@@ -23,7 +75,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         };
         let param = |path: &[&str]| {
             let mut names = path.iter();
-            let params = mcp_exact_wire::from_str::<mcp_exact_wire::Json>(head.params?).ok()?;
+            let params = from_str::<Json>(head.params?).ok()?;
             let found = names.try_fold(params.view(), |value, name| value.object()?.find(name));
             found?.decode_as::<RequestId>().ok()
         };
