@@ -107,7 +107,8 @@ impl RedisSessions {
     /// # Errors
     /// [`Failure`] if Redis does not answer.
     pub async fn end(&self, id: &str) -> Result<bool, Failure> {
-        let script = REMOVE.key(self.keys.session(id));
+        let mut script = REMOVE.key(self.keys.session(id));
+        script.arg("");
         let is_ended: bool = self.link.script(&script).await?;
         if !is_ended {
             return Ok(false);

@@ -28,13 +28,19 @@ static SAVE: LazyLock<Script> = LazyLock::new(|| {
     )
 });
 
-/// Ends a session: for the rest of its lifetime no process saves it again. Returns 1, or 0 if there was none.
+/// Ends a session: for this time, or the rest of the record's lifetime if none is given, no process saves it again. Returns 1, or
+/// 0 if there was no record.
 pub(crate) static REMOVE: LazyLock<Script> = LazyLock::new(|| {
     Script::new(
         r"
         local known = redis.call('GETRANGE', KEYS[1], 0, 4)
+        if ARGV[1] == '' then
+            if known == '' or known == 'ended' then return 0 end
+            redis.call('SET', KEYS[1], 'ended', 'KEEPTTL')
+            return 1
+        end
+        redis.call('SET', KEYS[1], 'ended', 'PX', ARGV[1])
         if known == '' or known == 'ended' then return 0 end
-        redis.call('SET', KEYS[1], 'ended', 'KEEPTTL')
         return 1
         ",
     )
@@ -86,6 +92,12 @@ pub(crate) fn decode(value: &str) -> Option<SessionRecord> {
     })
 }
 
+/// Returns a lifetime as Redis takes it: at most a century, because Redis adds it to the current time.
+fn milliseconds(lifetime: Duration) -> u64 {
+    let milliseconds = u64::try_from(lifetime.as_millis()).unwrap_or(u64::MAX);
+    milliseconds.clamp(1, 3_155_760_000_000)
+}
+
 impl SessionStore for RedisSessionStore {
     fn save<'a>(
         &'a self,
@@ -94,13 +106,10 @@ impl SessionStore for RedisSessionStore {
         lifetime: Duration,
     ) -> StoreFuture<'a, (), SessionStoreError> {
         Box::pin(async move {
-            let milliseconds = u64::try_from(lifetime.as_millis()).unwrap_or(u64::MAX);
             let mut save = SAVE.key(self.keys.session(id));
-            // The limit is a century, because Redis adds the lifetime to the current time.
-            let milliseconds = milliseconds.clamp(1, 3_155_760_000_000);
             save.arg(record.version)
                 .arg(encode(&record))
-                .arg(milliseconds);
+                .arg(milliseconds(lifetime));
             let saved = self.link.script(&save).await;
             let is_saved: bool = saved.map_err(failed)?;
             is_saved.then_some(()).ok_or(SessionStoreError::Superseded)
@@ -120,9 +129,14 @@ impl SessionStore for RedisSessionStore {
         })
     }
 
-    fn remove<'a>(&'a self, id: &'a str) -> StoreFuture<'a, bool, SessionStoreError> {
+    fn remove<'a>(
+        &'a self,
+        id: &'a str,
+        lifetime: Duration,
+    ) -> StoreFuture<'a, bool, SessionStoreError> {
         Box::pin(async move {
-            let remove = REMOVE.key(self.keys.session(id));
+            let mut remove = REMOVE.key(self.keys.session(id));
+            remove.arg(milliseconds(lifetime));
             let run = self.link.script(&remove);
             run.await.map_err(failed)
         })

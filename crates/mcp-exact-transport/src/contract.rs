@@ -262,11 +262,11 @@ pub async fn session_store(store: &dyn SessionStore, sleep: impl AsyncFn(Duratio
         "a record has to be replaced"
     );
     assert!(
-        matches!(store.remove("a").await, Ok(true)),
+        matches!(store.remove("a", hour).await, Ok(true)),
         "removing has to say what was there"
     );
     assert!(
-        matches!(store.remove("a").await, Ok(false)),
+        matches!(store.remove("a", hour).await, Ok(false)),
         "a removed record was there again"
     );
     assert_eq!(load("a").await, None, "a removed record has to be gone");
@@ -275,10 +275,24 @@ pub async fn session_store(store: &dyn SessionStore, sleep: impl AsyncFn(Duratio
         "a removed session was saved again"
     );
     assert_eq!(load("a").await, None, "a removed session was saved again");
+    assert!(
+        matches!(store.remove("lost", hour).await, Ok(false)),
+        "a record that is not there was removed"
+    );
+    assert!(
+        superseded("lost", 1).await,
+        "a session that was removed without a record was saved again"
+    );
     assert_eq!(
         load("b").await,
         Some(record(2)),
         "other records have to stay"
+    );
+    assert!(
+        store
+            .remove("d", Duration::from_secs(1))
+            .await
+            .is_ok_and(|was_there| !was_there)
     );
     assert!(
         store
@@ -290,6 +304,8 @@ pub async fn session_store(store: &dyn SessionStore, sleep: impl AsyncFn(Duratio
     assert_eq!(load("c").await, None, "an expired record has to be gone");
     let saved = store.save("c", record(5), hour).await;
     assert!(saved.is_ok(), "an expired session was refused");
+    let saved = store.save("d", record(1), hour).await;
+    assert!(saved.is_ok(), "the note of an ended session has to expire");
 }
 
 /// Tests a change bus. `settle` waits until published messages have arrived.

@@ -43,7 +43,7 @@ pub enum SessionStoreError {
 pub trait SessionStore: Send + Sync + 'static {
     /// Saves a record under the id of its session and keeps it for `lifetime`, if its version is higher than that of
     /// the stored record (compare and set). Otherwise, the error is [`SessionStoreError::Superseded`] and the stored
-    /// record is not changed. After `remove`, saving fails with this error until the removed record would have expired.
+    /// record is not changed. After `remove`, saving fails with this error.
     fn save<'a>(
         &'a self,
         id: &'a str,
@@ -55,8 +55,13 @@ pub trait SessionStore: Send + Sync + 'static {
     fn load<'a>(&'a self, id: &'a str)
     -> StoreFuture<'a, Option<SessionRecord>, SessionStoreError>;
 
-    /// Removes the record of a session. Returns true if there was one.
-    fn remove<'a>(&'a self, id: &'a str) -> StoreFuture<'a, bool, SessionStoreError>;
+    /// Removes the record of a session, and notes for `lifetime` that the session has ended, also if there is no record:
+    /// another process may be about to save it. Returns true if there was one.
+    fn remove<'a>(
+        &'a self,
+        id: &'a str,
+        lifetime: Duration,
+    ) -> StoreFuture<'a, bool, SessionStoreError>;
 }
 
 /// Session store in memory, for one process and for tests.
@@ -105,11 +110,16 @@ impl MemorySessionStore {
                 return Err(SessionStoreError::Full);
             }
         }
-        let expires = now.checked_add(lifetime);
-        let expires = expires.unwrap_or(now + Duration::from_secs(u32::MAX.into()));
-        records.insert(id.to_owned(), (expires, Some(record)));
+        records.insert(id.to_owned(), (end_of(lifetime), Some(record)));
         Ok(())
     }
+}
+
+/// Returns the end of a lifetime that begins now.
+fn end_of(lifetime: Duration) -> SystemTime {
+    let now = SystemTime::now();
+    let end = now.checked_add(lifetime);
+    end.unwrap_or(now + Duration::from_secs(u32::MAX.into()))
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -136,11 +146,15 @@ impl SessionStore for MemorySessionStore {
         Box::pin(ready(Ok(found.and_then(|(_, record)| record.clone()))))
     }
 
-    fn remove<'a>(&'a self, id: &'a str) -> StoreFuture<'a, bool, SessionStoreError> {
+    fn remove<'a>(
+        &'a self,
+        id: &'a str,
+        lifetime: Duration,
+    ) -> StoreFuture<'a, bool, SessionStoreError> {
         let mut records = lock(&self.records);
-        let known = records.get_mut(id);
-        let live = known.filter(|(expires, _)| *expires > SystemTime::now());
-        let is_removed = live.is_some_and(|(_, record)| record.take().is_some());
+        let removed = records.insert(id.to_owned(), (end_of(lifetime), None));
+        let removed = removed.filter(|(expires, _)| *expires > SystemTime::now());
+        let is_removed = removed.is_some_and(|(_, record)| record.is_some());
         Box::pin(ready(Ok(is_removed)))
     }
 }

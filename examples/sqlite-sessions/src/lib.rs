@@ -22,15 +22,15 @@ const STREAM_EVENTS: i64 = 1024;
 pub struct Database(Mutex<Connection>);
 
 impl Database {
-    /// Opens or creates the file, for one process at a time. Forgets what has expired.
+    /// Opens or creates the file. Forgets what has expired.
     ///
     /// # Errors
-    /// The file cannot be opened, or is no such database.
+    /// The file cannot be opened, is no such database, or another process has opened it.
     pub fn open(path: &Path) -> rusqlite::Result<Arc<Self>> {
         let mut connection = Connection::open(path)?;
         connection.execute_batch(SCHEMA)?;
         let transaction = connection.transaction()?;
-        transaction.execute("DELETE FROM sessions WHERE expires <= ?1", [now()])?;
+        forget_expired(&transaction)?;
         for table in ["streams", "events"] {
             let orphans =
                 format!("DELETE FROM {table} WHERE session NOT IN (SELECT id FROM sessions)");
@@ -50,6 +50,17 @@ impl Database {
         let value = work(&transaction)?;
         transaction.commit().map(|()| value)
     }
+}
+
+/// Removes the sessions that have expired, and their events.
+fn forget_expired(database: &Transaction<'_>) -> rusqlite::Result<()> {
+    let (expired, now) = ("SELECT id FROM sessions WHERE expires <= ?1", [now()]);
+    for table in ["streams", "events"] {
+        let delete = format!("DELETE FROM {table} WHERE session IN ({expired})");
+        database.execute(&delete, now)?;
+    }
+    database.execute("DELETE FROM sessions WHERE expires <= ?1", now)?;
+    Ok(())
 }
 
 /// Returns the milliseconds since 1970.
@@ -84,8 +95,7 @@ impl SessionStore for Database {
         lifetime: Duration,
     ) -> StoreFuture<'a, (), SessionStoreError> {
         let saved = self.run(|database| {
-            let expired = "DELETE FROM sessions WHERE id = ?1 AND expires <= ?2";
-            database.execute(expired, (id, now()))?;
+            forget_expired(database)?;
             let expires = now().saturating_add(milliseconds(lifetime));
             let version = signed(record.version);
             database.execute(
@@ -121,13 +131,23 @@ impl SessionStore for Database {
         done(loaded.map_err(store_failed))
     }
 
-    fn remove<'a>(&'a self, id: &'a str) -> StoreFuture<'a, bool, SessionStoreError> {
+    fn remove<'a>(
+        &'a self,
+        id: &'a str,
+        lifetime: Duration,
+    ) -> StoreFuture<'a, bool, SessionStoreError> {
         let removed = self.run(|database| {
-            let update = "UPDATE sessions SET snapshot = NULL
-                          WHERE id = ?1 AND expires > ?2 AND snapshot IS NOT NULL";
-            database.execute(update, (id, now()))
+            let query = "SELECT count(*) FROM sessions
+                         WHERE id = ?1 AND expires > ?2 AND snapshot IS NOT NULL";
+            let known: bool = database.query_row(query, (id, now()), |row| row.get(0))?;
+            let expires = now().saturating_add(milliseconds(lifetime));
+            database.execute(
+                "INSERT OR REPLACE INTO sessions VALUES (?1, 0, NULL, NULL, ?2)",
+                (id, expires),
+            )?;
+            Ok(known)
         });
-        done(removed.map(|count| count > 0).map_err(store_failed))
+        done(removed.map_err(store_failed))
     }
 }
 

@@ -1,3 +1,5 @@
+-- Another process that opens the file gets an error.
+PRAGMA locking_mode = EXCLUSIVE;
 PRAGMA journal_mode = WAL;
 -- Without a snapshot: the session has ended, and is not saved again before it expires.
 CREATE TABLE IF NOT EXISTS sessions (
@@ -7,6 +9,7 @@ CREATE TABLE IF NOT EXISTS sessions (
     principal TEXT,
     expires INTEGER NOT NULL
 ) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS expiry ON sessions (expires);
 CREATE TABLE IF NOT EXISTS streams (
     session TEXT,
     stream INTEGER,

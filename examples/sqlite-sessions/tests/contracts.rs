@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use mcp_exact_transport::contract;
-use mcp_exact_transport::event_log::{EventLog as _, LogEvent, LogStream};
+use mcp_exact_transport::event_log::{EventLog as _, EventLogError, LogEvent, LogStream};
 use mcp_exact_transport::store::{SessionRecord, SessionStore as _};
 use sqlite_sessions::Database;
 
@@ -46,11 +46,7 @@ async fn sessions_survive_a_restart() {
         data: "{}".into(),
         last: false,
     };
-    let record = SessionRecord {
-        snapshot: "{}".to_owned(),
-        principal: None,
-        version: 1,
-    };
+    let record = record();
     let database = Database::open(&file.0).expect("opened");
     let minute = Duration::from_secs(60);
     database
@@ -64,4 +60,51 @@ async fn sessions_survive_a_restart() {
     assert_eq!(database.load("s").await.expect("loaded"), Some(record));
     let events = database.read_after(&stream, 0, 1000).await.expect("read");
     assert_eq!(events, [event]);
+}
+
+fn record() -> SessionRecord {
+    SessionRecord {
+        snapshot: "{}".to_owned(),
+        principal: None,
+        version: 1,
+    }
+}
+
+/// A server that never restarts keeps nothing of sessions that have expired.
+#[tokio::test]
+async fn expired_sessions_are_removed() {
+    let file = File::new("expired");
+    let database = Database::open(&file.0).expect("opened");
+    let stream = LogStream {
+        session: "old".into(),
+        stream: 1,
+    };
+    let event = LogEvent {
+        sequence: 1,
+        data: "{}".into(),
+        last: false,
+    };
+    let short = Duration::from_millis(1);
+    database.save("old", record(), short).await.expect("saved");
+    let appended = database.append(&stream, vec![event]).await;
+    appended.expect("appended");
+    tokio::time::sleep(short * 20).await;
+    let minute = Duration::from_secs(60);
+    let saved = database.save("new", record(), minute).await;
+    saved.expect("saved");
+    let read = database.read_after(&stream, 0, 1000).await;
+    assert!(
+        matches!(read, Err(EventLogError::UnknownStream)),
+        "{read:?}"
+    );
+}
+
+/// Two processes would mix up their events.
+#[tokio::test]
+async fn file_has_one_process() {
+    let file = File::new("locked");
+    let first = Database::open(&file.0).expect("opened");
+    assert!(Database::open(&file.0).is_err(), "opened twice");
+    drop(first);
+    Database::open(&file.0).expect("opened again");
 }

@@ -131,15 +131,17 @@ impl SessionStore for FileSessionStore {
         Box::pin(ready(self.record(id).map_err(store_failed)))
     }
 
-    fn remove<'a>(&'a self, id: &'a str) -> StoreFuture<'a, bool, SessionStoreError> {
+    fn remove<'a>(
+        &'a self,
+        id: &'a str,
+        lifetime: Duration,
+    ) -> StoreFuture<'a, bool, SessionStoreError> {
         let removed = self.in_turn(|| {
-            let Some(record) = self.live(id)?.filter(|record| record["version"].is_u64()) else {
-                return Ok(false);
-            };
+            let record = self.live(id)?.filter(|record| record["version"].is_u64());
             // No process saves it again.
-            let ended = json!({ "expires": record["expires"] });
+            let ended = json!({ "expires": now() + lifetime.as_secs_f64() });
             replace(&self.path(id), &ended.to_string())?;
-            Ok(true)
+            Ok(record.is_some())
         });
         let removed = removed.map_err(store_failed);
         Box::pin(ready(removed))

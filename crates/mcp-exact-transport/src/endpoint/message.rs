@@ -23,6 +23,12 @@ pub(crate) fn request_id(message: &[u8]) -> Option<&str> {
     head.id.filter(is_id)
 }
 
+/// Returns true if the message is a batch.
+#[cfg(feature = "http-server")]
+pub(crate) fn is_batch(message: &[u8]) -> bool {
+    head(message).is_some_and(|head| head.kind == HeadKind::Batch)
+}
+
 /// Returns true if the message refers to a request in flight: a response, a cancellation or progress.
 #[cfg(feature = "http-server")]
 pub(crate) fn is_for_request_in_flight(message: &[u8]) -> bool {

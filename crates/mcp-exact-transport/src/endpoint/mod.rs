@@ -31,10 +31,10 @@ pub(crate) use client::{ClientConnection, ClientDispatch, EndOfConnection, Inter
 pub use client::{ClientHandle, ClientHandler, ConnectError};
 pub(crate) use message::is_request;
 #[cfg(feature = "http-server")]
-pub(crate) use message::{is_for_request_in_flight, request_id};
+pub(crate) use message::{is_batch, is_for_request_in_flight, request_id};
 pub(crate) use readers::Readers;
 pub use request::{PendingRequest, ProgressCallback};
-pub(crate) use server::{EPOCH_IDS, ServerDispatch, ServerEndpoint, resume_server};
+pub(crate) use server::{BLOCK_IDS, ServerDispatch, ServerEndpoint, resume_server};
 pub use server::{RequestContext, ServerHandle, ServerHandler};
 
 use crate::clock;

@@ -342,8 +342,8 @@ impl std::fmt::Debug for ServerHandle {
     }
 }
 
-/// Number of ids that are reserved for one endpoint of a session that several endpoints serve.
-pub(crate) const EPOCH_IDS: u64 = 1 << 32;
+/// Number of ids in the block of one endpoint of a session that several endpoints serve.
+pub(crate) const BLOCK_IDS: u64 = 1 << 32;
 
 /// Resumes a session from its serialised snapshot, with ids after `ids_after`. Also returns the streams whose requests
 /// are lost; an error is sent on each of them if the endpoint `reports_lost` requests.
@@ -365,7 +365,7 @@ pub(crate) fn resume_server(
     let (settings, now) = (Arc::clone(settings), clock::now());
     let mut endpoint = ServerEndpoint::resume(settings, Binding::StreamableHttp, snapshot, now)?;
     if ids_after > 0 {
-        endpoint.reserve_until(ids_after + EPOCH_IDS - 1);
+        endpoint.reserve_until(ids_after + BLOCK_IDS - 1);
     }
     for stream in &streams {
         endpoint.attached(*stream, now);

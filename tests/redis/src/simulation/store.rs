@@ -74,10 +74,9 @@ impl Store {
         self.sessions.get(&session).copied().flatten()
     }
 
-    /// Ends a session. Returns false if there was none.
+    /// Ends a session, which is never saved again. Returns false if there was none.
     pub fn end(&mut self, session: u32) -> bool {
-        let known = self.sessions.get_mut(&session);
-        known.is_some_and(|record| record.take().is_some())
+        self.sessions.insert(session, None).flatten().is_some()
     }
 
     pub fn renew(&mut self, process: ProcessId, until: u64) {

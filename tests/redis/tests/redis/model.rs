@@ -123,11 +123,11 @@ async fn model_does_what_scripts_do() {
                     version,
                 };
                 let id = session.to_string();
+                let hour = Duration::from_secs(3600);
                 if rng.below(20) == 0 {
-                    let ended = process.sessions.remove(&id).await.expect("removed");
-                    assert_eq!(ended, store.end(session), "{operation}");
+                    let ended = process.sessions.remove(&id, hour).await;
+                    assert_eq!(ended.expect("removed"), store.end(session), "{operation}");
                 } else {
-                    let hour = Duration::from_secs(3600);
                     let saved = process.sessions.save(&id, record, hour).await;
                     assert_eq!(
                         saved.is_ok(),

@@ -158,7 +158,7 @@ async fn versions_fence_processes() {
     let [one, other] = both;
     let (one, other) = tokio::join!(one, other);
     assert!(one.is_ok() != other.is_ok(), "{one:?} {other:?}");
-    assert!(second.remove("a").await.expect("removed"));
+    assert!(second.remove("a", HOUR).await.expect("removed"));
     let late = first.save("a", record(3), HOUR).await;
     assert!(
         matches!(late, Err(SessionStoreError::Superseded)),

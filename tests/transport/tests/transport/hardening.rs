@@ -229,8 +229,12 @@ impl SessionStore for Counting {
         self.store.load(id)
     }
 
-    fn remove<'a>(&'a self, id: &'a str) -> StoreFuture<'a, bool, SessionStoreError> {
-        self.store.remove(id)
+    fn remove<'a>(
+        &'a self,
+        id: &'a str,
+        lifetime: Duration,
+    ) -> StoreFuture<'a, bool, SessionStoreError> {
+        self.store.remove(id, lifetime)
     }
 }
 

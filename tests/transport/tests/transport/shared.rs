@@ -11,8 +11,12 @@ use std::time::Duration;
 use mcp_exact_session::Change;
 use mcp_exact_tests_transport::http::{INITIALIZE, Reply, TestServer, call};
 use mcp_exact_tests_transport::shared::Hub;
+use mcp_exact_transport::event_log::StoreFuture;
 use mcp_exact_transport::http::server::HttpServerOptions;
-use mcp_exact_transport::store::{BusMessage, ChangeBus as _, MemoryChangeBus, MemorySessionStore};
+use mcp_exact_transport::store::{
+    BusMessage, ChangeBus as _, MemoryChangeBus, MemorySessionStore, SessionRecord, SessionStore,
+    SessionStoreError,
+};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 
@@ -172,6 +176,158 @@ async fn each_client_is_told_once() {
         let told = read_until(events, "notifications/prompts/list_changed").await;
         let changes = told.matches("notifications/tools/list_changed").count();
         assert_eq!(changes, 2, "{told}");
+    }
+}
+
+/// Starts servers that share their sessions.
+async fn start<const COUNT: usize>(store: &Arc<dyn SessionStore>) -> [TestServer; COUNT] {
+    let bus = Arc::new(MemoryChangeBus::default());
+    let mut servers = Vec::new();
+    for _ in 0..COUNT {
+        let options = HttpServerOptions {
+            session_store: Some(Arc::clone(store)),
+            change_bus: Some(Arc::clone(&bus) as _),
+            stream_after: Duration::from_millis(10),
+            ..HttpServerOptions::default()
+        };
+        servers.push(TestServer::start(options).await);
+    }
+    let servers: Result<[TestServer; COUNT], _> = servers.try_into();
+    servers.unwrap_or_else(|_| panic!("{COUNT} servers"))
+}
+
+/// "Sending Messages to the Server" (2025-03-26, `basic/transports`): the body may be "an array batching one or more responses
+/// and/or notifications", or "requests and/or notifications". The response in one goes to the process that waits for it, and the rest
+/// is answered by the process that has it.
+#[tokio::test]
+async fn batches_are_divided() {
+    let store: Arc<dyn SessionStore> = Arc::new(MemorySessionStore::default());
+    let [first, second] = start(&store).await;
+    let initialize = INITIALIZE.replace("2025-11-25", "2025-03-26");
+    let begun = send(first.address, "POST", "", &initialize).await;
+    let id = begun.header("mcp-session-id").expect("an id").to_owned();
+    let note = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
+    assert_eq!(send(first.address, "POST", &id, note).await.status, 202);
+    let ping = r#"{"jsonrpc":"2.0","id":"p","method":"ping"}"#;
+    for (number, others, status) in [(0, "", 202), (1, ping, 200)] {
+        let call = call(10 + number, "ask", "");
+        let mut asking = open(first.address, "POST", &id, &call).await;
+        let asked = read_until(&mut asking, "\"roots/list\"").await;
+        let request = asked.lines().find_map(|line| line.strip_prefix("data: {"));
+        let request = format!("{{{}", request.expect("a request"));
+        let request: serde_json::Value = request.parse().expect("JSON");
+        let root = format!("file:///{number}");
+        let answer = format!(
+            r#"{{"jsonrpc":"2.0","id":{},"result":{{"roots":[{{"uri":"{root}"}}]}}}}"#,
+            request["id"]
+        );
+        let unexpected = r#"{"jsonrpc":"2.0","id":987654,"result":{}}"#;
+        let batch = match others {
+            "" => format!("[{answer},{unexpected}]"),
+            others => format!("[{answer},{others}]"),
+        };
+        let reply = send(second.address, "POST", &id, &batch).await;
+        assert_eq!(reply.status, status, "{reply:?}");
+        assert_eq!(
+            reply.body.contains("\"p\""),
+            !others.is_empty(),
+            "{reply:?}"
+        );
+        let answered = read_until(&mut asking, &root).await;
+        assert!(answered.contains(&root), "{answered}");
+    }
+    // Later revisions have no batches: nobody takes a part of one.
+    let later = second.begin().await;
+    let batch = r#"[{"jsonrpc":"2.0","id":987654,"result":{}}]"#;
+    assert_eq!(send(first.address, "POST", &later, batch).await.status, 400);
+}
+
+/// Processes that serve a session take their ids from blocks that no other one has.
+#[tokio::test]
+async fn blocks_of_ids_belong_to_one_process() {
+    let store: Arc<dyn SessionStore> = Arc::new(MemorySessionStore::default());
+    let servers: [TestServer; 5] = start(&store).await;
+    let id = servers[0].begin().await;
+    let taken = async || {
+        let record = store.load(&id).await.expect("loaded").expect("a record");
+        let snapshot: serde_json::Value = record.snapshot.parse().expect("JSON");
+        snapshot["lastStream"].as_u64().expect("a number") >> 32
+    };
+    let mut blocks = vec![taken().await];
+    for server in &servers[1..] {
+        // Requests that come together need one block.
+        let calls = [0, 1, 2, 3, 4, 5, 6, 7].map(|number| {
+            let (address, id) = (server.address, id.clone());
+            let echo = call(7 + number, "echo", "on");
+            tokio::spawn(async move { send(address, "POST", &id, &echo).await })
+        });
+        for call in calls {
+            let echoed = call.await.expect("a reply");
+            assert_eq!(echoed.status, 200, "{echoed:?}");
+        }
+        blocks.push(taken().await);
+    }
+    assert!(blocks.is_sorted_by(|one, next| one < next), "{blocks:?}");
+    // The first process saves the session again, and goes back behind none of them.
+    let level =
+        r#"{"jsonrpc":"2.0","id":9,"method":"logging/setLevel","params":{"level":"error"}}"#;
+    let set = send(servers[0].address, "POST", &id, level).await;
+    assert_eq!(set.status, 200, "{set:?}");
+    assert_eq!(taken().await, blocks[4]);
+}
+
+/// Session store that notes for how long records are kept.
+struct NotedLifetimes {
+    store: MemorySessionStore,
+    lifetimes: std::sync::Mutex<Vec<Duration>>,
+}
+
+impl SessionStore for NotedLifetimes {
+    fn save<'a>(
+        &'a self,
+        id: &'a str,
+        record: SessionRecord,
+        lifetime: Duration,
+    ) -> StoreFuture<'a, (), SessionStoreError> {
+        self.lifetimes.lock().expect("not poisoned").push(lifetime);
+        self.store.save(id, record, lifetime)
+    }
+
+    fn load<'a>(
+        &'a self,
+        id: &'a str,
+    ) -> StoreFuture<'a, Option<SessionRecord>, SessionStoreError> {
+        self.store.load(id)
+    }
+
+    fn remove<'a>(
+        &'a self,
+        id: &'a str,
+        lifetime: Duration,
+    ) -> StoreFuture<'a, bool, SessionStoreError> {
+        self.store.remove(id, lifetime)
+    }
+}
+
+/// A session that is used lives for its idle time on all processes: a record of half that age is saved again, and one that is younger
+/// lives for that time from now on. A process that resumes it saves it.
+#[tokio::test]
+async fn records_outlive_idle_time() {
+    let noted = Arc::new(NotedLifetimes {
+        store: MemorySessionStore::default(),
+        lifetimes: std::sync::Mutex::default(),
+    });
+    let store: Arc<dyn SessionStore> = Arc::clone(&noted) as _;
+    let [first, second] = start(&store).await;
+    let id = first.begin().await;
+    let lifetimes = || noted.lifetimes.lock().expect("not poisoned").clone();
+    let before = lifetimes().len();
+    let echoed = send(second.address, "POST", &id, &call(2, "echo", "on")).await;
+    assert_eq!(echoed.status, 200, "{echoed:?}");
+    assert!(lifetimes().len() > before, "resumed without being saved");
+    let idle = HttpServerOptions::default().idle;
+    for lifetime in lifetimes() {
+        assert!(lifetime >= idle + idle / 2, "{lifetime:?}");
     }
 }
 

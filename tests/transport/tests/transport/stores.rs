@@ -225,10 +225,14 @@ impl SessionStore for SlowStore {
         self.store.load(id)
     }
 
-    fn remove<'a>(&'a self, id: &'a str) -> StoreFuture<'a, bool, SessionStoreError> {
+    fn remove<'a>(
+        &'a self,
+        id: &'a str,
+        lifetime: Duration,
+    ) -> StoreFuture<'a, bool, SessionStoreError> {
         Box::pin(async move {
             self.gate.pass().await;
-            self.store.remove(id).await
+            self.store.remove(id, lifetime).await
         })
     }
 }

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use bytes::Bytes;
 use mcp_exact_session::{
     Binding, Change, Closed, FrameContext, Principal, ReceiveError, StreamKind,
 };
@@ -17,7 +18,7 @@ use super::response::{Refusal, unavailable};
 use super::resume;
 use super::service::Inner;
 use super::session::Session;
-use crate::endpoint::{RequestContext, ServerHandle, is_for_request_in_flight};
+use crate::endpoint::{RequestContext, ServerHandle, is_batch, is_for_request_in_flight};
 use crate::observe;
 use crate::store::{BusMessage, BusSubscription, ChangeBus};
 use crate::transport::Received;
@@ -178,9 +179,8 @@ async fn take(inner: &Arc<Inner>, message: BusMessage) {
             if let Some(session) = inner.sessions.remove_ended(&session) {
                 session.end();
                 // A request of this process may have saved it after the other one has removed it.
-                if let Some(store) = &inner.options().session_store {
-                    resume::remove(&**store, &session).await;
-                }
+                // What cannot be removed goes by its lifetime.
+                let _ = resume::remove(inner, &session).await;
             }
         }
     }
@@ -189,10 +189,8 @@ async fn take(inner: &Arc<Inner>, message: BusMessage) {
 /// Brings the sessions of this process up to date after messages were lost, and announces that everything may have changed.
 async fn resync(inner: &Arc<Inner>) {
     for session in inner.sessions.all() {
-        if session.shared().lock().endpoint.binding() == Binding::StreamableHttp {
-            while resume::restore(inner, &session).await.is_err() {
-                sleep(RESYNC_RETRY).await;
-            }
+        while resume::restore(inner, &session).await.is_err() {
+            sleep(RESYNC_RETRY).await;
         }
         let subscribed = {
             let endpoint = &session.shared().lock().endpoint;
@@ -211,22 +209,25 @@ async fn resync(inner: &Arc<Inner>) {
 /// that is too full for it is waited for, for a short time: the messages behind it are for others.
 async fn deliver(session: &Session, frame: &[u8]) {
     let shared = session.shared();
-    let opened = {
+    let (stream, frame) = {
         let endpoint = &mut shared.lock().endpoint;
         // Whatever a client of HTTP+SSE posts belongs to the process that has its event stream.
-        if endpoint.binding() == Binding::HttpSse || endpoint.concerns(frame) {
-            endpoint.open(StreamKind::Post).ok()
-        } else {
-            None
-        }
-    };
-    let Some(stream) = opened else {
-        return;
+        let own = match endpoint.binding() {
+            Binding::HttpSse => Some(frame.to_vec()),
+            _ => endpoint.divide(frame).own,
+        };
+        let Some(frame) = own else {
+            return;
+        };
+        let Ok(stream) = endpoint.open(StreamKind::Post) else {
+            return;
+        };
+        (stream, frame)
     };
     let mut context = FrameContext::new(RequestContext::default());
     context.principal = session.principal().cloned();
     let received = async {
-        let receive = || shared.receive(stream, Received::Frame(frame), context.clone());
+        let receive = || shared.receive(stream, Received::Frame(&frame), context.clone());
         while receive().0 == Err(ReceiveError::Full) {
             sleep(PAUSE).await;
         }
@@ -237,29 +238,34 @@ async fn deliver(session: &Session, frame: &[u8]) {
     shared.call(|state, now| state.endpoint.closed(stream, Closed::Clean, now));
 }
 
-/// Passes a message of a client on if another process waits for it. Returns false if it is to be handled here.
+/// Passes on what other processes wait for. Returns what is to be handled here; `None` if that is nothing.
 pub(super) async fn forward(
     inner: &Arc<Inner>,
     bus: &dyn ChangeBus,
     id: &str,
     principal: Option<&Principal>,
-    message: &[u8],
-) -> Result<bool, Refusal> {
-    if !is_for_request_in_flight(message) {
-        return Ok(false);
+    message: &Bytes,
+) -> Result<Option<Bytes>, Refusal> {
+    let is_batch = is_batch(message);
+    if !is_batch && !is_for_request_in_flight(message) {
+        return Ok(Some(message.clone()));
     }
-    match inner.sessions.find(id, principal) {
-        Some(session) => {
-            if session.shared().lock().endpoint.concerns(message) {
-                return Ok(false);
-            }
-        }
-        None => {
-            resume::load(inner, id, principal).await?;
-        }
+    let session = if is_batch {
+        // Whether the revision has batches is known to the session.
+        Some(resume::find(inner, id, principal).await?)
+    } else {
+        inner.sessions.find(id, principal)
+    };
+    let Some(session) = session else {
+        resume::load(inner, id, principal).await?;
+        send_frame(bus, id, message).await?;
+        return Ok(None);
+    };
+    let divided = session.shared().lock().endpoint.divide(message);
+    if let Some(foreign) = &divided.foreign {
+        send_frame(bus, id, foreign).await?;
     }
-    send_frame(bus, id, message).await?;
-    Ok(true)
+    Ok(divided.own.map(Bytes::from))
 }
 
 /// Sends a message of a client to the process that waits for it; status 503 if the bus does not take it.

@@ -174,6 +174,6 @@ pub(super) async fn end_session(
 ) -> Result<Response<ResponseBody>, Refusal> {
     let session = session_of(inner, request).await?;
     session.observe_request();
-    inner.end_session(&session).await;
+    inner.end_session(&session).await?;
     Ok(empty(StatusCode::NO_CONTENT))
 }

@@ -24,7 +24,7 @@ use crate::endpoint::{ServerEndpoint, is_request};
 use crate::http::{JSON, has_media_type};
 use crate::observe;
 use crate::sse;
-use crate::store::{SessionRecord, SessionStore, SessionStoreError};
+use crate::store::SessionStore;
 
 /// Responds to the GET that begins a session.
 pub(super) async fn open(
@@ -48,7 +48,8 @@ pub(super) async fn open(
     if inner.options().change_bus.is_some()
         && let Some(store) = &inner.options().session_store
     {
-        let saved = place(&**store, &session, 1, inner.options().idle).await;
+        let lifetime = resume::lifetime(inner);
+        let saved = resume::save_place(&**store, &session, 1, lifetime).await;
         if saved.is_err() {
             inner.sessions.remove(&id);
             session.end();
@@ -58,7 +59,8 @@ pub(super) async fn open(
         tokio::spawn(keep_place(
             Arc::clone(store),
             Arc::downgrade(&session),
-            inner.options().idle,
+            inner.options().idle / 2,
+            lifetime,
         ));
     }
     let attachment = Attachment::new(Arc::clone(session.shared()), stream);
@@ -82,40 +84,33 @@ pub(super) async fn open(
     Ok(events(body))
 }
 
-/// Notes in the session store whose session it is, so that other processes pass its messages on.
-async fn place(
-    store: &dyn SessionStore,
-    session: &Session,
-    version: u64,
+/// Keeps the place of a session in the session store as long as the session exists, and removes it then: by it other processes know
+/// whose session it is, and pass its messages on.
+async fn keep_place(
+    store: Arc<dyn SessionStore>,
+    session: Weak<Session>,
+    interval: Duration,
     lifetime: Duration,
-) -> Result<(), SessionStoreError> {
-    let record = SessionRecord {
-        // The state stays where the event stream is.
-        snapshot: String::new(),
-        principal: session.principal().map(|principal| principal.0.clone()),
-        version,
-    };
-    store.save(session.id(), record, lifetime).await
-}
-
-/// Keeps the note as long as the session exists, and removes it then.
-async fn keep_place(store: Arc<dyn SessionStore>, session: Weak<Session>, lifetime: Duration) {
+) {
     let Some(id) = session.upgrade().map(|session| Arc::clone(session.id())) else {
         return;
     };
-    let pause = (lifetime / 4).min(Duration::from_secs(1));
+    let pause = (interval / 2).min(Duration::from_secs(1));
     let (mut version, mut last) = (1, Instant::now());
     while let Some(session) = session.upgrade().filter(|session| !session.has_ended()) {
-        if last.elapsed() >= lifetime / 2 {
-            (version, last) = (version + 1, Instant::now());
-            if let Err(error) = place(&*store, &session, version, lifetime).await {
-                observe::store_failed("saving a session", &error);
+        if last.elapsed() >= interval {
+            version += 1;
+            match resume::save_place(&*store, &session, version, lifetime).await {
+                Ok(()) => last = Instant::now(),
+                // The next turn tries again.
+                Err(error) => observe::store_failed("saving a session", &error),
             }
         }
         drop(session);
         tokio::time::sleep(pause).await;
     }
-    if let Err(error) = store.remove(&id).await {
+    // What cannot be removed goes by its lifetime.
+    if let Err(error) = store.remove(&id, lifetime).await {
         observe::store_failed("removing a session", &error);
     }
 }

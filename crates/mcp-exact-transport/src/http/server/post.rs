@@ -76,12 +76,21 @@ async fn take(
         Posted::Stateless => stateless(inner, &request.parts, read, context).await,
         Posted::Initialize => initialize(inner, read, context).await,
         Posted::Session(id) => {
-            if let Some(bus) = &inner.options().change_bus
-                && bus::forward(inner, &**bus, &id, request.principal.as_ref(), body).await?
-            {
+            let principal = request.principal.as_ref();
+            let own = match &inner.options().change_bus {
+                Some(bus) => bus::forward(inner, &**bus, &id, principal, body).await?,
+                None => Some(body.clone()),
+            };
+            let Some(own) = own else {
                 return Ok(empty(StatusCode::ACCEPTED));
-            }
-            let session = resume::find(inner, &id, request.principal.as_ref()).await?;
+            };
+            let session = resume::find(inner, &id, principal).await?;
+            let read = if own.len() == body.len() {
+                read
+            } else {
+                // Others have got the rest of a batch.
+                PostBody::read(&own, &inner.settings().limits)
+            };
             in_session(inner, &session, read, context).await
         }
         Posted::Unnamed => Err(refused(&Refused::SessionIdMissing)),

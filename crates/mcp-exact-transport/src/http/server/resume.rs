@@ -4,19 +4,22 @@
 //! process.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use http::StatusCode;
-use mcp_exact_session::{Binding, Principal, SnapshotDue};
+use mcp_exact_session::{Binding, Principal, Snapshot, SnapshotDue};
 
 use super::response::{Refusal, refuse, unavailable};
 use super::service::Inner;
 use super::session::{Session, is_id_of};
-use crate::endpoint::{EPOCH_IDS, resume_server};
+use crate::endpoint::{BLOCK_IDS, resume_server};
 use crate::observe;
 use crate::store::{SessionRecord, SessionStore, SessionStoreError};
 
 /// Number of times that a session is saved when other processes save it at the same time.
 const ATTEMPTS: usize = 8;
+/// Number of blocks of ids that a session has: numbers up to 2^53.
+const BLOCKS: u64 = (1 << 53) / BLOCK_IDS;
 
 /// Finds the session of an id; status 404 if there is none, if it has ended, or if it belongs to another principal.
 pub(super) async fn find(
@@ -30,12 +33,13 @@ pub(super) async fn find(
     if let Some(session) = inner.sessions.find(id, principal) {
         return Ok(session);
     }
-    let record = load(inner, id, principal).await?;
-    // The process that has begun the session may still live: numbers that both use would be taken for the same.
-    let ids_after = match &inner.options().change_bus {
-        Some(_) => random_epoch().map_err(|_| unavailable("the system has no random numbers"))?,
-        None => 0,
-    };
+    // Requests that arrive together resume it once.
+    let turn = inner.sessions.resuming(id);
+    let _turn = turn.lock().await;
+    if let Some(session) = inner.sessions.find(id, principal) {
+        return Ok(session);
+    }
+    let (record, ids_after) = take_block(inner, id, principal).await?;
     // A log that keeps last wills reports requests that are lost, as soon as their process is dead. It may be alive.
     let reports_lost = !keeps_last_wills(inner);
     let resumed = resume_server(inner.settings(), &record.snapshot, ids_after, reports_lost);
@@ -106,13 +110,58 @@ pub(super) async fn load_unsealed(
     }
 }
 
-/// Chooses the first id of a resumed session, among a million places that are far from each other. Every parser of JSON
-/// reads such numbers exactly.
-fn random_epoch() -> Result<u64, getrandom::Error> {
-    let mut bytes = [0; 4];
-    getrandom::fill(&mut bytes)?;
-    // Not the first place, which is that of the process that has begun the session.
-    Ok(u64::from((u32::from_le_bytes(bytes) >> 12).max(1)) * EPOCH_IDS)
+/// Loads the record of a session and takes a block of ids for this process: the record says how far the blocks of all processes
+/// reach, and of two processes that save it one is superseded. Returns the record, and the number before the block.
+async fn take_block(
+    inner: &Inner,
+    id: &str,
+    principal: Option<&Principal>,
+) -> Result<(SessionRecord, u64), Refusal> {
+    for _ in 0..ATTEMPTS {
+        let mut record = load(inner, id, principal).await?;
+        let Some(store) = &inner.options().session_store else {
+            return Err(unknown());
+        };
+        // The process that has begun the session is gone.
+        if inner.options().change_bus.is_none() {
+            return Ok((record, 0));
+        }
+        let mut snapshot: Snapshot = record.snapshot.parse().map_err(|_| unknown())?;
+        let before = next_block(snapshot.last_id.max(snapshot.last_stream))?;
+        let last = before + BLOCK_IDS - 1;
+        (snapshot.last_id, snapshot.last_stream) = (last, last);
+        snapshot.version += 1;
+        record.version = snapshot.version;
+        record.snapshot = snapshot.to_string();
+        match store.save(id, record.clone(), lifetime(inner)).await {
+            Ok(()) => return Ok((record, before)),
+            Err(SessionStoreError::Superseded) => {}
+            Err(error) => return Err(unavailable(&error.to_string())),
+        }
+    }
+    let words = "other processes resume the session all the time; try again later";
+    Err(unavailable(words))
+}
+
+/// Chooses a block of ids behind all that were taken. A store that fails over may have lost the latest ones, so that some are
+/// skipped at random. Every parser of JSON reads such numbers exactly; a session that has none left is over.
+fn next_block(last: u64) -> Result<u64, Refusal> {
+    let mut skipped = [0];
+    let no_random_numbers = |_| unavailable("the system has no random numbers");
+    getrandom::fill(&mut skipped).map_err(no_random_numbers)?;
+    let block = last / BLOCK_IDS + 1 + u64::from(skipped[0]);
+    if block < BLOCKS {
+        Ok(block * BLOCK_IDS)
+    } else {
+        Err(unknown())
+    }
+}
+
+/// Returns the lifetime of a record. A session that is used is saved again when its record is older than half its idle time; so it
+/// lives for its whole idle time after its last use, on all processes.
+pub(super) fn lifetime(inner: &Inner) -> Duration {
+    let idle = inner.options().idle;
+    idle.saturating_add(idle / 2)
 }
 
 /// Saves a session where its snapshot is not up to date, so that another process can resume it.
@@ -168,6 +217,13 @@ pub(super) async fn restore(
         return Ok(());
     };
     let known = session.shared().lock().endpoint.snapshot_version();
+    if session.shared().lock().endpoint.binding() == Binding::HttpSse {
+        // Its record says only that it exists.
+        return match store.load(session.id()).await? {
+            Some(_) => Ok(()),
+            None => save_place(&**store, session, 1, lifetime(inner)).await,
+        };
+    }
     match store.load(session.id()).await? {
         Some(record) if record.version > known => {
             let _turn = session.saving.lock().await;
@@ -236,7 +292,7 @@ async fn save_in_turn(
             principal: session.principal().map(|principal| principal.0.clone()),
             version,
         };
-        match store.save(session.id(), record, inner.options().idle).await {
+        match store.save(session.id(), record, lifetime(inner)).await {
             Ok(()) => {
                 session.saved();
                 session.shared().lock().endpoint.snapshot_saved();
@@ -302,11 +358,37 @@ pub(super) async fn renew(inner: &Arc<Inner>, session: &Arc<Session>) {
     }
 }
 
-/// Removes the record of a session that has ended, after a snapshot that is being saved.
-pub(super) async fn remove(store: &dyn SessionStore, session: &Session) {
-    let _turn = session.saving.lock().await;
-    // What cannot be removed goes by its lifetime.
-    if let Err(error) = store.remove(session.id()).await {
-        observe::store_failed("removing a session", &error);
+/// Saves where the event stream of a session of HTTP+SSE is: on a process that listens to the bus. Its state stays there.
+pub(super) async fn save_place(
+    store: &dyn SessionStore,
+    session: &Session,
+    version: u64,
+    lifetime: Duration,
+) -> Result<(), SessionStoreError> {
+    let record = SessionRecord {
+        snapshot: String::new(),
+        principal: session.principal().map(|principal| principal.0.clone()),
+        version,
+    };
+    match store.save(session.id(), record, lifetime).await {
+        // A resync has saved it, or it has ended.
+        Err(SessionStoreError::Superseded) => Ok(()),
+        saved => saved,
     }
+}
+
+/// Removes the record of a session that has ended, after a snapshot that is being saved.
+///
+/// # Errors
+/// The store is not available.
+pub(super) async fn remove(inner: &Inner, session: &Session) -> Result<(), SessionStoreError> {
+    let Some(store) = &inner.options().session_store else {
+        return Ok(());
+    };
+    let _turn = session.saving.lock().await;
+    let removed = store.remove(session.id(), lifetime(inner)).await;
+    if let Err(error) = &removed {
+        observe::store_failed("removing a session", error);
+    }
+    removed.map(drop)
 }

@@ -205,7 +205,7 @@ impl HttpService {
                     if outlives_process {
                         inner.abandon_streams(&session).await;
                     } else {
-                        inner.end_session(&session).await;
+                        let _ = inner.end_session(&session).await;
                     }
                 });
             }
@@ -502,19 +502,31 @@ impl Inner {
         }
     }
 
-    /// Ends a session everywhere and removes its state.
-    pub(super) async fn end_session(&self, session: &Session) {
+    /// Ends a session everywhere and removes its state. A session whose record cannot be removed goes on: other processes would
+    /// serve it.
+    ///
+    /// # Errors
+    /// Status 503: the session goes on, or other processes are not told yet that it has ended.
+    pub(super) async fn end_session(&self, session: &Arc<Session>) -> Result<(), Refusal> {
         self.sessions.remove_ended(session.id());
+        if let Err(error) = resume::remove(self, session).await {
+            self.sessions.restore(session);
+            return Err(unavailable(&error.to_string()));
+        }
         session.forget_all();
         self.forget_events(session).await;
-        if let Some(store) = &self.options.session_store {
-            resume::remove(&**store, session).await;
-        }
         // Told last: no process finds the record any more.
-        if let Some(bus) = &self.options.change_bus {
-            let session = session.id().to_string();
-            bus.publish(BusMessage::SessionEnded { session });
-        }
+        let Some(bus) = &self.options.change_bus else {
+            return Ok(());
+        };
+        let ended = BusMessage::SessionEnded {
+            session: session.id().to_string(),
+        };
+        let sent = bus.send(ended.clone()).await;
+        sent.map_err(|error| {
+            bus.publish(ended);
+            unavailable(&error.to_string())
+        })
     }
 
     /// Removes the events of a session that has ended.
@@ -528,12 +540,13 @@ impl Inner {
     }
 
     /// Ends a session that nobody has used here for its lifetime.
-    async fn expire(&self, session: &Session) {
+    async fn expire(&self, session: &Arc<Session>) {
         if self.options.change_bus.is_none() {
-            return self.end_session(session).await;
+            let _ = self.end_session(session).await;
+            return;
         }
         // Another process may serve it: then its record lives.
-        if !self.sessions.remove_idle(session, self.options.idle) {
+        if !self.sessions.remove_idle(session, resume::lifetime(self)) {
             return;
         }
         let is_gone = match &self.options.session_store {
@@ -575,8 +588,8 @@ async fn sweep(inner: Weak<Inner>) {
             if !session.is_idle(idle) {
                 resume::renew(&inner, &session).await;
             } else if session.is_closed() {
-                // Its program has closed it.
-                inner.end_session(&session).await;
+                // Its program has closed it. What fails is tried again.
+                let _ = inner.end_session(&session).await;
             } else {
                 inner.expire(&session).await;
             }

@@ -5,7 +5,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use mcp_exact_session::http::is_session_id;
@@ -301,6 +301,8 @@ pub(super) struct Sessions {
     /// Ids of sessions that were ended for good, the latest ones: a request that has loaded the record of one does not begin it
     /// again.
     ended: Mutex<VecDeque<String>>,
+    /// Sessions that are being resumed, each by one request at a time.
+    resuming: Mutex<HashMap<String, Weak<tokio::sync::Mutex<()>>>>,
 }
 
 impl Sessions {
@@ -347,6 +349,26 @@ impl Sessions {
         ended.push_front(id.to_owned());
         drop(ended);
         self.remove(id)
+    }
+
+    /// Brings a session back that could not be ended.
+    pub(super) fn restore(&self, session: &Arc<Session>) {
+        let mut ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
+        ended.retain(|known| **known != *session.id);
+        drop(ended);
+        let _ = self.insert(session, usize::MAX);
+    }
+
+    /// Returns the lock of whoever resumes the session of this id.
+    pub(super) fn resuming(&self, id: &str) -> Arc<tokio::sync::Mutex<()>> {
+        let mut all = self.resuming.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(turn) = all.get(id).and_then(Weak::upgrade) {
+            return turn;
+        }
+        all.retain(|_, turn| turn.strong_count() > 0);
+        let turn = Arc::default();
+        all.insert(id.to_owned(), Arc::downgrade(&turn));
+        turn
     }
 
     /// Returns true if the session was ended for good.
