@@ -104,7 +104,7 @@ impl RedisChangeBus {
             keys: keys.bus(),
             last: None,
             server: String::new(),
-            senders: HashMap::new(),
+            senders: Senders::default(),
             is_late: false,
         };
         let weak = Arc::downgrade(&receivers);
@@ -244,12 +244,48 @@ struct Reader {
     keys: (String, String),
     /// Number of the last message that was read; `None` before the first connection.
     last: Option<u64>,
-    /// Id of the Redis server run that has assigned the number.
+    /// Id of the Redis server run that has assigned the number, and of the history that it continues.
     server: String,
-    /// Number of the last message of each process.
-    senders: HashMap<String, u64>,
+    senders: Senders,
     /// True if Redis was not reachable when the bus was created, so that messages may be missing.
     is_late: bool,
+}
+
+/// Processes that have published messages.
+#[derive(Default)]
+struct Senders(HashMap<String, Sender>);
+
+/// Last message of a process.
+struct Sender {
+    number: u64,
+    /// Number of the message on the bus.
+    on_bus: u64,
+}
+
+impl Senders {
+    /// Notes a message, and returns false if it was noted before: a publisher that received no answer has sent it twice.
+    fn note(&mut self, process: &str, number: u64, on_bus: u64) -> bool {
+        if let Some(known) = self.0.get_mut(process) {
+            known.on_bus = on_bus;
+            let is_new = number > known.number;
+            known.number = known.number.max(number);
+            return is_new;
+        }
+        if self.0.len() >= SENDERS {
+            self.forget_oldest();
+        }
+        let sender = Sender { number, on_bus };
+        self.0.insert(process.to_owned(), sender);
+        true
+    }
+
+    /// Forgets the half of the processes that were silent for longest: most of them have ended.
+    fn forget_oldest(&mut self) {
+        let mut all: Vec<u64> = self.0.values().map(|sender| sender.on_bus).collect();
+        let (_, median, _) = all.select_nth_unstable(SENDERS / 2);
+        let median = *median;
+        self.0.retain(|_, sender| sender.on_bus >= median);
+    }
 }
 
 /// An entry of the bus.
@@ -298,9 +334,14 @@ impl Reader {
     /// does not answer.
     async fn find_position(&mut self, link: &mut MultiplexedConnection) -> Option<bool> {
         let mut info = redis::cmd("INFO");
-        let info: String = info.arg("server").query_async(link).await.ok()?;
-        let run = info.lines().find_map(|line| line.strip_prefix("run_id:"));
-        let run = run.unwrap_or_default().trim().to_owned();
+        info.arg("server").arg("replication");
+        let info: String = info.query_async(link).await.ok()?;
+        let member = |name: &str| {
+            let line = info.lines().find_map(|line| line.strip_prefix(name));
+            line.unwrap_or_default().trim().to_owned()
+        };
+        // A server that was a replica meanwhile continues another history than its own.
+        let run = member("run_id:") + &member("master_replid:");
         let count = self.count(link).await?;
         let is_whole = match self.last {
             None => !self.is_late,
@@ -348,21 +389,20 @@ impl Reader {
     fn deliver(&mut self, entries: Vec<Entry>, receivers: &Mutex<Receivers>) {
         self.link.counters.count_bus_messages(entries.len());
         for entry in entries {
-            if self.last.is_some_and(|last| entry.number > last + 1) {
+            // The first message of all has any number.
+            let is_gap = |last: u64| last > 0 && entry.number > last + 1;
+            if self.last.is_some_and(is_gap) {
                 tracing::warn!("messages of the change bus are lost; sessions are loaded anew");
                 self.link.counters.count_bus_gap();
                 Receivers::deliver(receivers, &BusMessage::Resync);
             }
             self.last = Some(entry.number);
-            if self.senders.len() >= SENDERS {
-                self.senders.clear();
-            }
-            let known = self.senders.entry(entry.process).or_default();
-            // A publisher that received no answer has sent the message twice.
-            if entry.of_process <= *known {
+            let is_new = self
+                .senders
+                .note(&entry.process, entry.of_process, entry.number);
+            if !is_new {
                 continue;
             }
-            *known = entry.of_process;
             match entry.message.parse() {
                 Ok(message) => Receivers::deliver(receivers, &message),
                 Err(error) => tracing::warn!(%error, "a message of the change bus is not known"),
@@ -412,4 +452,21 @@ fn entries_of(reply: &Value) -> Vec<Entry> {
         })
     };
     entries.iter().filter_map(read).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The place of a process that still publishes is kept, however many others have come and gone.
+    #[test]
+    fn living_senders_are_remembered() {
+        let mut senders = Senders::default();
+        for number in 1..=3 * SENDERS as u64 {
+            assert!(senders.note("lives", number, 2 * number));
+            assert!(senders.note(&format!("gone-{number}"), 1, 2 * number + 1));
+            assert!(!senders.note("lives", number, 2 * number));
+        }
+        assert!(senders.0.len() <= SENDERS, "{}", senders.0.len());
+    }
 }

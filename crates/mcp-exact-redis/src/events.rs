@@ -40,6 +40,7 @@ pub struct RedisEventLog {
     pub(crate) followers: Arc<Followers>,
     pub(crate) lifetime: Duration,
     pub(crate) stream_events: usize,
+    pub(crate) stream_bytes: usize,
     pub(crate) open: OpenStreams,
 }
 
@@ -262,6 +263,7 @@ impl EventLog for RedisEventLog {
             script.key(self.keys.owners(&stream.session));
             script.arg(stream.stream).arg(&self.process.id);
             script.arg(self.milliseconds()).arg(self.stream_events);
+            script.arg(self.stream_bytes);
             script.arg(self.open.latest(stream));
             for event in &events {
                 script

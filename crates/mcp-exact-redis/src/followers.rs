@@ -18,6 +18,9 @@ use crate::process::lock;
 /// Maximum time that a read blocks.
 const BLOCK: Duration = Duration::from_secs(1);
 
+/// Interval at which a read that is to be interrupted is looked for.
+const UNBLOCK: Duration = Duration::from_millis(10);
+
 /// Readers of a stream that wait for an event after a number.
 struct Waiting {
     after: u64,
@@ -124,8 +127,10 @@ impl Followers {
             self.added.notified().await;
             let mut unblock = redis::cmd("CLIENT");
             unblock.arg("UNBLOCK").arg(*id);
-            // Without the permission for `CLIENT UNBLOCK`, the read ends slightly later by its own timeout.
-            let _ = self.link.command::<u64>(&unblock).await;
+            // The read may not have reached Redis yet. Without the permission, it ends slightly later by its own timeout.
+            while let Ok(false) = self.link.command::<bool>(&unblock).await {
+                sleep(UNBLOCK).await;
+            }
             std::future::pending::<()>().await;
         };
         let read: Result<RedisResult<Value>, _> = tokio::select! {

@@ -109,6 +109,7 @@ impl Redis {
             followers: Followers::start(&link),
             lifetime: options.event_lifetime,
             stream_events: options.stream_events,
+            stream_bytes: options.stream_bytes,
             open: events::OpenStreams::default(),
         });
         events.keep_streams();

@@ -35,6 +35,9 @@ pub struct RedisOptions {
     pub event_lifetime: Duration,
     /// Approximate maximum number of events kept per stream; the oldest events are removed first.
     pub stream_events: usize,
+    /// Maximum size of the events kept per stream in bytes, each counted with 64 bytes more; the oldest events are removed first, but
+    /// never the latest one.
+    pub stream_bytes: usize,
     /// Approximate number of messages that the change bus keeps for processes that have lost their connection.
     pub bus_messages: usize,
 }
@@ -55,6 +58,7 @@ impl RedisOptions {
             lease: Duration::from_secs(15),
             event_lifetime: Duration::from_secs(30 * 60),
             stream_events: 1024,
+            stream_bytes: 4 << 20,
             bus_messages: 10_000,
         }
     }

@@ -447,3 +447,72 @@ async fn last_will_comes_last() {
         "waiting brings no end: {behind:?}"
     );
 }
+
+/// A stream has a limit of bytes, within which the latest events are kept.
+#[tokio::test]
+async fn streams_have_a_size() {
+    let server = RedisServer::start();
+    let redis = start_with(&server, |options| options.stream_bytes = 10_000);
+    let (call, events) = (stream("a"), redis.event_log());
+    events.begin(&call, None).await.expect("begun");
+    let large = |sequence, size| LogEvent {
+        sequence,
+        data: vec![b'x'; size].into(),
+        last: false,
+    };
+    for number in 1..=50 {
+        let appended = events.append(&call, vec![large(number, 1000)]).await;
+        appended.expect("appended");
+    }
+    let found = events.read_after(&call, 0, 1000).await;
+    assert!(
+        matches!(found, Err(EventLogError::Trimmed { first: 42 })),
+        "{found:?}"
+    );
+    let found = events.read_after(&call, 41, usize::MAX).await;
+    assert_eq!(found.expect("read").len(), 9);
+    let together = (51..=90).map(|number| large(number, 100)).collect();
+    events.append(&call, together).await.expect("appended");
+    let found = events.read_after(&call, 90 - 40, usize::MAX).await;
+    assert_eq!(found.expect("read").len(), 40);
+    // The latest one stays, however large it is.
+    let appended = events.append(&call, vec![large(91, 50_000)]).await;
+    appended.expect("appended");
+    let found = events.read_after(&call, 90, usize::MAX).await;
+    assert_eq!(found.expect("read"), [large(91, 50_000)]);
+    assert_eq!(server.command(&["XLEN", "mcp:e:{a}:1"]), "1");
+}
+
+/// A Redis that continues another history than before may have given the numbers of lost messages to others.
+#[tokio::test]
+async fn another_history_is_a_gap() {
+    let server = RedisServer::start_with(&["--enable-debug-command", "local"]);
+    let bus = start(&server).change_bus();
+    let (seen, _subscription) = Seen::of(&*bus);
+    bus.publish(change("a:1"));
+    seen.until(&change("a:1")).await;
+    // A master that was a replica for a moment has the id of the other one's history.
+    assert_eq!(server.command(&["DEBUG", "CHANGE-REPL-ID"]), "OK");
+    server.command(&["CLIENT", "KILL", "TYPE", "normal"]);
+    seen.until(&BusMessage::Resync).await;
+}
+
+/// Numbers of messages are not used again after Redis has lost everything, however many come before a process reads again.
+#[tokio::test]
+async fn lost_numbers_are_a_gap() {
+    let server = RedisServer::start();
+    let bus = start(&server).change_bus();
+    let (seen, _subscription) = Seen::of(&*bus);
+    bus.publish(change("a:1"));
+    seen.until(&change("a:1")).await;
+    // One script: the reader sees nothing between the loss and the messages.
+    let publish = include_str!("../../../../crates/mcp-exact-redis/src/scripts/publish.lua");
+    let script = format!("redis.call('DEL', KEYS[1], KEYS[2])\n{publish}");
+    let (lost, later) = (change("a:2").to_string(), change("a:3").to_string());
+    let keys = ["EVAL", &script, "2", "{mcp:bus}:log", "{mcp:bus}:count"];
+    let messages = ["100", "other", "1", &lost, "2", &later];
+    let done = server.command(&[&keys[..], &messages[..]].concat());
+    assert_eq!(done, "1");
+    seen.until(&change("a:3")).await;
+    assert_eq!(seen.count(&BusMessage::Resync), 1);
+}
