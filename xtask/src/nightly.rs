@@ -150,13 +150,7 @@ fn chaos(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
     simulation.env("MCP_EXACT_SIMULATED_SESSIONS", SESSIONS);
     let mut exchanges = redis::test_command(root)?;
     exchanges.env("MCP_EXACT_EXCHANGES", EXCHANGES.to_string());
-    exchanges.args([
-        "--",
-        "--nocapture",
-        "--test-threads",
-        "1",
-        "--include-ignored",
-    ]);
+    exchanges.args(["--", "--nocapture", "--test-threads", "1"]);
     exchanges.args(["killed_processes_break_no_promise", "failovers_are_noticed"]);
     for mut command in [simulation, exchanges] {
         command.env("MCP_EXACT_SEED", seed.to_string());

@@ -85,9 +85,6 @@ async fn killed_processes_break_no_promise() {
 }
 
 /// The replica takes over from a master that was killed. What only the master had is lost, and nobody takes it for the whole.
-///
-/// `cargo xtask nightly chaos` runs it alone: next to other tests, a restarted replica was once not online within a minute.
-#[ignore = "needs a machine on which nothing else runs: `cargo xtask nightly chaos`"]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn failovers_are_noticed() {
     let redis = RedisPair::start();
