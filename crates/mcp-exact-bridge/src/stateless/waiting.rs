@@ -2,13 +2,15 @@
 //!
 //! A state works once, for the same call of the same principal, until it expires.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use mcp_exact_session::{IncomingRequest, JsonObject, PeerError};
 use mcp_exact_transport::{PendingRequest, RequestContext};
 use tokio::sync::mpsc;
 
-use super::{Lease, Owner, Stateless, locked};
+use super::Stateless;
+use super::connections::{Lease, Owner};
 use crate::translate::Way;
 use crate::upstream::Question;
 
@@ -30,6 +32,13 @@ pub(super) struct WaitingCall {
     pub(super) params: serde_json::Value,
 }
 
+/// Calls whose question waits for their client, by state.
+pub(super) type WaitingCalls = HashMap<String, WaitingCall>;
+
+pub(super) fn locked(calls: &Mutex<WaitingCalls>) -> MutexGuard<'_, WaitingCalls> {
+    calls.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 impl Stateless {
     /// Keeps a call until its client has answered; returns the state that finds it again.
     pub(super) fn keep(
@@ -39,25 +48,23 @@ impl Stateless {
     ) -> Result<String, PeerError> {
         let state = random_state()?;
         {
-            let mut all = locked(&self.state);
-            if all.waiting.len() >= self.most_waiting {
+            let mut all = locked(&self.waiting);
+            if all.len() >= self.most_waiting {
                 return Err(PeerError::internal(
                     "too many calls wait for answers of their clients; try again later",
                 ));
             }
-            all.waiting.insert(state.clone(), call);
+            all.insert(state.clone(), call);
         }
         let (all, found, within) = (
-            Arc::downgrade(&self.state),
+            Arc::downgrade(&self.waiting),
             state.clone(),
             self.answer_within,
         );
         let method = request.method().to_owned();
         tokio::spawn(async move {
             tokio::time::sleep(within).await;
-            let expired = all
-                .upgrade()
-                .and_then(|all| locked(&all).waiting.remove(&found));
+            let expired = all.upgrade().and_then(|all| locked(&all).remove(&found));
             if expired.is_some() {
                 tracing::info!(
                     method,
@@ -77,13 +84,13 @@ impl Stateless {
         request: &IncomingRequest<RequestContext>,
     ) -> Result<WaitingCall, PeerError> {
         let params = bound_params(request);
-        let mut all = locked(&self.state);
-        let is_its = all.waiting.get(state).is_some_and(|waiting| {
+        let mut all = locked(&self.waiting);
+        let is_its = all.get(state).is_some_and(|waiting| {
             waiting.owner == owner.principal
                 && waiting.method == request.method()
                 && waiting.params == params
         });
-        let taken = is_its.then(|| all.waiting.remove(state)).flatten();
+        let taken = is_its.then(|| all.remove(state)).flatten();
         taken.ok_or_else(|| {
             PeerError::invalid_params(
                 "`requestState` belongs to no call that waits: it has expired, was used, or is of another call; \
