@@ -8,15 +8,17 @@ use mcp_exact::transport::{
     ClientHandle, ClientHandler, ConnectError, ConnectionOptions, connect, memory_pair, serve,
 };
 use mcp_exact::{
-    Client, Connect, Content, Cx, Error, Form, Input, Json, JsonObject, Progress, Prompt, Resource,
-    Revision, Root, Sample, SampleReply, SampleRequest, Server, Tool, ToolResult, schemars, serde,
+    Client, ClientError, Connect, Content, Cx, Error, Form, Input, Json, JsonObject, Progress,
+    Prompt, Resource, Revision, Root, Sample, SampleReply, SampleRequest, Server, Tool, ToolResult,
+    schemars, serde,
 };
 use mcp_exact_bridge::{Bridge, Options, Upstream};
 use mcp_exact_session::{
-    CachedNegotiation, ClientConfig, ClientEvent, ClientSettings, Identity, Offer,
+    CachedNegotiation, ClientConfig, ClientEvent, ClientSettings, ExtensionPolicy, Identity, Offer,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use tokio::sync::oneshot;
 use tokio::task::{AbortHandle, JoinHandle};
 
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]
@@ -31,8 +33,8 @@ pub struct Sum {
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
-struct Confirm {
-    yes: bool,
+pub struct Confirm {
+    pub yes: bool,
 }
 
 /// Notifications of each kind that the tool `flood` sends.
@@ -85,6 +87,12 @@ pub fn server(revision: Revision) -> Server {
         })
         .tool("sample", |cx: Cx| async move {
             Ok::<_, Error>(cx.sample(&Sample::new("Say something.", 10)).await?.text())
+        })
+        .tool("steps", |cx: Cx| async move {
+            cx.progress(1, 2)?;
+            let form = cx.elicit::<Confirm>("Go on?").await?;
+            cx.progress(2, 2)?;
+            Ok::<_, Error>(form.accepted_with(|form| form.yes).to_string())
         })
         .tool("roots", |cx: Cx| async move {
             let roots = cx.roots().await?;
@@ -250,6 +258,15 @@ pub fn client_of(bridge: &Bridge, revision: Revision) -> Connect {
 
 /// Connects a client to the bridge in memory that takes results as they come.
 pub async fn handle_of(bridge: &Bridge, revision: Revision) -> ClientHandle {
+    handle_with(bridge, revision, |_| {}).await
+}
+
+/// Connects a client to the bridge in memory that takes results as they come, and passes other events to a function.
+pub async fn handle_with(
+    bridge: &Bridge,
+    revision: Revision,
+    on_event: impl Fn(ClientEvent) + Send + Sync + 'static,
+) -> ClientHandle {
     let (local, remote) = memory_pair(256 << 10, 4 << 20);
     let (settings, handler) = bridge.endpoint();
     tokio::spawn(async move {
@@ -258,7 +275,8 @@ pub async fn handle_of(bridge: &Bridge, revision: Revision) -> ClientHandle {
     });
     let mut config = ClientConfig::new(Identity::new("raw", "1.0.0"));
     config.offer = Offer::of([revision.as_str()]).expect("a revision");
-    let handler = |_: &ClientHandle, _: ClientEvent| {};
+    config.extensions.policy = ExtensionPolicy::AllowAll;
+    let handler = move |_: &ClientHandle, event: ClientEvent| on_event(event);
     let settings = config.build().expect("settings");
     let options = ConnectionOptions::default();
     let (client, _driver) = connect(settings, None, Arc::new(handler), local, options);
@@ -313,6 +331,22 @@ pub async fn listen_with(bridge: &Bridge, options: HttpServerOptions) -> Listeni
 
 pub fn object(text: &str) -> JsonObject {
     text.parse().expect(text)
+}
+
+/// Begins a call that waits until it is cancelled, and returns when the server has reported its progress.
+pub async fn waiting_call(client: &Client) -> JoinHandle<Result<String, ClientError>> {
+    let (begun, has_begun) = oneshot::channel();
+    let begun = Mutex::new(Some(begun));
+    let call = client
+        .call::<_, String>("waits", &())
+        .on_progress(move |_| {
+            if let Some(begun) = begun.lock().expect("a lock").take() {
+                let _ = begun.send(());
+            }
+        });
+    let call = tokio::spawn(call.into_future());
+    has_begun.await.expect("progress");
+    call
 }
 
 /// Notes the progress of a call.

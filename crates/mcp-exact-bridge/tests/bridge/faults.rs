@@ -15,7 +15,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-use crate::common::{Add, InMemory, Sum, answering, bridge, client_of, server};
+use crate::common::{Add, InMemory, Sum, answering, bridge, client_of, server, waiting_call};
 use crate::isolation::{YES, answering as answers, call, raw_client};
 use crate::matrix::wait_until;
 
@@ -111,17 +111,7 @@ async fn call_ends_with_its_client() {
         for of_client in revisions() {
             let pair = format!("client {of_client}, server {of_server}");
             let client = client_of(&bridge, of_client).await.expect(&pair);
-            let (begun, has_begun) = oneshot::channel();
-            let begun = std::sync::Mutex::new(Some(begun));
-            let waits = client
-                .call::<_, String>("waits", &())
-                .on_progress(move |_| {
-                    if let Some(begun) = begun.lock().expect("a lock").take() {
-                        let _ = begun.send(());
-                    }
-                });
-            let waits = tokio::spawn(waits.into_future());
-            has_begun.await.expect("progress");
+            let waits = waiting_call(&client).await;
             client.close();
             let nothing = || {
                 let usage = bridge.usage();
@@ -240,17 +230,7 @@ async fn cancelled_call_takes_its_connection_along() {
         let upstream = InMemory::new(&server(of_server));
         let bridge = bridge(upstream.clone()).await;
         let client = client_of(&bridge, newest).await.expect("a client");
-        let (begun, has_begun) = oneshot::channel();
-        let begun = std::sync::Mutex::new(Some(begun));
-        let waits = client
-            .call::<_, String>("waits", &())
-            .on_progress(move |_| {
-                if let Some(begun) = begun.lock().expect("a lock").take() {
-                    let _ = begun.send(());
-                }
-            });
-        let waits = tokio::spawn(waits.into_future());
-        has_begun.await.expect("progress");
+        let waits = waiting_call(&client).await;
         waits.abort();
         let closed = || upstream.connections() == 0 && bridge.usage().requests == 0;
         wait_until(closed, &format!("server {of_server}")).await;

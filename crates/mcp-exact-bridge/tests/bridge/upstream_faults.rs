@@ -5,7 +5,7 @@ use std::time::Duration;
 use mcp_exact::revisions;
 use mcp_exact_bridge::{Bridge, Options};
 
-use crate::common::{Add, InMemory, Sum, bridge, client_of, server};
+use crate::common::{Add, InMemory, Sum, bridge, client_of, server, waiting_call};
 use crate::matrix::wait_until;
 
 /// A server that dies in the middle of a call: the call ends with an error that says so. Without a session on
@@ -18,17 +18,7 @@ async fn lost_server_ends_its_calls() {
         for of_client in revisions() {
             let pair = format!("client {of_client}, server {of_server}");
             let client = client_of(&bridge, of_client).await.expect("a client");
-            let (begun, has_begun) = tokio::sync::oneshot::channel();
-            let begun = std::sync::Mutex::new(Some(begun));
-            let call = client
-                .call::<_, String>("waits", &())
-                .on_progress(move |_| {
-                    if let Some(begun) = begun.lock().expect("a lock").take() {
-                        let _ = begun.send(());
-                    }
-                });
-            let call = tokio::spawn(call.into_future());
-            has_begun.await.expect("progress");
+            let call = waiting_call(&client).await;
             upstream.kill();
             let ended = tokio::time::timeout(Duration::from_secs(10), call).await;
             let error = ended.expect(&pair).expect("no panic").expect_err(&pair);
