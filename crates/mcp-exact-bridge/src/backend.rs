@@ -5,10 +5,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
-use mcp_exact_session::{CachedNegotiation, JsonObject, PeerError, SessionInfo};
+use mcp_exact_session::{CachedNegotiation, JsonObject, PeerError, Principal, SessionInfo};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+use crate::access::may_use;
 use crate::bridge::Options;
 use crate::losses::Losses;
 use crate::metrics::ServerState;
@@ -92,6 +93,13 @@ impl Backend {
     /// Returns the handling of losses in conversions to and from this server.
     pub(crate) fn losses(&self) -> Losses {
         self.live.losses()
+    }
+
+    /// Returns true if the current rules let a principal see and use an item of the server.
+    pub(crate) fn may_use(&self, principal: Option<&Principal>, name: &str) -> bool {
+        let principal = principal.map(|Principal(name)| name.as_str());
+        let rules = self.live.rules();
+        !self.is_removed() && may_use(&rules.access, &self.name, principal, name)
     }
 
     /// Returns the identity and capabilities of the server, if it was reached before.

@@ -10,9 +10,9 @@ use std::time::Duration;
 
 use mcp_exact_session::http::{Mirrored, ToolHeaders};
 use mcp_exact_session::{
-    Change, ExtensionPolicy, Filter, Identity, IncomingRequest, InputMode, JsonObject, Lifecycle,
-    Limits, Offer, PeerError, Principal, Reply, RequestKey, RequestTimeout, Revision, Seal,
-    ServerConfig, ServerEvent, ServerSettings, SessionInfo,
+    ExtensionPolicy, Filter, Identity, IncomingRequest, InputMode, JsonObject, Lifecycle, Limits,
+    Offer, PeerError, Principal, Reply, RequestKey, RequestTimeout, Revision, Seal, ServerConfig,
+    ServerEvent, ServerSettings, SessionInfo,
 };
 use mcp_exact_transport::{RequestContext, ServerHandle, ServerHandler};
 use tokio::sync::watch;
@@ -22,15 +22,16 @@ use tokio::time::Instant;
 use crate::backend::{Backend, Backends, Known};
 use crate::hooks::Hooks;
 use crate::limits::{Admission, Principals};
-use crate::losses::{LossHook, Losses};
-use crate::many::{KnownUris, joined};
+use crate::losses::LossHook;
+use crate::many::joined;
 use crate::metrics::{CallObserver, Counters, Metrics};
 use crate::names::{Kind, Names, Prefix, check_server_names};
 use crate::session::Session;
 use crate::stateless::Established;
 use crate::translate::{Way, newest};
 use crate::update::{Live, Rules, reach};
-use crate::upstream::{Upstream, identity};
+use crate::upstream::{EVERY_LIST, Upstream, identity};
+use crate::uris::KnownUris;
 
 /// Settings of a [`Bridge`]; every setting has a default.
 #[derive(Debug, Clone)]
@@ -159,7 +160,7 @@ impl Bridge {
         let backend = Backend::new(String::new(), false, Arc::new(upstream), &options, &live);
         let known = backend.known().await;
         let known = known.map_err(|error| BridgeError::Upstream(error.message().to_owned()))?;
-        let config = config(&options, &known.info)?;
+        let config = config(&options, &known.info, &live)?;
         Self::build(vec![Arc::new(backend)], options, live, config)
     }
 
@@ -188,7 +189,7 @@ impl Bridge {
         check_server_names(backends.iter().map(|backend| backend.name.as_str()))
             .map_err(BridgeError::Settings)?;
         reach(&backends).await;
-        let config = config_of_many(&options, &backends)?;
+        let config = config_of_many(&options, &backends, &live)?;
         Self::build(backends, options, live, config)
     }
 
@@ -314,11 +315,15 @@ pub struct Usage {
 
 /// Returns the settings of the endpoints for clients of one server, whose identity and capabilities the bridge
 /// presents.
-fn config(options: &Options, server: &SessionInfo) -> Result<ServerConfig, BridgeError> {
+fn config(
+    options: &Options,
+    server: &SessionInfo,
+    live: &Live,
+) -> Result<ServerConfig, BridgeError> {
     let identity = server.info.as_ref().and_then(identity);
     let identity = identity.unwrap_or_else(|| options.identity.clone());
     let mut config = config_with(options, identity);
-    config.capabilities = capabilities(server)?;
+    config.capabilities = capabilities(server, live)?;
     config.instructions = server.instructions.clone();
     Ok(config)
 }
@@ -327,6 +332,7 @@ fn config(options: &Options, server: &SessionInfo) -> Result<ServerConfig, Bridg
 fn config_of_many(
     options: &Options,
     backends: &[Arc<Backend>],
+    live: &Live,
 ) -> Result<ServerConfig, BridgeError> {
     let mut config = config_with(options, options.identity.clone());
     let mut all = Vec::new();
@@ -340,7 +346,7 @@ fn config_of_many(
             all.extend(EVERYTHING.parse::<JsonObject>());
             continue;
         };
-        all.push(capabilities(&info)?);
+        all.push(capabilities(&info, live)?);
         if let Some(text) = info.instructions {
             instructions.push(format!("# {}\n\n{text}", backend.name));
         }
@@ -354,12 +360,13 @@ fn config_of_many(
 const EVERYTHING: &str = r#"{"tools":{"listChanged":true},"prompts":{"listChanged":true},
     "resources":{"listChanged":true,"subscribe":true},"completions":{},"logging":{}}"#;
 
-/// Returns the capabilities of a server in the form of the newest revision.
-fn capabilities(server: &SessionInfo) -> Result<JsonObject, BridgeError> {
+/// Returns the capabilities of a server in the form of the newest revision, as the bridge declares them to clients of every
+/// revision. Capabilities that are left out, such as tasks, are reported as losses.
+fn capabilities(server: &SessionInfo, live: &Live) -> Result<JsonObject, BridgeError> {
     let up = Way {
         from: server.revision,
         to: newest(),
-        losses: Losses::ignored(),
+        losses: live.losses(),
     };
     let capabilities = up.definition("ServerCapabilities", &server.capabilities);
     let mut capabilities =
@@ -554,7 +561,7 @@ impl Shared {
                     _ => return Err(PeerError::internal("the subscription has ended")),
                 },
                 _ = updates.changed() => {
-                    for change in [Change::Tools, Change::Prompts, Change::Resources] {
+                    for change in EVERY_LIST {
                         client.publish(&change);
                     }
                 }
@@ -566,7 +573,7 @@ impl Shared {
 /// Relays the changes of one server to a subscription. If the server is one of many, a lost connection is
 /// re-established.
 async fn listen_to(
-    backend: &Backend,
+    backend: &Arc<Backend>,
     client: &ServerHandle,
     filter: &Filter,
     principal: Option<Principal>,
@@ -596,7 +603,7 @@ async fn listen_to(
         let client = client.clone();
         begin = Arc::new(move || {
             // Everything may have changed while the server was unreachable.
-            for change in [Change::Tools, Change::Prompts, Change::Resources] {
+            for change in EVERY_LIST {
                 client.publish(&change);
             }
         });

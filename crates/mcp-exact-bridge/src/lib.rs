@@ -29,8 +29,8 @@
 //! # Many servers
 //!
 //! [`Bridge::many`] joins servers: their lists, capabilities and instructions. Tools and prompts are named after their
-//! server, as in `files__read`, or as [`Prefix`] says. Resources keep their URIs: a URI belongs to the server that has
-//! listed the URI or a template with a matching prefix, or else to the first server that knows the URI. Lists have one
+//! server, as in `files__read`, or as [`Prefix`] says. Resources keep their URIs: a request about a URI goes to the server
+//! that has listed the URI or a template with a matching prefix first, and then to the others, until one knows the URI. Lists have one
 //! page, whose cache lifetime is the shortest one of the servers; `_meta` of the servers' own lists is omitted. While a
 //! server cannot be reached, its tools, prompts and resources are not listed and calls of them fail; the other servers
 //! remain available, and the bridge retries the connection periodically.
@@ -57,7 +57,9 @@
 //! `requestState` of a server without sessions is bound to the principal that it was given to, since the server cannot
 //! tell principals apart; see [`Options::seal`].
 //! If a call ends before the server has answered it, its connection is closed, so that later messages of the server
-//! reach no other call. An authenticated principal holds at most half of the shared connections.
+//! reach no other call. An authenticated principal holds at most half of the shared connections; subscriptions and waiting
+//! calls of clients without a principal together hold at most half of them, too. Tasks are not relayed, since a server cannot
+//! tell whose task it is.
 //!
 //! # Limits
 //!
@@ -85,6 +87,7 @@ mod tools;
 mod translate;
 mod update;
 mod upstream;
+mod uris;
 
 pub use access::AccessRule;
 pub use bridge::{Bridge, BridgeError, Options, Usage};

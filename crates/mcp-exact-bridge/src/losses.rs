@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use mcp_exact_convert::Loss;
-use mcp_exact_session::{Json, JsonObject, LossPolicy, Revision};
+use mcp_exact_session::{Json, JsonObject, LossPolicy, RawResult, Revision};
 
 use crate::access::matches;
 
@@ -222,11 +222,19 @@ impl Losses {
                 hook(&report);
             }
             if let Some(listed) = &self.listed {
-                let mut listed = listed.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut listed = lock(listed);
                 if listed.len() < MOST_LISTED {
                     listed.push(entry(&report, is_result));
                 }
             }
+        }
+    }
+
+    /// Adds the losses of a request to its result, which passes unchanged if there are none.
+    pub(crate) fn list_in_result(&self, result: RawResult) -> RawResult {
+        match &self.listed {
+            Some(listed) if !lock(listed).is_empty() => self.list_in(result.into_object()).into(),
+            _ => result,
         }
     }
 
@@ -235,9 +243,13 @@ impl Losses {
         let Some(listed) = &self.listed else {
             return result;
         };
-        let listed = std::mem::take(&mut *listed.lock().unwrap_or_else(PoisonError::into_inner));
+        let listed = std::mem::take(&mut *lock(listed));
         with_losses(result, &listed)
     }
+}
+
+fn lock(listed: &Mutex<Vec<Json>>) -> MutexGuard<'_, Vec<Json>> {
+    listed.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Adds losses to the `_meta` of a result, unless there are none.

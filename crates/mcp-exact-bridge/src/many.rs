@@ -1,19 +1,21 @@
 //! Routing of requests among many servers, and lists that join the lists of all servers.
 //!
 //! Tools and prompts are found by their names, see [`Names`]. Resources keep their URIs, since tools and prompts
-//! mention them: a URI belongs to the server that has listed the URI or a template with a matching prefix, or else to
-//! the first server that knows the URI.
+//! mention them: a request about a URI goes to the server that has listed the URI or a template with a matching prefix
+//! first, and then to the others, until one knows the URI.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
-use mcp_exact_session::{IncomingRequest, Json, JsonObject, Outcome, PeerError, Principal, Reply};
+use mcp_exact_revisions::Side;
+use mcp_exact_session::{
+    IncomingRequest, Json, JsonObject, Outcome, PeerError, Principal, Reply, Revision,
+};
 use mcp_exact_transport::{RequestContext, ServerHandle};
 use serde_json::{Map, Value};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use crate::access::may_use;
+use crate::access::matches;
 use crate::backend::Backend;
 use crate::bridge::Shared;
 use crate::hooks::Call;
@@ -26,9 +28,6 @@ use crate::update::ANSWERED_WITHIN;
 
 /// Maximum number of pages that are read of a server's list.
 const MOST_PAGES: usize = 1000;
-
-/// Maximum number of URIs whose server is remembered.
-const MOST_URIS: usize = 100_000;
 
 /// Kind of list, such as the list of tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,58 +86,6 @@ impl Entries {
     }
 }
 
-/// Servers that have listed URIs and templates.
-#[derive(Debug, Default)]
-pub(crate) struct KnownUris(Mutex<Uris>);
-
-#[derive(Debug, Default)]
-struct Uris {
-    resources: HashMap<String, usize>,
-    /// Server by the literal prefix of the template, before its first expression.
-    templates: HashMap<String, usize>,
-}
-
-impl KnownUris {
-    fn lock(&self) -> MutexGuard<'_, Uris> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn learn(&self, entries: Entries, server: usize, uri: &str) {
-        let mut uris = self.lock();
-        let (known, key) = match entries {
-            Entries::Templates => (&mut uris.templates, literal(uri)),
-            _ => (&mut uris.resources, uri),
-        };
-        // A URI belongs to the first server that has listed it.
-        if known.len() < MOST_URIS && !known.contains_key(key) {
-            known.insert(key.to_owned(), server);
-        }
-    }
-
-    /// Returns the server that has listed the URI or a template with a matching prefix.
-    pub(crate) fn server_of(&self, uri: &str) -> Option<usize> {
-        let uris = self.lock();
-        let listed = uris.resources.get(uri).copied();
-        listed.or_else(|| {
-            // Completions refer to a template by its text, so the text is also looked up.
-            let uri = literal(uri);
-            let like = uris
-                .templates
-                .iter()
-                .filter(|(begin, _)| uri.starts_with(begin.as_str()));
-            let like = like.max_by_key(|(begin, _)| begin.len());
-            like.map(|(_, server)| *server)
-        })
-    }
-}
-
-/// Returns the literal prefix of a template, before its first expression.
-fn literal(template: &str) -> &str {
-    template
-        .split_once('{')
-        .map_or(template, |(begin, _)| begin)
-}
-
 /// Destination of a request.
 enum Target {
     /// The request is relayed to this server, with these params.
@@ -154,6 +101,9 @@ impl Shared {
         client: &ServerHandle,
         request: IncomingRequest<RequestContext>,
     ) -> Result<Reply, PeerError> {
+        if !self.may_relay(&request) {
+            return Err(PeerError::method_not_found(request.method()));
+        }
         if self.passes_everything() {
             return self.relay_to(0, client, request).await;
         }
@@ -169,6 +119,18 @@ impl Shared {
         }
     }
 
+    /// Returns true if the revision of the client defines the request, or a rule allows the method. What other requests name, and
+    /// to whom that belongs, only their server knows: they pass by default if there is one server, no rule and no principal.
+    fn may_relay(&self, request: &IncomingRequest<RequestContext>) -> bool {
+        let method = request.method();
+        let is_alone = || request.context().principal.is_none() && self.passes_everything();
+        let rules = self.live.rules();
+        let mut patterns = rules.extension_methods.iter();
+        is_defined(request.revision(), method)
+            || patterns.any(|pattern| matches(pattern, method))
+            || is_alone()
+    }
+
     /// Returns true if there is one server and no rule, so that requests are relayed without inspection.
     fn passes_everything(&self) -> bool {
         let backends = self.backends.all();
@@ -176,10 +138,7 @@ impl Shared {
     }
 
     pub(crate) fn may_use(&self, server: usize, principal: Option<&Principal>, name: &str) -> bool {
-        let principal = principal.map(|Principal(name)| name.as_str());
-        let backend = self.backends.get(server);
-        let rules = self.live.rules();
-        !backend.is_removed() && may_use(&rules.access, &backend.name, principal, name)
+        self.backends.get(server).may_use(principal, name)
     }
 
     async fn relay_to(
@@ -189,6 +148,9 @@ impl Shared {
         request: IncomingRequest<RequestContext>,
     ) -> Result<Reply, PeerError> {
         let backend = self.backends.get(server);
+        if has_another_meaning(&backend, &request) {
+            return Err(PeerError::method_not_found(request.method()));
+        }
         let call = self.has_observers().then(|| call_of(&backend, &request));
         let observer = self.options.on_call.clone().zip(call.clone());
         let timer = CallTimer::begin(&self.counters, observer, &backend.name, request.method());
@@ -247,45 +209,22 @@ impl Shared {
             let (server, own) = self.find(kind, &name, client, request).await?;
             return Ok(Target::One(server, renamed(request.params(), &own)));
         }
-        let uri = match request.method() {
-            "resources/read" | "resources/subscribe" | "resources/unsubscribe" => text("uri"),
-            "completion/complete" => {
-                let reference = request
-                    .param("ref")
-                    .and_then(|reference| reference.object());
-                let [kind, name, uri] = reference.map_or([None, None, None], |reference| {
-                    reference.find_each(["type", "name", "uri"]).map(|value| {
-                        value
-                            .and_then(|value| value.as_str())
-                            .map(|text| text.into_owned())
-                    })
-                });
-                if let (Some("ref/prompt"), Some(name)) = (kind.as_deref(), name) {
-                    let (server, own) = self.find(Kind::Prompt, &name, client, request).await?;
-                    let params = reference.map(|reference| {
-                        let reference = renamed(Some(&reference.to_object()), &own);
-                        let mut params = request.params().cloned().unwrap_or_default();
-                        params.insert("ref", reference.unwrap_or_default());
-                        params
-                    });
-                    return Ok(Target::One(server, params));
-                }
-                uri
+        if request.method() == "completion/complete"
+            && let Some(reference) = request.param("ref").and_then(|value| value.object())
+        {
+            let [kind, name] = reference.find_each(["type", "name"]).map(|value| {
+                let text = value.and_then(|value| value.as_str());
+                text.map(|text| text.into_owned())
+            });
+            if let (Some("ref/prompt"), Some(name)) = (kind.as_deref(), name) {
+                let (server, own) = self.find(Kind::Prompt, &name, client, request).await?;
+                let reference = renamed(Some(&reference.to_object()), &own);
+                let mut params = request.params().cloned().unwrap_or_default();
+                params.insert("ref", reference.unwrap_or_default());
+                return Ok(Target::One(server, Some(params)));
             }
-            _ => None,
-        };
-        let known = uri.as_deref().and_then(|uri| self.uris.server_of(uri));
-        match (known, uri) {
-            (Some(server), Some(uri)) => {
-                let principal = request.context().principal.as_ref();
-                if self.may_use(server, principal, &uri) {
-                    Ok(Target::One(server, request.params().cloned()))
-                } else {
-                    Err(unknown_resource(&uri))
-                }
-            }
-            _ => Ok(Target::First),
         }
+        Ok(Target::First)
     }
 
     /// Finds the server of a tool or prompt by its name.
@@ -318,7 +257,7 @@ impl Shared {
         })
     }
 
-    /// Relays a request to one server after the other, until one knows the named item.
+    /// Relays a request to one server after the other, until one knows the named item; the server that has listed it is the first.
     async fn relay_to_first(
         self: &Arc<Self>,
         client: &ServerHandle,
@@ -330,24 +269,35 @@ impl Shared {
             .param("ref")
             .and_then(|reference| relay::uri(Some(&reference.object()?.to_object())));
         let uri = relay::uri(request.params()).or(reference);
+        let known = uri.as_deref().and_then(|uri| self.uris.server_of(uri));
         let mut last = None;
         let backends = self.backends.all();
-        for (server, backend) in backends.iter().enumerate() {
+        let mut servers: Vec<_> = backends.iter().enumerate().collect();
+        servers.sort_by_key(|(server, _)| Some(*server) != known);
+        for (server, backend) in servers {
             let name = uri.as_deref().unwrap_or_else(|| request.method());
             if !self.may_use(server, principal, name) {
                 continue;
             }
             match self.relay_to(server, client, request.clone()).await {
-                Err(error) if is_unknown(&error) => {
+                // Answers of the user are for the server that has asked.
+                Err(error)
+                    if is_unknown(&error) && !(is_retry(request) && known == Some(server)) =>
+                {
                     last.get_or_insert(error);
                 }
                 // An unreachable server may have the item, but its error is returned only after the others were tried.
                 Err(error) if backend.is_down() => last = Some(error),
-                answered => return answered,
+                answered => {
+                    if let (Some(uri), Ok(_)) = (&uri, &answered) {
+                        self.uris.note_answer(server, uri);
+                    }
+                    return answered;
+                }
             }
         }
         Err(last.unwrap_or_else(|| match uri {
-            Some(uri) => unknown_resource(&uri),
+            Some(uri) => unknown_resource(&uri, request.revision()),
             None => PeerError::method_not_found(request.method()),
         }))
     }
@@ -530,6 +480,7 @@ impl Shared {
     /// Removes the entries that the principal may not use, and renames the others for clients.
     fn rename(&self, list: List, listed: &mut Listed, principal: Option<&Principal>) {
         let server = listed.server;
+        let mut uris = Vec::new();
         listed.entries.retain_mut(|entry| {
             let key = entry.view().find(list.entries.key());
             let Some(key) = key.and_then(|key| Some(key.as_str()?.into_owned())) else {
@@ -539,7 +490,7 @@ impl Shared {
                 return false;
             }
             let Entries::Named(kind) = list.entries else {
-                self.uris.learn(list.entries, server, &key);
+                uris.push(key);
                 return true;
             };
             let Some(name) = self.names.give(kind, server, &key) else {
@@ -550,6 +501,11 @@ impl Shared {
             }
             true
         });
+        match list.entries {
+            Entries::Named(_) => {}
+            Entries::Resources => self.uris.set_resources(server, uris),
+            Entries::Templates => self.uris.set_templates(server, &uris),
+        }
     }
 }
 
@@ -617,9 +573,33 @@ fn is_unknown(error: &PeerError) -> bool {
     matches!(error.code(), Some(-32601 | -32602 | -32002))
 }
 
-fn unknown_resource(uri: &str) -> PeerError {
+/// Returns true if a revision defines requests of this method for clients.
+fn is_defined(revision: Revision, method: &str) -> bool {
+    let spec = mcp_exact_revisions::find(revision.as_str());
+    spec.is_some_and(|spec| spec.sends_request(Side::Client, method))
+}
+
+/// Returns true if the revision of the server defines the method and that of the client does not, such as `initialize` of a
+/// client of 2026-07-28: no conversion exists for the request.
+fn has_another_meaning(backend: &Backend, request: &IncomingRequest<RequestContext>) -> bool {
+    let method = request.method();
+    !is_defined(request.revision(), method)
+        && backend
+            .if_known()
+            .is_some_and(|known| is_defined(known.info.revision, method))
+}
+
+/// Returns true if the request brings the answers to questions of a server.
+fn is_retry(request: &IncomingRequest<RequestContext>) -> bool {
+    request.state.is_some() || !request.responses.is_empty()
+}
+
+/// Returns the error for a missing resource, with the code of the client's revision (`server/resources`, "Error Handling").
+fn unknown_resource(uri: &str, revision: Revision) -> PeerError {
     let data = JsonObject::from_iter([("uri", Json::string(uri))]);
-    PeerError::invalid_params("Resource not found").with_data(data)
+    let spec = mcp_exact_revisions::find(revision.as_str());
+    let code = spec.map_or(-32602, |spec| spec.resource_not_found_code());
+    PeerError::new(code, "Resource not found").with_data(data)
 }
 
 /// Returns the union of the capabilities of all servers.

@@ -3,10 +3,11 @@
 //! Pure functions, and the state that a call keeps while a client with a session answers.
 
 use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use mcp_exact_session::{
     CallOptions, IncomingRequest, InputRequest, Json, JsonObject, Outcome, PeerError, RawResult,
-    SendError, SessionInfo, TraceContext,
+    RequestKey, SendError, SessionInfo, TraceContext,
 };
 use mcp_exact_transport::{ProgressCallback, RequestContext, ServerHandle};
 
@@ -23,23 +24,39 @@ pub(crate) fn client_meta(client: &SessionInfo) -> JsonObject {
     meta
 }
 
-/// Returns whether the client wants progress, and what hands it on. A client with a slow connection misses some.
-pub(crate) fn progress(
-    client: &ServerHandle,
-    request: &IncomingRequest<RequestContext>,
-) -> (bool, Option<ProgressCallback>) {
-    let meta = request.param("_meta").and_then(|meta| meta.object());
-    let wanted = meta.is_some_and(|meta| meta.find("progressToken").is_some());
-    if !wanted {
-        return (false, None);
+/// Request of a client that gets the progress of an upstream request. A retry takes the place of the request before.
+#[derive(Clone)]
+pub(crate) struct ProgressReceiver(Arc<Mutex<(ServerHandle, RequestKey)>>);
+
+impl ProgressReceiver {
+    pub(crate) fn new(client: &ServerHandle, request: RequestKey) -> Self {
+        Self(Arc::new(Mutex::new((client.clone(), request))))
     }
-    let (client, key) = (client.clone(), request.key);
-    let callback: ProgressCallback = Box::new(move |progress| {
-        if let Err(error) = client.progress(key, progress) {
-            tracing::debug!(%error, "progress was not handed on");
-        }
-    });
-    (true, Some(callback))
+
+    fn lock(&self) -> MutexGuard<'_, (ServerHandle, RequestKey)> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Replaces the request.
+    pub(crate) fn replace(&self, client: &ServerHandle, request: RequestKey) {
+        *self.lock() = (client.clone(), request);
+    }
+
+    /// Returns the callback that relays progress, if the request wants any. A client with a slow connection misses some.
+    pub(crate) fn callback(
+        &self,
+        request: &IncomingRequest<RequestContext>,
+    ) -> Option<ProgressCallback> {
+        let meta = request.param("_meta").and_then(|meta| meta.object());
+        meta?.find("progressToken")?;
+        let receiver = self.clone();
+        Some(Box::new(move |progress| {
+            let (client, key) = receiver.lock().clone();
+            if let Err(error) = client.progress(key, progress) {
+                tracing::debug!(%error, "progress was not handed on");
+            }
+        }))
+    }
 }
 
 /// Returns the trace that a request belongs to by the headers of its HTTP request (W3C Trace Context), for servers of 2026-07-28.
@@ -154,14 +171,15 @@ pub(crate) fn input_required(result: &RawResult) -> Option<InputRequired> {
 }
 
 impl InputRequired {
-    /// Returns the state that the client's endpoint keeps until the answers have arrived: the server's state, and the
-    /// questions.
-    pub(crate) fn session_state(&self) -> String {
+    /// Returns the state that the client's endpoint keeps until the answers have arrived: the name of the server, its state, and
+    /// the questions.
+    pub(crate) fn session_state(&self, server: &str) -> String {
         let methods = self
             .asks
             .iter()
             .map(|(name, ask)| (name, Json::string(&ask.method)));
         let mut kept = JsonObject::from_iter([("methods", JsonObject::from_iter(methods))]);
+        kept.insert("server", Json::string(server));
         if let Some(state) = &self.state {
             kept.insert("state", state.clone());
         }
@@ -172,6 +190,8 @@ impl InputRequired {
 /// State of a call while a client with a session answers.
 pub(crate) struct Kept {
     methods: JsonObject,
+    /// Name of the server that has asked.
+    pub(crate) server: String,
     /// State of the server, exactly as it came.
     pub(crate) state: Option<Json>,
 }
@@ -183,8 +203,10 @@ impl Kept {
         let methods = kept
             .get("methods")
             .and_then(|methods| methods.try_into().ok());
+        let server = kept.view().find("server")?.as_str()?.into_owned();
         Some(Self {
             methods: methods?,
+            server,
             state: kept.get("state"),
         })
     }

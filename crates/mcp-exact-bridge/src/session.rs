@@ -9,17 +9,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use mcp_exact_convert::Role;
 use mcp_exact_session::{
     CallOptions, Change, ClientNotification, IncomingRequest, InputRequest, Json, JsonObject,
-    Level, Lifecycle, LogMessage, Outcome, PeerError, RawResult, Reply, RequestInput, RequestKey,
-    Scope, ServerNotification, ServerRequestKey, SessionInfo,
+    Level, Lifecycle, LogMessage, Outcome, PeerError, Principal, RawResult, Reply, RequestInput,
+    RequestKey, Scope, ServerNotification, ServerRequestKey, SessionInfo,
 };
 use mcp_exact_transport::{ProgressCallback, RequestContext, ServerHandle};
+use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
 use crate::backend::Backend;
-use crate::losses::Losses;
-use crate::relay::{self, Failed};
+use crate::relay::{self, Failed, ProgressReceiver};
 use crate::translate::{Way, newest};
-use crate::upstream::{Calls, ClientSide, Connection, Question, Receiver};
+use crate::upstream::{Calls, ClientSide, Connection, EVERY_LIST, Question, Receiver};
 
 /// Session of a client with one server.
 pub(crate) struct Session {
@@ -30,6 +30,8 @@ pub(crate) struct Session {
     /// Held while the connection is opened.
     opening: tokio::sync::Mutex<()>,
     calls: Calls,
+    /// Resources that the client is subscribed to.
+    subscribed: watch::Sender<BTreeSet<String>>,
     state: Mutex<State>,
 }
 
@@ -38,8 +40,8 @@ struct State {
     connection: Option<Arc<Connection>>,
     /// Questions of the server that wait for the client.
     questions: HashMap<ServerRequestKey, AbortHandle>,
-    /// Resources that the client is subscribed to.
-    subscribed: BTreeSet<String>,
+    /// Principal of the latest request that has subscribed to a resource.
+    subscriber: Option<Principal>,
     /// Task of the subscription at a server without sessions.
     listening: Option<AbortHandle>,
 }
@@ -57,6 +59,7 @@ impl Session {
             backend: Arc::clone(backend),
             opening: tokio::sync::Mutex::default(),
             calls: Calls::default(),
+            subscribed: watch::Sender::default(),
             state: Mutex::default(),
         })
     }
@@ -133,18 +136,17 @@ impl Session {
         let client = ClientSide::new(self.info.info.as_ref(), &capabilities?);
         let receiver: Arc<dyn Receiver> = Arc::new(OfSession(self.this.clone()));
         let connection = self.backend.connect(&client, Some(receiver)).await?;
-        let subscribed = {
-            let mut state = self.lock();
-            state.connection = Some(Arc::clone(&connection));
-            state.subscribed.clone()
-        };
+        self.lock().connection = Some(Arc::clone(&connection));
         match connection.lifecycle() {
-            Lifecycle::Discover => self.listen(&connection, &subscribed),
-            Lifecycle::Initialize => relay::subscribe_again(&connection, &subscribed),
+            Lifecycle::Discover => self.listen(&connection),
+            Lifecycle::Initialize => {
+                let subscribed = self.subscribed.borrow().clone();
+                relay::subscribe_again(&connection, &subscribed);
+            }
         }
         if was_open {
             // Another process may offer something else.
-            for change in [Change::Tools, Change::Prompts, Change::Resources] {
+            for change in EVERY_LIST {
                 self.client.publish(&change);
             }
         }
@@ -155,7 +157,7 @@ impl Session {
         Way {
             from: self.info.revision,
             to: newest(),
-            losses: Losses::ignored(),
+            losses: self.backend.losses(),
         }
     }
 
@@ -192,7 +194,7 @@ impl Session {
         if connection.lifecycle() == Lifecycle::Discover
             && matches!(method, "resources/subscribe" | "resources/unsubscribe")
         {
-            return Ok(self.subscribe(connection, request)?);
+            return Ok(self.subscribe(request)?);
         }
         let way = self.way(connection).of_request();
         let params = way.params(
@@ -200,16 +202,16 @@ impl Session {
             request.params(),
             relay::client_meta(request.client()),
         )?;
-        let (wants_progress, callback) = relay::progress(&self.client, request);
+        let progress = ProgressReceiver::new(&self.client, request.key).callback(request);
         let options = CallOptions {
-            progress: wants_progress,
+            progress: progress.is_some(),
             log_level: Some(Level::Debug),
             trace: relay::trace(request),
-            input: input_of(request, &way)?,
+            input: input_of(request, &way, &self.backend.name)?,
             ..CallOptions::default()
         };
         let outcome = self
-            .call(connection, request, params, options, callback)
+            .call(connection, request, params, options, progress)
             .await?;
         if let Outcome::Result(_) = &outcome {
             self.note_subscription(request);
@@ -221,7 +223,7 @@ impl Session {
         match outcome {
             Outcome::Result(result) => match relay::input_required(&result) {
                 Some(required) => {
-                    let state = required.session_state();
+                    let state = required.session_state(&self.backend.name);
                     let back = way.back();
                     let asked = required.asks.into_iter();
                     let asked = asked.map(|(name, ask)| Ok((name, back.question(&ask)?)));
@@ -267,17 +269,11 @@ impl Session {
 
     /// Subscribes to a resource at a server of 2026-07-28, where one subscription names them all
     /// (`basic/patterns/subscriptions`).
-    fn subscribe(
-        &self,
-        connection: &Arc<Connection>,
-        request: &IncomingRequest<RequestContext>,
-    ) -> Result<Reply, PeerError> {
+    fn subscribe(&self, request: &IncomingRequest<RequestContext>) -> Result<Reply, PeerError> {
         if relay::uri(request.params()).is_none() {
             return Err(PeerError::invalid_params("`uri` has to be a string"));
         }
         self.note_subscription(request);
-        let subscribed = self.lock().subscribed.clone();
-        self.listen(connection, &subscribed);
         Ok(Reply::Result(JsonObject::new().into()))
     }
 
@@ -286,30 +282,26 @@ impl Session {
         let Some(uri) = relay::uri(request.params()) else {
             return;
         };
-        let subscribed = &mut self.lock().subscribed;
-        match request.method() {
+        let method = request.method();
+        if method == "resources/subscribe" {
+            self.lock().subscriber = request.context().principal.clone();
+        }
+        self.subscribed.send_if_modified(|subscribed| match method {
             "resources/subscribe" => subscribed.insert(uri),
             "resources/unsubscribe" => subscribed.remove(&uri),
             _ => false,
-        };
+        });
     }
 
-    /// Begins the subscription at a server of 2026-07-28 anew.
-    fn listen(&self, connection: &Arc<Connection>, uris: &BTreeSet<String>) {
-        let filter = relay::filter_of(&connection.info.capabilities, uris.iter());
-        let Some(params) = filter else {
-            return;
-        };
-        let options = CallOptions::default();
-        let listening =
-            connection
-                .client
-                .request("subscriptions/listen", Some(params), options, None);
-        let listening = match listening {
-            Ok(pending) => tokio::spawn(pending).abort_handle(),
-            Err(error) => return tracing::warn!(%error, "changes of the server are not told"),
-        };
-        let before = self.lock().listening.replace(listening);
+    /// Begins the subscription at a server of 2026-07-28.
+    fn listen(&self, connection: &Arc<Connection>) {
+        let (connection, wanted) = (Arc::clone(connection), self.subscribed.subscribe());
+        let listening = tokio::spawn(async move {
+            let error = connection.listen(wanted).await;
+            let error = error.message();
+            tracing::warn!(error, "changes of the server are not told");
+        });
+        let before = self.lock().listening.replace(listening.abort_handle());
         if let Some(before) = before {
             before.abort();
         }
@@ -400,10 +392,14 @@ impl Drop for CallEnds<'_> {
 fn input_of(
     request: &IncomingRequest<RequestContext>,
     way: &Way,
+    server: &str,
 ) -> Result<Option<RequestInput>, PeerError> {
     let Some(kept) = request.state.as_deref().and_then(relay::Kept::read) else {
         return Ok(None);
     };
+    if kept.server != server {
+        return Err(PeerError::invalid_params("another server has asked"));
+    }
     let asked = request.responses.iter();
     let responses = asked.map(|(name, outcome)| match outcome {
         Outcome::Result(result) => {
@@ -465,9 +461,22 @@ impl Receiver for OfSession {
     }
 
     fn changed(&self, change: Change) {
-        if let Some(session) = self.0.upgrade() {
-            session.client.publish(&change);
+        let Some(session) = self.0.upgrade() else {
+            return;
+        };
+        if let Change::Resource(uri) = &change {
+            let subscriber = session.lock().subscriber.clone();
+            // The rules may have changed since the client has subscribed.
+            if !session.backend.may_use(subscriber.as_ref(), uri) {
+                return;
+            }
         }
+        session.client.publish(&change);
+    }
+
+    fn resources(&self) -> BTreeSet<String> {
+        let session = self.0.upgrade();
+        session.map_or_else(BTreeSet::new, |session| session.subscribed.borrow().clone())
     }
 
     fn notified(&self, connection: &Arc<Connection>, notification: ServerNotification) {

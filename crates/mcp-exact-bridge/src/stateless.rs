@@ -10,6 +10,7 @@ mod receivers;
 mod sealing;
 mod waiting;
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -18,22 +19,22 @@ use mcp_exact_session::{
     PeerError, Principal, RawResult, Reply, RequestInput, Seal,
 };
 use mcp_exact_transport::{PendingRequest, RequestContext, ServerHandle};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::time::timeout;
 
 use self::connections::{Connections, Lease, Owner, SharedConnection};
 pub(crate) use self::receivers::Established;
 use self::receivers::{OfCall, OfSubscription};
 use self::sealing::{Binding, ProcessKey};
-use self::waiting::{STATE_PREFIX, WaitingCall, WaitingCalls, bound_params, locked};
+use self::waiting::{RunningCall, STATE_PREFIX, WaitingCall, WaitingCalls, locked};
 use crate::backend::Backend;
 use crate::bridge::Options;
 use crate::losses::Losses;
-use crate::relay::{self, Failed};
+use crate::relay::{self, Failed, ProgressReceiver};
 use crate::tools::KnownTools;
 use crate::translate::{Way, newest};
 use crate::update::Live;
-use crate::upstream::{ClientSide, Connection, Question, Receiver};
+use crate::upstream::{ClientSide, Connection, Receiver};
 
 /// Questions that are asked at once.
 const MOST_QUESTIONS: usize = 16;
@@ -172,7 +173,8 @@ impl Stateless {
     ) -> Result<Reply, Failed> {
         let way = self.way(request, connection).of_request();
         let input = input_of(request, binding)?;
-        let pending = self.send(client, request, connection, &way, input)?;
+        let progress = ProgressReceiver::new(client, request.key);
+        let pending = self.send(request, connection, &way, &progress, input)?;
         let _call = calls.begin(pending.key(), client, request.key);
         let reply = self.finish(request, connection, pending.await, &way)?;
         Ok(match reply {
@@ -197,27 +199,33 @@ impl Stateless {
             questions: sender,
             back: self.way(request, &connection).back(),
         })));
+        let progress = ProgressReceiver::new(client, request.key);
         // A server with sessions has no states, and asks by requests.
-        let pending = self.send(client, request, &connection, &way, None)?;
+        let pending = self.send(request, &connection, &way, &progress, None)?;
         lease.is_busy = true;
-        let waited = self.wait(request, way, lease, connection, pending, questions);
-        Ok(waited.await?)
+        let call = RunningCall {
+            lease,
+            connection,
+            pending,
+            questions,
+            progress,
+            way,
+        };
+        Ok(self.wait(request, call).await?)
     }
 
     /// Waits for the answer of the server, or for a question.
     async fn wait(
         &self,
         request: &IncomingRequest<RequestContext>,
-        way: Way,
-        mut lease: Lease,
-        connection: Arc<Connection>,
-        mut pending: PendingRequest,
-        mut questions: mpsc::UnboundedReceiver<Question>,
+        mut call: RunningCall,
     ) -> Result<Reply, PeerError> {
+        let questions = &mut call.questions;
         let first = tokio::select! {
-            outcome = &mut pending => {
-                lease.is_busy = !matches!(outcome, Outcome::Result(_) | Outcome::Error(_));
-                return self.finish(request, &connection, outcome, &way);
+            biased;
+            outcome = &mut call.pending => {
+                call.lease.is_busy = !matches!(outcome, Outcome::Result(_) | Outcome::Error(_));
+                return self.finish(request, &call.connection, outcome, &call.way);
             }
             Some(question) = questions.recv() => question,
         };
@@ -228,7 +236,7 @@ impl Stateless {
         {
             asked.push(question);
         }
-        let back = way.back();
+        let back = call.way.back();
         let asks = asked.iter().enumerate().map(|(at, question)| {
             let params = question.request.params().cloned();
             let ask = InputRequest::new(question.request.method(), params);
@@ -237,20 +245,7 @@ impl Stateless {
             Ok((name_of(at), ask))
         });
         let requests = asks.collect::<Result<_, PeerError>>()?;
-        let principal = request.context().principal.clone();
-        let state = self.keep(
-            request,
-            WaitingCall {
-                lease,
-                pending,
-                questions,
-                asked,
-                way,
-                owner: principal.map(|Principal(name)| name),
-                method: request.method().to_owned(),
-                params: bound_params(request),
-            },
-        )?;
+        let state = self.keep(request, call, asked)?;
         Ok(Reply::InputRequired {
             requests,
             state: Some(state),
@@ -264,56 +259,69 @@ impl Stateless {
         request: &IncomingRequest<RequestContext>,
         waiting: WaitingCall,
     ) -> Result<Reply, PeerError> {
-        let connection = waiting.lease.connection()?;
-        let WaitingCall {
-            lease,
-            pending,
-            mut questions,
-            asked,
-            way,
-            ..
-        } = waiting;
         let way = Way {
             from: request.revision(),
-            ..way
+            ..waiting.call.way.clone()
         };
+        let answers = waiting.asked.iter().enumerate();
+        let answers = answers.map(|(at, question)| {
+            let answer = request.responses.result(&name_of(at));
+            let answer =
+                answer.map(|answer| way.answer(question.request.method(), answer.object()));
+            answer.transpose()
+        });
+        let answers = match answers.collect::<Result<Vec<_>, PeerError>>() {
+            Ok(answers) => answers,
+            // The client can answer again.
+            Err(error) => {
+                self.put_back(waiting);
+                return Err(error);
+            }
+        };
+        let WaitingCall {
+            mut call,
+            asked,
+            place,
+            ..
+        } = waiting;
+        drop(place);
         // From now on the server tells this request, not the one before.
         let (sender, more) = mpsc::unbounded_channel();
-        connection.set_receiver(Some(Arc::new(OfCall {
+        call.connection.set_receiver(Some(Arc::new(OfCall {
             client: client.clone(),
             key: request.key,
             questions: sender.clone(),
             back: way.back(),
         })));
-        for (at, question) in asked.into_iter().enumerate() {
-            let Some(answer) = request.responses.result(&name_of(at)) else {
-                let _ = sender.send(question);
-                continue;
-            };
-            let answer = way.answer(question.request.method(), answer.object())?;
-            question.answer(Ok(RawResult::from(answer)));
+        call.progress.replace(client, request.key);
+        for (question, answer) in asked.into_iter().zip(answers) {
+            match answer {
+                Some(answer) => question.answer(Ok(RawResult::from(answer))),
+                None => drop(sender.send(question)),
+            }
         }
-        while let Ok(question) = questions.try_recv() {
+        while let Ok(question) = call.questions.try_recv() {
             let _ = sender.send(question);
         }
-        self.wait(request, way, lease, connection, pending, more)
-            .await
+        call.questions = more;
+        call.way = way;
+        self.wait(request, call).await
     }
 
     fn send(
         &self,
-        client: &ServerHandle,
         request: &IncomingRequest<RequestContext>,
         connection: &Connection,
         way: &Way,
+        progress: &ProgressReceiver,
         input: Option<RequestInput>,
     ) -> Result<PendingRequest, Failed> {
         let client_meta = relay::client_meta(request.client());
         let params = way.params(request.method(), request.params(), client_meta)?;
-        let (progress, callback) = relay::progress(client, request);
+        let progress = progress.callback(request);
         let is_stateless = connection.lifecycle() == Lifecycle::Discover;
         let options = CallOptions {
-            progress,
+            progress: progress.is_some(),
             log_level: request.log_level(),
             trace: relay::trace(request),
             capabilities: is_stateless.then(|| request.client().capabilities.clone()),
@@ -322,7 +330,7 @@ impl Stateless {
         };
         let sent = connection
             .client
-            .request(request.method(), params, options, callback);
+            .request(request.method(), params, options, progress);
         sent.map_err(|error| connection.unsent(&error))
     }
 
@@ -358,40 +366,32 @@ impl Stateless {
     /// Tells a subscription what changes, until the connection to the server ends. Calls `established` when it has begun.
     pub(crate) async fn listen(
         &self,
-        backend: &Backend,
+        backend: &Arc<Backend>,
         client: &ServerHandle,
         filter: &Filter,
         principal: Option<Principal>,
         established: Established,
     ) -> Result<(), PeerError> {
-        let owner = Owner {
-            principal: principal.map(|Principal(name)| name),
-            client: ClientSide::new(None, &JsonObject::new()),
-        };
+        let nobody = ClientSide::new(None, &JsonObject::new());
         // A connection of its own: what it is subscribed to is nobody else's.
-        let permit = self.connections.permit(owner.principal.as_deref()).await?;
+        let _permit = self.connections.lasting_permit(principal.as_ref()).await?;
+        let uris: BTreeSet<String> = filter.uris.iter().cloned().collect();
         let receiver: Arc<dyn Receiver> = Arc::new(OfSubscription {
             client: client.clone(),
+            backend: Arc::clone(backend),
+            principal,
+            uris: uris.clone(),
             established: Arc::clone(&established),
         });
-        let connection = backend.connect(&owner.client, Some(receiver)).await?;
+        let connection = backend.connect(&nobody, Some(receiver)).await?;
         match connection.lifecycle() {
             Lifecycle::Discover => {
-                let all = relay::filter_of(&connection.info.capabilities, filter.uris.iter());
-                if let Some(params) = all {
-                    let listening = connection.client.request(
-                        "subscriptions/listen",
-                        Some(params),
-                        CallOptions::default(),
-                        None,
-                    );
-                    let listening = listening.map_err(|error| relay::not_sent(&error))?;
-                    let ended = listening.await;
-                    drop(permit);
-                    return Err(relay::no_answer(&ended));
+                if relay::filter_of(&connection.info.capabilities, uris.iter()).is_some() {
+                    let (_uris, wanted) = watch::channel(uris);
+                    return Err(connection.listen(wanted).await);
                 }
             }
-            _ => {
+            Lifecycle::Initialize => {
                 for uri in &filter.uris {
                     let params = JsonObject::from_iter([("uri", Json::string(uri))]);
                     let subscribing = connection.client.request(
@@ -413,7 +413,6 @@ impl Stateless {
         }
         established();
         let reason = connection.client.closed().await;
-        drop(permit);
         Err(PeerError::internal(reason.to_string()))
     }
 }

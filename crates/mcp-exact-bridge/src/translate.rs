@@ -3,7 +3,7 @@
 //! Takes a message of one peer and returns the message for the other. Losses of a conversion are reported or refused, as
 //! [`Losses`] says. Equal revisions pass as they came, except for the members that each side writes itself.
 
-use mcp_exact_convert::{Context, KnownRevision, MessageKind, Role, Root, convert};
+use mcp_exact_convert::{Context, KnownRevision, Loss, LossKind, MessageKind, Role, Root, convert};
 use mcp_exact_session::{
     ErrorObject, InputRequest, Json, JsonObject, PeerError, RawResult, Revision,
 };
@@ -72,12 +72,42 @@ impl Way {
         let root = root(MessageKind::Request, method, Role::Client);
         // The server is told of its client by the connection: that a request cannot say it again is no loss.
         let params = if self.from == self.to {
-            params.cloned()
+            let params = params.map(|params| self.without_task(method, params));
+            params.transpose()?
         } else {
             params.map(|params| with_known_client(&without(params, &OPTIONAL_META, &[])))
         };
         let converted = self.run(root, params.as_ref().map(JsonObject::text), cx)?;
         Ok(converted.map(|params| without(&params, &OWN_META, &INPUT)))
+    }
+
+    /// Removes the member that makes a task of a call (2025-11-25, `basic/utilities/tasks`). Tasks are not relayed: their ids belong
+    /// to the one who has begun them, whom the server cannot tell from other clients of the bridge.
+    fn without_task(&self, method: &str, params: &JsonObject) -> Result<JsonObject, PeerError> {
+        let spec = mcp_exact_revisions::find(self.from.as_str());
+        let has_tasks = spec.is_some_and(mcp_exact_revisions::RevisionSpec::has_tasks);
+        if !has_tasks || method != "tools/call" || params.view().find("task").is_none() {
+            return Ok(params.clone());
+        }
+        let loss = Loss {
+            pointer: "/task".to_owned(),
+            subject: None,
+            kind: LossKind::Dropped,
+            revision: known(self.to)?,
+            reason: "the bridge relays no tasks: the call is answered when its work is done".into(),
+        };
+        self.note_losses(method, std::slice::from_ref(&loss), false)?;
+        Ok(without(params, &[], &["task"]))
+    }
+
+    /// Reports losses, or returns the error for one that a rule refuses.
+    fn note_losses(&self, method: &str, losses: &[Loss], is_result: bool) -> Result<(), PeerError> {
+        let way = (self.from, self.to);
+        if let Some(loss) = self.losses.refused(method, way, losses) {
+            return Err(refusal(&loss.pointer, loss));
+        }
+        self.losses.report(method, way, losses, is_result);
+        Ok(())
     }
 
     /// Converts the params of a notification.
@@ -99,7 +129,7 @@ impl Way {
         uri: Option<&str>,
     ) -> Result<RawResult, PeerError> {
         if self.from == self.to {
-            return Ok(result);
+            return Ok(self.losses.list_in_result(result));
         }
         let cx = uri.map_or_else(Context::new, |uri| Context::new().requested_uri(uri));
         let root = root(MessageKind::Result, method, Role::Server);
@@ -178,12 +208,8 @@ impl Way {
         let (from, to) = (known(self.from)?, known(self.to)?);
         let converted = convert(root, text, from, to, &mut cx);
         let converted = converted.map_err(|refused| refusal(refused.pointer(), &refused))?;
-        let way = (self.from, self.to);
-        if let Some(loss) = self.losses.refused(root.method, way, cx.losses()) {
-            return Err(refusal(&loss.pointer, loss));
-        }
         let is_result = root.kind == MessageKind::Result;
-        self.losses.report(root.method, way, cx.losses(), is_result);
+        self.note_losses(root.method, cx.losses(), is_result)?;
         converted.as_deref().map(object).transpose()
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
-use mcp_exact_session::{Change, LossPolicy};
+use mcp_exact_session::LossPolicy;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
@@ -14,7 +14,7 @@ use crate::limits::PrincipalLimits;
 use crate::losses::{LossCounters, LossRule, LossSettings, Losses};
 use crate::names::check_server_names;
 use crate::session::Session;
-use crate::upstream::Upstream;
+use crate::upstream::{EVERY_LIST, Upstream};
 
 /// Rules that can change while the bridge runs.
 #[derive(Debug, Clone, Default)]
@@ -26,6 +26,11 @@ pub struct Rules {
     pub losses: LossPolicy,
     /// Policies for some of these losses.
     pub loss_rules: Vec<LossRule>,
+    /// Patterns of methods outside of the specification that are relayed, such as those of extensions; `*` stands for any
+    /// characters. Rules do not see what such requests name, ids in them are bound to no principal, and of many servers each
+    /// is tried in order. Without a pattern, such requests are relayed to the only server if there are no rules, for clients
+    /// without a principal.
+    pub extension_methods: Vec<String>,
     /// Limits of each principal; `None` for none.
     pub limits: Option<PrincipalLimits>,
 }
@@ -121,8 +126,12 @@ impl Bridge {
         }
         let mut added = Vec::new();
         if let Some(servers) = update.servers {
-            for backend in shared.backends.all().iter() {
-                if !servers.iter().any(|(name, _)| *name == backend.name) {
+            for (index, backend) in shared.backends.all().iter().enumerate() {
+                let change = servers.iter().find(|(name, _)| *name == backend.name);
+                if !matches!(change, Some((_, ServerUpdate::Keep))) {
+                    shared.uris.forget(index);
+                }
+                if change.is_none() {
                     backend.remove();
                     tracing::info!(server = backend.name, "a server was removed");
                 }
@@ -202,7 +211,7 @@ impl Bridge {
     /// Tells all clients that lists may have changed.
     fn announce(&self) {
         for client in self.0.clients() {
-            for change in [Change::Tools, Change::Prompts, Change::Resources] {
+            for change in EVERY_LIST {
                 client.publish(&change);
             }
         }

@@ -2,18 +2,22 @@
 //!
 //! Knows nothing of revisions but the negotiated ones.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use mcp_exact_session::{
-    CachedNegotiation, Change, ClientConfig, ClientEvent, ClientSettings, ExtensionPolicy,
-    Identity, Json, JsonObject, Level, Lifecycle, LogMessage, PeerError, RawResult, RequestKey,
-    SendError, ServerNotification, ServerRequest, ServerRequestKey, SessionInfo,
+    CachedNegotiation, CallOptions, Change, ClientConfig, ClientEvent, ClientSettings,
+    ExtensionPolicy, Identity, Json, JsonObject, Level, Lifecycle, LogMessage, Outcome, PeerError,
+    RawResult, RequestKey, SendError, ServerNotification, ServerRequest, ServerRequestKey,
+    SessionInfo,
 };
-use mcp_exact_transport::{ClientHandle, ClientHandler, ConnectError};
+use mcp_exact_transport::{ClientHandle, ClientHandler, ConnectError, PendingRequest};
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
+use tokio::time::Instant;
 
 use crate::bridge::Options;
 use crate::relay::{self, Failed};
@@ -69,6 +73,10 @@ pub(crate) trait Receiver: Send + Sync + 'static {
     fn subscribed(&self) {}
     /// Something of the server has changed.
     fn changed(&self, change: Change);
+    /// Returns the resources whose updates the receiver wants; they are subscribed to again in a new session of the server.
+    fn resources(&self) -> BTreeSet<String> {
+        BTreeSet::new()
+    }
     /// The server has sent another notification.
     fn notified(&self, connection: &Arc<Connection>, notification: ServerNotification);
 }
@@ -110,8 +118,19 @@ pub(crate) struct Connection {
 /// Receivers of the server's messages.
 #[derive(Default)]
 struct Routes {
-    is_lost: AtomicBool,
+    life: watch::Sender<Life>,
+    /// True if changes may have been missed, until the server acknowledges the next subscription.
+    has_gap: AtomicBool,
     state: Mutex<Routed>,
+}
+
+/// State of a connection.
+#[derive(Debug, Clone, Copy, Default)]
+struct Life {
+    /// True once nothing can be sent any more.
+    is_lost: bool,
+    /// Number of sessions that the server has ended. Over HTTP, another session follows on the same connection.
+    sessions_ended: u64,
 }
 
 #[derive(Default)]
@@ -166,12 +185,22 @@ impl Connection {
 
     /// Returns true once nothing can be sent any more.
     pub(crate) fn is_lost(&self) -> bool {
-        self.routes.is_lost.load(Ordering::Acquire)
+        self.routes.life.borrow().is_lost
     }
 
     /// Says that nothing can be sent any more.
     pub(crate) fn set_lost(&self) {
-        self.routes.is_lost.store(true, Ordering::Release);
+        self.routes.life.send_modify(|life| life.is_lost = true);
+    }
+
+    /// Completes when the connection is lost or the server ends its current session; the calls of the session end, too.
+    pub(crate) fn session_end(&self) -> impl Future<Output = ()> + Send + use<> {
+        let mut life = self.routes.life.subscribe();
+        let ended = life.borrow().sessions_ended;
+        async move {
+            let has_ended = |life: &Life| life.is_lost || life.sessions_ended > ended;
+            let _ = life.wait_for(has_ended).await;
+        }
     }
 
     /// Says why a request was not sent.
@@ -195,9 +224,74 @@ impl Connection {
         tokio::spawn(async move {
             let reason = client.closed().await;
             tracing::debug!(%reason, "a connection to the server has ended");
-            routes.is_lost.store(true, Ordering::Release);
+            routes.life.send_modify(|life| life.is_lost = true);
             routes.lock().receiver = None;
         });
+    }
+
+    /// Restores the state of a session that the server has ended in the session that follows: the log level and the
+    /// subscriptions. Announces all changes, since changes in between were not reported.
+    fn restore(&self) {
+        self.ask_for_logs();
+        let Some(receiver) = self.routes.lock().receiver.clone() else {
+            return;
+        };
+        relay::subscribe_again(self, &receiver.resources());
+        announce_everything(&*receiver);
+    }
+
+    /// Subscribes to the lists of a server of 2026-07-28 and to the wanted resources, which may change
+    /// (`basic/patterns/subscriptions`). A subscription that ends with its stream is renewed. Returns when the connection is
+    /// lost or the server refuses.
+    pub(crate) async fn listen(&self, mut wanted: watch::Receiver<BTreeSet<String>>) -> PeerError {
+        let (shortest, longest) = LISTENED_AGAIN;
+        let mut pause = shortest;
+        let mut listening: Option<PendingRequest> = None;
+        loop {
+            let filter = {
+                let wanted = wanted.borrow_and_update();
+                relay::filter_of(&self.info.capabilities, wanted.iter())
+            };
+            let next = match filter {
+                None => None,
+                Some(params) => {
+                    let options = CallOptions::default();
+                    let method = "subscriptions/listen";
+                    match self.client.request(method, Some(params), options, None) {
+                        Ok(next) => Some(next),
+                        Err(error) => return relay::not_sent(&error),
+                    }
+                }
+            };
+            // The previous subscription ends after the next one was sent.
+            drop(std::mem::replace(&mut listening, next));
+            let begun = Instant::now();
+            let ended = async {
+                match &mut listening {
+                    Some(listening) => listening.await,
+                    None => std::future::pending().await,
+                }
+            };
+            let outcome = tokio::select! {
+                outcome = ended => outcome,
+                changed = wanted.changed() => match changed {
+                    Ok(()) => continue,
+                    Err(_) => return relay::connection_lost(),
+                },
+            };
+            if let Outcome::Error(error) = outcome {
+                return error;
+            }
+            tracing::debug!(?outcome, "a subscription at the server is renewed");
+            listening = None;
+            self.routes.has_gap.store(true, Ordering::Release);
+            pause = if begun.elapsed() > longest {
+                shortest
+            } else {
+                (pause * 2).min(longest)
+            };
+            tokio::time::sleep(pause).await;
+        }
     }
 
     /// Has the server log everything: the endpoint of each client sends what that client wants (up to 2025-11-25,
@@ -249,6 +343,28 @@ impl Routes {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Handles the end of a session of the server, and the negotiation of the next one.
+    fn renew(&self, connection: Option<&Arc<Connection>>, event: &ClientEvent) {
+        match (event, connection) {
+            (ClientEvent::SessionLost, _) => {
+                tracing::debug!("the server has ended a session");
+                self.life.send_modify(|life| life.sessions_ended += 1);
+            }
+            (ClientEvent::Negotiated(info, _), Some(connection)) => {
+                let is_another = self.life.borrow().sessions_ended > 0;
+                if info.revision != connection.info.revision {
+                    // The messages of its users are converted to the previous revision.
+                    connection.set_lost();
+                } else if is_another {
+                    let connection = Arc::clone(connection);
+                    // The endpoint sends nothing while it reports an event.
+                    tokio::spawn(async move { connection.restore() });
+                }
+            }
+            _ => {}
+        }
+    }
+
     fn handle(&self, client: &ClientHandle, event: ClientEvent) {
         let mut state = self.lock();
         let (receiver, connection) = (state.receiver.clone(), state.connection.upgrade());
@@ -274,13 +390,19 @@ impl Routes {
             };
         }
         drop(state);
+        self.renew(connection.as_ref(), &event);
         let Some(receiver) = receiver else {
             return;
         };
         match event {
             ClientEvent::RequestCancelled(key) => receiver.withdrawn(key),
             ClientEvent::Log { about, message, .. } => receiver.logged(about, message),
-            ClientEvent::Subscribed(..) => receiver.subscribed(),
+            ClientEvent::Subscribed(..) => {
+                receiver.subscribed();
+                if self.has_gap.swap(false, Ordering::AcqRel) {
+                    announce_everything(&*receiver);
+                }
+            }
             ClientEvent::Changed { change, .. } => receiver.changed(change),
             ClientEvent::Notification(notification) => {
                 if let Some(connection) = connection {
@@ -290,9 +412,22 @@ impl Routes {
             ClientEvent::Violation(violation) => {
                 tracing::debug!(%violation, "the server broke a rule");
             }
-            ClientEvent::SessionLost => tracing::debug!(?client, "the server has ended a session"),
             _ => {}
         }
+    }
+}
+
+/// Minimum and maximum delay before a subscription that has ended is renewed.
+const LISTENED_AGAIN: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(30));
+
+/// Changes of all lists.
+pub(crate) const EVERY_LIST: [Change; 3] = [Change::Tools, Change::Prompts, Change::Resources];
+
+/// Reports a change of every list and of every wanted resource, after an interval in which changes may have been missed.
+fn announce_everything(receiver: &dyn Receiver) {
+    let resources = receiver.resources().into_iter().map(Change::Resource);
+    for change in EVERY_LIST.into_iter().chain(resources) {
+        receiver.changed(change);
     }
 }
 

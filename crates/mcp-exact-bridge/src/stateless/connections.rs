@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use mcp_exact_session::PeerError;
+use mcp_exact_session::{PeerError, Principal};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout};
 
@@ -40,10 +40,10 @@ struct State {
     /// Locks that are held while such a connection is opened.
     opening: HashMap<Owner, Weak<tokio::sync::Mutex<()>>>,
     /// Shares of the connections, by principal.
-    shares: HashMap<String, Weak<Semaphore>>,
+    shares: HashMap<Option<String>, Weak<Semaphore>>,
 }
 
-/// Permission for one connection. Authenticated principals hold one of their share, too.
+/// Permission for one connection. Authenticated principals, and subscriptions of all others, hold one of their share, too.
 pub(super) struct Permit {
     _connection: OwnedSemaphorePermit,
     _share: Option<OwnedSemaphorePermit>,
@@ -139,14 +139,14 @@ impl State {
         }
     }
 
-    /// Returns the share of a principal.
-    fn share(&mut self, principal: &str, connections: usize) -> Arc<Semaphore> {
+    /// Returns the share of a principal, or of all clients without one.
+    fn share(&mut self, principal: Option<&str>, connections: usize) -> Arc<Semaphore> {
         self.shares.retain(|_, share| share.strong_count() > 0);
-        let known = self.shares.get(principal).and_then(Weak::upgrade);
+        let principal = principal.map(str::to_owned);
+        let known = self.shares.get(&principal).and_then(Weak::upgrade);
         known.unwrap_or_else(|| {
             let share = Arc::new(Semaphore::new(connections));
-            let known = Arc::downgrade(&share);
-            self.shares.insert(principal.to_owned(), known);
+            self.shares.insert(principal, Arc::downgrade(&share));
             share
         })
     }
@@ -179,29 +179,59 @@ impl Connections {
     pub(super) async fn permit(&self, principal: Option<&str>) -> Result<Permit, PeerError> {
         let share = match principal {
             None => None,
-            Some(name) => {
-                let share = locked(&self.state).share(name, self.share);
-                Some(self.acquire(&share, principal).await?)
+            Some(_) => {
+                let share = locked(&self.state).share(principal, self.share);
+                let make_room = |state: &mut State| state.close_oldest_unused(principal);
+                Some(self.acquire(&share, make_room).await?)
             }
         };
+        self.permit_of(share).await
+    }
+
+    /// Waits for the permission to open a connection that lasts, such as that of a subscription. Clients without a principal
+    /// get half of them together.
+    pub(super) async fn lasting_permit(
+        &self,
+        principal: Option<&Principal>,
+    ) -> Result<Permit, PeerError> {
+        match principal {
+            Some(Principal(name)) => self.permit(Some(name)).await,
+            None => {
+                let share = locked(&self.state).share(None, self.share);
+                // Connections that are unused are not of this share.
+                let share = self.acquire(&share, |_| {}).await?;
+                self.permit_of(Some(share)).await
+            }
+        }
+    }
+
+    /// Returns a place for a waiting call of a client without a principal, which holds its connection for long; `None` if these
+    /// calls and subscriptions hold half of all connections.
+    pub(super) fn waiting_place(&self) -> Option<OwnedSemaphorePermit> {
+        let share = locked(&self.state).share(None, self.share);
+        share.try_acquire_owned().ok()
+    }
+
+    async fn permit_of(&self, share: Option<OwnedSemaphorePermit>) -> Result<Permit, PeerError> {
+        let make_room = |state: &mut State| state.close_oldest_unused(None);
         Ok(Permit {
-            _connection: self.acquire(&self.permits, None).await?,
+            _connection: self.acquire(&self.permits, make_room).await?,
             _share: share,
         })
     }
 
-    /// Acquires a permit. While there is none, connections that no call uses are closed, of a principal or of all.
+    /// Acquires a permit. While there is none, `make_room` closes connections that no call uses.
     async fn acquire(
         &self,
         permits: &Arc<Semaphore>,
-        principal: Option<&str>,
+        make_room: impl Fn(&mut State),
     ) -> Result<OwnedSemaphorePermit, PeerError> {
         let permit = Arc::clone(permits).acquire_owned();
         tokio::pin!(permit);
         let end = Instant::now() + PERMIT_WITHIN;
         while Instant::now() < end {
             if permits.available_permits() == 0 {
-                locked(&self.state).close_oldest_unused(principal);
+                make_room(&mut locked(&self.state));
             }
             // Calls that end meanwhile leave connections that can be closed.
             if let Ok(Ok(permit)) = timeout(PERMIT_RETRIED, &mut permit).await {

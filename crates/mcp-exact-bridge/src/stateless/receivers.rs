@@ -1,15 +1,16 @@
 //! Receivers of the server's messages outside of its answers, one for each kind of connection of clients without sessions.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use mcp_exact_convert::Role;
 use mcp_exact_session::{
-    Change, LogMessage, RequestKey, Scope, ServerNotification, ServerRequestKey,
+    Change, LogMessage, Principal, RequestKey, Scope, ServerNotification, ServerRequestKey,
 };
 use mcp_exact_transport::ServerHandle;
 use tokio::sync::mpsc;
 
+use crate::backend::Backend;
 use crate::translate::Way;
 use crate::upstream::{Connection, Question, Receiver};
 
@@ -144,6 +145,9 @@ pub(crate) type Established = Arc<dyn Fn() + Send + Sync>;
 /// Receiver of the server's messages to a subscription.
 pub(super) struct OfSubscription {
     pub(super) client: ServerHandle,
+    pub(super) backend: Arc<Backend>,
+    pub(super) principal: Option<Principal>,
+    pub(super) uris: BTreeSet<String>,
     pub(super) established: Established,
 }
 
@@ -161,7 +165,17 @@ impl Receiver for OfSubscription {
     }
 
     fn changed(&self, change: Change) {
+        if let Change::Resource(uri) = &change
+            // The rules may have changed since the subscription began.
+            && !self.backend.may_use(self.principal.as_ref(), uri)
+        {
+            return;
+        }
         self.client.publish(&change);
+    }
+
+    fn resources(&self) -> BTreeSet<String> {
+        self.uris.clone()
     }
 
     fn notified(&self, _: &Arc<Connection>, _: ServerNotification) {}

@@ -64,7 +64,8 @@ impl Seal for ProcessKey {
     }
 }
 
-/// Binds states of a server to a principal. States of clients without a principal pass as they are.
+/// Binds states to a principal and to one of many servers. In front of one server, states of clients without a principal pass as
+/// they are.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Binding<'a> {
     pub(super) seal: &'a dyn Seal,
@@ -74,9 +75,13 @@ pub(super) struct Binding<'a> {
 
 impl Binding<'_> {
     fn context(&self) -> Option<Vec<u8>> {
-        // The name of a server holds no line break.
-        let principal = self.principal?;
-        Some(format!("requestState\n{}\n{principal}", self.server).into_bytes())
+        // The name of a server has no line break, and is empty if there is one server.
+        let context = match self.principal {
+            Some(principal) => format!("requestState\n{}\n{principal}", self.server),
+            None if self.server.is_empty() => return None,
+            None => format!("requestState of nobody\n{}", self.server),
+        };
+        Some(context.into_bytes())
     }
 
     /// Binds the state of a result of type `input_required`.
@@ -155,6 +160,11 @@ mod tests {
             assert!(other.unbind(state.clone()).is_err(), "{other:?}");
         }
         let nobody = binding("files", None);
+        let bound = nobody.bind(asked.clone().into()).into_object();
+        let state = bound.get("requestState").expect("a state");
+        assert!(nobody.unbind(state.clone()).is_ok());
+        assert!(binding("web", None).unbind(state).is_err());
+        let nobody = binding("", None);
         let passed = nobody.bind(asked.into()).into_object();
         let state = passed.get("requestState").expect("a state");
         assert_eq!(state.text(), r#""a\u0062""#);

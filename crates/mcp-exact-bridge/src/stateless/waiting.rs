@@ -5,31 +5,46 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use mcp_exact_session::{IncomingRequest, JsonObject, PeerError};
+use mcp_exact_session::{IncomingRequest, JsonObject, PeerError, Principal};
 use mcp_exact_transport::{PendingRequest, RequestContext};
-use tokio::sync::mpsc;
+use tokio::sync::{OwnedSemaphorePermit, mpsc};
+use tokio::time::{Instant, timeout_at};
 
 use super::Stateless;
 use super::connections::{Lease, Owner};
+use crate::relay::ProgressReceiver;
 use crate::translate::Way;
-use crate::upstream::Question;
+use crate::upstream::{Connection, Question};
 
 /// Begins every state of a call that waits here.
 pub(super) const STATE_PREFIX: &str = "mcp-exact-bridge:";
 
-/// Call whose question waits for the client.
-pub(super) struct WaitingCall {
-    pub(super) lease: Lease,
+/// Call of a server that may ask something in the middle of it.
+pub(super) struct RunningCall {
+    // The connection is given back after the request was cancelled: fields are dropped in order.
     pub(super) pending: PendingRequest,
     pub(super) questions: mpsc::UnboundedReceiver<Question>,
+    pub(super) progress: ProgressReceiver,
+    /// Conversion of the call, with its losses until now.
+    pub(super) way: Way,
+    pub(super) connection: Arc<Connection>,
+    pub(super) lease: Lease,
+}
+
+/// Call whose question waits for the client.
+pub(super) struct WaitingCall {
+    pub(super) call: RunningCall,
     /// Questions to the client, in the order of the names.
     pub(super) asked: Vec<Question>,
-    /// Losses until now are on it.
-    pub(super) way: Way,
-    pub(super) owner: Option<String>,
-    pub(super) method: String,
+    owner: Option<String>,
+    method: String,
     /// Params of the call without the members that a retry changes.
-    pub(super) params: serde_json::Value,
+    params: serde_json::Value,
+    /// State that finds the call again.
+    state: String,
+    until: Instant,
+    /// Place among the waiting calls of clients without a principal; the others hold connections of their share.
+    pub(super) place: Option<OwnedSemaphorePermit>,
 }
 
 /// Calls whose question waits for their client, by state.
@@ -44,28 +59,48 @@ impl Stateless {
     pub(super) fn keep(
         &self,
         request: &IncomingRequest<RequestContext>,
-        call: WaitingCall,
+        call: RunningCall,
+        asked: Vec<Question>,
     ) -> Result<String, PeerError> {
-        let state = random_state()?;
+        let too_many = || {
+            PeerError::internal("too many calls wait for answers of their clients; try again later")
+        };
+        let principal = request.context().principal.as_ref();
+        let place = match principal {
+            Some(_) => None,
+            None => Some(self.connections.waiting_place().ok_or_else(too_many)?),
+        };
+        let (state, until) = (random_state()?, Instant::now() + self.answer_within);
+        let session_end = call.connection.session_end();
+        let waiting = WaitingCall {
+            call,
+            asked,
+            owner: principal.map(|Principal(name)| name.clone()),
+            method: request.method().to_owned(),
+            params: bound_params(request),
+            state: state.clone(),
+            until,
+            place,
+        };
         {
             let mut all = locked(&self.waiting);
             if all.len() >= self.most_waiting {
-                return Err(PeerError::internal(
-                    "too many calls wait for answers of their clients; try again later",
-                ));
+                return Err(too_many());
             }
-            all.insert(state.clone(), call);
+            all.insert(state.clone(), waiting);
         }
-        let (all, found, within) = (
-            Arc::downgrade(&self.waiting),
-            state.clone(),
-            self.answer_within,
-        );
-        let method = request.method().to_owned();
+        let (all, found) = (Arc::downgrade(&self.waiting), state.clone());
+        let take = move || all.upgrade().and_then(|all| locked(&all).remove(&found));
         tokio::spawn(async move {
-            tokio::time::sleep(within).await;
-            let expired = all.upgrade().and_then(|all| locked(&all).remove(&found));
-            if expired.is_some() {
+            // A call that is not here at the end of the session can be put back until it expires.
+            if timeout_at(until, session_end).await.is_ok()
+                && let Some(WaitingCall { method, .. }) = take()
+            {
+                tracing::info!(method, "a call has ended: its connection was lost");
+                return;
+            }
+            tokio::time::sleep_until(until).await;
+            if let Some(WaitingCall { method, .. }) = take() {
                 tracing::info!(
                     method,
                     "a call has ended: its client gave no answer in time"
@@ -73,6 +108,18 @@ impl Stateless {
             }
         });
         Ok(state)
+    }
+
+    /// Lets a call wait on, for the same state.
+    pub(super) fn put_back(&self, waiting: WaitingCall) {
+        let mut all = locked(&self.waiting);
+        // Under the lock: the task that ends it at this time has not been here.
+        if Instant::now() < waiting.until {
+            all.insert(waiting.state.clone(), waiting);
+        } else {
+            drop(all);
+            drop(waiting);
+        }
     }
 
     /// Takes the call that a retry continues. It has to be the same call of the same principal (2026-07-28,

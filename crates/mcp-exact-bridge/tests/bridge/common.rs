@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex};
 
 use mcp_exact::transport::http::server::{HttpListener, HttpServerOptions};
 use mcp_exact::transport::{
-    ClientHandle, ClientHandler, ConnectError, ConnectionOptions, connect, memory_pair, serve,
+    ClientHandle, ClientHandler, ConnectError, ConnectionOptions, LineTransport, connect,
+    memory_pair, serve,
 };
 use mcp_exact::{
     Client, ClientError, Connect, Content, Cx, Error, Form, Input, Json, JsonObject, Progress,
@@ -18,6 +19,7 @@ use mcp_exact_session::{
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::sync::oneshot;
 use tokio::task::{AbortHandle, JoinHandle};
 
@@ -331,6 +333,38 @@ pub async fn listen_with(bridge: &Bridge, options: HttpServerOptions) -> Listeni
 
 pub fn object(text: &str) -> JsonObject {
     text.parse().expect(text)
+}
+
+/// Sends messages to the bridge as they are, and returns the answer to the request with an id.
+pub async fn answer_to(bridge: &Bridge, messages: &[impl AsRef<str>], id: &str) -> JsonObject {
+    let (local, remote) = tokio::io::duplex(64 << 10);
+    let (reader, writer) = tokio::io::split(remote);
+    let transport = LineTransport::new(reader, writer, 4 << 20);
+    let (settings, handler) = bridge.endpoint();
+    tokio::spawn(async move {
+        let options = ConnectionOptions::default();
+        let _ = serve(
+            settings,
+            handler,
+            transport,
+            options,
+            std::future::pending(),
+        )
+        .await;
+    });
+    let (reader, mut writer) = tokio::io::split(local);
+    for message in messages {
+        let line = format!("{}\n", message.as_ref());
+        writer.write_all(line.as_bytes()).await.expect("sent");
+    }
+    let mut lines = BufReader::new(reader).lines();
+    loop {
+        let line = lines.next_line().await.expect("a line");
+        let message = object(&line.expect("an answer"));
+        if message.get("id").is_some_and(|of| of.text() == id) {
+            return message;
+        }
+    }
 }
 
 /// Begins a call that waits until it is cancelled, and returns when the server has reported its progress.

@@ -10,5 +10,7 @@ mod load;
 mod many;
 mod matrix;
 mod relaying;
+mod subscriptions;
 mod updates;
 mod upstream_faults;
+mod waiting_calls;

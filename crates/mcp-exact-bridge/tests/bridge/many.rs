@@ -1,14 +1,17 @@
 //! Many servers of different revisions behind one bridge, for clients of every revision.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use mcp_exact::{Client, Json, Resource, Revision, Server, Tool, revisions};
-use mcp_exact_bridge::{AccessRule, Bridge, BridgeError, Options, Prefix, Upstream};
+use mcp_exact::{Client, Cx, Error, Json, Resource, Revision, Server, Tool, revisions};
+use mcp_exact_bridge::{
+    AccessRule, Bridge, BridgeError, Call, Decision, Hook, HookFuture, Hooks, Options, Prefix,
+    ServerUpdate, Update, Upstream,
+};
 use mcp_exact_session::Identity;
 
-use crate::common::{Add, InMemory, Sum, client_of, handle_of, server};
+use crate::common::{Add, Confirm, InMemory, Sum, answer_to, client_of, handle_of, server};
 use crate::isolation::{ended, listen_by_header, plain_client};
 use crate::matrix::wait_until;
 
@@ -294,12 +297,137 @@ async fn rules_hold_in_front_of_one_server() {
             let params = Some(crate::common::object(params));
             let completed = raw.request("completion/complete", params, <_>::default(), None);
             assert!(ended(completed).await.is_err(), "{pair}");
+            let params = Some(crate::common::object(r#"{"uri":"docs://intro"}"#));
+            let read = raw.request("resources/read", params, <_>::default(), None);
+            let code = ended(read).await.expect_err(&pair).code();
+            // "Resource not found: -32002" (`server/resources`, "Error Handling"), from 2026-07-28 on -32602.
+            let is_newest = of_client.as_str() >= "2026";
+            assert_eq!(
+                code,
+                Some(if is_newest { -32602 } else { -32002 }),
+                "{pair}"
+            );
             raw.close();
             assert_eq!(
                 client.read("docs://2").await.expect(&pair).text(),
                 "Page 2."
             );
             client.close();
+        }
+    }
+}
+
+/// Notes which server gets which request.
+struct Notes(Arc<Mutex<Vec<(String, String)>>>);
+
+impl Hook for Notes {
+    fn before<'a>(&'a self, call: &'a Call) -> HookFuture<'a, Decision> {
+        let note = (call.server.clone(), call.method.clone());
+        self.0.lock().expect("a lock").push(note);
+        Box::pin(std::future::ready(Decision::Relay))
+    }
+}
+
+/// A server asks while it reads a resource that nobody has listed: the answers go to this server alone.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn answers_go_to_the_server_that_asks() {
+    let newest = revisions().next_back().expect("a revision");
+    let asking = Server::builder("asking", "1.0.0")
+        .revisions([newest])
+        .resource(Resource::new("ask://x"), |cx: Cx| async move {
+            let form = cx.elicit::<Confirm>("First?").await?;
+            let yes = form.accepted_with(|form| form.yes);
+            Ok::<_, Error>(yes.to_string())
+        })
+        .build()
+        .expect("a server");
+    for of_client in revisions().filter(|revision| revision.as_str() >= "2025-06-18") {
+        let (first, second) = (InMemory::new(&other()), InMemory::new(&asking));
+        let notes = Arc::default();
+        let mut options = options(Prefix::Always);
+        options.hooks = Hooks::default().with(Notes(Arc::clone(&notes)));
+        let all = upstreams(&[("first", &first), ("second", &second)]);
+        let bridge = Bridge::many(all, options).await.expect("a bridge");
+        let client = client_of(&bridge, of_client).await.expect("a client");
+        let read = client.read("ask://x").await.expect("the resource");
+        assert_eq!(read.text(), "true", "client {of_client}");
+        let notes = std::mem::take(&mut *notes.lock().expect("a lock"));
+        let of_first = notes.iter().filter(|(server, _)| server == "first").count();
+        assert_eq!(of_first, 1, "client {of_client}: {notes:?}");
+        client.close();
+    }
+}
+
+/// A resource that its server does not have any more is that of the next one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn resources_move_to_other_servers() {
+    let with = |text: &'static str| {
+        let server = Server::builder(text, "1.0.0")
+            .resource(Resource::new("doc://x"), move || async move { text });
+        InMemory::new(&server.build().expect("a server"))
+    };
+    let (first, second) = (with("first"), with("second"));
+    for of_client in revisions() {
+        let all = upstreams(&[("a", &first), ("b", &second)]);
+        let bridge = Bridge::many(all, options(Prefix::Always)).await;
+        let bridge = bridge.expect("a bridge");
+        let client = client_of(&bridge, of_client).await.expect("a client");
+        client.resources().all().await.expect("resources");
+        let read = client.read("doc://x").await.expect("the resource");
+        assert_eq!(read.text(), "first", "client {of_client}");
+        let mut update = Update::default();
+        update.servers = Some(vec![("b".to_owned(), ServerUpdate::Keep)]);
+        bridge.update(update).await.expect("an update");
+        let read = client.read("doc://x").await.expect("the resource");
+        assert_eq!(read.text(), "second", "client {of_client}");
+        client.close();
+    }
+}
+
+/// A method of an extension names what no rule knows: with many servers it passes if a rule allows it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn extension_methods_pass_by_rule() {
+    let (first, second) = (InMemory::new(&other()), InMemory::new(&other()));
+    for is_allowed in [false, true] {
+        let notes = Arc::default();
+        let mut options = options(Prefix::Always);
+        options.hooks = Hooks::default().with(Notes(Arc::clone(&notes)));
+        if is_allowed {
+            options.rules.extension_methods = vec!["example/*".to_owned()];
+        }
+        let all = upstreams(&[("first", &first), ("second", &second)]);
+        let bridge = Bridge::many(all, options).await.expect("a bridge");
+        for of_client in revisions() {
+            let client = handle_of(&bridge, of_client).await;
+            let sent = client.request("example/run", None, <_>::default(), None);
+            let refused = ended(sent).await.expect_err("no server has the method");
+            assert_eq!(refused.code(), Some(-32601), "client {of_client}");
+            let notes: Vec<_> = std::mem::take(&mut *notes.lock().expect("a lock"));
+            assert_eq!(
+                !notes.is_empty(),
+                is_allowed,
+                "client {of_client}: {notes:?}"
+            );
+            client.close();
+        }
+    }
+}
+
+/// A method that only the server's revision defines is no extension method: the client gets the error of its own revision.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn methods_of_other_revisions_are_refused() {
+    let newest = revisions().next_back().expect("a revision");
+    for of_server in revisions().filter(|revision| *revision != newest) {
+        let bridge = Bridge::new(InMemory::new(&server(of_server)), Options::default()).await;
+        let bridge = bridge.expect("a bridge");
+        for method in ["resources/subscribe", "logging/setLevel"] {
+            let meta = r#""io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}"#;
+            let params = format!(r#"{{"uri":"docs://intro","level":"info","_meta":{{{meta}}}}}"#);
+            let message =
+                format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{params}}}"#);
+            let answer = answer_to(&bridge, &[message], "1").await;
+            let is_refused = answer.text().contains("-32601");
+            assert!(is_refused, "server {of_server}: {answer}");
         }
     }
 }

@@ -11,7 +11,7 @@ use mcp_exact_bridge::{
 };
 use mcp_exact_session::{CallOptions, Json, PeerError, Reply};
 
-use crate::common::{Add, InMemory, Sum, client_of, handle_of, object, server};
+use crate::common::{Add, InMemory, Sum, answer_to, client_of, handle_of, object, server};
 use crate::isolation::{ended, listen_by_header, plain_client};
 use crate::matrix::wait_until;
 
@@ -299,4 +299,24 @@ async fn limits_are_of_each_principal() {
         own.close();
         other.close();
     }
+}
+
+/// Tasks are not relayed: a call that asks for one is answered when its work is done, and the loss is reported.
+#[tokio::test]
+async fn calls_lose_their_tasks() {
+    let mut options = Options::default();
+    options.losses_in_meta = true;
+    let bridge = bridge_with(revision("2025-11-25"), options).await;
+    let messages = [
+        r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"raw","version":"1"}}}"#,
+        r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#,
+        r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"add","arguments":{"a":1,"b":2},"task":{"ttl":60000}}}"#,
+    ];
+    let done = answer_to(&bridge, &messages, "2").await;
+    let result = done.get("result").expect("a result");
+    let result: JsonObject = result.try_into().expect("an object");
+    assert!(result.text().contains(r#""sum":3"#), "{result}");
+    let lost = "tools/call:dropped:/task";
+    assert_eq!(listed(&result), [lost]);
+    assert_eq!(bridge.metrics().losses[lost], 1);
 }

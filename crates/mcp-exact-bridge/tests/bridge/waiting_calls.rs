@@ -1,0 +1,136 @@
+//! Calls that wait for the answer of a client without a session, and what they hold meanwhile.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use mcp_exact::transport::ClientHandle;
+use mcp_exact::{JsonObject, Progress, Revision, revisions};
+use mcp_exact_bridge::{Bridge, LossPolicy, Options};
+use mcp_exact_session::{CallOptions, PeerError, RequestInput};
+
+use crate::common::{Add, InMemory, Sum, bridge, client_of, listen, object, server};
+use crate::isolation::{YES, answering, call, ended, raw_client};
+use crate::matrix::wait_until;
+
+/// Time that no call in these tests needs.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Returns the revisions with sessions whose servers elicit.
+fn asking_by_requests() -> impl Iterator<Item = Revision> {
+    revisions().filter(|revision| ("2025-06-18".."2026").contains(&revision.as_str()))
+}
+
+async fn call_tool(
+    client: &ClientHandle,
+    name: &str,
+    input: Option<RequestInput>,
+    progress: Option<&Arc<Mutex<Vec<f64>>>>,
+) -> Result<JsonObject, PeerError> {
+    let options = CallOptions {
+        input,
+        progress: progress.is_some(),
+        ..CallOptions::default()
+    };
+    let progress = progress.map(|seen| {
+        let seen = Arc::clone(seen);
+        let note = move |progress: &Progress| seen.lock().expect("a lock").push(progress.done);
+        Box::new(note) as Box<_>
+    });
+    let params = object(&format!(r#"{{"name":"{name}","arguments":{{}}}}"#));
+    ended(client.request("tools/call", Some(params), options, progress)).await
+}
+
+/// 2026-07-28, `basic/utilities/progress`: the progress of a retry belongs to the token of the retry.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn progress_follows_the_retry() {
+    for of_server in asking_by_requests() {
+        let bridge = bridge(InMemory::new(&server(of_server))).await;
+        let listening = listen(&bridge).await;
+        let client = raw_client(&listening.url, "own").await;
+        let (before, after) = (Arc::default(), Arc::default());
+        let asked = call_tool(&client, "steps", None, Some(&before)).await;
+        let asked = asked.expect("a question");
+        let input = Some(answering(&asked, YES));
+        let done = call_tool(&client, "steps", input, Some(&after)).await;
+        assert!(done.expect("a result").to_string().contains("true"));
+        let seen = [before, after].map(|seen| seen.lock().expect("a lock").clone());
+        assert_eq!(seen, [vec![1.0], vec![2.0]], "server {of_server}");
+        client.close();
+    }
+}
+
+/// A call whose server is gone does not wait for its client, and holds no connection.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn waiting_call_ends_with_its_server() {
+    for of_server in asking_by_requests() {
+        let upstream = InMemory::new(&server(of_server));
+        let bridge = bridge(upstream.clone()).await;
+        let listening = listen(&bridge).await;
+        let client = raw_client(&listening.url, "own").await;
+        let asked = call(&client, "{}", None).await.expect("a question");
+        assert_eq!(bridge.usage().waiting_calls, 1);
+        upstream.kill();
+        let none = || bridge.usage().waiting_calls == 0;
+        wait_until(none, &format!("server {of_server}: no call waits")).await;
+        let late = call(&client, "{}", Some(answering(&asked, YES))).await;
+        assert_eq!(late.expect_err("it has ended").code(), Some(-32602));
+        client.close();
+    }
+}
+
+/// An answer that cannot be converted is refused, and the client can answer again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn unusable_answer_can_be_corrected() {
+    let of_server = asking_by_requests().next().expect("a revision");
+    let mut options = Options::default();
+    options.rules.losses = LossPolicy::Refuse;
+    let bridge = Bridge::new(InMemory::new(&server(of_server)), options).await;
+    let bridge = bridge.expect("a bridge");
+    let listening = listen(&bridge).await;
+    let client = raw_client(&listening.url, "own").await;
+    let asked = call_tool(&client, "sample", None, None).await;
+    let asked = asked.expect("a question");
+    let text = r#"{"type":"text","text":"Hi."}"#;
+    let answer = |content: &str| {
+        let answer = format!(r#"{{"role":"assistant","model":"m","content":{content}}}"#);
+        Some(answering(&asked, &answer))
+    };
+    // Before 2025-11-25 an answer has one block.
+    let two = answer(&format!("[{text},{text}]"));
+    let refused = call_tool(&client, "sample", two, None).await;
+    assert_eq!(refused.expect_err("two blocks").code(), Some(-32602));
+    assert_eq!(bridge.usage().waiting_calls, 1, "the call waits on");
+    let done = call_tool(&client, "sample", answer(text), None).await;
+    assert!(done.expect("a result").to_string().contains("Hi."));
+    client.close();
+}
+
+/// Clients without a principal leave half of the connections to short calls: calls that wait and subscriptions hold the others.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn waiting_calls_leave_connections_to_others() {
+    for of_server in asking_by_requests() {
+        let mut options = Options::default();
+        options.connections = 2;
+        let bridge = Bridge::new(InMemory::new(&server(of_server)), options).await;
+        let bridge = bridge.expect("a bridge");
+        let listening = listen(&bridge).await;
+        let client = raw_client(&listening.url, "own").await;
+        let asked = call(&client, "{}", None).await.expect("a question");
+        for _ in 0..3 {
+            let refused = call(&client, "{}", None).await.expect_err("too many");
+            assert!(refused.message().contains("too many"), "{refused:?}");
+        }
+        assert_eq!(bridge.usage().waiting_calls, 1);
+        let newest = revisions().next_back().expect("a revision");
+        let other = client_of(&bridge, newest).await.expect("a client");
+        let sum = other
+            .call::<_, Sum>("add", &Add { a: 1, b: 2 })
+            .into_future();
+        let sum = tokio::time::timeout(PATIENCE, sum).await;
+        assert_eq!(sum.expect("a connection").expect("a sum").sum, 3);
+        other.close();
+        let next = call(&client, "{}", Some(answering(&asked, YES))).await;
+        assert!(next.is_ok(), "server {of_server}: its own call goes on");
+        client.close();
+    }
+}
