@@ -122,7 +122,7 @@ impl ClientEndpoint {
         last_id: u64,
         now: Time,
     ) -> Self {
-        let limits = &settings.limits;
+        let limits = Arc::new(settings.limits.clone());
         let (count, bytes) = (limits.remembered_ids, limits.name_bytes);
         let core = Core::new(binding, limits, last_id, bytes, now);
         Self {

@@ -130,6 +130,7 @@ impl ServerConfig {
             declared: DeclaredNames::of(&self.capabilities),
             speaks_initialize: self.offer.has(Lifecycle::Initialize),
             speaks_discover: self.offer.has(Lifecycle::Discover),
+            shared_limits: Arc::new(self.limits.clone()),
             config: self,
         }))
     }
@@ -141,6 +142,8 @@ pub struct ServerSettings {
     config: ServerConfig,
     results: Vec<ResultDefaults>,
     pub(crate) declared: DeclaredNames,
+    /// Limits of the configuration, for all endpoints.
+    pub(crate) shared_limits: Arc<Limits>,
     pub(crate) speaks_initialize: bool,
     pub(crate) speaks_discover: bool,
 }

@@ -14,6 +14,7 @@ pub(crate) mod rate;
 pub(crate) mod streams;
 
 use std::fmt;
+use std::sync::Arc;
 
 pub(crate) use batches::Batches;
 pub(crate) use dispatch::{Arrival, Endpoint};
@@ -48,7 +49,8 @@ pub(crate) trait Role: fmt::Debug {
 #[derive(Debug)]
 pub(crate) struct Core<R: Role> {
     pub(crate) binding: Binding,
-    pub(crate) limits: Limits,
+    /// Shared with other endpoints of a server, of which there may be thousands.
+    pub(crate) limits: Arc<Limits>,
     pub(crate) now: Time,
     last_key: u64,
     pub(crate) streams: Streams,
@@ -67,14 +69,13 @@ impl<R: Role> Core<R> {
     /// Creates a core whose wire ids start after `last_id`; `elicitation_bytes` limits the ids of elicitations.
     pub(crate) fn new(
         binding: Binding,
-        limits: &Limits,
+        limits: Arc<Limits>,
         last_id: u64,
         elicitation_bytes: usize,
         now: Time,
     ) -> Self {
         Self {
             binding,
-            limits: limits.clone(),
             now,
             last_key: 0,
             streams: match binding {
@@ -89,6 +90,7 @@ impl<R: Role> Core<R> {
             requests: Rate::default(),
             notifications: Rate::default(),
             exhausted: false,
+            limits,
         }
     }
 

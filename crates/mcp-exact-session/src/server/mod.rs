@@ -132,7 +132,8 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         now: Time,
     ) -> Self {
         // The application chooses the ids of elicitations, so their length is not limited.
-        let core = Core::new(binding, &settings.limits, last_id, usize::MAX, now);
+        let limits = Arc::clone(&settings.shared_limits);
+        let core = Core::new(binding, limits, last_id, usize::MAX, now);
         Self {
             settings,
             core,
