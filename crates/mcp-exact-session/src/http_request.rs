@@ -31,7 +31,9 @@ impl HttpRequest {
     /// Iterates over the values of a header.
     pub(crate) fn values(&self, name: &str) -> impl Iterator<Item = &str> {
         let all = self.headers.iter();
-        let named = all.filter(move |(known, _)| known.eq_ignore_ascii_case(name));
+        // Transports spell most names as they are looked up.
+        let is_named = move |known: &str| known == name || known.eq_ignore_ascii_case(name);
+        let named = all.filter(move |(known, _)| is_named(known));
         named.map(|(_, value)| value.as_str())
     }
 }

@@ -104,7 +104,7 @@ struct Head {
 
 fn belongs(http: &HttpRequest, head: Head, offer: &Offer) -> Posted {
     let discover = head.names_revision || lifecycle_of_header(http) == Some(Lifecycle::Discover);
-    if offer.has(Lifecycle::Discover) && discover || !offer.has(Lifecycle::Initialize) {
+    if discover && offer.has(Lifecycle::Discover) || !offer.has(Lifecycle::Initialize) {
         return Posted::Stateless;
     }
     if head.is_initialize {

@@ -105,30 +105,37 @@ impl Connections {
         self.tls = Some(Arc::new(config).into());
     }
 
-    /// Serves one connection until it ends. A connection that breaks affects no other one.
-    pub(super) async fn serve(
-        &self,
+    /// Serves one connection until it ends, and then drops its permit. A connection that breaks affects no other one.
+    pub(super) fn serve(
+        self: Arc<Self>,
         stream: TcpStream,
         client: Arc<ClientConnection>,
         stopped: watch::Receiver<()>,
-    ) {
+        permit: impl Send,
+    ) -> impl Future<Output = ()> + Send {
         // Small messages leave at once.
         let _ = stream.set_nodelay(true);
         find_dead_peer(&stream);
-        #[cfg(feature = "tls")]
-        if let Some(acceptor) = &self.tls {
-            let begun = self.begin(acceptor.accept(stream), &stopped).await;
-            if let Some(stream) = begun {
-                let protocol = match stream.get_ref().1.alpn_protocol() {
-                    Some(H2) => Protocol::Http2,
-                    _ => Protocol::Http1,
-                };
-                self.serve_as(protocol, stream, client, stopped).await;
+        // A block holds what it takes once; the parameters of an `async fn` are held twice.
+        async move {
+            let _permit = &permit;
+            #[cfg(feature = "tls")]
+            if let Some(acceptor) = &self.tls {
+                // On the heap, so that connections without TLS are small.
+                let begun = self.begin(acceptor.accept(stream), &stopped);
+                if let Some(stream) = Box::pin(begun).await {
+                    let protocol = match stream.get_ref().1.alpn_protocol() {
+                        Some(H2) => Protocol::Http2,
+                        _ => Protocol::Http1,
+                    };
+                    let serving = self.serve_as(protocol, stream, &client, &stopped);
+                    Box::pin(serving).await;
+                }
+                return;
             }
-            return;
-        }
-        if let Some(protocol) = self.begin(protocol_of(&stream), &stopped).await {
-            self.serve_as(protocol, stream, client, stopped).await;
+            if let Some(protocol) = self.begin(protocol_of(&stream), &stopped).await {
+                self.serve_as(protocol, stream, &client, &stopped).await;
+            }
         }
     }
 
@@ -151,16 +158,16 @@ impl Connections {
         &self,
         protocol: Protocol,
         stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
-        client: Arc<ClientConnection>,
-        stopped: watch::Receiver<()>,
+        client: &Arc<ClientConnection>,
+        stopped: &watch::Receiver<()>,
     ) {
         let requests = Requests {
             #[cfg(feature = "compression")]
             compression: self.compression,
-            client: Arc::clone(&client),
+            client: Arc::clone(client),
         };
         let io = TokioIo::new(stream);
-        let idle = Idle::new(Arc::clone(&client), self.header_timeout);
+        let idle = Idle::new(Arc::clone(client), self.header_timeout);
         match protocol {
             Protocol::Http1 => {
                 let mut connection = pin!(self.http1.serve_connection(io, requests));
@@ -202,31 +209,33 @@ enum End {
 }
 
 /// Serves a connection until it is closed or idle, or until the server shuts down.
-async fn end_of<C: Future>(
+fn end_of<C: Future>(
     mut connection: Pin<&mut C>,
     mut idle: Idle,
-    mut stopped: watch::Receiver<()>,
-) -> End {
-    let stop = stopped.clone();
-    let mut stopping = pin!(stopped.changed());
-    let mut is_registered = false;
-    poll_fn(|cx| {
-        if connection.as_mut().poll(cx).is_ready() {
-            return Poll::Ready(End::Closed);
-        }
-        // Both wake the task by themselves once they were polled: most polls are for the connection alone.
-        let is_first = !std::mem::replace(&mut is_registered, true);
-        let may_stop = is_first || !matches!(stop.has_changed(), Ok(false));
-        if may_stop && stopping.as_mut().poll(cx).is_ready() {
-            return Poll::Ready(End::Stopped);
-        }
-        let may_be_idle = is_first || idle.sleep.is_elapsed();
-        if may_be_idle && Pin::new(&mut idle).poll(cx).is_ready() {
-            return Poll::Ready(End::Idle);
-        }
-        Poll::Pending
-    })
-    .await
+    stopped: &watch::Receiver<()>,
+) -> impl Future<Output = End> {
+    let mut own = stopped.clone();
+    async move {
+        let mut stopping = pin!(own.changed());
+        let mut is_registered = false;
+        poll_fn(|cx| {
+            if connection.as_mut().poll(cx).is_ready() {
+                return Poll::Ready(End::Closed);
+            }
+            // Both wake the task by themselves once they were polled: most polls are for the connection alone.
+            let is_first = !std::mem::replace(&mut is_registered, true);
+            let may_stop = is_first || !matches!(stopped.has_changed(), Ok(false));
+            if may_stop && stopping.as_mut().poll(cx).is_ready() {
+                return Poll::Ready(End::Stopped);
+            }
+            let may_be_idle = is_first || idle.sleep.is_elapsed();
+            if may_be_idle && Pin::new(&mut idle).poll(cx).is_ready() {
+                return Poll::Ready(End::Idle);
+            }
+            Poll::Pending
+        })
+        .await
+    }
 }
 
 /// Lets the system end the connection of a client that has disappeared without closing it. The comments that keep event
@@ -283,10 +292,6 @@ impl ClientConnection {
             begun: AtomicUsize::new(0),
             ended: AtomicUsize::new(0),
         })
-    }
-
-    pub(super) fn remote(&self) -> SocketAddr {
-        self.remote.0
     }
 
     /// Returns true after a request.

@@ -150,12 +150,8 @@ impl HttpListener {
             let connections = Arc::clone(&connections);
             let client = ClientConnection::new(service.clone(), remote);
             let stopped = stopped.clone();
-            tasks.spawn(async move {
-                let remote = client.remote();
-                let serving = connections.serve(stream, client, stopped);
-                observe::connection("http", Some(remote), serving).await;
-                drop(permit);
-            });
+            let serving = connections.serve(stream, client, stopped, permit);
+            tasks.spawn(observe::connection("http", Some(remote), serving));
         };
         drop(self.listener);
         service.drain();

@@ -342,13 +342,16 @@ impl Inner {
             )
         };
         let route = self.route(parts.uri.path()).ok_or_else(not_found)?;
-        let allow = match route {
-            Route::Endpoint => "POST, GET, DELETE",
-            Route::Sse => "GET",
-            Route::Messages => "POST",
+        let (allowed, names): (&[Method], _) = match route {
+            Route::Endpoint => (
+                &[Method::POST, Method::GET, Method::DELETE],
+                "POST, GET, DELETE",
+            ),
+            Route::Sse => (&[Method::GET], "GET"),
+            Route::Messages => (&[Method::POST], "POST"),
         };
-        if !allow.split(", ").any(|method| parts.method == method) {
-            return Err(method_not_allowed(allow));
+        if !allowed.contains(&parts.method) {
+            return Err(method_not_allowed(names));
         }
         let principal = self.authenticate(&mut parts).await?;
         let checked = Checked { parts, principal };
