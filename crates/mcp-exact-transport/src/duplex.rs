@@ -235,6 +235,8 @@ impl<E: Endpoint, T: Transport> Driver<E, T> {
 
     fn poll_inner(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         loop {
+            // Before output is taken, so that output which this reports needs no further turn. Ends registered for the next report.
+            while self.poll_notified(cx) {}
             let has_more = self.take_output();
             let flushed = self.transport.poll_flush(cx)?;
             let is_flushed = flushed.is_ready() && self.transport.queued() == 0;
@@ -252,11 +254,10 @@ impl<E: Endpoint, T: Transport> Driver<E, T> {
             // Yields, so that a peer that sends continuously does not starve other tasks.
             ready!(coop::poll_proceed(cx)).made_progress();
             let has_received = self.poll_receive(cx)?.is_ready();
-            let is_notified = self.poll_notified(cx);
             let is_due = self.poll_timer(cx)?;
             // Written output may have made room for more.
             let has_room = is_flushed && has_more;
-            if !(has_received || is_notified || is_due || has_room) {
+            if !(has_received || is_due || has_room) {
                 return Poll::Pending;
             }
         }
