@@ -15,6 +15,9 @@ use crate::view::{JsonRef, ObjectRef};
 use crate::writer::Writer;
 use crate::{from_str, to_string};
 
+/// Length in bytes up to which an encoded value is copied out of its buffer, which has room for as many.
+const COPIED: usize = 256;
+
 /// One JSON value as text.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Json(Box<str>);
@@ -45,7 +48,13 @@ impl Json {
 
     /// Encodes a value of a generated type exactly. Other implementations of [`Encode`] have to write exactly one JSON value.
     pub fn from_encode<T: Encode + ?Sized>(value: &T) -> Self {
-        Self(to_string(value).into())
+        let text = to_string(value);
+        // A small text is copied: its buffer serves the next value, where shrinking would split it every time.
+        if text.len() <= COPIED {
+            Self(text.as_str().into())
+        } else {
+            Self(text.into())
+        }
     }
 
     /// Parses the value with serde.
