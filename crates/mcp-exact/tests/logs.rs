@@ -2,7 +2,9 @@
 #![cfg(feature = "logs")]
 
 use std::fmt;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, Once};
+use std::task::{Context, Poll, Wake, Waker};
 
 use mcp_exact::testing::every_revision;
 use mcp_exact::{Client, ClientLogs, Level, LogMessage, Server};
@@ -57,6 +59,62 @@ async fn log_messages_cause_no_others() {
         .collect();
     let expected = serde_json::json!({"message": "once", "value": "noisy"});
     assert_eq!(data, [expected]);
+}
+
+/// A task whose waker writes an event, as the runtime and HTTP libraries do, whenever the task is woken.
+struct LogsWakes<F>(Pin<Box<F>>);
+
+struct LoggingWaker(Waker);
+
+impl Wake for LoggingWaker {
+    fn wake(self: Arc<Self>) {
+        tracing::error!(target: "tokio::task::waker", "woken");
+        tracing::error!(target: "hyper::proto", "woken");
+        self.0.wake_by_ref();
+    }
+}
+
+impl<F: Future> Future for LogsWakes<F> {
+    type Output = F::Output;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        let waker = Waker::from(Arc::new(LoggingWaker(cx.waker().clone())));
+        let span = tracing::error_span!("driver");
+        let _entered = span.enter();
+        tracing::error!(target: "hyper::proto", "polled");
+        self.0.as_mut().poll(&mut Context::from_waker(&waker))
+    }
+}
+
+/// What carries a log message causes events of other libraries: within the handler's call, because sending wakes the task of the
+/// connection, and in that task. None of them becomes a log message.
+#[tokio::test]
+async fn carrying_log_messages_causes_no_others() {
+    listen();
+    let server = Server::builder("test", "1.0.0")
+        .log_level(Level::Debug)
+        .tool("work", || async {
+            let span = tracing::error_span!("working");
+            span.in_scope(|| tracing::warn!(target: "app", "once"));
+            tokio::task::yield_now().await;
+            "done"
+        })
+        .build()
+        .expect("a server");
+    let (near, far) = mcp_exact::transport::memory_pair(1 << 16, 1 << 20);
+    tokio::spawn(LogsWakes(Box::pin(async move { server.serve(far).await })));
+    let logs: Arc<Mutex<Vec<LogMessage>>> = Arc::default();
+    let taken = Arc::clone(&logs);
+    let client = Client::over(near)
+        .on_log(move |log| taken.lock().expect("no panic").push(log))
+        .await
+        .expect("connected");
+    let call = client.call("work", &()).log_level(Level::Debug);
+    let done: String = call.await.expect("a text");
+    assert_eq!(done, "done");
+    let logs = logs.lock().expect("no panic");
+    let loggers: Vec<_> = logs.iter().map(|log| log.logger.as_deref()).collect();
+    assert_eq!(loggers, [Some("app")], "{logs:?}");
 }
 
 #[tokio::test]
