@@ -17,6 +17,7 @@ mod tools;
 use std::sync::Arc;
 
 use mcp_exact_revisions::RevisionSpec;
+use mcp_exact_wire::{JsonObject, JsonRef};
 
 pub use events::{
     CachedNegotiation, ClientEvent, ServerNotification, ServerRequest, ServerRequestKey,
@@ -24,6 +25,7 @@ pub use events::{
 };
 
 use crate::Time;
+use crate::call_options::CallOptions;
 use crate::config::ClientSettings;
 use crate::core::{Arrival, Core, Endpoint, PendingRequest, Role};
 use crate::error::{ConfigError, ReceiveError};
@@ -293,11 +295,32 @@ impl ClientEndpoint {
     }
 
     /// Returns true if a request may be repeated in a new session although the server may have executed it: lists, reads and
-    /// the like. `tools/call` never is, nor is a method that the revision does not define.
+    /// the like. `tools/call` never is, nor is a method that the revision does not define; for calls that their callers allow to
+    /// be repeated, see [`is_repeatable_call`](Self::is_repeatable_call).
     pub fn is_repeatable(&self, method: &str) -> bool {
         let spec = self.spec().or_else(|| self.settings.offer.specs().next());
         let rule = spec.and_then(|spec| crate::rules::client_request(method, spec));
         rule.is_some_and(|rule| rule.repeatable)
+    }
+
+    /// Returns true if a `tools/call` may be repeated in a new session: the caller allows it by
+    /// [`CallOptions::repeats_tool`], and the tool of this name declares `idempotentHint` ("calling the tool repeatedly with the
+    /// same arguments will have no additional effect").
+    pub fn is_repeatable_call(
+        &self,
+        method: &str,
+        params: Option<&JsonObject>,
+        options: &CallOptions,
+    ) -> bool {
+        let Some(tool) = options.repeats_tool.as_ref().map(JsonObject::view) else {
+            return false;
+        };
+        let name = params.and_then(|params| params.view().find("name"));
+        let name = name.and_then(JsonRef::as_str);
+        let is_same = name.is_some() && name == tool.find("name").and_then(JsonRef::as_str);
+        let annotations = tool.find("annotations").and_then(JsonRef::object);
+        let hint = annotations.and_then(|all| all.find("idempotentHint"));
+        method == "tools/call" && is_same && hint.is_some_and(|hint| hint.text() == "true")
     }
 
     /// Starts a new session after one has ended, such as after [`ClientEvent::SessionLost`]. Keys and wire ids are not reused.

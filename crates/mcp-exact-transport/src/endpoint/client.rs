@@ -287,7 +287,10 @@ impl ClientHandle {
         progress: Option<ProgressCallback>,
     ) -> Result<PendingRequest, SendError> {
         let sent = self.shared.call(|state, now| {
-            let repeats = state.role.begins_again && state.endpoint.is_repeatable(method);
+            let endpoint = &state.endpoint;
+            let may_repeat = endpoint.is_repeatable(method)
+                || endpoint.is_repeatable_call(method, params.as_ref(), &options);
+            let repeats = state.role.begins_again && may_repeat;
             let repeatable = repeats.then(|| Repeatable {
                 method: method.to_owned(),
                 params: params.clone(),

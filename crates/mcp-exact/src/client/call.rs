@@ -193,6 +193,16 @@ impl<T> ClientCall<T> {
         self.with(|request| request.trace_context(trace))
     }
 
+    /// Accepts that the server executes the call twice: if it ends the session of the call (HTTP 404), and `tool` is the called
+    /// tool as the server has [listed](Client::tools) it, with the annotation `idempotentHint`, the call is sent again in the
+    /// next session. Calls are never repeated otherwise; lists and reads always are.
+    pub fn repeats(self, tool: &JsonObject) -> Self {
+        self.with(|mut request| {
+            request.options.repeats_tool = Some(tool.clone());
+            request
+        })
+    }
+
     /// Requests progress notifications and calls `handler` with each of them.
     pub fn on_progress(self, handler: impl Fn(Progress) + Send + Sync + 'static) -> Self {
         self.with(|request| request.on_progress(handler))

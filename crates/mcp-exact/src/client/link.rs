@@ -87,6 +87,7 @@ pub(super) struct Options {
     pub(super) total: Option<Duration>,
     pub(super) log_level: Option<Level>,
     pub(super) trace: Option<TraceContext>,
+    pub(super) repeats_tool: Option<JsonObject>,
 }
 
 /// Function that connects over a transport.
@@ -210,6 +211,7 @@ impl ClientLink {
             progress: progress.is_some(),
             log_level: options.log_level,
             trace: options.trace,
+            repeats_tool: options.repeats_tool,
             ..session::CallOptions::default()
         };
         self.handle.request(method, params, options, progress)

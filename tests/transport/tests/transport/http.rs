@@ -10,6 +10,7 @@ use mcp_exact_tests_transport::proxy::ForwardProxy;
 use mcp_exact_transport::ClientHandle;
 use mcp_exact_transport::http::client::{HttpEndpoint, HttpTransport, ReqwestClient};
 use mcp_exact_transport::http::server::{Allowed, HttpServerOptions};
+use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
 fn connect(url: &str, revision: &str) -> (ClientHandle, JoinHandle<()>) {
@@ -300,28 +301,64 @@ async fn cut_streams_are_resumed() {
     }
 }
 
-/// Lists and reads change nothing: they are sent again in the next session. Calls of tools are not.
-#[tokio::test]
-async fn lists_survive_lost_sessions() {
+/// Sends a list and a call in a session that the server has ended, and returns whether the call was answered in the next one.
+async fn is_repeated(carrier: Option<&ReqwestClient>, tool: Option<Value>) -> bool {
     let server = TestServer::start(HttpServerOptions::default()).await;
     let endpoint = HttpEndpoint::new(&server.url("/mcp")).expect("a URL");
     let endpoint = endpoint
         .retry(Duration::from_millis(10))
         .opens_stream(false);
+    let endpoint = match carrier {
+        Some(carrier) => endpoint.client(Arc::new(carrier.clone())),
+        None => endpoint,
+    };
     let config = echo::client_settings("2025-11-25");
-    let connected = endpoint.connect(config, None, Arc::new(echo::answer));
-    let (client, driver) = connected;
+    let (client, driver) = endpoint.connect(config, None, Arc::new(echo::answer));
     client.ready().await.expect("connected");
     server.service.end_sessions();
     let params = echo::call_params("echo", "a");
-    let lost = client.request("tools/call", params, CallOptions::default(), None);
+    let options = CallOptions {
+        repeats_tool: tool.map(|tool| tool.to_string().parse().expect("an object")),
+        ..CallOptions::default()
+    };
+    let call = client.request("tools/call", params, options, None);
     let list = client.request("tools/list", None, CallOptions::default(), None);
-    let (lost, list) = tokio::join!(lost.expect("sent"), list.expect("sent"));
-    assert_eq!(lost, Outcome::Lost);
+    let (call, list) = tokio::join!(call.expect("sent"), list.expect("sent"));
     assert!(matches!(list, Outcome::Result(_)), "{list:?}");
     assert_eq!(server.service.sessions(), 1);
     client.close();
     driver.await.expect("driver");
+    match call {
+        Outcome::Result(_) => true,
+        Outcome::Lost => false,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Lists and reads change nothing: they are sent again in the next session. Calls of tools are not, unless their caller allows it
+/// for a tool with `idempotentHint` ("calling the tool repeatedly with the same arguments will have no additional effect").
+#[tokio::test]
+async fn only_idempotent_calls_survive_lost_sessions() {
+    let tool = |name: &str, annotations: Value| {
+        let schema = json!({ "type": "object" });
+        Some(json!({ "name": name, "inputSchema": schema, "annotations": annotations }))
+    };
+    let carrier = ReqwestClient::new(reqwest::Client::builder()).expect("built");
+    for carrier in [None, Some(&carrier)] {
+        for (tool, expected) in [
+            (None, false),
+            (Some(json!({ "name": "echo" })), false),
+            (tool("echo", json!({})), false),
+            (tool("echo", json!({ "idempotentHint": false })), false),
+            (tool("echo", json!({ "idempotentHint": "true" })), false),
+            (tool("echo", json!({ "readOnlyHint": true })), false),
+            (tool("other", json!({ "idempotentHint": true })), false),
+            (tool("echo", json!({ "idempotentHint": true })), true),
+        ] {
+            let repeated = is_repeated(carrier, tool.clone()).await;
+            assert_eq!(repeated, expected, "{tool:?}");
+        }
+    }
 }
 
 /// A client that is closed while nothing answers it, or between two sessions, stays closed.
