@@ -80,7 +80,8 @@ struct Making;
 
 impl Making {
     fn begin() -> Option<Self> {
-        (!IS_MAKING.replace(true)).then_some(Self)
+        // Not `then_some`: a guard that is created and dropped at once would end the creation that goes on.
+        (!IS_MAKING.replace(true)).then(|| Self)
     }
 }
 
