@@ -173,6 +173,6 @@ pub fn corrected_extension(
 ///
 /// # Errors
 /// Returns an error if the hash of the file differs from the list, or an erratum does not match.
-pub fn corrected(revision: &Revision, bytes: &[u8], tables: Tables<'_>) -> Result<Value> {
+pub fn corrected_schema(revision: &Revision, bytes: &[u8], tables: Tables<'_>) -> Result<Value> {
     input::read(revision, bytes, tables).map(|schema| schema.root)
 }

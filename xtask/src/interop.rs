@@ -382,7 +382,7 @@ impl Row {
     /// Returns the base name of the pair's logs.
     fn log(&self) -> String {
         let transport = self.transport.name();
-        words(&format!(
+        log_name(&format!(
             "{} {} {transport} {}",
             self.peer, self.direction, self.mode
         ))
@@ -404,7 +404,7 @@ impl Row {
 }
 
 /// Returns a name for logs without characters that have a meaning in file names or paths, such as dots.
-fn words(name: &str) -> String {
+fn log_name(name: &str) -> String {
     let words: Vec<&str> = name
         .split(|letter: char| !letter.is_ascii_alphanumeric())
         .filter(|word| !word.is_empty())

@@ -369,7 +369,7 @@ impl<'i> Program<'i> {
         }
     }
 
-    /// Returns the row with the changes of a path of steps.
+    /// Returns the table row of a path: which values the steps between two revisions can change.
     pub fn path(&mut self, steps: &[[Step<'_, 'i>; 2]], from: usize, to: usize) -> String {
         let active = self.active(steps, from, to);
         let active: Vec<String> = active.iter().map(|bits| format!("{bits:#x}")).collect();

@@ -190,6 +190,6 @@ pub enum Fill {
     EmptyObject(TypeText),
     /// The id of the request.
     RequestId,
-    /// No value: the message is refused for this reason.
+    /// There is no default: a message without the member is refused, for this reason.
     Missing(String),
 }

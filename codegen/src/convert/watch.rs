@@ -1,7 +1,7 @@
 //! Conditions under which a complete path leaves a value of a definition unchanged. The steps of the path are combined,
 //! so that the interpreter skips values that none of them changes.
 //!
-//! The input are the rules of all steps, the output are the members that matter for a definition and a path. If in
+//! The input is the rules of all steps; the output is the members that matter for a definition and a path. If in
 //! doubt, a member is listed, and the interpreter examines the value.
 
 use std::collections::BTreeSet;

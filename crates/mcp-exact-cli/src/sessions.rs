@@ -51,7 +51,7 @@ struct Place {
     /// Ask the Sentinel at the URL for the master of this name.
     #[arg(long, value_name = "NAME")]
     sentinel_master: Option<String>,
-    /// Further Sentinels; may be repeated.
+    /// Ask this Sentinel too; may be repeated.
     #[arg(long, value_name = "URL", requires = "sentinel_master")]
     sentinel: Vec<String>,
     /// Trust the authorities in this PEM file, instead of those of the system.

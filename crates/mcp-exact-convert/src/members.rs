@@ -27,7 +27,7 @@ pub const ABSENCE: &str = "it says what absence says";
 /// Index of an absent member.
 const ABSENT: u32 = u32::MAX;
 
-/// An object during the conversion of its members.
+/// Object whose members are being converted.
 struct Object<'t> {
     members: Vec<Member<'t>>,
     source: &'static Layout,

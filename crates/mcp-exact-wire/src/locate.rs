@@ -120,7 +120,7 @@ fn path_to(text: &str, offset: usize) -> Path<'_> {
         at = skip_space(bytes, end);
     }
     name_at(text, at, expect_name, &mut path);
-    close_empty(bytes, at, &mut path);
+    leave_last_item(bytes, at, &mut path);
     path
 }
 
@@ -134,8 +134,8 @@ fn name_at<'a>(text: &'a str, at: usize, expect_name: bool, path: &mut Path<'a>)
     }
 }
 
-/// An offset at a closing bracket means the container, not its last item.
-fn close_empty(bytes: &[u8], at: usize, path: &mut Path<'_>) {
+/// Removes the last item from the path if the offset is at the closing bracket: the error is in the container.
+fn leave_last_item(bytes: &[u8], at: usize, path: &mut Path<'_>) {
     match (bytes.get(at), path.innermost()) {
         (Some(b']'), Some(Level::Array(_))) => path.close(),
         (Some(b'}'), Some(Level::Object(name))) => *name = None,

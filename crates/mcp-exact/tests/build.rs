@@ -145,7 +145,7 @@ fn templates_are_checked() {
 }
 
 #[test]
-fn lost_completions_are_reported() {
+fn dangling_completions_are_reported() {
     let builder = builder()
         .prompt(Prompt::new("review"), |Input(_): Input<Args>| async { "" })
         .complete_prompt("review", "path", |_: Partial| async { vec![String::new()] })

@@ -15,7 +15,7 @@ use super::install::Installed;
 use super::outcome::{Demand, Outcome};
 use super::peers::{LAST_WITH_HANDSHAKE, Peer, Peers, Transport};
 use super::process::{self, Announcement, Listening};
-use super::{DEADLINE, words};
+use super::{DEADLINE, log_name};
 use crate::examples;
 
 /// Builds the gateway.
@@ -156,7 +156,7 @@ impl Crossing {
             server.name,
             server.transport.name()
         );
-        let log = logs.join(words(&name));
+        let log = logs.join(log_name(&name));
         let mut bridge: Vec<OsString> = vec![gateway.into(), "bridge".into()];
         let mut listening = None;
         if client.transport != Transport::Stdio {
@@ -177,7 +177,7 @@ impl Crossing {
         } else {
             let (program, arguments) = bridge.split_first().context("an empty command")?;
             let mut process = Command::new(program);
-            let log = log.with_file_name(format!("{}_gateway", words(&name)));
+            let log = log.with_file_name(format!("{}_gateway", log_name(&name)));
             let announced = Announcement::GATEWAY;
             let started = Listening::announced(process.args(arguments), &log, announced)?;
             command.push(format!("--{}", client.transport.name()).into());

@@ -87,7 +87,7 @@ pub fn check(root: &Path, upstream: &[String]) -> anyhow::Result<()> {
     let mut to_do = new_revisions(&clone, &index)?;
     for listed in &index.revision {
         let bytes = kept(&folder, listed)?;
-        let corrected = || codegen::corrected(&listed.revision, &bytes, tables);
+        let corrected = || codegen::corrected_schema(&listed.revision, &bytes, tables);
         to_do.extend(amended(&clone, listed, &bytes, corrected)?);
     }
     println!("{}", draft(&clone, &index)?);

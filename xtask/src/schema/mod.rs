@@ -35,14 +35,14 @@ pub enum Action {
         #[arg(long, value_name = "URL|DIR")]
         upstream: Vec<String>,
     },
-    /// Take a revision out again.
+    /// Remove a revision.
     Remove {
         /// The revision.
         revision: String,
     },
-    /// Take the files again from the packages that schema/revisions.toml names.
+    /// Download the files again from the packages that schema/revisions.toml names.
     Fetch {
-        /// The revisions to take; all of them when none is named.
+        /// The revisions to download; all of them if none is given.
         #[arg(value_name = "REVISION")]
         revisions: Vec<String>,
     },

@@ -201,7 +201,7 @@ impl Question {
                 return Poll::Ready(Err(AskErrorKind::Ended));
             }
             let is_asked = matches!(self.state, State::Waiting(_));
-            if self.cx.is_in_effect() || !is_asked && self.cx.is_beside_effect() {
+            if self.cx.is_in_effect() || !is_asked && self.cx.runs_beside_effect() {
                 return Poll::Ready(Err(AskErrorKind::InOnce));
             }
             match &mut self.state {
@@ -286,7 +286,7 @@ fn prepared(
         return Err(AskErrorKind::NotHere);
     }
     // The input request is not numbered, because an effect that is not repeated would change the order.
-    if cx.is_in_effect() || cx.is_beside_effect() {
+    if cx.is_in_effect() || cx.runs_beside_effect() {
         return Err(AskErrorKind::InOnce);
     }
     if !is_declared(cx.client_capabilities(), capability) {

@@ -82,7 +82,7 @@ impl Cx {
 
     /// Returns whether an effect runs in another task than the caller's, which is not the handler's own task either. The
     /// effect may wait for the caller, and the request cannot end before the effect does.
-    pub(super) fn is_beside_effect(&self) -> bool {
+    pub(super) fn runs_beside_effect(&self) -> bool {
         self.run().has_effect_elsewhere(Place::current())
     }
 

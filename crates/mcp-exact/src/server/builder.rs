@@ -461,7 +461,7 @@ impl ServerBuilder {
         for registration in std::mem::take(&mut self.registrations) {
             problems.extend(registration(&mut catalogue, &self.states).err());
         }
-        problems.extend(catalogue.lost_completions());
+        problems.extend(catalogue.dangling_completions());
         BuildError::check(problems)?;
         self.config.capabilities = self.capabilities(&catalogue);
         // Acknowledgements are sent by this crate, because resources that are hidden from the subscriber must be
@@ -580,7 +580,7 @@ impl Catalogue {
     }
 
     /// Returns a problem for each completion whose prompt, template or argument is not registered.
-    fn lost_completions(&self) -> Vec<Problem> {
+    fn dangling_completions(&self) -> Vec<Problem> {
         let mut problems = Vec::new();
         for entry in &self.completions {
             if !self.has_argument(&entry.reference, &entry.argument) {

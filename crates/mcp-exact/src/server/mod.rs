@@ -112,7 +112,7 @@ impl Server {
         Self::builder(name, version).raw(handler)
     }
 
-    /// Returns the declared capabilities in the form of the newest revision.
+    /// Returns the declared capabilities, as a `ServerCapabilities` object of the newest revision.
     pub fn capabilities(&self) -> &JsonObject {
         self.0.settings.capabilities()
     }

@@ -58,7 +58,7 @@ fn round_trips(revision: &'static Revision, exotic: bool) -> Tally {
                     continue;
                 }
                 compact(revision, definition.name, &doc);
-                wild(revision, definition.name, &doc, &mut rng);
+                keeps_any_spelling(revision, definition.name, &doc, &mut rng);
                 tally.documents += 1;
             }
         }
@@ -81,7 +81,7 @@ fn compact(revision: &Revision, definition: &str, doc: &Doc) {
 }
 
 /// Any other spelling comes back as the same document, and once encoded it does not change any more.
-fn wild(revision: &Revision, definition: &str, doc: &Doc, rng: &mut Rng) {
+fn keeps_any_spelling(revision: &Revision, definition: &str, doc: &Doc, rng: &mut Rng) {
     let text = doc.write(Style::WILD, rng);
     let read = Doc::parse(&text).expect("the writer writes JSON");
     let came_back = encode(revision, definition, &text);

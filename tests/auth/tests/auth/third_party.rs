@@ -136,7 +136,8 @@ async fn the_user_connects_the_service() {
     }
 }
 
-/// Alice forwards her URL to Bob: Bob sees a warning, and Alice gets no access to Bob's account.
+/// A user forwards the URL to another user, whose browser opens it: the page is refused, and neither user's account is
+/// connected.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn strangers_connect_nothing() {
     for revision in with_visits() {

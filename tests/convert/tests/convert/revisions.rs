@@ -30,7 +30,7 @@ pub fn revisions() -> &'static [Revision] {
                 errata: &errata,
                 names: &names,
             };
-            let document = codegen::corrected(entry, bytes.as_bytes(), tables);
+            let document = codegen::corrected_schema(entry, bytes.as_bytes(), tables);
             let document = without_unchecked(&document.expect("a schema"));
             let document: &'static Value = Box::leak(Box::new(document));
             Revision {

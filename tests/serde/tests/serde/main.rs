@@ -38,7 +38,7 @@ fn corrected_schema(revision: &str) -> serde_json::Value {
         .find(|entry| entry.id == revision)
         .expect("it is listed");
     let text = file(&format!("{revision}/schema.json"));
-    codegen::corrected(&entry, text.as_bytes(), tables).expect("the errata fit")
+    codegen::corrected_schema(&entry, text.as_bytes(), tables).expect("the errata fit")
 }
 
 fn check_revision(revision: &str, types: &[Type], definitions: &[Definition]) {

@@ -248,14 +248,14 @@ impl Driver {
             return false;
         }
         // Lines that have waited for the endpoint come first.
-        let moved = self.take_lines(peer, now);
+        let moved = self.deliver_lines(peer, now);
         if !peer.reads() {
             return moved;
         }
         let bytes = pipe.read(most.min(READ));
         if !bytes.is_empty() {
             self.lines.push(&bytes);
-            self.take_lines(peer, now);
+            self.deliver_lines(peer, now);
             return true;
         }
         if pipe.is_ended && !self.ended {
@@ -266,7 +266,7 @@ impl Driver {
         moved
     }
 
-    fn take_lines(&mut self, peer: &mut impl Peer, now: Time) -> bool {
+    fn deliver_lines(&mut self, peer: &mut impl Peer, now: Time) -> bool {
         let mut moved = false;
         while peer.reads() {
             let Some(line) = self.lines.next_line() else {

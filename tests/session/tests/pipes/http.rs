@@ -234,7 +234,7 @@ impl Http {
         let refused = exchange.response.status >= 400;
         let mut moved = false;
         if !refused {
-            moved = self.take_lines(stream, exchange, now);
+            moved = self.deliver_lines(stream, exchange, now);
         }
         if !self.client.wants_input() && !self.client.is_closed() {
             return (moved, false);
@@ -244,7 +244,7 @@ impl Http {
             exchange.refusal.extend(&bytes);
         } else if !bytes.is_empty() {
             exchange.lines.push(&bytes);
-            self.take_lines(stream, exchange, now);
+            self.deliver_lines(stream, exchange, now);
         }
         let response = &exchange.response;
         let is_sent = response.is_finished && response.written == response.out.len();
@@ -270,7 +270,7 @@ impl Http {
         (moved, waits)
     }
 
-    fn take_lines(&mut self, stream: StreamId, exchange: &mut Exchange, now: Time) -> bool {
+    fn deliver_lines(&mut self, stream: StreamId, exchange: &mut Exchange, now: Time) -> bool {
         let mut moved = false;
         while self.client.wants_input() {
             let Some(line) = exchange.lines.next_line() else {

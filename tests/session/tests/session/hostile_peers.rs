@@ -307,7 +307,7 @@ fn shutdown_forgets_detached_streams() {
     assert_eq!(usage, Usage::default());
 }
 
-/// The server gets the end of a client's session although a stream is being resumed.
+/// A client that shuts down ends its session at the server, even while the standalone stream is disconnected.
 #[test]
 fn detached_client_still_ends_session() {
     let mut poster = HttpHarness::new(LATEST);

@@ -8,6 +8,7 @@ mod independent;
 mod memory;
 mod pings;
 mod shared;
+mod slow_log;
 #[cfg(unix)]
 mod stdio;
 mod stores;

@@ -10,15 +10,14 @@ use http_body_util::BodyExt;
 use mcp_exact_session::{Change, Outcome, RequestTimeout};
 use mcp_exact_tests_transport::echo;
 use mcp_exact_tests_transport::http::{INITIALIZE, call, respond};
-use mcp_exact_transport::event_log::{
-    EventLog, EventLogError, LogEvent, LogStream, MemoryEventLog, StoreFuture,
-};
+use mcp_exact_transport::event_log::{EventLog, LogEvent, LogStream, MemoryEventLog, StoreFuture};
 use mcp_exact_transport::http::server::{HttpServerOptions, HttpService, ResponseBody};
 use mcp_exact_transport::store::{
     MemoryChangeBus, MemorySessionStore, SessionRecord, SessionStore, SessionStoreError,
 };
-use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
+
+use crate::slow_log::{Gate, SlowLog};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -59,76 +58,6 @@ async fn until(what: &str, holds: impl Fn() -> bool) {
         sleep(Duration::from_millis(10)).await;
     }
     panic!("still not: {what}");
-}
-
-/// Lets operations pass one by one.
-struct Gate {
-    arrived: Semaphore,
-    permits: Semaphore,
-}
-
-impl Default for Gate {
-    fn default() -> Self {
-        Self {
-            arrived: Semaphore::new(0),
-            permits: Semaphore::new(0),
-        }
-    }
-}
-
-impl Gate {
-    async fn pass(&self) {
-        self.arrived.add_permits(1);
-        self.permits.acquire().await.expect("open").forget();
-    }
-
-    async fn arrival(&self) {
-        let arrived = timeout(PATIENCE, self.arrived.acquire()).await;
-        arrived.expect("in time").expect("open").forget();
-    }
-}
-
-/// A log that records events once they may pass, and counts how often it is read.
-#[derive(Default)]
-struct SlowLog {
-    log: MemoryEventLog,
-    gate: Gate,
-    reads: AtomicUsize,
-}
-
-impl EventLog for SlowLog {
-    fn append<'a>(
-        &'a self,
-        stream: &'a LogStream,
-        events: Vec<LogEvent>,
-    ) -> StoreFuture<'a, (), EventLogError> {
-        Box::pin(async move {
-            self.gate.pass().await;
-            self.log.append(stream, events).await
-        })
-    }
-
-    fn read_after<'a>(
-        &'a self,
-        stream: &'a LogStream,
-        after: u64,
-        max_bytes: usize,
-    ) -> StoreFuture<'a, Vec<LogEvent>, EventLogError> {
-        self.reads.fetch_add(1, Ordering::Relaxed);
-        self.log.read_after(stream, after, max_bytes)
-    }
-
-    fn trim<'a>(
-        &'a self,
-        stream: &'a LogStream,
-        through: u64,
-    ) -> StoreFuture<'a, (), EventLogError> {
-        self.log.trim(stream, through)
-    }
-
-    fn remove_session<'a>(&'a self, session: &'a str) -> StoreFuture<'a, (), EventLogError> {
-        self.log.remove_session(session)
-    }
 }
 
 /// An event that is being recorded for a connection while another one takes its stream over is sent to that one: none is lost

@@ -10,13 +10,11 @@ use http_body_util::BodyExt as _;
 use mcp_exact_session::{CallOptions, Change, Scope, ServerEvent};
 use mcp_exact_tests_transport::echo;
 use mcp_exact_tests_transport::http::{INITIALIZE, respond};
-use mcp_exact_transport::event_log::{
-    EventLog, EventLogError, LogEvent, LogStream, MemoryEventLog, StoreFuture,
-};
 use mcp_exact_transport::http::server::{HttpServerOptions, HttpService, ResponseBody};
 use mcp_exact_transport::store::{BusMessage, ChangeBus, MemoryChangeBus};
 use mcp_exact_transport::{RequestContext, ServerHandle};
-use tokio::sync::Semaphore;
+
+use crate::slow_log::SlowLog;
 
 /// Messages that a body of a session is given before the test gives up.
 const TURNS: usize = 1000;
@@ -83,60 +81,19 @@ impl Streaming {
     }
 }
 
-/// An event log whose events wait until it may record them.
-struct GatedLog {
-    log: MemoryEventLog,
-    gate: Semaphore,
-}
-
-impl EventLog for GatedLog {
-    fn append<'a>(
-        &'a self,
-        stream: &'a LogStream,
-        events: Vec<LogEvent>,
-    ) -> StoreFuture<'a, (), EventLogError> {
-        Box::pin(async move {
-            let _turn = self.gate.acquire().await;
-            self.log.append(stream, events).await
-        })
-    }
-
-    fn read_after<'a>(
-        &'a self,
-        stream: &'a LogStream,
-        after: u64,
-        max_bytes: usize,
-    ) -> StoreFuture<'a, Vec<LogEvent>, EventLogError> {
-        self.log.read_after(stream, after, max_bytes)
-    }
-
-    fn trim<'a>(
-        &'a self,
-        stream: &'a LogStream,
-        through: u64,
-    ) -> StoreFuture<'a, (), EventLogError> {
-        self.log.trim(stream, through)
-    }
-
-    fn remove_session<'a>(&'a self, session: &'a str) -> StoreFuture<'a, (), EventLogError> {
-        self.log.remove_session(session)
-    }
-}
-
 /// Each event has one id (2025-11-25, `basic/transports`, "Resumability and Redelivery"). A request that is cancelled while it is
 /// recorded has its id already, and takes no later message away.
 #[tokio::test]
 async fn cancelled_request_loses_no_message() {
-    let log = Arc::new(GatedLog {
-        log: MemoryEventLog::default(),
-        gate: Semaphore::new(1),
-    });
+    let log = Arc::new(SlowLog::default());
+    let permits = &log.gate.permits;
+    permits.add_permits(100);
     let mut streaming = Streaming::start(HttpServerOptions {
         event_log: Some(Arc::clone(&log) as _),
         ..HttpServerOptions::default()
     })
     .await;
-    log.gate.forget_permits(1);
+    permits.forget_permits(100);
     let server = streaming.server.clone();
     let request = server.request(
         Scope::Peer,
@@ -149,7 +106,7 @@ async fn cancelled_request_loses_no_message() {
     assert!(streaming.poll().is_pending(), "it is recorded first");
     drop(request.expect("sent"));
     assert_eq!(server.publish(&Change::Prompts), 1);
-    log.gate.add_permits(1);
+    permits.add_permits(100);
     let sent = streaming.read_until("prompts/list_changed").await;
     for message in [
         "roots/list",
