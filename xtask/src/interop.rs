@@ -25,7 +25,7 @@ use clap::Args;
 
 use crate::examples;
 use install::Installed;
-use outcome::{Demand, Outcome};
+use outcome::{Outcome, RequiredOutcome};
 use pairs::{Fault, Pair, against_ours, among_themselves};
 use peers::{Peer, Peers, Transport};
 use process::Listening;
@@ -305,7 +305,7 @@ impl Pair {
         if row.failures.is_empty() {
             row.verdict = self.demand.when_met();
         }
-        if let (Demand::Session(_), Some(revision)) = (&self.demand, outcome.revision) {
+        if let (RequiredOutcome::Session(_), Some(revision)) = (&self.demand, outcome.revision) {
             row.revision = revision;
         }
         Ok(row)

@@ -133,7 +133,7 @@ fn alternate<'a>(
 /// returns it. Warms up caches and the allocator on the way. A step counts by the best of three samples: one that was
 /// disturbed would otherwise end the search early, and later samples of few repetitions would measure cold caches.
 fn calibrate(target: Duration, mut sample: impl FnMut(u32) -> f64) -> u32 {
-    const MOST: u32 = 1 << 24;
+    const MAX_REPEATS: u32 = 1 << 24;
     let target = target.as_nanos() as f64;
     let mut repeats = 1;
     loop {
@@ -141,8 +141,8 @@ fn calibrate(target: Duration, mut sample: impl FnMut(u32) -> f64) -> u32 {
             .map(|_| sample(repeats))
             .fold(f64::INFINITY, f64::min);
         let each = best.max(1.0);
-        if each * f64::from(repeats) >= target / 4.0 || repeats >= MOST {
-            return (target / each).clamp(1.0, f64::from(MOST)) as u32;
+        if each * f64::from(repeats) >= target / 4.0 || repeats >= MAX_REPEATS {
+            return (target / each).clamp(1.0, f64::from(MAX_REPEATS)) as u32;
         }
         repeats *= 4;
     }

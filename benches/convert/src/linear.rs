@@ -8,7 +8,7 @@ use bench_record::{Row, repeated};
 use mcp_exact_convert::{Context, KnownRevision, convert_type};
 
 /// The most that a conversion of 4 MB may take.
-const LIMIT: Duration = Duration::from_millis(100);
+const MAX_TIME: Duration = Duration::from_millis(100);
 
 const A: KnownRevision = KnownRevision::V2024_11_05;
 const B: KnownRevision = KnownRevision::V2025_03_26;
@@ -259,7 +259,7 @@ fn kind_rows(kind: &Kind) -> [Row; 2] {
         what: format!("4 MB of {}", kind.what),
         base: "the limit",
         demanded: Some(1.0),
-        cost: (LIMIT, least(&middle, 1, 4)),
+        cost: (MAX_TIME, least(&middle, 1, 4)),
     };
     [linear, limit]
 }

@@ -122,8 +122,8 @@ const USE_LAYOUT: &str = "#[allow(unused_imports)]\n\
 
 const USE_RULES: &str = "#[allow(unused_imports)]\nuse crate::manual;\n\
     #[allow(unused_imports)]\nuse crate::packed::{Bounds, Text, list};\n\
-    #[allow(unused_imports)]\nuse crate::rules::{\n    Action, Arm, Body, Call, Fill, Gone, LostValue, Manual, Op, PathRow, Rule, SourceMember, TargetMember, Unknown,\n    \
-    Unrecognized, Watch, prepared, rule, watch,\n};\n\n";
+    #[allow(unused_imports)]\nuse crate::rules::{\n    Action, Arm, Body, Call, DefaultValue, Removal, LostValue, Manual, Op, PathRow, Rule, SourceMember, TargetMember, Unknown,\n    \
+    Unrecognized, Watch, prepared, rule, watch,\n};\n#[allow(unused_imports)]\nuse crate::rules::{Arm::Variant, Op::Pair};\n\n";
 
 /// Tables with rows that other tables refer to: the name, the row type, and a description.
 const DEFINITION_LISTS: &[(&str, &str, &str)] = &[

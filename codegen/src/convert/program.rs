@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::plan::Plan;
 use super::pool::{Pool, Rows};
 use super::rules::{
-    Action, Arm, Body, Fill, GoneKind, MemberStep, Op, Rule, TypeText, Unrecognized,
+    Action, Arm, Body, DefaultValue, MemberStep, Op, RemovalKind, Rule, TypeText, Unrecognized,
 };
 use super::steps::Step;
 use super::watch::Watch;
@@ -123,7 +123,7 @@ impl<'i> Program<'i> {
             Op::Keep => "Op::Keep".to_owned(),
             Op::Pair(source, target) => {
                 let key = (step, up, source.clone(), target.clone());
-                format!("Op::Pair({})", self.rules[&key])
+                format!("Pair({})", self.rules[&key])
             }
             Op::Reinterpret(value) => {
                 format!("Op::Reinterpret({})", self.target_type(step, up, value))
@@ -236,7 +236,7 @@ impl<'i> Program<'i> {
 
     fn arm(&mut self, step: usize, up: bool, arm: &Arm) -> String {
         match arm {
-            Arm::Variant(at, op) => format!("Arm::Variant({at},{})", self.op_place(step, up, op)),
+            Arm::Variant(at, op) => format!("Variant({at},{})", self.op_place(step, up, op)),
             Arm::Value(op) => format!("Arm::Value({})", self.op_place(step, up, op)),
             Arm::Call(function) => format!("Arm::Call({})", self.call(function)),
             Arm::Refuse(reason) => format!("Arm::Refuse({})", self.pool.text(reason)),
@@ -277,43 +277,48 @@ impl<'i> Program<'i> {
         format!("({},{action})", member.target)
     }
 
-    fn fill(&mut self, step: usize, up: bool, fill: &Fill) -> String {
+    fn fill(&mut self, step: usize, up: bool, fill: &DefaultValue) -> String {
         match fill {
-            Fill::Value(value, means, reason) => {
+            DefaultValue::Value(value, means, reason) => {
                 let (value, reason) = (self.pool.text(value), self.pool.text(reason));
-                format!("Fill::Value({value},{means},{reason})")
+                format!("DefaultValue::Value({value},{means},{reason})")
             }
-            Fill::Session(value, reason) => {
+            DefaultValue::Session(value, reason) => {
                 let (value, reason) = (self.pool.text(value), self.pool.text(reason));
-                format!("Fill::Session({value},{reason})")
+                format!("DefaultValue::Session({value},{reason})")
             }
-            Fill::EmptyObject(value) => {
+            DefaultValue::EmptyObject(value) => {
                 let source = if up { step } else { step + 1 };
-                format!("Fill::EmptyObject({})", self.type_place(source, &value.0))
+                format!(
+                    "DefaultValue::EmptyObject({})",
+                    self.type_place(source, &value.0)
+                )
             }
-            Fill::RequestId => "Fill::RequestId".to_owned(),
-            Fill::Missing(reason) => format!("Fill::Missing({})", self.pool.text(reason)),
+            DefaultValue::RequestId => "DefaultValue::RequestId".to_owned(),
+            DefaultValue::Missing(reason) => {
+                format!("DefaultValue::Missing({})", self.pool.text(reason))
+            }
         }
     }
 
     /// Returns the Rust expression for the removal of a member that only the source has.
-    fn gone(&mut self, kind: &GoneKind) -> String {
+    fn gone(&mut self, kind: &RemovalKind) -> String {
         let pool = &mut self.pool;
         match kind {
-            GoneKind::Refuse { reason, absence } | GoneKind::Drop { reason, absence } => {
+            RemovalKind::Refuse { reason, absence } | RemovalKind::Drop { reason, absence } => {
                 let (reason, absence) = (pool.text(reason), absence.as_deref().unwrap_or_default());
                 let absence = pool.text(absence);
                 match kind {
-                    GoneKind::Refuse { .. } => format!("Gone::Refuse({reason},{absence})"),
-                    _ => format!("Gone::Drop({reason},{absence})"),
+                    RemovalKind::Refuse { .. } => format!("Removal::Refuse({reason},{absence})"),
+                    _ => format!("Removal::Drop({reason},{absence})"),
                 }
             }
-            GoneKind::Id => "Gone::Id".to_owned(),
-            GoneKind::Constant { with_id, envelope } => {
-                format!("Gone::Constant({with_id},{envelope})")
+            RemovalKind::Id => "Removal::Id".to_owned(),
+            RemovalKind::Constant { with_id, envelope } => {
+                format!("Removal::Constant({with_id},{envelope})")
             }
-            GoneKind::Newer { reason } => format!("Gone::Newer({})", pool.text(reason)),
-            GoneKind::Default {
+            RemovalKind::Newer { reason } => format!("Removal::Newer({})", pool.text(reason)),
+            RemovalKind::Default {
                 since,
                 later,
                 text,
@@ -323,7 +328,7 @@ impl<'i> Program<'i> {
             } => {
                 let other = pool.text(if *decides { since } else { later });
                 let (value, reason) = (pool.text(text), pool.text(reason));
-                format!("Gone::Default({other},{value},{reason},{decides},{required})")
+                format!("Removal::Default({other},{value},{reason},{decides},{required})")
             }
         }
     }

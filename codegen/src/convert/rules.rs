@@ -52,7 +52,7 @@ pub struct Rule {
     /// Member that the value must have for the manual conversion to run.
     pub when: Option<String>,
     /// Members that the source does not define and that are not kept as unknown members, sorted by name.
-    pub strays: Vec<(String, GoneKind)>,
+    pub strays: Vec<(String, RemovalKind)>,
     /// Operation of the rule.
     pub body: Body,
 }
@@ -63,7 +63,7 @@ pub enum Body {
     /// The value is unchanged.
     Keep,
     /// Object: the members that only the source defines, and the members of the target.
-    Object(Vec<Gone>, Vec<MemberStep>),
+    Object(Vec<Removal>, Vec<MemberStep>),
     /// String enum: the values that the target revision does not allow, with reasons.
     Enum(Vec<(String, String)>),
     /// The constant of the target replaces the value, for this reason.
@@ -106,15 +106,15 @@ pub enum Unrecognized {
 
 /// A member that only the source has and that is not simply kept as an unknown member.
 #[derive(Debug, Clone)]
-pub struct Gone {
+pub struct Removal {
     /// Index of the member in the source definition.
     pub source: usize,
-    pub kind: GoneKind,
+    pub kind: RemovalKind,
 }
 
 /// Kind of removal.
 #[derive(Debug, Clone)]
-pub enum GoneKind {
+pub enum RemovalKind {
     /// The message is refused, unless the value has the same meaning as its absence.
     Refuse {
         reason: String,
@@ -163,7 +163,7 @@ pub enum Action {
     /// dropped.
     Loosened(Op, bool),
     /// The member is optional in the source and required in the target.
-    Required(Op, Fill),
+    Required(Op, DefaultValue),
     /// The member is a constant in the source and a value in the target.
     ConstantAsValue(String),
     /// The member is a constant in the target: any other value is refused. Holds the constant and the reason.
@@ -176,12 +176,12 @@ pub enum Action {
     /// The member is optional, and the source does not have it; with `true`, the session may provide the value.
     NewOptional(bool),
     /// The member is required, and the source does not have it.
-    NewRequired(Fill),
+    NewRequired(DefaultValue),
 }
 
 /// Source of the value of a member that the message does not have.
 #[derive(Debug, Clone)]
-pub enum Fill {
+pub enum DefaultValue {
     /// A fixed value, reported as `defaulted` or, with `true`, as `rewritten`.
     Value(String, bool, String),
     /// The value that the session provides, or else a default.

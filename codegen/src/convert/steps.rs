@@ -11,7 +11,7 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 
 use super::plan::Plan;
-use super::rules::{Body, GoneKind, Rule};
+use super::rules::{Body, RemovalKind, Rule};
 use super::table::{Action, Entry, Table};
 use crate::ir::{Definition, Member, RustIr, Shape, Type};
 
@@ -116,7 +116,7 @@ impl<'i> Step<'_, 'i> {
     }
 
     /// Returns the members that the source does not define and that `conversions.toml` refuses or drops.
-    fn strays(&self, source: &Definition) -> Vec<(String, GoneKind)> {
+    fn strays(&self, source: &Definition) -> Vec<(String, RemovalKind)> {
         let entries = self.table.strays(self.ids(), &source.name);
         let strays = entries.filter_map(|entry| {
             let member = entry.member.clone()?;
@@ -217,11 +217,11 @@ impl<'i> Step<'_, 'i> {
 }
 
 /// Returns the effect and removal of a member that an entry of `conversions.toml` refuses or drops.
-fn taken(entry: &Entry) -> Option<(EffectKind, GoneKind)> {
+fn taken(entry: &Entry) -> Option<(EffectKind, RemovalKind)> {
     let (reason, absence) = (entry.reason.clone(), entry.absence.clone());
     match entry.action {
-        Action::Refuse => Some((EffectKind::Refused, GoneKind::Refuse { reason, absence })),
-        Action::Drop => Some((EffectKind::Dropped, GoneKind::Drop { reason, absence })),
+        Action::Refuse => Some((EffectKind::Refused, RemovalKind::Refuse { reason, absence })),
+        Action::Drop => Some((EffectKind::Dropped, RemovalKind::Drop { reason, absence })),
         _ => None,
     }
 }

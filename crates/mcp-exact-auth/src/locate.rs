@@ -22,7 +22,7 @@ pub(crate) fn parse(text: &str) -> Option<Url> {
 
 /// Returns a URL for errors and logs: without user name, password, query and fragment, which can contain secrets, and
 /// shortened to one line.
-pub(crate) fn shown(text: &str) -> String {
+pub(crate) fn url_for_logs(text: &str) -> String {
     let text = text.split(['?', '#']).next().unwrap_or("");
     let without_user = text.split_once("://").map(|(scheme, rest)| {
         let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
@@ -144,9 +144,9 @@ mod tests {
             ("https://a.example?key=hunter2#x", "https://a.example"),
             ("a.example\n\u{1b}[2J", "a.example  [2J"),
         ] {
-            assert_eq!(shown(text), expected);
+            assert_eq!(url_for_logs(text), expected);
         }
-        assert_eq!(shown(&"x".repeat(1000)).len(), 300);
+        assert_eq!(url_for_logs(&"x".repeat(1000)).len(), 300);
     }
 
     #[test]

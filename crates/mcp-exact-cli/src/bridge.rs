@@ -32,7 +32,7 @@ use self::operations::Operations;
 use self::reload::Reload;
 use crate::Outcome;
 use crate::client::{Settings, Target, block_on, explained};
-use crate::output::{Painter, Style, plain};
+use crate::output::{Painter, Style, printable};
 
 /// The arguments of `mcp-exact bridge`.
 #[derive(Args)]
@@ -154,7 +154,7 @@ async fn relay(arguments: &Arguments) -> anyhow::Result<Outcome> {
         let mut told = told.lock().unwrap_or_else(PoisonError::into_inner);
         if told.len() < MOST_TOLD && told.insert((loss, report.to.to_string())) {
             let words = Painter::stderr().paint(Style::Yellow, "lost");
-            let _ = writeln!(io::stderr(), "{words}: {}", plain(&line));
+            let _ = writeln!(io::stderr(), "{words}: {}", printable(&line));
         }
     }));
     if let Some(path) = &setup.config.audit {
@@ -325,7 +325,7 @@ impl<'a> Setup<'a> {
             )
             .await
         };
-        bridge.map_err(|error| anyhow!("{}", plain(&error.to_string())))
+        bridge.map_err(|error| anyhow!("{}", printable(&error.to_string())))
     }
 }
 
@@ -418,7 +418,7 @@ async fn explain(arguments: &Arguments) -> anyhow::Result<Outcome> {
                 Some(only) if subjects.len() == 1 => format!(" ({only})"),
                 Some(first) => format!(" ({first} and {} more)", subjects.len() - 1),
             };
-            writeln!(out, "  {method}{of}: {}", plain(&what))?;
+            writeln!(out, "  {method}{of}: {}", printable(&what))?;
         }
     }
     Ok(outcome)

@@ -15,7 +15,7 @@ use mcp_exact_wire::Definition;
 use serde::Serialize;
 
 use crate::message::{self, Direction, Known, Part};
-use crate::output::{Painter, Style, is_standard_stream, plain};
+use crate::output::{Painter, Style, is_standard_stream, printable};
 use crate::registry::{Entry, Registry};
 use crate::verdict::{Checker, Finding, Verdict};
 use crate::{Outcome, report};
@@ -277,7 +277,7 @@ fn worded(
         let place = finding.offset.map(|offset| place(bytes, offset));
         text.push_str(&format!(
             "  {pointer}: {} ({}{})\n",
-            plain(&finding.message),
+            printable(&finding.message),
             finding.kind,
             place.unwrap_or_default()
         ));

@@ -21,7 +21,7 @@ use crate::check::{print_line, read, read_once};
 use crate::jsonl::utf8;
 use crate::message::Direction;
 use crate::{Outcome, report};
-use job::{Answer, Job, Kind, Unfit, Wishes};
+use job::{Answer, Job, JobOptions, Kind, Unfit};
 
 /// The arguments of `mcp-exact convert`.
 #[derive(Args)]
@@ -112,8 +112,8 @@ fn decoded<T: Decode>(text: &str) -> Result<T, String> {
 }
 
 impl Arguments {
-    fn wishes(&self) -> Wishes<'_> {
-        Wishes {
+    fn wishes(&self) -> JobOptions<'_> {
+        JobOptions {
             from: self.from.as_deref().unwrap_or_default(),
             to: self.to.as_deref().unwrap_or_default(),
             definition: self.definition.as_deref(),

@@ -62,7 +62,7 @@ impl Painter {
 }
 
 /// Removes control characters, which could affect the terminal, from text of a peer.
-pub fn plain(text: &str) -> String {
+pub fn printable(text: &str) -> String {
     let shown = |letter: char| match letter {
         '\n' | '\t' => letter,
         letter if letter.is_control() => '\u{fffd}',
@@ -140,7 +140,7 @@ const WIDEST: usize = 44;
 const LINE: usize = 118;
 
 fn shortened(text: &str, room: usize) -> String {
-    let text = plain(text.lines().next().unwrap_or_default());
+    let text = printable(text.lines().next().unwrap_or_default());
     match text.char_indices().nth(room) {
         Some(_) => {
             let kept: String = text.chars().take(room.saturating_sub(1)).collect();

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 
 /// Maximum length of a line from a server, in bytes.
-const LONGEST: u64 = 256 << 20;
+const MAX_LINE_BYTES: u64 = 256 << 20;
 
 /// A running server.
 #[derive(Debug)]
@@ -55,7 +55,7 @@ impl Process {
             loop {
                 let mut line = Vec::new();
                 let read = io::Read::by_ref(&mut output);
-                let read = io::Read::take(read, LONGEST).read_until(b'\n', &mut line);
+                let read = io::Read::take(read, MAX_LINE_BYTES).read_until(b'\n', &mut line);
                 if !matches!(read, Ok(1..)) || sender.send(line).is_err() {
                     return;
                 }

@@ -16,7 +16,7 @@ use clap::Args;
 use crate::check::log_words;
 use crate::conversation::{Conversation, Observed, Options};
 use crate::message::Direction;
-use crate::output::{Painter, Style, create, plain};
+use crate::output::{Painter, Style, create, printable};
 use crate::registry::Registry;
 use crate::{Outcome, recording};
 
@@ -63,7 +63,7 @@ pub struct Arguments {
 struct Passed(Direction, Vec<u8>);
 
 /// Maximum length of a message that is checked and recorded, in bytes; longer ones are only forwarded.
-const LONGEST: usize = 64 << 20;
+const MAX_CHECKED_BYTES: usize = 64 << 20;
 
 /// Runs the server until it ends.
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
@@ -146,7 +146,7 @@ fn pass(from: Direction, mut input: impl Read, mut output: impl Write, to: &Send
     while let Ok(count @ 1..) = input.read(&mut buffer) {
         let bytes = &buffer[..count];
         for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
-            is_too_long |= line.len() + piece.len() > LONGEST;
+            is_too_long |= line.len() + piece.len() > MAX_CHECKED_BYTES;
             if is_too_long {
                 line.clear();
             } else {
@@ -232,11 +232,11 @@ pub fn trace(observed: &Observed, text: &str, painter: Painter) -> String {
         "{} {} {}  {}\n",
         painter.paint(Style::Bold, observed.from.arrow()),
         painter.paint(Style::Faint, revision),
-        painter.paint(Style::Bold, &plain(&observed.label)),
-        plain(text.trim()),
+        painter.paint(Style::Bold, &printable(&observed.label)),
+        printable(text.trim()),
     );
     for breach in &observed.breaches {
-        let words = painter.paint(Style::Red, &plain(&breach.words()));
+        let words = painter.paint(Style::Red, &printable(&breach.words()));
         let rule = painter.paint(Style::Faint, breach.rule.id);
         lines.push_str(&format!("    {words} ({rule})\n"));
     }

@@ -13,7 +13,7 @@ use serde_json::json;
 
 use crate::Outcome;
 use crate::client::block_on;
-use crate::output::plain;
+use crate::output::printable;
 
 /// Environment variable with the URL of Redis, which no list of processes shows.
 const URL: &str = "MCP_EXACT_REDIS";
@@ -161,12 +161,12 @@ fn print_entry(out: &mut impl Write, entry: &SessionEntry, is_json: bool) -> io:
     write!(
         out,
         "{}  {}  {}",
-        plain(&entry.id),
+        printable(&entry.id),
         entry.revision,
-        plain(&entry.client)
+        printable(&entry.client)
     )?;
     if let Some(principal) = &entry.principal {
-        write!(out, "  principal {}", plain(principal))?;
+        write!(out, "  principal {}", printable(principal))?;
     }
     if entry.subscriptions > 0 {
         write!(out, "  {} subscribed", entry.subscriptions)?;
@@ -199,7 +199,7 @@ async fn end(arguments: &End) -> anyhow::Result<Outcome> {
     } else {
         writeln!(out, "{ended} ended")?;
         for id in &unknown {
-            writeln!(out, "unknown: {}", plain(id))?;
+            writeln!(out, "unknown: {}", printable(id))?;
         }
     }
     out.flush()?;

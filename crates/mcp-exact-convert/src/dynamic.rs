@@ -75,7 +75,7 @@ pub fn convert<'t>(
     if text.is_some() && passes(&root, from, to) {
         return Ok(text.map(Cow::Borrowed));
     }
-    let Some(method) = Found::new(&root, from, to)? else {
+    let Some(method) = MethodOnPath::new(&root, from, to)? else {
         return Ok(text.map(Cow::Borrowed));
     };
     let needs_text = root.kind == MessageKind::Result || method.last.params_required;
@@ -90,7 +90,7 @@ pub fn convert<'t>(
             "{}"
         }
     };
-    let way = Way::new(from, to);
+    let way = ConversionPath::new(from, to);
     let (converted, is_empty) = match method.types()? {
         Some(types) => way.run(&types, text, cx.known.is_json, cx)?,
         None => (Cow::Borrowed(text), false),
@@ -123,7 +123,7 @@ fn requester(root: &Root<'_>) -> Side {
 }
 
 /// A method with its rows in all revisions of a conversion path.
-struct Found {
+struct MethodOnPath {
     method: &'static str,
     /// Rows of the method by revision, oldest first.
     revisions: &'static [Option<MethodIn>],
@@ -133,7 +133,7 @@ struct Found {
     last: &'static MethodIn,
 }
 
-impl Found {
+impl MethodOnPath {
     /// Looks up a method; returns `None` if neither the source nor the target revision defines it.
     fn new(
         root: &Root<'_>,
@@ -204,7 +204,7 @@ pub fn convert_type<'t>(
     to: KnownRevision,
     cx: &mut Context,
 ) -> Result<Cow<'t, str>, Refused> {
-    let way = Way::new(from, to);
+    let way = ConversionPath::new(from, to);
     let types = way.counterparts(name)?;
     let converted = way.run(&types, text, cx.known.is_json, cx);
     converted.map(|(converted, _)| converted)
@@ -218,7 +218,7 @@ pub(crate) fn convert_json<'t>(
     to: KnownRevision,
     cx: &mut Context,
 ) -> Result<Cow<'t, str>, Refused> {
-    let way = Way::new(from, to);
+    let way = ConversionPath::new(from, to);
     let types = way.counterparts(name)?;
     way.run(&types, text, true, cx)
         .map(|(converted, _)| converted)
@@ -233,7 +233,7 @@ pub(crate) fn convert_json<'t>(
 pub fn check(root: Root<'_>, text: Option<&str>, of: KnownRevision) -> Result<(), Refused> {
     let found = match root.kind {
         MessageKind::Error => None,
-        _ => Found::new(&root, of, of)?,
+        _ => MethodOnPath::new(&root, of, of)?,
     };
     let Some(text) = text else {
         return match (root.kind, &found) {
@@ -251,7 +251,10 @@ pub fn check(root: Root<'_>, text: Option<&str>, of: KnownRevision) -> Result<()
     };
     match (root.kind, part) {
         (MessageKind::Error, _) => decodes::<ErrorObject>("Error", text),
-        (_, Some(at)) => Way::new(of, of).row(0).definition(at).check(text),
+        (_, Some(at)) => ConversionPath::new(of, of)
+            .row(0)
+            .definition(at)
+            .check(text),
         (_, None) => decodes::<Json>("JSON", text),
     }
 }
@@ -261,7 +264,7 @@ pub fn check(root: Root<'_>, text: Option<&str>, of: KnownRevision) -> Result<()
 /// # Errors
 /// [`Refused`] if there is no such type, or the text does not have that type; the pointer refers to `text`.
 pub fn check_type(name: &str, text: &str, of: KnownRevision) -> Result<(), Refused> {
-    let way = Way::new(of, of);
+    let way = ConversionPath::new(of, of);
     let at = way.counterparts(name)?[0];
     way.row(0).definition(at).check(text)
 }
@@ -273,7 +276,7 @@ pub fn check_type(name: &str, text: &str, of: KnownRevision) -> Result<(), Refus
 /// [`Refused`] if there is no such type, or the text does not have that type.
 #[doc(hidden)]
 pub fn violations(name: &str, text: &str, of: KnownRevision) -> Result<Violations, Refused> {
-    let way = Way::new(of, of);
+    let way = ConversionPath::new(of, of);
     let row = way.row(0).definition(way.counterparts(name)?[0]);
     let node = read(Reader::new(text), 0, row.value, Wanted::Everything);
     let node = node.map_err(|error| not_of_type(row.name.get(), &error))?;
@@ -283,14 +286,14 @@ pub fn violations(name: &str, text: &str, of: KnownRevision) -> Result<Violation
 /// Returns the name in `to` of a definition of `from`, or `None` if the definition has no counterpart, or if a revision
 /// between the two is not compiled in.
 pub fn counterpart(name: &str, from: KnownRevision, to: KnownRevision) -> Option<&'static str> {
-    let way = Way::new(from, to);
+    let way = ConversionPath::new(from, to);
     let types = way.counterparts(name).ok()?;
     let last = way.steps();
     Some(way.row(last).definition(types[last]).name.get())
 }
 
 /// The revisions from the source to the target, both included.
-struct Way {
+struct ConversionPath {
     from: KnownRevision,
     to: KnownRevision,
     up: bool,
@@ -305,7 +308,7 @@ type Types = [u16; REVISIONS];
 /// Rows of the definition pairs of each step.
 type Edges = [Option<&'static EdgeRow>; REVISIONS];
 
-impl Way {
+impl ConversionPath {
     fn new(from: KnownRevision, to: KnownRevision) -> Self {
         let up = from.place() <= to.place();
         Self { from, to, up }

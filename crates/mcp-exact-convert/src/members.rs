@@ -10,7 +10,7 @@ use crate::loss::{LossKind, Refusal, Severity, Step};
 use crate::node::{Body, Fixed, Member, NOWHERE, Node};
 use crate::packed::{List, Text};
 use crate::place::cut;
-use crate::rules::{Action, Fill, Gone, Rule, SourceMember, TargetMember, Unknown};
+use crate::rules::{Action, DefaultValue, Removal, Rule, SourceMember, TargetMember, Unknown};
 
 /// Reason for dropping members of the JSON-RPC envelope.
 pub const ENVELOPE: &str = "part of the envelope of the message";
@@ -124,7 +124,7 @@ impl<'t> Conversion<'_, 't> {
     fn drop_members(&mut self, object: &mut Object<'t>, gone: &'static [SourceMember]) -> Step<()> {
         let mut is_silent = true;
         for (index, gone) in gone {
-            if let Gone::Default(_, text, _, _, required) = gone {
+            if let Removal::Default(_, text, _, _, required) = gone {
                 let member = object.old(usize::from(*index));
                 is_silent &= if *required {
                     member.is_some_and(|member| member.value.says(text.get()))
@@ -141,23 +141,23 @@ impl<'t> Conversion<'_, 't> {
             };
             let name = object.source.name(usize::from(*index));
             let stays = match gone {
-                Gone::Refuse(reason, absence) => {
+                Removal::Refuse(reason, absence) => {
                     self.refuse_member(name, &member.value, *reason, *absence)?;
                     false
                 }
-                Gone::Drop(reason, absence) => {
+                Removal::Drop(reason, absence) => {
                     self.drop_member(name, &member.value, *reason, *absence);
                     false
                 }
-                Gone::Id => {
+                Removal::Id => {
                     keeps_id = self.keeps_id(name, &member.value);
                     keeps_id
                 }
-                Gone::Constant(with_id, envelope) => {
+                Removal::Constant(with_id, envelope) => {
                     self.keeps_constant(name, *with_id && keeps_id, *envelope)
                 }
-                Gone::Newer(reason) => self.keeps_member(name, &member.value, *reason),
-                Gone::Default(since, text, reason, decides, _) => {
+                Removal::Newer(reason) => self.keeps_member(name, &member.value, *reason),
+                Removal::Default(since, text, reason, decides, _) => {
                     if member.value.says(text.get()) && (is_silent || !self.keeps_newer()) {
                         let at = member.value.at;
                         self.record_loss(name, at, LossKind::Rewritten, reason.get());
@@ -186,10 +186,10 @@ impl<'t> Conversion<'_, 't> {
             };
             let value = &object.members[at].value;
             match gone {
-                Gone::Refuse(reason, absence) => {
+                Removal::Refuse(reason, absence) => {
                     self.refuse_member(name, value, *reason, *absence)?;
                 }
-                Gone::Drop(reason, absence) => self.drop_member(name, value, *reason, *absence),
+                Removal::Drop(reason, absence) => self.drop_member(name, value, *reason, *absence),
                 _ => continue,
             }
             object.remove(u32::try_from(at).unwrap_or(ABSENT));
@@ -298,7 +298,9 @@ impl<'t> Conversion<'_, 't> {
                     let value = self.fill(fill, index, object.target)?;
                     let at = object.members.len();
                     object.push(name, value);
-                    if let (Some(old), Fill::EmptyObject(_)) = (object.source.find(name), fill) {
+                    if let (Some(old), DefaultValue::EmptyObject(_)) =
+                        (object.source.find(name), fill)
+                    {
                         object.old[old] = u32::try_from(at).unwrap_or(ABSENT);
                     } else {
                         return Ok(());
@@ -329,8 +331,10 @@ impl<'t> Conversion<'_, 't> {
             }
             Action::NewRequired(fill) => {
                 match fill {
-                    Fill::Session(..) => self.drop_reserved(object, index),
-                    Fill::Value(text, true, _) => self.check_meant(object, index, text.get())?,
+                    DefaultValue::Session(..) => self.drop_reserved(object, index),
+                    DefaultValue::Value(text, true, _) => {
+                        self.check_meant(object, index, text.get())?
+                    }
                     _ => {}
                 }
                 if !self.reads_known(object, index) {
@@ -526,10 +530,15 @@ impl<'t> Conversion<'_, 't> {
     }
 
     /// Returns the value of a member that the source does not have.
-    fn fill(&mut self, fill: &'static Fill, index: usize, target: &Layout) -> Step<Node<'t>> {
+    fn fill(
+        &mut self,
+        fill: &'static DefaultValue,
+        index: usize,
+        target: &Layout,
+    ) -> Step<Node<'t>> {
         let name = target.name(index);
         match fill {
-            Fill::Value(text, is_meant, reason) => {
+            DefaultValue::Value(text, is_meant, reason) => {
                 let kind = if *is_meant {
                     LossKind::Rewritten
                 } else {
@@ -538,7 +547,7 @@ impl<'t> Conversion<'_, 't> {
                 self.record_loss(name, NOWHERE, kind, reason.get());
                 self.made(Cow::Borrowed(text.get()), target.type_of(index))
             }
-            Fill::Session(text, reason) => match self.known().meta(name) {
+            DefaultValue::Session(text, reason) => match self.known().meta(name) {
                 Some(known) => {
                     let value = decode_valid(&mut Node::made(known), target.type_of(index));
                     let value = value.map_err(|mismatch| {
@@ -554,13 +563,13 @@ impl<'t> Conversion<'_, 't> {
                     self.made(Cow::Borrowed(text.get()), target.type_of(index))
                 }
             },
-            Fill::EmptyObject(value) => {
+            DefaultValue::EmptyObject(value) => {
                 let reason = "an empty object says what absence says";
                 self.record_loss(name, NOWHERE, LossKind::Rewritten, reason);
                 self.made(Cow::Borrowed("{}"), *value)
             }
-            Fill::RequestId => self.request_id(name),
-            Fill::Missing(reason) => {
+            DefaultValue::RequestId => self.request_id(name),
+            DefaultValue::Missing(reason) => {
                 let place = self.place_of(name, NOWHERE);
                 Err(Refusal::new(place, reason.get(), Severity::Member))
             }

@@ -24,7 +24,7 @@ const LENGTH: usize = {
 };
 
 /// The bytes of all strings, concatenated.
-const BYTES: [u8; LENGTH] = {
+const ALL_BYTES: [u8; LENGTH] = {
     let (mut bytes, mut end, mut at) = ([0; LENGTH], 0, 0);
     while at < STRINGS.len() {
         let string = STRINGS[at].as_bytes();
@@ -40,7 +40,7 @@ const BYTES: [u8; LENGTH] = {
 };
 
 /// All strings, concatenated.
-static ALL: &str = match std::str::from_utf8(&BYTES) {
+static ALL: &str = match std::str::from_utf8(&ALL_BYTES) {
     Ok(all) => all,
     Err(_) => panic!("strings one after the other are a string"),
 };

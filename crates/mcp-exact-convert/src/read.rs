@@ -63,7 +63,7 @@ pub fn read(
         wanted,
         members: Vec::new(),
         items: Vec::new(),
-        changing: [0; CHANGING],
+        changing: [0; DEFINITION_WORDS],
         unfit: None,
     };
     let read = source
@@ -90,7 +90,7 @@ pub fn read_lenient(
         wanted: Wanted::Everything,
         members: Vec::new(),
         items: Vec::new(),
-        changing: [0; CHANGING],
+        changing: [0; DEFINITION_WORDS],
         unfit: Some(Vec::new()),
     };
     let read = source
@@ -103,7 +103,7 @@ pub fn read_lenient(
 }
 
 /// Number of 64-bit words of a bit set of all definitions.
-const CHANGING: usize = DEFINITIONS.len().div_ceil(64);
+const DEFINITION_WORDS: usize = DEFINITIONS.len().div_ceil(64);
 
 /// Input of the reader. Members and items of untyped values are on two stacks, so that values without a change need no
 /// allocation.
@@ -113,7 +113,7 @@ struct Source<'t> {
     members: Vec<Member<'t>>,
     items: Vec<Node<'t>>,
     /// Bit set of the definitions that were found with a value that a step changes.
-    changing: [u64; CHANGING],
+    changing: [u64; DEFINITION_WORDS],
     /// Optional members that were dropped because they did not match; `None` if that is not allowed.
     unfit: Option<Vec<Unfit>>,
 }

@@ -113,9 +113,9 @@ pub const fn prepared(
 }
 
 /// A member that the source does not define, and its removal.
-pub type Unknown = (Text, Gone);
+pub type Unknown = (Text, Removal);
 /// A member that only the source defines, by index, and its removal.
-pub type SourceMember = (u8, Gone);
+pub type SourceMember = (u8, Removal);
 /// A member of the target, by index, and the operation for it.
 pub type TargetMember = (u8, Action);
 /// A value that the target revision does not allow, and the reason.
@@ -167,7 +167,7 @@ pub enum Unrecognized {
 }
 
 /// Conversion of a member that only the source has.
-pub enum Gone {
+pub enum Removal {
     /// The message is refused with this reason, unless the value means the same as its absence.
     Refuse(Text, Text),
     /// It is dropped with this reason, unless the value means the same as its absence.
@@ -195,7 +195,7 @@ pub enum Action {
     /// dropped.
     Loosened(u16, bool),
     /// The member is optional in the source and required in the target.
-    Required(u16, Fill),
+    Required(u16, DefaultValue),
     /// The member is a constant in the source and a value in the target.
     ConstantAsValue(Text),
     /// The member is a constant in the target: any other value is refused. Holds the constant and the reason.
@@ -208,11 +208,11 @@ pub enum Action {
     /// The member is optional, and the source does not have it; with `true`, the session may provide the value.
     NewOptional(bool),
     /// The member is required, and the source does not have it.
-    NewRequired(Fill),
+    NewRequired(DefaultValue),
 }
 
 /// Source of the value of a member that the message does not have.
-pub enum Fill {
+pub enum DefaultValue {
     /// A fixed value, reported as `defaulted` or, with `true`, as `rewritten`; and the reason.
     Value(Text, bool, Text),
     /// The value that the session provides, or else a default; and the reason.

@@ -25,13 +25,13 @@ pub(crate) enum OversizedHead {
 
 /// Members of the outermost object that were found.
 #[derive(Debug, Default)]
-struct Seen<'a> {
+struct KnownMembers<'a> {
     id: Option<&'a [u8]>,
     is_request: bool,
     is_response: bool,
 }
 
-impl<'a> Seen<'a> {
+impl<'a> KnownMembers<'a> {
     fn member(&mut self, name: &[u8], value: Option<&'a [u8]>) {
         match name {
             b"id" => self.id = self.id.or(value),
@@ -44,7 +44,7 @@ impl<'a> Seen<'a> {
 
 /// Reads the parts of a message that the framing has kept.
 pub(crate) fn read(message: &Oversized<'_>, limits: &Limits) -> OversizedHead {
-    let mut seen = Seen::default();
+    let mut seen = KnownMembers::default();
     read_head(message.head, &mut seen);
     read_tail(message.tail, &mut seen);
     let id = seen.id.and_then(|id| from_slice::<RequestId>(id).ok());
@@ -57,7 +57,7 @@ pub(crate) fn read(message: &Oversized<'_>, limits: &Limits) -> OversizedHead {
 }
 
 /// Reads members from the beginning, up to the first member whose value is truncated.
-fn read_head<'a>(head: &'a [u8], seen: &mut Seen<'a>) {
+fn read_head<'a>(head: &'a [u8], seen: &mut KnownMembers<'a>) {
     let Some(mut rest) = head.trim_ascii_start().strip_prefix(b"{") else {
         return;
     };
@@ -129,7 +129,7 @@ fn value_at(text: &[u8]) -> Option<(&[u8], &[u8])> {
 }
 
 /// Reads members from the end, up to the first member whose value is not a scalar.
-fn read_tail<'a>(tail: &'a [u8], seen: &mut Seen<'a>) {
+fn read_tail<'a>(tail: &'a [u8], seen: &mut KnownMembers<'a>) {
     let Some(mut rest) = tail.trim_ascii_end().strip_suffix(b"}") else {
         return;
     };

@@ -13,7 +13,7 @@ const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// Maximum length of an event id in bytes; longer ids are ignored, because an id must fit into a header when the stream
 /// is resumed.
-const LONGEST_ID: usize = 1024;
+const MAX_ID_BYTES: usize = 1024;
 
 /// Appends an event that carries `data`, with an id if the stream is resumable.
 ///
@@ -260,7 +260,7 @@ impl Decoder {
                 }
             }
             b"event" => self.event = String::from_utf8_lossy(value).into_owned(),
-            b"id" if value.len() <= LONGEST_ID && !value.contains(&0) => {
+            b"id" if value.len() <= MAX_ID_BYTES && !value.contains(&0) => {
                 self.id_buffer = String::from_utf8_lossy(value).into_owned();
             }
             b"retry" if !value.is_empty() && value.iter().all(u8::is_ascii_digit) => {
@@ -427,7 +427,7 @@ mod tests {
 
     #[test]
     fn ids_that_fit_no_header_are_ignored() {
-        let long = "x".repeat(LONGEST_ID);
+        let long = "x".repeat(MAX_ID_BYTES);
         for (id, kept) in [(format!("{long}y"), "1"), (long.clone(), &*long)] {
             let text = format!("id: 1\nid: {id}\ndata: a\n\n");
             let (found, _) = decode_pieces(5000, &[text.as_bytes()]);

@@ -106,7 +106,7 @@ impl DispatchTable for UnionDispatch {
 pub const UNRECOGNIZED: u8 = u8::MAX;
 
 #[derive(Default)]
-struct Found<'a> {
+struct FoundMembers<'a> {
     tag: Option<Cow<'a, str>>,
     has: u32,
 }
@@ -119,13 +119,13 @@ impl<'a> Reader<'a> {
             && let Some(tag) = self.take_hint(start)
         {
             let tag = Some(Cow::Borrowed(tag));
-            return self.decide(dispatch, start, &Found { tag, has: 0 });
+            return self.decide(dispatch, start, &FoundMembers { tag, has: 0 });
         }
         if self.kind()? != Kind::Object {
             return Err(self.expected("an object"));
         }
         let found = if dispatch.probe_count() == 0 {
-            Found {
+            FoundMembers {
                 tag: self.tag(dispatch.tag())?,
                 has: 0,
             }
@@ -203,10 +203,10 @@ impl<'a> Reader<'a> {
         Ok(tag)
     }
 
-    fn probe(&mut self, dispatch: &impl DispatchTable) -> ReadResult<Found<'a>> {
+    fn probe(&mut self, dispatch: &impl DispatchTable) -> ReadResult<FoundMembers<'a>> {
         let (start, depth) = (self.peek_at(), self.depth());
         self.open_object()?;
-        let mut found = Found::default();
+        let mut found = FoundMembers::default();
         let mut first = true;
         while self.next_member(&mut first)?.is_some() {
             let member = self.name()?;
@@ -260,7 +260,7 @@ impl<'a> Reader<'a> {
         &mut self,
         dispatch: &impl DispatchTable,
         start: usize,
-        found: &Found<'_>,
+        found: &FoundMembers<'_>,
     ) -> ReadResult<u8> {
         let tag = found.tag.as_deref();
         let mut known = false;

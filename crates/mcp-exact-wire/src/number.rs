@@ -193,9 +193,9 @@ fn saturating_exponent(text: &str) -> i64 {
         None => (false, text.strip_prefix('+').unwrap_or(text)),
     };
     // Larger than the length of any string, and small enough to avoid overflow.
-    const LIMIT: i64 = 1 << 60;
+    const MAX_EXPONENT: i64 = 1 << 60;
     let value = digits.bytes().fold(0_i64, |value, b| {
-        (value.saturating_mul(10).saturating_add(i64::from(b - b'0'))).min(LIMIT)
+        (value.saturating_mul(10).saturating_add(i64::from(b - b'0'))).min(MAX_EXPONENT)
     });
     if negative { -value } else { value }
 }

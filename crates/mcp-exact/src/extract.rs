@@ -62,18 +62,18 @@ impl Call {
 
 /// States of a server, by type.
 #[derive(Clone, Default)]
-pub(crate) struct States(Arc<HashMap<TypeId, Kept>>);
+pub(crate) struct States(Arc<HashMap<TypeId, RegisteredState>>);
 
 /// A state and the name of its type.
 #[derive(Clone)]
-struct Kept {
+struct RegisteredState {
     name: &'static str,
     state: Arc<dyn Any + Send + Sync>,
 }
 
 impl States {
     pub(crate) fn insert<S: Clone + Send + Sync + 'static>(&mut self, state: S) {
-        let kept = Kept {
+        let kept = RegisteredState {
             name: type_name::<S>(),
             state: Arc::new(state),
         };

@@ -56,7 +56,7 @@ impl<S: Subscriber> Layer<S> for ClientLogs {
         };
         // An event that occurs while a message is created, such as in the `Debug` of a field, would cause endless
         // recursion.
-        let Some(_making) = Making::begin() else {
+        let Some(_making) = MessageGuard::begin() else {
             return;
         };
         let mut fields = Fields(Map::new());
@@ -72,22 +72,22 @@ impl<S: Subscriber> Layer<S> for ClientLogs {
 
 thread_local! {
     /// True while this thread creates a message from an event.
-    static IS_MAKING: Cell<bool> = const { Cell::new(false) };
+    static IS_CREATING: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Guard of the creation of a message, which prevents recursion on a thread.
-struct Making;
+struct MessageGuard;
 
-impl Making {
+impl MessageGuard {
     fn begin() -> Option<Self> {
         // Not `then_some`: a guard that is created and dropped at once would end the creation that goes on.
-        (!IS_MAKING.replace(true)).then(|| Self)
+        (!IS_CREATING.replace(true)).then(|| Self)
     }
 }
 
-impl Drop for Making {
+impl Drop for MessageGuard {
     fn drop(&mut self) {
-        IS_MAKING.set(false);
+        IS_CREATING.set(false);
     }
 }
 

@@ -456,9 +456,9 @@ impl Completions {
     }
 
     pub(crate) fn object(mut self) -> JsonObject {
-        const MOST: usize = 100;
+        const MAX_VALUES: usize = 100;
         let total = self.total.unwrap_or(self.values.len());
-        self.values.truncate(MOST);
+        self.values.truncate(MAX_VALUES);
         let has_more = total > self.values.len();
         let completion = JsonObject::from_iter([
             ("values", link::Json::from_encode(&self.values)),

@@ -14,9 +14,9 @@ struct Local {
 }
 
 /// Says that it was dropped.
-struct Told(Arc<Notify>);
+struct NotifyOnDrop(Arc<Notify>);
 
-impl Drop for Told {
+impl Drop for NotifyOnDrop {
     fn drop(&mut self) {
         self.0.notify_one();
     }
@@ -45,7 +45,7 @@ impl Local {
 
     #[tool(local)]
     async fn forever(&self, cx: &Cx) {
-        let _told = Told(Arc::clone(&self.dropped));
+        let _told = NotifyOnDrop(Arc::clone(&self.dropped));
         let _rc = Rc::new(1);
         let _ = cx.progress(1, 2);
         std::future::pending::<()>().await;

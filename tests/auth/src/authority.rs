@@ -12,7 +12,7 @@ use mcp_exact_auth::Secret;
 use mcp_exact_auth::client::{AgentFuture, Redirect, Url, UserAgent};
 use serde_json::{Value, json};
 
-use crate::site::{Reply, Seen, Site, decode, encode, json as respond_json, reply};
+use crate::site::{ReceivedRequest, Reply, Site, decode, encode, json as respond_json, reply};
 
 /// Deliberate deviations of the servers from the specification.
 #[derive(Clone)]
@@ -27,7 +27,7 @@ pub struct Knobs {
     /// Modifies the query of the redirect; the second argument is the issuer.
     pub redirect: fn(String, &str) -> String,
     /// Replaces the response to a token request.
-    pub token: Option<fn(&Seen) -> Reply>,
+    pub token: Option<fn(&ReceivedRequest) -> Reply>,
     /// Returns the challenge of status 401; the argument is the origin of the resource.
     pub challenge: fn(&str) -> String,
     /// Scope that every call requires, in the challenge of status 403, and that is never granted.
@@ -150,7 +150,7 @@ impl Authority {
     }
 }
 
-fn serve(seen: &Seen, origin: &str, knobs: &Knobs, issued: &mut Issued) -> Reply {
+fn serve(seen: &ReceivedRequest, origin: &str, knobs: &Knobs, issued: &mut Issued) -> Reply {
     match (&*seen.method, &*seen.path) {
         ("GET", "/.well-known/oauth-authorization-server") => {
             if let Some(answer) = knobs.metadata_reply {
@@ -190,7 +190,7 @@ fn serve(seen: &Seen, origin: &str, knobs: &Knobs, issued: &mut Issued) -> Reply
     }
 }
 
-fn token(seen: &Seen, knobs: &Knobs, issued: &mut Issued) -> Reply {
+fn token(seen: &ReceivedRequest, knobs: &Knobs, issued: &mut Issued) -> Reply {
     let refused = |error: &str| respond_json(400, &json!({"error": error}));
     let param = |name: &str| seen.param(name).unwrap_or_default();
     match &*param("grant_type") {
@@ -249,7 +249,13 @@ fn digest(verifier: &str) -> String {
     URL_SAFE_NO_PAD.encode(digest)
 }
 
-fn protect(seen: &Seen, origin: &str, issuer: &str, knobs: &Knobs, issued: &Issued) -> Reply {
+fn protect(
+    seen: &ReceivedRequest,
+    origin: &str,
+    issuer: &str,
+    knobs: &Knobs,
+    issued: &Issued,
+) -> Reply {
     if seen.path == "/.well-known/oauth-protected-resource/mcp" {
         let mut metadata = json!({
             "resource": format!("{origin}/mcp"),

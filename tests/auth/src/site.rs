@@ -17,7 +17,7 @@ use tokio::time::{Instant, Sleep, sleep};
 
 /// A received request.
 #[derive(Debug, Clone)]
-pub struct Seen {
+pub struct ReceivedRequest {
     /// HTTP method.
     pub method: String,
     /// Path without the query.
@@ -30,7 +30,7 @@ pub struct Seen {
     pub body: String,
 }
 
-impl Seen {
+impl ReceivedRequest {
     /// Returns the value of a header; empty if it is absent.
     pub fn header(&self, name: &str) -> &str {
         let value = self.headers.get(name);
@@ -103,14 +103,14 @@ pub fn reply(status: u16, headers: &[(&str, &str)], body: &str) -> Reply {
     response.body(body).expect("valid headers")
 }
 
-type Respond = dyn Fn(&Seen) -> Reply + Send + Sync;
+type Respond = dyn Fn(&ReceivedRequest) -> Reply + Send + Sync;
 
 /// A running server, which ends with the runtime.
 #[derive(Clone)]
 pub struct Site {
     /// Origin, without a trailing slash.
     pub url: String,
-    seen: Arc<Mutex<Vec<Seen>>>,
+    seen: Arc<Mutex<Vec<ReceivedRequest>>>,
 }
 
 impl Site {
@@ -120,7 +120,7 @@ impl Site {
     /// Panics if no port can be opened.
     pub async fn start<F>(make: impl FnOnce(&str) -> F) -> Self
     where
-        F: Fn(&Seen) -> Reply + Send + Sync + 'static,
+        F: Fn(&ReceivedRequest) -> Reply + Send + Sync + 'static,
     {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let url = format!("http://{}", listener.local_addr().expect("an address"));
@@ -146,7 +146,7 @@ impl Site {
     }
 
     /// Returns the requests so far.
-    pub fn seen(&self) -> Vec<Seen> {
+    pub fn seen(&self) -> Vec<ReceivedRequest> {
         let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         seen.clone()
     }
@@ -160,11 +160,11 @@ impl Site {
 async fn answer(
     request: Request<Incoming>,
     respond: &Arc<Respond>,
-    all: &Arc<Mutex<Vec<Seen>>>,
+    all: &Arc<Mutex<Vec<ReceivedRequest>>>,
 ) -> Result<Response<Either<Full<Bytes>, Trickle>>, Infallible> {
     let (parts, body) = request.into_parts();
     let body = body.collect().await.map(|body| body.to_bytes());
-    let seen = Seen {
+    let seen = ReceivedRequest {
         method: parts.method.to_string(),
         path: parts.uri.path().to_owned(),
         query: parts.uri.query().unwrap_or("").to_owned(),

@@ -13,7 +13,7 @@ use mcp_exact_wire::{Json, from_str, to_string};
 const SEED: u64 = 0x7159;
 const RANDOM: usize = 200_000;
 /// Longer than any block that is compared at a time.
-const LONGEST: usize = 140;
+const MAX_LENGTH: usize = 140;
 
 /// Characters that need an escape, and their neighbours that need none.
 fn specials() -> Vec<char> {
@@ -49,7 +49,7 @@ fn check(text: &str) {
 fn every_special_character_at_every_offset() {
     let mut strings = 0;
     for special in specials() {
-        for length in (0..40).chain([63, 64, 65, 95, 96, 97, LONGEST]) {
+        for length in (0..40).chain([63, 64, 65, 95, 96, 97, MAX_LENGTH]) {
             for offset in 0..=length {
                 let mut text = "x".repeat(offset);
                 text.push(special);
@@ -85,7 +85,7 @@ fn random_strings() {
     let specials = specials();
     let mut bytes = 0;
     for _ in 0..RANDOM {
-        let length = *rng.pick(&[0, 1, 3, 7, 8, 9, 16, 31, 33, 64, 70, LONGEST]);
+        let length = *rng.pick(&[0, 1, 3, 7, 8, 9, 16, 31, 33, 64, 70, MAX_LENGTH]);
         let percent = *rng.pick(&[0, 2, 10, 50, 100]);
         let text: String = (0..rng.below(length + 1))
             .map(|_| {

@@ -12,7 +12,7 @@ use std::process::Command;
 use anyhow::Context;
 
 use super::install::Installed;
-use super::outcome::{Demand, Outcome};
+use super::outcome::{Outcome, RequiredOutcome};
 use super::peers::{LAST_WITH_HANDSHAKE, Peer, Peers, Transport};
 use super::process::{self, Announcement, Listening};
 use super::{DEADLINE, log_name};
@@ -31,7 +31,7 @@ pub(super) struct Crossing {
     command: Vec<OsString>,
     /// The server's command.
     server_command: Vec<OsString>,
-    demand: Demand,
+    demand: RequiredOutcome,
 }
 
 /// Client or server of a crossing, as the table shows it.
@@ -78,7 +78,7 @@ pub(super) fn crossings(
                             ),
                             command: installed.command(client),
                             server_command: server_installed.server(server, to_server),
-                            demand: Demand::through_gateway(
+                            demand: RequiredOutcome::through_gateway(
                                 peers,
                                 (&lacks, &server.breaks),
                                 ours,

@@ -14,7 +14,7 @@ const ELICITATION: &str = "elicitation/create";
 const FIRST_WITH_ELICITATION: &str = "2025-06-18";
 
 /// Required outcome of a run.
-pub(super) enum Demand {
+pub(super) enum RequiredOutcome {
     Session(Session),
     /// The two sides have no revision in common: the client reports that and exits with an error code. Exit code 101 (a
     /// panic) and signals count as failures.
@@ -49,7 +49,7 @@ enum Reports {
     Text,
 }
 
-impl Demand {
+impl RequiredOutcome {
     /// Requirement for a peer's client with a peer's server.
     pub(super) fn among_peers(peers: &Peers, lacks: &[String], revision: String) -> Self {
         Self::Session(Session::json(peers, lacks, revision))
@@ -201,15 +201,15 @@ impl Outcome {
     }
 
     /// Returns the deviations from the requirement, one line each.
-    pub(super) fn failures(&self, demand: &Demand) -> Vec<String> {
+    pub(super) fn failures(&self, demand: &RequiredOutcome) -> Vec<String> {
         match demand {
-            Demand::Session(session) => self.of_session(session),
-            Demand::Refusal if self.failed => Vec::new(),
-            Demand::Refusal => {
+            RequiredOutcome::Session(session) => self.of_session(session),
+            RequiredOutcome::Refusal if self.failed => Vec::new(),
+            RequiredOutcome::Refusal => {
                 let end = self.end.as_deref().unwrap_or("it ended with success");
                 vec![format!("no revision is common, and still: {end}")]
             }
-            Demand::LostSession(status) => self.of_lost_session(*status),
+            RequiredOutcome::LostSession(status) => self.of_lost_session(*status),
         }
     }
 
@@ -309,8 +309,8 @@ mod tests {
         "{\"revision\":\"2025-06-18\"}\n",
     );
 
-    fn demand(reports: Reports) -> Demand {
-        Demand::Session(Session {
+    fn demand(reports: Reports) -> RequiredOutcome {
+        RequiredOutcome::Session(Session {
             revision: "2025-06-18".into(),
             steps: vec!["ping".into(), "cancel".into()],
             reports,
@@ -347,7 +347,7 @@ mod tests {
                 stdout: stdout.into(),
                 stderr: String::new(),
             };
-            Outcome::of(&ended).failures(&Demand::lost_session(400))
+            Outcome::of(&ended).failures(&RequiredOutcome::lost_session(400))
         };
         let lost = "call: Lost\ntools/list: the server answers with HTTP status 400 (-32603)\n";
         assert_eq!(run(lost), [""; 0]);
@@ -432,7 +432,7 @@ mod tests {
                 stdout: String::new(),
                 stderr: "failed: update the older one".into(),
             };
-            Outcome::of(&ended).failures(&Demand::refusal())
+            Outcome::of(&ended).failures(&RequiredOutcome::refusal())
         };
         assert_eq!(ended(Some(1 << 8)), [""; 0]);
         assert_eq!(

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use super::Examples;
 use super::install::Installed;
-use super::outcome::Demand;
+use super::outcome::RequiredOutcome;
 use super::peers::{LAST_WITH_HANDSHAKE, Mode, Peer, Peers, Transport};
 
 /// Names of the directions in the table.
@@ -22,7 +22,7 @@ pub(super) struct Pair {
     /// Command of a server that is started before the client.
     pub(super) server: Vec<OsString>,
     pub(super) fault: Option<Fault>,
-    pub(super) demand: Demand,
+    pub(super) demand: RequiredOutcome,
 }
 
 /// Fault during the run of a pair.
@@ -84,14 +84,13 @@ fn with_faults(peers: &Peers, peer: &Peer, installed: &Installed, ours: &Example
                 command.extend(client.arguments.iter().map(OsString::from));
                 let revision = revision.clone();
                 let demand = match fault {
-                    Fault::Cut => {
-                        Demand::of_our_client(peers, &server.lacks, revision).with_whole_progress()
-                    }
+                    Fault::Cut => RequiredOutcome::of_our_client(peers, &server.lacks, revision)
+                        .with_whole_progress(),
                     Fault::Restart => {
                         command.push("--restart".into());
                         match server.ended_session {
-                            Some(status) => Demand::lost_session(status),
-                            None => Demand::after_restart(revision),
+                            Some(status) => RequiredOutcome::lost_session(status),
+                            None => RequiredOutcome::after_restart(revision),
                         }
                     }
                 };
@@ -141,7 +140,7 @@ fn with_cut_clients(
             command: of_peer(command, Transport::Http, &mut server_command),
             server: server_command,
             fault: Some(Fault::Cut),
-            demand: Demand::with_our_server(peers, &client.lacks, revision),
+            demand: RequiredOutcome::with_our_server(peers, &client.lacks, revision),
         });
     }
     pairs
@@ -178,8 +177,10 @@ fn with_our_client(
                 server: server_command,
                 fault: None,
                 demand: match common {
-                    Some(revision) => Demand::of_our_client(peers, &server.lacks, revision),
-                    None => Demand::refusal(),
+                    Some(revision) => {
+                        RequiredOutcome::of_our_client(peers, &server.lacks, revision)
+                    }
+                    None => RequiredOutcome::refusal(),
                 },
             });
         }
@@ -211,8 +212,10 @@ fn with_our_server(
                 server: server_command,
                 fault: None,
                 demand: match common {
-                    Some(revision) => Demand::with_our_server(peers, &client.lacks, revision),
-                    None => Demand::refusal(),
+                    Some(revision) => {
+                        RequiredOutcome::with_our_server(peers, &client.lacks, revision)
+                    }
+                    None => RequiredOutcome::refusal(),
                 },
             });
         }
@@ -254,8 +257,8 @@ pub(super) fn among_themselves(peers: &Peers, peer: &Peer, installed: &Installed
                     server: server_command,
                     fault: None,
                     demand: match common {
-                        Some(revision) => Demand::among_peers(peers, &lacks, revision),
-                        None => Demand::refusal(),
+                        Some(revision) => RequiredOutcome::among_peers(peers, &lacks, revision),
+                        None => RequiredOutcome::refusal(),
                     },
                 });
             }

@@ -11,7 +11,7 @@ use std::process::{Command, Output};
 use anyhow::{Context, bail, ensure};
 
 /// Maximum size of a schema file in bytes; the official file has about 0.2 MB.
-const LIMIT: u64 = 16 << 20;
+const MAX_FILE_BYTES: u64 = 16 << 20;
 
 /// A schema file and its origin.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -78,18 +78,18 @@ pub fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
     let name = path.display();
     let file = File::open(path).with_context(|| format!("cannot read {name}; check the path"))?;
     let mut bytes = Vec::new();
-    file.take(LIMIT + 1)
+    file.take(MAX_FILE_BYTES + 1)
         .read_to_end(&mut bytes)
         .with_context(|| format!("cannot read {name}; name a file or a directory"))?;
     ensure!(
-        bytes.len() as u64 <= LIMIT,
+        bytes.len() as u64 <= MAX_FILE_BYTES,
         "{name} is larger than 16 MB, and no schema of the protocol is; check the path"
     );
     Ok(bytes)
 }
 
 fn download(address: &str) -> anyhow::Result<Vec<u8>> {
-    let limit = LIMIT.to_string();
+    let limit = MAX_FILE_BYTES.to_string();
     let output = Command::new("curl")
         .args(["--fail", "--silent", "--show-error", "--location"])
         .args(["--max-time", "60", "--max-filesize", &limit, "--", address])

@@ -4,7 +4,9 @@
 
 use super::{EffectKind, Step, taken};
 use crate::convert::plan::{Resolved, resolve};
-use crate::convert::rules::{Action as Does, Fill, Gone, GoneKind, MemberStep, Op, TypeText};
+use crate::convert::rules::{
+    Action as Does, DefaultValue, MemberStep, Op, Removal, RemovalKind, TypeText,
+};
 use crate::convert::table::Action;
 use crate::ir::{Definition, Ir, Member, MemberValue, Shape, Type};
 
@@ -26,16 +28,16 @@ impl Members<'_, '_, '_> {
     }
 
     /// Returns the removal of a member that only the source has; `None` if the member is kept as an unknown member.
-    pub fn gone(&self, source: usize, member: &Member) -> Option<Gone> {
+    pub fn gone(&self, source: usize, member: &Member) -> Option<Removal> {
         let envelope = self.request && matches!(member.name.as_str(), "id" | "jsonrpc");
         let kind = match &member.value {
             MemberValue::Type(_) => self.gone_value(member, envelope)?,
             _ => self.gone_constant(member, envelope)?,
         };
-        Some(Gone { source, kind })
+        Some(Removal { source, kind })
     }
 
-    fn gone_constant(&self, member: &Member, envelope: bool) -> Option<GoneKind> {
+    fn gone_constant(&self, member: &Member, envelope: bool) -> Option<RemovalKind> {
         let what = if envelope {
             "part of the envelope"
         } else {
@@ -43,13 +45,13 @@ impl Members<'_, '_, '_> {
         };
         self.note(member, EffectKind::Rewritten, what);
         // The constant of the envelope is dropped together with the id.
-        (!self.step.up).then_some(GoneKind::Constant {
+        (!self.step.up).then_some(RemovalKind::Constant {
             with_id: self.has_id && envelope,
             envelope,
         })
     }
 
-    fn gone_value(&self, member: &Member, envelope: bool) -> Option<GoneKind> {
+    fn gone_value(&self, member: &Member, envelope: bool) -> Option<RemovalKind> {
         let since = self.step.source().revision.clone();
         if let Some((kind, reason, gone)) = self.chosen(member) {
             self.note(member, kind, reason);
@@ -57,7 +59,7 @@ impl Members<'_, '_, '_> {
         }
         if envelope && !self.step.up {
             self.note(member, EffectKind::Rewritten, "part of the envelope");
-            return Some(GoneKind::Id);
+            return Some(RemovalKind::Id);
         }
         if self.step.up {
             self.note(member, EffectKind::Rewritten, "stays as an unknown member");
@@ -67,7 +69,7 @@ impl Members<'_, '_, '_> {
         let later = self.step.table.left_out(&member.name, &since, target);
         let Some((text, reason, decides)) = self.said_by_silence(member) else {
             self.note(member, EffectKind::Dropped, &later);
-            return Some(GoneKind::Newer { reason: later });
+            return Some(RemovalKind::Newer { reason: later });
         };
         let (kind, words) = if decides {
             (
@@ -81,7 +83,7 @@ impl Members<'_, '_, '_> {
             )
         };
         self.note(member, kind, &words);
-        Some(GoneKind::Default {
+        Some(RemovalKind::Default {
             since,
             later,
             text: text.clone(),
@@ -107,7 +109,7 @@ impl Members<'_, '_, '_> {
     }
 
     /// Returns the removal of a member by `conversions.toml`.
-    fn chosen(&self, member: &Member) -> Option<(EffectKind, &String, GoneKind)> {
+    fn chosen(&self, member: &Member) -> Option<(EffectKind, &String, RemovalKind)> {
         let step = self.step;
         let entry = step
             .table
@@ -196,22 +198,22 @@ impl Members<'_, '_, '_> {
     }
 
     /// Returns the value of a member that may be absent in the source and is required in the target.
-    fn default_of(&self, before: &Member, after: &Member, source: &Type) -> Fill {
+    fn default_of(&self, before: &Member, after: &Member, source: &Type) -> DefaultValue {
         if let Some(filled) = self.filled(after) {
             return filled;
         }
         if self.empty_stands_for_absence(source, self.step.source()) {
             let reason = "an empty object says what absence says";
             self.note(before, EffectKind::Rewritten, reason);
-            return Fill::EmptyObject(TypeText(source.clone()));
+            return DefaultValue::EmptyObject(TypeText(source.clone()));
         }
         self.missing(after)
     }
 
-    fn missing(&self, after: &Member) -> Fill {
+    fn missing(&self, after: &Member) -> DefaultValue {
         let reason = format!("required in {}", self.step.target().revision);
         self.note(after, EffectKind::Refused, &reason);
-        Fill::Missing(reason)
+        DefaultValue::Missing(reason)
     }
 
     /// Returns the conversion of a member that only the target has.
@@ -227,7 +229,7 @@ impl Members<'_, '_, '_> {
         let fill = self.filled(after).unwrap_or_else(|| {
             if self.request && after.name == "id" {
                 self.note(after, EffectKind::Rewritten, "part of the envelope");
-                return Fill::RequestId;
+                return DefaultValue::RequestId;
             }
             self.missing(after)
         });
@@ -235,7 +237,7 @@ impl Members<'_, '_, '_> {
     }
 
     /// Returns the value from `conversions.toml` for a member that the source does not have.
-    fn filled(&self, after: &Member) -> Option<Fill> {
+    fn filled(&self, after: &Member) -> Option<DefaultValue> {
         let step = self.step;
         let entry = step
             .table
@@ -244,15 +246,15 @@ impl Members<'_, '_, '_> {
         match &entry.action {
             Action::Default(text) => {
                 self.note(after, EffectKind::Defaulted, reason);
-                Some(Fill::Value(text.clone(), false, reason.clone()))
+                Some(DefaultValue::Value(text.clone(), false, reason.clone()))
             }
             Action::Means(text) => {
                 self.note(after, EffectKind::Rewritten, reason);
-                Some(Fill::Value(text.clone(), true, reason.clone()))
+                Some(DefaultValue::Value(text.clone(), true, reason.clone()))
             }
             Action::Session(text) => {
                 self.note(after, EffectKind::Defaulted, reason);
-                Some(Fill::Session(text.clone(), reason.clone()))
+                Some(DefaultValue::Session(text.clone(), reason.clone()))
             }
             _ => None,
         }

@@ -16,7 +16,7 @@ const SERVER: &str = "the metadata of the authorization server";
 
 /// Authorization challenge of a response with status 401 or 403.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Demand {
+pub(crate) struct ChallengeParams {
     pub(crate) metadata_url: Option<String>,
     pub(crate) scopes: Option<Scopes>,
     pub(crate) error: Option<String>,
@@ -25,7 +25,7 @@ pub(crate) struct Demand {
     pub(crate) wants_dpop: bool,
 }
 
-impl Demand {
+impl ChallengeParams {
     /// Parses the challenges of a response. Bearer and DPoP challenges are used in any position; other schemes are
     /// ignored.
     pub(crate) fn of(challenges: &[Challenge]) -> Self {
@@ -53,7 +53,7 @@ impl Demand {
 
 /// Result of discovery.
 #[derive(Debug, Clone)]
-pub(crate) struct Found {
+pub(crate) struct Discovered {
     /// Identifier of the resource.
     pub(crate) resource: String,
     pub(crate) sends_resource: bool,
@@ -70,24 +70,25 @@ pub(crate) async fn discover(
     fetch: &Fetch,
     options: &OAuth,
     endpoint: &Url,
-    demand: &Demand,
-) -> Result<Found, OAuthError> {
-    let found = resource_metadata(fetch, endpoint, demand.metadata_url.as_deref()).await?;
+    challenge: &ChallengeParams,
+) -> Result<Discovered, OAuthError> {
+    let found = resource_metadata(fetch, endpoint, challenge.metadata_url.as_deref()).await?;
     let Some((url, metadata)) = found else {
         return fallback(fetch, options, endpoint).await;
     };
     if !locate::covers(&metadata.resource, endpoint) {
         return Err(OAuthError::ResourceMismatch {
             url,
-            resource: locate::shown(&metadata.resource),
-            endpoint: locate::shown(endpoint.as_str()),
+            resource: locate::url_for_logs(&metadata.resource),
+            endpoint: locate::url_for_logs(endpoint.as_str()),
         });
     }
     let issuer = choose(options, &url, &metadata.authorization_servers)?;
     let server = server_metadata(fetch, options, &issuer).await?;
     let supports = ServerMetadata::lists(&server.dpop_signing_alg_values_supported, "ES256");
-    let is_demanded = demand.wants_dpop || metadata.dpop_bound_access_tokens_required == Some(true);
-    Ok(Found {
+    let is_demanded =
+        challenge.wants_dpop || metadata.dpop_bound_access_tokens_required == Some(true);
+    Ok(Discovered {
         resource: metadata.resource,
         sends_resource: options.sends_resource,
         is_assumed: false,
@@ -218,7 +219,11 @@ fn checked(
 
 /// Returns the default endpoints of a 2025-03-26 server, which is its own authorization server ("Authorization Base
 /// URL").
-async fn fallback(fetch: &Fetch, options: &OAuth, endpoint: &Url) -> Result<Found, OAuthError> {
+async fn fallback(
+    fetch: &Fetch,
+    options: &OAuth,
+    endpoint: &Url,
+) -> Result<Discovered, OAuthError> {
     let origin = locate::origin(endpoint);
     if !options.has_fallback {
         let mut urls = locate::resource_metadata_urls(endpoint);
@@ -233,7 +238,7 @@ async fn fallback(fetch: &Fetch, options: &OAuth, endpoint: &Url) -> Result<Foun
         Some((url, server)) => (checked(options, &url, &origin, server)?, false),
         None => (ServerMetadata::assumed(&origin), true),
     };
-    Ok(Found {
+    Ok(Discovered {
         resource: locate::canonical_resource(endpoint),
         sends_resource: false,
         server,
@@ -248,9 +253,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn demands_are_read_from_any_place() {
-        let demand = |text| Demand::of(&Challenge::parse(text));
-        let expected = Demand {
+    fn challenges_are_read_from_any_position() {
+        let challenge = |text| ChallengeParams::of(&Challenge::parse(text));
+        let expected = ChallengeParams {
             metadata_url: Some("https://a/m".to_owned()),
             scopes: Some(Scopes::parse("x")),
             error: None,
@@ -263,12 +268,12 @@ mod tests {
             r#"DPoP algs="ES256", Bearer scope=x, resource_metadata="https://a/m""#,
             r#"Bearer scope=x, DPoP resource_metadata="https://a/m""#,
         ] {
-            assert_eq!(demand(text), expected, "{text}");
+            assert_eq!(challenge(text), expected, "{text}");
         }
-        assert!(demand("DPoP").wants_dpop);
+        assert!(challenge("DPoP").wants_dpop);
         assert_eq!(
-            demand("Basic resource_metadata=\"https://evil\""),
-            Demand::default()
+            challenge("Basic resource_metadata=\"https://evil\""),
+            ChallengeParams::default()
         );
     }
 }

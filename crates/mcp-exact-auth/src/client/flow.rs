@@ -19,7 +19,7 @@ use url::Url;
 use self::client_id::{ClientId, client_key};
 pub use self::code_grant::{CodeGrant, Granted, PendingGrant};
 use self::present::{DPOP, secret_header};
-use super::discover::{Demand, Found, discover, server_metadata};
+use super::discover::{ChallengeParams, Discovered, discover, server_metadata};
 use super::error::OAuthError;
 use super::fetch::{Fetch, Response};
 use super::gate::Gate;
@@ -90,7 +90,7 @@ impl Flow {
     pub(crate) fn new(options: OAuth, endpoint: &str) -> Result<Arc<Self>, OAuthError> {
         let bad = |reason: &str| OAuthError::Url {
             what: "the endpoint of the server",
-            url: locate::shown(endpoint),
+            url: locate::url_for_logs(endpoint),
             reason: reason.to_owned(),
         };
         let url = locate::parse(endpoint)
@@ -105,7 +105,7 @@ impl Flow {
             if !parsed.is_some_and(|url| url.scheme() == "https" && url.path().len() > 1) {
                 return Err(OAuthError::Url {
                     what: "the client metadata URL",
-                    url: locate::shown(metadata_url),
+                    url: locate::url_for_logs(metadata_url),
                     reason: "it has to be https and to have a path".to_owned(),
                 });
             }
@@ -202,22 +202,22 @@ impl Flow {
     pub(crate) async fn renew(
         self: &Arc<Self>,
         used: Option<Arc<Token>>,
-        demand: Demand,
+        challenge: ChallengeParams,
         may_refresh: bool,
     ) -> Result<(Arc<Token>, Origin), OAuthError> {
         let flow = Arc::clone(self);
-        in_task(async move { flow.renew_now(used, &demand, may_refresh).await }).await
+        in_task(async move { flow.renew_now(used, &challenge, may_refresh).await }).await
     }
 
     /// Obtains a token with more scopes after a response with status 403.
     pub(crate) async fn step_up(
         self: &Arc<Self>,
         used: Option<Arc<Token>>,
-        demand: Demand,
+        challenge: ChallengeParams,
         operation: String,
     ) -> Result<Arc<Token>, OAuthError> {
         let flow = Arc::clone(self);
-        in_task(async move { flow.step_up_now(used, &demand, operation).await }).await
+        in_task(async move { flow.step_up_now(used, &challenge, operation).await }).await
     }
 
     /// Resets the count of authorizations for an operation that succeeded.
@@ -266,7 +266,7 @@ impl Flow {
     async fn renew_now(
         &self,
         used: Option<Arc<Token>>,
-        demand: &Demand,
+        challenge: &ChallengeParams,
         may_refresh: bool,
     ) -> Result<(Arc<Token>, Origin), OAuthError> {
         let mut state = self.state.lock().await;
@@ -284,7 +284,7 @@ impl Flow {
         if let Some(token) = self.stored_by_another(used.as_ref()).await? {
             return Ok((token, Origin::Adopted));
         }
-        let obtained = self.obtain(used.as_ref(), demand, may_refresh).await;
+        let obtained = self.obtain(used.as_ref(), challenge, may_refresh).await;
         if let Err(error) = &obtained
             && !error.is_transient()
         {
@@ -296,11 +296,11 @@ impl Flow {
     async fn obtain(
         &self,
         used: Option<&Arc<Token>>,
-        demand: &Demand,
+        challenge: &ChallengeParams,
         may_refresh: bool,
     ) -> Result<(Arc<Token>, Origin), OAuthError> {
         // If the resource uses another authorization server now, nothing of the old one is sent to the new one.
-        let found = discover(&self.fetch, &self.options, &self.endpoint, demand).await?;
+        let found = discover(&self.fetch, &self.options, &self.endpoint, challenge).await?;
         let known = used.filter(|token| token.stored.issuer == found.server.issuer);
         if let Some(token) = known
             && may_refresh
@@ -312,7 +312,7 @@ impl Flow {
                 Err(_) => {}
             }
         }
-        let asked = self.scopes_of(demand, &found, known);
+        let asked = self.scopes_of(challenge, &found, known);
         let token = self.authorize(&found, asked).await?;
         Ok((token, Origin::Authorized))
     }
@@ -320,11 +320,11 @@ impl Flow {
     async fn step_up_now(
         &self,
         used: Option<Arc<Token>>,
-        demand: &Demand,
+        challenge: &ChallengeParams,
         operation: String,
     ) -> Result<Arc<Token>, OAuthError> {
         let mut state = self.state.lock().await;
-        let wanted = demand.scopes.clone().unwrap_or_default();
+        let wanted = challenge.scopes.clone().unwrap_or_default();
         let has_all = |token: &Token| token.stored.asked.contains_all(&wanted);
         if let Some(current) = self.other_than(used.as_ref())
             && has_all(&current)
@@ -349,9 +349,9 @@ impl Flow {
             _ => self.current().or(used),
         };
         *rounds += 1;
-        let found = discover(&self.fetch, &self.options, &self.endpoint, demand).await?;
+        let found = discover(&self.fetch, &self.options, &self.endpoint, challenge).await?;
         let known = known.filter(|token| token.stored.issuer == found.server.issuer);
-        let asked = self.scopes_of(demand, &found, known.as_ref());
+        let asked = self.scopes_of(challenge, &found, known.as_ref());
         // A refresh cannot add scopes (RFC 6749, section 6).
         self.authorize(&found, asked).await
     }
@@ -382,9 +382,14 @@ impl Flow {
 
     /// Returns the scopes to request ("Scope Selection Strategy"): those of the challenge, or else all scopes of the
     /// resource, and the previously requested ones. Scopes of the authorization server are never used.
-    fn scopes_of(&self, demand: &Demand, found: &Found, known: Option<&Arc<Token>>) -> Scopes {
+    fn scopes_of(
+        &self,
+        challenge: &ChallengeParams,
+        found: &Discovered,
+        known: Option<&Arc<Token>>,
+    ) -> Scopes {
         let before = known.map_or(Scopes::default(), |token| token.stored.asked.clone());
-        let named = demand.scopes.as_ref().or(found.scopes.as_ref());
+        let named = challenge.scopes.as_ref().or(found.scopes.as_ref());
         let named = named.cloned().unwrap_or_default();
         let scopes = before.union(&named).union(&self.options.scopes);
         let offline = Scopes::parse("offline_access");

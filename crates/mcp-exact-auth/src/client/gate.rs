@@ -29,12 +29,12 @@ impl Gate {
     pub(crate) fn check(self, what: &'static str, text: &str) -> Result<Url, OAuthError> {
         let blocked = |reason: &str| OAuthError::Blocked {
             what,
-            url: locate::shown(text),
+            url: locate::url_for_logs(text),
             reason: reason.to_owned(),
         };
         let url = locate::parse(text).ok_or_else(|| OAuthError::Url {
             what,
-            url: locate::shown(text),
+            url: locate::url_for_logs(text),
             reason: "it is no absolute URL of HTTP without a user name".to_owned(),
         })?;
         let may_be_plain = self.0.plain || (self.0.loopback && is_loopback(&url));

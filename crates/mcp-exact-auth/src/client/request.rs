@@ -19,7 +19,7 @@ pub(crate) const LIFETIME: Duration = Duration::from_secs(600);
 
 /// Parameters of an authorization request's URL.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Asked<'a> {
+pub(crate) struct AuthorizationParams<'a> {
     pub(crate) client_id: &'a str,
     pub(crate) redirect_uri: &'a str,
     /// Value of `resource` (RFC 8707); `None` for 2025-03-26 servers.
@@ -50,7 +50,7 @@ impl Pending {
     /// Creates a request; returns the URL that the browser must open.
     pub(crate) fn begin(
         server: &ServerMetadata,
-        asked: Asked<'_>,
+        asked: AuthorizationParams<'_>,
         now: SystemTime,
     ) -> Result<(Self, Url), OAuthError> {
         let missing = || OAuthError::NoEndpoint {
@@ -183,7 +183,7 @@ mod tests {
             authorization_response_iss_parameter_supported: Some(advertises_iss),
             ..ServerMetadata::default()
         };
-        let asked = Asked {
+        let asked = AuthorizationParams {
             client_id: "a client",
             redirect_uri: "http://127.0.0.1:7/callback",
             resource: Some("https://mcp.example"),

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use http::{Method, Request, StatusCode};
 use mcp_exact_transport::http::client::{HttpClient, HttpClientError, HttpFuture};
 
-use super::discover::Demand;
+use super::discover::ChallengeParams;
 use super::error::OAuthError;
 use super::flow::{Flow, Origin, Token};
 use super::options::OAuth;
@@ -88,8 +88,8 @@ impl OAuthClient {
                 }
                 return Ok(response);
             }
-            let demand = Demand::of(&Challenge::read_all(response.headers()));
-            let error = demand.error.clone();
+            let challenge = ChallengeParams::of(&Challenge::read_all(response.headers()));
+            let error = challenge.error.clone();
             if error.as_deref() == Some("use_dpop_nonce") && has_nonce && token.is_some() {
                 if std::mem::replace(&mut exchange.has_nonce, true) {
                     return Ok(response);
@@ -98,12 +98,12 @@ impl OAuthClient {
             }
             if status == StatusCode::UNAUTHORIZED {
                 drop(response);
-                token = Some(self.renew(&mut exchange, token, demand).await?);
+                token = Some(self.renew(&mut exchange, token, challenge).await?);
             } else if error.as_deref() == Some("insufficient_scope") {
                 drop(response);
                 let operation = operation_of(&request);
                 exchange.has_stepped_up = true;
-                token = Some(self.flow.step_up(token, demand, operation).await?);
+                token = Some(self.flow.step_up(token, challenge, operation).await?);
             } else {
                 return Ok(response);
             }
@@ -114,17 +114,17 @@ impl OAuthClient {
         &self,
         exchange: &mut Exchange,
         token: Option<Arc<Token>>,
-        demand: Demand,
+        challenge: ChallengeParams,
     ) -> Result<Arc<Token>, OAuthError> {
         if let Some(token) = token.as_ref().filter(|_| exchange.is_fresh) {
             return Err(OAuthError::StillUnauthorized {
                 issuer: token.stored.issuer.clone(),
-                resource: locate::shown(&token.stored.resource),
-                description: demand.description,
+                resource: locate::url_for_logs(&token.stored.resource),
+                description: challenge.description,
             });
         }
         let may_refresh = exchange.renewals == 0;
-        let (token, origin) = self.flow.renew(token, demand, may_refresh).await?;
+        let (token, origin) = self.flow.renew(token, challenge, may_refresh).await?;
         exchange.renewals += 1;
         exchange.is_fresh = origin == Origin::Authorized || exchange.renewals > 2;
         Ok(token)
@@ -178,7 +178,10 @@ impl HttpClient for OAuthClient {
 impl fmt::Debug for OAuthClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("OAuthClient")
-            .field("endpoint", &locate::shown(self.flow.endpoint().as_str()))
+            .field(
+                "endpoint",
+                &locate::url_for_logs(self.flow.endpoint().as_str()),
+            )
             .finish_non_exhaustive()
     }
 }

@@ -75,12 +75,12 @@ struct KeySource {
 /// Cache of fetched keys.
 #[derive(Default)]
 struct KeyCache {
-    keys: RwLock<Option<Arc<Kept>>>,
+    keys: RwLock<Option<Arc<CachedKeys>>>,
     /// When the keys were requested last; locked while a request is in progress.
     asked: Mutex<Option<Instant>>,
 }
 
-struct Kept {
+struct CachedKeys {
     keys: KeySet,
     until: Instant,
 }
@@ -146,7 +146,7 @@ impl Jwks {
         let far = Instant::now() + Duration::from_secs(100 * 365 * 24 * 3600);
         // A request time in the far future prevents all requests.
         let cache = KeyCache {
-            keys: RwLock::new(Some(Arc::new(Kept { keys, until: far }))),
+            keys: RwLock::new(Some(Arc::new(CachedKeys { keys, until: far }))),
             asked: Mutex::new(Some(far)),
         };
         Ok(Self {
@@ -174,7 +174,7 @@ impl Jwks {
                 "the token's type is not `at+jwt`".to_owned(),
             ));
         }
-        let has_key = |kept: &Kept| kept.keys.find(&unverified.header).is_some();
+        let has_key = |kept: &CachedKeys| kept.keys.find(&unverified.header).is_some();
         let kept = match self.cache.kept() {
             Some(kept) if has_key(&kept) && (kept.is_fresh() || self.cache.is_busy()) => kept,
             // A token of another issuer does not cause a request to this one.
@@ -191,7 +191,7 @@ impl Jwks {
 
     /// Fetches the keys in a separate task, so that a client that disconnects does not cancel the request that others
     /// wait for.
-    async fn fetch(&self, before: Option<Arc<Kept>>) -> Result<Arc<Kept>, TokenError> {
+    async fn fetch(&self, before: Option<Arc<CachedKeys>>) -> Result<Arc<CachedKeys>, TokenError> {
         let (cache, source) = (Arc::clone(&self.cache), self.source.clone());
         let fetched = tokio::spawn(async move { cache.fetch(&source, before).await });
         let ended_early = |error| Err(TokenError::Unavailable(format!("a task ended: {error}")));
@@ -205,14 +205,14 @@ impl TokenVerifier for Jwks {
     }
 }
 
-impl Kept {
+impl CachedKeys {
     fn is_fresh(&self) -> bool {
         self.until > Instant::now()
     }
 }
 
 impl KeyCache {
-    fn kept(&self) -> Option<Arc<Kept>> {
+    fn kept(&self) -> Option<Arc<CachedKeys>> {
         let keys = self.keys.read().unwrap_or_else(PoisonError::into_inner);
         keys.clone()
     }
@@ -227,8 +227,8 @@ impl KeyCache {
     async fn fetch(
         &self,
         source: &KeySource,
-        before: Option<Arc<Kept>>,
-    ) -> Result<Arc<Kept>, TokenError> {
+        before: Option<Arc<CachedKeys>>,
+    ) -> Result<Arc<CachedKeys>, TokenError> {
         let mut asked = self.asked.lock().await;
         let now = self.kept();
         let is_new = match (&now, &before) {
@@ -262,7 +262,7 @@ impl KeyCache {
 }
 
 impl KeySource {
-    async fn download(&self) -> Result<Kept, TokenError> {
+    async fn download(&self) -> Result<CachedKeys, TokenError> {
         let fetch = Fetch::new(&self.issuer, self.client.clone());
         let url = match &self.url {
             Some(url) => url.clone(),
@@ -272,7 +272,7 @@ impl KeySource {
         let keys = KeySet::parse(&document.body);
         let keys = keys.ok_or_else(|| TokenError::Unavailable(format!("`{url}` is no key set")))?;
         let age = document.max_age.unwrap_or(Duration::from_secs(3600));
-        Ok(Kept {
+        Ok(CachedKeys {
             keys,
             until: Instant::now() + age.clamp(*KEPT.start(), *KEPT.end()),
         })
@@ -387,7 +387,7 @@ mod tests {
         let token = "eyJhbGciOiJFUzI1NiJ9.eyJpc3MiOiJqb2UiLA0KICJleHAiOjEzMDA4MTkzODAsDQogImh0dHA6Ly9leGFtcGxlLmNvbS9pc19yb290Ijp0cnVlfQ.DtEhU3ljbEg8L38VWAfUAqOyKAM6-Xx-F4GawxaepmXFCgfTjDxw5djxLa8ISlSApmWQxfKTUJqPP3-Kg6NU1Q";
         let keys = r#"{"keys":[{"kty":"EC","crv":"P-256","x":"f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU","y":"x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0"}]}"#;
         let verifier = Jwks::new("joe", "https://mcp.example").accept_plain_jwt();
-        let kept = Kept {
+        let kept = CachedKeys {
             keys: KeySet::parse(keys.as_bytes()).expect("a key set"),
             until: Instant::now(),
         };

@@ -7,7 +7,7 @@ use std::time::Duration;
 use mcp_exact_bridge::{Bridge, ServerUpdate, Update};
 
 use super::config::{Config, ConfiguredServer};
-use crate::output::plain;
+use crate::output::printable;
 
 /// Interval at which the file is checked.
 const LOOK: Duration = Duration::from_secs(1);
@@ -49,7 +49,7 @@ impl Reload {
                     format!("the configuration was not reloaded, nothing has changed: {error:#}")
                 }
             };
-            let _ = writeln!(io::stderr(), "{}", plain(&words));
+            let _ = writeln!(io::stderr(), "{}", printable(&words));
         }
     }
 

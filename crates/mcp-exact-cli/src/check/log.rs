@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::{Arguments, print_line, read, read_once};
 use crate::conversation::{Breach, Conversation, Observed, Options};
 use crate::message::Direction;
-use crate::output::{Painter, Style, plain};
+use crate::output::{Painter, Style, printable};
 use crate::recording::Entry;
 use crate::registry::Registry;
 use crate::{Outcome, report};
@@ -128,12 +128,12 @@ pub fn worded(observed: &Observed, painter: Painter) -> String {
     let label = format!(
         "{} {}",
         observed.from.name(),
-        painter.paint(Style::Bold, &plain(&observed.label))
+        painter.paint(Style::Bold, &printable(&observed.label))
     );
     let mut text = label;
     for breach in &observed.breaches {
         let rule = painter.paint(Style::Faint, breach.rule.id);
-        let words = painter.paint(Style::Red, &plain(&breach.words()));
+        let words = painter.paint(Style::Red, &printable(&breach.words()));
         text.push_str(&format!("\n  {words} ({rule})"));
     }
     text

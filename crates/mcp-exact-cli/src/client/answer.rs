@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 use tokio::sync::Mutex;
 
 use super::assignment;
-use crate::output::{Painter, Style, plain};
+use crate::output::{Painter, Style, printable};
 
 /// Values from the command line, and the terminal for all others.
 pub struct Answers {
@@ -40,7 +40,7 @@ impl Answers {
             Ok((name.to_owned(), value.to_owned()))
         });
         Ok(Self {
-            server: plain(server),
+            server: printable(server),
             given: given.collect::<anyhow::Result<_>>()?,
             terminal: Mutex::new(()),
         })
@@ -100,7 +100,7 @@ impl Answers {
 
     fn tell_question(&self, message: &str) {
         let heading = Painter::stderr().paint(Style::Bold, &format!("{} asks", self.server));
-        tell(&format!("{heading}: {}", plain(message)));
+        tell(&format!("{heading}: {}", printable(message)));
     }
 
     async fn field(&self, name: &str, field: &Value, is_required: bool) -> Field {
@@ -114,9 +114,9 @@ impl Answers {
             };
         }
         let title = field["title"].as_str().unwrap_or(name);
-        let mut question = format!("  {}", plain(title));
+        let mut question = format!("  {}", printable(title));
         if let Some(description) = field["description"].as_str() {
-            question.push_str(&format!(" ({})", plain(description)));
+            question.push_str(&format!(" ({})", printable(description)));
         }
         let choices = choices(field);
         if !choices.is_empty() {
@@ -164,7 +164,7 @@ impl Answers {
         let _turn = self.terminal.lock().await;
         let heading = format!("{} asks a model", self.server);
         let heading = Painter::stderr().paint(Style::Bold, &heading);
-        tell(&format!("{heading}: {}", plain(&request.text())));
+        tell(&format!("{heading}: {}", printable(&request.text())));
         match self.given.get("sampling").cloned() {
             Some(text) => SampleReply::message("person", Content::text(text)),
             None => match ask("  Answer as the model (end of input refuses): ").await {
@@ -212,7 +212,7 @@ fn choices(field: &Value) -> Vec<String> {
     plain_values
         .chain(titled)
         .filter_map(Value::as_str)
-        .map(plain)
+        .map(printable)
         .collect()
 }
 

@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::{Settings, answer, block_on, explained, say};
 use crate::Outcome;
 use crate::names::suggest;
-use crate::output::{Painter, Style, plain};
+use crate::output::{Painter, Style, printable};
 
 /// The arguments of `mcp-exact call`.
 #[derive(Args)]
@@ -53,7 +53,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
                 let tools = client.tools().all().await.map_err(explained)?;
                 let Some(tool) = tools.iter().find(|tool| tool.name() == arguments.tool) else {
                     let mut problem = format!("the server has no tool `{}`", arguments.tool);
-                    let names: Vec<String> = tools.iter().map(|tool| plain(&tool.name())).collect();
+                    let names: Vec<String> =
+                        tools.iter().map(|tool| printable(&tool.name())).collect();
                     suggest(
                         &mut problem,
                         &arguments.tool,
@@ -129,7 +130,7 @@ fn print(result: &Value) -> anyhow::Result<()> {
 
 /// Returns a content block as text: its text, or its type.
 pub fn block_words(block: &Value, painter: Painter) -> String {
-    let word = |name: &str| plain(block[name].as_str().unwrap_or_default());
+    let word = |name: &str| printable(block[name].as_str().unwrap_or_default());
     let faint = |words: String| painter.paint(Style::Faint, &words);
     let size = |name: &str| block[name].as_str().map_or(0, |data| data.len() / 4 * 3);
     match block["type"].as_str() {
@@ -141,10 +142,10 @@ pub fn block_words(block: &Value, painter: Painter) -> String {
         )),
         Some("resource_link") => faint(format!("[resource {} {}]", word("uri"), word("name"))),
         Some("resource") => match block["resource"]["text"].as_str() {
-            Some(text) => plain(text),
+            Some(text) => printable(text),
             None => faint(format!(
                 "[resource {}]",
-                plain(block["resource"]["uri"].as_str().unwrap_or_default())
+                printable(block["resource"]["uri"].as_str().unwrap_or_default())
             )),
         },
         _ => block.to_string(),
@@ -159,7 +160,7 @@ pub fn bar(progress: Progress) {
     }
     let message = progress
         .message
-        .map(|message| plain(&message))
+        .map(|message| printable(&message))
         .unwrap_or_default();
     let words = match progress.total.filter(|total| *total > 0.0) {
         Some(total) => {

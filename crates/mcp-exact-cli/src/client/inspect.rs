@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::{Settings, block_on, explained};
 use crate::Outcome;
-use crate::output::{Painter, Style, plain, table};
+use crate::output::{Painter, Style, printable, table};
 
 /// The arguments of `mcp-exact inspect`.
 #[derive(Args)]
@@ -107,7 +107,7 @@ impl Offer {
             .as_ref()
             .and_then(|info| info.parse().ok())
             .unwrap_or_default();
-        let word = |name: &str| plain(info[name].as_str().unwrap_or("?"));
+        let word = |name: &str| printable(info[name].as_str().unwrap_or("?"));
         let mut text = format!(
             "{} {}\nrevision {}, {}\n",
             painter.paint(Style::Bold, &word("name")),
@@ -121,7 +121,7 @@ impl Offer {
             capability_words(&capabilities)
         ));
         if let Some(instructions) = &self.instructions {
-            text.push_str(&format!("instructions: {}\n", plain(instructions)));
+            text.push_str(&format!("instructions: {}\n", printable(instructions)));
         }
         let mut part = |title: &str, heading: &[&str], rows: Vec<Vec<String>>| {
             if !rows.is_empty() {
@@ -201,8 +201,8 @@ fn capability_words(capabilities: &Value) -> String {
             .map(|(name, _)| name.as_str())
             .collect();
         match inner.as_slice() {
-            [] => plain(name),
-            inner => format!("{} ({})", plain(name), plain(&inner.join(", "))),
+            [] => printable(name),
+            inner => format!("{} ({})", printable(name), printable(&inner.join(", "))),
         }
     };
     let all: Vec<String> = capabilities

@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 
 use super::{Settings, block_on, explained, say};
 use crate::Outcome;
-use crate::output::plain;
+use crate::output::printable;
 
 /// The arguments of `mcp-exact listen`.
 #[derive(Args)]
@@ -107,7 +107,7 @@ fn words(change: &ClientChange) -> String {
         ClientChange::Tools => "the list of tools has changed".to_owned(),
         ClientChange::Prompts => "the list of prompts has changed".to_owned(),
         ClientChange::Resources => "the list of resources has changed".to_owned(),
-        ClientChange::Resource(uri) => format!("the resource {} has changed", plain(uri)),
+        ClientChange::Resource(uri) => format!("the resource {} has changed", printable(uri)),
         _ => "something else has changed".to_owned(),
     }
 }

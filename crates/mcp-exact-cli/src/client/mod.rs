@@ -26,7 +26,7 @@ use mcp_exact::transport::ServerCommand;
 use mcp_exact::transport::http::client::{HttpEndpoint, HyperClient};
 use mcp_exact::{Client, ClientError, Connect, LogMessage, Revision};
 
-use crate::output::{Painter, Style, plain};
+use crate::output::{Painter, Style, printable};
 use crate::registry::Registry;
 use crate::server_address;
 
@@ -279,14 +279,14 @@ fn log(message: &LogMessage) {
     let logger = message
         .logger
         .as_deref()
-        .map(|logger| format!(" {}", plain(logger)));
+        .map(|logger| format!(" {}", printable(logger)));
     let data: Result<String, _> = message.data.parse();
     let data = data.unwrap_or_else(|_| message.data.text().to_owned());
     let _ = writeln!(
         io::stderr(),
         "{level}{}: {}",
         logger.unwrap_or_default(),
-        plain(&data)
+        printable(&data)
     );
 }
 

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::call::block_words;
 use super::{Settings, assignment, block_on, explained, say};
 use crate::Outcome;
-use crate::output::{Painter, Style, plain};
+use crate::output::{Painter, Style, printable};
 
 /// The arguments of `mcp-exact prompt`.
 #[derive(Args)]
@@ -52,10 +52,10 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         }
         let painter = Painter::stdout();
         if let Some(description) = prompt.description() {
-            say(&painter.paint(Style::Faint, &plain(description)))?;
+            say(&painter.paint(Style::Faint, &printable(description)))?;
         }
         for message in &messages {
-            let role = plain(message["role"].as_str().unwrap_or_default());
+            let role = printable(message["role"].as_str().unwrap_or_default());
             let role = painter.paint(Style::Bold, &role);
             say(&format!(
                 "{role}: {}",

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::{Settings, block_on, explained, say};
 use crate::Outcome;
-use crate::output::{plain, write};
+use crate::output::{printable, write};
 
 /// The arguments of `mcp-exact read`.
 #[derive(Args)]
@@ -59,7 +59,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
             Some(bytes) => write(&arguments.output, &bytes)?,
             None => {
                 let text = contents.text();
-                let text = if is_terminal { plain(&text) } else { text };
+                let text = if is_terminal { printable(&text) } else { text };
                 let end = if is_terminal && !text.ends_with('\n') {
                     "\n"
                 } else {

@@ -15,7 +15,7 @@ use crate::output::Painter;
 use crate::proxy;
 
 /// Maximum size of an event that is printed, in bytes.
-const LONGEST: usize = 64 << 20;
+const MAX_EVENT_BYTES: usize = 64 << 20;
 
 /// HTTP client that prints all messages.
 pub struct TracingClient {
@@ -96,7 +96,7 @@ impl HttpClient for TracingClient {
                 .unwrap_or("");
             let mut reading = match content_type {
                 found if found.starts_with("text/event-stream") => {
-                    Reading::Events(Decoder::new(LONGEST))
+                    Reading::Events(Decoder::new(MAX_EVENT_BYTES))
                 }
                 found if found.starts_with("application/json") => Reading::Document(Vec::new()),
                 _ => Reading::Nothing,

@@ -37,7 +37,7 @@ pub enum Kind {
 
 /// Options of a conversion, before validation.
 #[derive(Debug, Clone)]
-pub struct Wishes<'a> {
+pub struct JobOptions<'a> {
     /// Revision of the documents.
     pub from: &'a str,
     /// Target revision.
@@ -129,14 +129,14 @@ pub struct Problem {
 
 /// Losses and notes that a conversion has collected.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Remarks {
+pub struct Findings {
     /// Losses of the conversion.
     pub losses: Vec<Loss>,
     /// Note about an unknown method.
     pub note: Option<String>,
 }
 
-impl<'a> Wishes<'a> {
+impl<'a> JobOptions<'a> {
     /// Validates the options.
     pub fn job(&self) -> Result<Job<'a>, Unfit> {
         let from = names::revision(self.from).map_err(Unfit::Name)?;
@@ -199,15 +199,15 @@ impl Job<'_> {
             let place = place(text.as_bytes(), error.offset());
             return Answer::failed(format!("{}{place}", error.detail()));
         }
-        let mut remarks = Remarks::default();
+        let mut remarks = Findings::default();
         match self.converted(text, &mut remarks) {
             Ok(json) => self.accepted(json, remarks),
             Err(problem) => Answer::failed(problem.to_string()),
         }
     }
 
-    fn accepted(&self, json: Cow<'_, str>, remarks: Remarks) -> Answer {
-        let Remarks { losses, note } = remarks;
+    fn accepted(&self, json: Cow<'_, str>, remarks: Findings) -> Answer {
+        let Findings { losses, note } = remarks;
         let lossy = losses.iter().filter(|loss| loss.kind.is_lossy()).count();
         let refused = self.strict && lossy > 0;
         Answer {
@@ -221,7 +221,11 @@ impl Job<'_> {
         }
     }
 
-    fn converted<'t>(&self, text: &'t str, remarks: &mut Remarks) -> Result<Cow<'t, str>, Problem> {
+    fn converted<'t>(
+        &self,
+        text: &'t str,
+        remarks: &mut Findings,
+    ) -> Result<Cow<'t, str>, Problem> {
         match self.subject {
             Subject::Definition(name) => {
                 check_type(name, text, self.from)?;
@@ -246,7 +250,7 @@ impl Job<'_> {
         &self,
         part: Part<'_>,
         text: Option<&'t str>,
-        remarks: &mut Remarks,
+        remarks: &mut Findings,
     ) -> Result<Option<Cow<'t, str>>, Problem> {
         let root = Root {
             kind: part.kind.message_kind(),

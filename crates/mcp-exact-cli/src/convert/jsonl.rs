@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use mcp_exact_wire::{JsonObject, RequestId};
 use serde::Deserialize;
 
-use super::job::{Answer, Kind, Unfit, Wishes};
+use super::job::{Answer, JobOptions, Kind, Unfit};
 use crate::Outcome;
 use crate::jsonl::{answer_lines, question};
 use crate::message::Direction;
@@ -57,7 +57,7 @@ pub fn run() -> anyhow::Result<Outcome> {
 
 fn answer(line: &[u8]) -> Result<Answer, String> {
     let question: Question = question(line, SHAPE)?;
-    let wishes = Wishes {
+    let wishes = JobOptions {
         from: &question.from,
         to: &question.to,
         definition: question.definition.as_deref(),

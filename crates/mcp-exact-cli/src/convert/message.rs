@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use mcp_exact_convert::check_type;
 use mcp_exact_wire::{DecodeError, HeadKind, Json, JsonObject, MessageHead, from_str};
 
-use super::job::{Job, Kind, Part, Problem, Remarks};
+use super::job::{Findings, Job, Kind, Part, Problem};
 use crate::message::Direction;
 
 /// Name of the definition of all messages in every revision.
@@ -22,7 +22,7 @@ pub fn convert<'t>(
     text: &'t str,
     answered: Option<&str>,
     direction: Option<Direction>,
-    remarks: &mut Remarks,
+    remarks: &mut Findings,
 ) -> Result<Cow<'t, str>, Problem> {
     let envelope = Envelope {
         job,
@@ -45,7 +45,7 @@ struct Envelope<'a> {
 
 impl Envelope<'_> {
     /// Converts each message of a batch (only in 2025-03-26).
-    fn batch<'t>(&self, text: &'t str, remarks: &mut Remarks) -> Result<Cow<'t, str>, Problem> {
+    fn batch<'t>(&self, text: &'t str, remarks: &mut Findings) -> Result<Cow<'t, str>, Problem> {
         if let Some(end) = self.job.ends().find(|end| !end.has_batches()) {
             let reason = format!("{end} has no batches; convert its messages one by one");
             return Err(problem("", reason));
@@ -55,7 +55,7 @@ impl Envelope<'_> {
         let mut converted = Vec::with_capacity(messages.len());
         for (index, message) in messages.iter().enumerate() {
             let place = format!("/{index}");
-            let mut remarks_here = Remarks::default();
+            let mut remarks_here = Findings::default();
             let json = self.single(message.text(), &mut remarks_here);
             let json = json.map_err(|problem| problem.below(&place))?;
             remarks.add(remarks_here, &place);
@@ -71,7 +71,7 @@ impl Envelope<'_> {
         Ok(Cow::Owned(format!("[{}]", converted.join(","))))
     }
 
-    fn single<'t>(&self, text: &'t str, remarks: &mut Remarks) -> Result<Cow<'t, str>, Problem> {
+    fn single<'t>(&self, text: &'t str, remarks: &mut Findings) -> Result<Cow<'t, str>, Problem> {
         let head = MessageHead::parse(text).map_err(not_json)?;
         if head.kind == HeadKind::Other {
             let reason = "not a message; say what it is with `type`, or with `kind` and `method`";
@@ -89,7 +89,7 @@ impl Envelope<'_> {
                 return Err(problem("", "a batch has no batches in it".to_owned()));
             }
         };
-        let mut remarks_here = Remarks::default();
+        let mut remarks_here = Findings::default();
         let converted = match method.or(self.answered) {
             Some(method) => {
                 let part_of = self.part_of(kind, method);
@@ -134,10 +134,10 @@ impl Envelope<'_> {
         kind: Kind,
         name: &str,
         part: Option<&'t str>,
-        remarks: &mut Remarks,
+        remarks: &mut Findings,
     ) -> Result<Option<Cow<'t, str>>, Problem> {
         if kind == Kind::Error {
-            let mut of_read = Remarks::default();
+            let mut of_read = Findings::default();
             let read = self.job.part(self.part_of(kind, READ), part, &mut of_read);
             let other = self.job.part(self.part_of(kind, ""), part, remarks);
             if read == other && of_read == *remarks {
@@ -164,7 +164,7 @@ impl Envelope<'_> {
     }
 }
 
-impl Remarks {
+impl Findings {
     /// Adds the losses and notes of the part at `place`.
     fn add(&mut self, part: Self, place: &str) {
         let losses = part.losses.into_iter().map(|mut loss| {

@@ -12,7 +12,7 @@ use crate::rules::{self, Rule};
 /// Identifier that no server supports.
 pub const UNKNOWN_REVISION: &str = "1999-01-01";
 /// Maximum number of pages of a list that are fetched.
-const PAGES: usize = 20;
+const MAX_PAGES: usize = 20;
 /// Maximum number of resources, prompts and tools that are tested, each.
 const SAMPLES: usize = 3;
 /// Duration for which the doctor waits for unsolicited messages.
@@ -185,7 +185,7 @@ fn list(
     let mut items = Vec::new();
     let mut scopes = HashSet::new();
     let mut params = json!({});
-    for page in 0..PAGES {
+    for page in 0..MAX_PAGES {
         let answer = session.request(method, params.clone());
         let result = match answer {
             Answer::Result(result) => result,

@@ -22,7 +22,7 @@ use crate::process::Received;
 use crate::rules::{self, Rule};
 
 /// Maximum size of a body, in bytes.
-const LONGEST: usize = 64 << 20;
+const MAX_BODY_BYTES: usize = 64 << 20;
 const SESSION_ID: &str = "mcp-session-id";
 const VERSION: &str = "mcp-protocol-version";
 
@@ -142,7 +142,7 @@ async fn read(
     exchange: &mut Exchange,
     is_last: &impl Fn(&Value) -> bool,
 ) {
-    let mut decoder = Decoder::new(LONGEST);
+    let mut decoder = Decoder::new(MAX_BODY_BYTES);
     let mut document = Vec::new();
     while let Some(Ok(frame)) = body.frame().await {
         let Some(bytes) = frame.data_ref() else {

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 
 use crate::Outcome;
 use crate::conversation::Breach;
-use crate::output::{Painter, Style, plain};
+use crate::output::{Painter, Style, printable};
 use crate::registry::Registry;
 use crate::rules::{self, Level};
 use crate::server_address;
@@ -131,7 +131,7 @@ fn tool_call(text: &str) -> anyhow::Result<ToolCall> {
 
 /// Identity and revisions of the examined server.
 #[derive(Debug, Default)]
-struct Found {
+struct ExaminedServer {
     info: Value,
     revisions: Vec<&'static str>,
 }
@@ -144,8 +144,8 @@ struct Doctor {
 }
 
 impl Doctor {
-    fn examine(&self, report: &mut Report) -> anyhow::Result<Found> {
-        let mut found = Found::default();
+    fn examine(&self, report: &mut Report) -> anyhow::Result<ExaminedServer> {
+        let mut found = ExaminedServer::default();
         for spec in mcp_exact_revisions::all() {
             let is_wanted = self.wanted.is_empty() || self.wanted.contains(&spec);
             if !is_wanted {
@@ -177,7 +177,7 @@ impl Doctor {
         &self,
         id: &'static str,
         report: &mut Report,
-        found: &mut Found,
+        found: &mut ExaminedServer,
     ) -> anyhow::Result<bool> {
         let mut session = Session::open(&self.server, id, self.settings, report)?;
         let answer = checks::initialize(&mut session, id);
@@ -217,7 +217,7 @@ impl Doctor {
             if again != named {
                 let message = format!(
                     "the server answered the offer of {offered} with {named}, and the offer of {named} with {}",
-                    plain(again)
+                    printable(again)
                 );
                 session.breach(&rules::VERSION_ECHO, message);
             }
@@ -244,7 +244,7 @@ impl Doctor {
         &self,
         id: &'static str,
         report: &mut Report,
-        found: &mut Found,
+        found: &mut ExaminedServer,
     ) -> anyhow::Result<bool> {
         // It is not known yet whether the server supports the revision: findings are kept only if it does.
         let mut probe = Report::default();
@@ -296,7 +296,7 @@ impl Doctor {
     }
 }
 
-fn print(arguments: &Arguments, found: &Found, report: &Report) -> anyhow::Result<()> {
+fn print(arguments: &Arguments, found: &ExaminedServer, report: &Report) -> anyhow::Result<()> {
     let mut out = io::stdout().lock();
     let (must, should) = (report.count(Level::Must), report.count(Level::Should));
     if arguments.json {
@@ -310,7 +310,7 @@ fn print(arguments: &Arguments, found: &Found, report: &Report) -> anyhow::Resul
         return Ok(());
     }
     let painter = Painter::stdout();
-    let word = |name: &str| plain(found.info[name].as_str().unwrap_or("?"));
+    let word = |name: &str| printable(found.info[name].as_str().unwrap_or("?"));
     let name = painter.paint(Style::Bold, &word("name"));
     writeln!(
         out,

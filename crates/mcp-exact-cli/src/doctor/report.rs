@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use serde::Serialize;
 
 use crate::conversation::Breach;
-use crate::output::{Painter, Style, plain};
+use crate::output::{Painter, Style, printable};
 use crate::rules::{Level, Rule};
 
 /// Findings about one server.
@@ -97,7 +97,7 @@ impl Report {
                 count => format!(", {count} times"),
             };
             let revisions = finding.revisions.join(", ");
-            _ = writeln!(text, "  - {} ({revisions}{times})", plain(words));
+            _ = writeln!(text, "  - {} ({revisions}{times})", printable(words));
         }
         text
     }

@@ -5,18 +5,18 @@ use crate::conversion::Conversion;
 use crate::loss::Step;
 use crate::node::{NOWHERE, Node};
 
-const MOST: usize = 100;
+const MAX_VALUES: usize = 100;
 
 /// Drops the values after the hundredth and sets `hasMore`.
 pub fn first_hundred<'t>(cx: &mut Conversion<'_, 't>, node: &mut Node<'t>) -> Step<()> {
     let Some(values) = node.member("values") else {
         return Ok(());
     };
-    let Some(items) = values.items().filter(|items| items.len() > MOST) else {
+    let Some(items) = values.items().filter(|items| items.len() > MAX_VALUES) else {
         return Ok(());
     };
-    let count = items.len() - MOST;
-    items.truncate(MOST);
+    let count = items.len() - MAX_VALUES;
+    items.truncate(MAX_VALUES);
     let at = values.at;
     values.changed = true;
     // One loss for all values, because there may be many.

@@ -5,12 +5,12 @@ use crate::conversion::Conversion;
 use crate::loss::Step;
 use crate::node::{NOWHERE, Node};
 
-const MEMBER: &str = "elicitationId";
+const ELICITATION_ID: &str = "elicitationId";
 
 /// Adds an id to a URL elicitation request that has none. The id is a hash of URL and message, so that equal requests
 /// have equal ids.
 pub fn with_id<'t>(cx: &mut Conversion<'_, 't>, node: &mut Node<'t>) -> Step<()> {
-    if node.member(MEMBER).is_some() {
+    if node.member(ELICITATION_ID).is_some() {
         return Ok(());
     }
     let mut string = |name: &str| {
@@ -21,9 +21,9 @@ pub fn with_id<'t>(cx: &mut Conversion<'_, 't>, node: &mut Node<'t>) -> Step<()>
     };
     let (url, message) = (string("url"), string("message"));
     let id = format!("{:016x}", fingerprint(&[&url, &message]));
-    node.set(MEMBER, Node::made_string(&id));
+    node.set(ELICITATION_ID, Node::made_string(&id));
     let reason = "an id is made of the URL and the message; 2026-07-28 has none";
-    cx.record_loss(MEMBER, NOWHERE, LossKind::Defaulted, reason);
+    cx.record_loss(ELICITATION_ID, NOWHERE, LossKind::Defaulted, reason);
     Ok(())
 }
 

@@ -6,7 +6,7 @@
 use super::change::{ChangeKind, Compatibility};
 use super::compatibility::{bounds_compatibility, format_compatibility, length_compatibility};
 use super::context::{
-    Context, Found, Pair, added_compatibility, definition, is_by_sender, members,
+    Context, Pair, PairDifferences, added_compatibility, definition, is_by_sender, members,
     removed_compatibility, resolve,
 };
 use crate::ir::{Definition, Ir, Member, MemberValue, Shape, Type};
@@ -14,8 +14,8 @@ use crate::wording::{below, bounds_text, length_text, member_text, outline, type
 
 impl<'i> Context<'i> {
     /// Compares a pair of definitions. `depth` limits the search for the consequence of a replaced type.
-    pub fn compare(&self, pair: Pair<'i>, depth: usize) -> Found<'i> {
-        let mut found = Found::default();
+    pub fn compare(&self, pair: Pair<'i>, depth: usize) -> PairDifferences<'i> {
+        let mut found = PairDifferences::default();
         let (Some(before), Some(after)) = (self.a.get(pair.0), self.b.get(pair.1)) else {
             return found;
         };
@@ -35,7 +35,7 @@ impl<'i> Context<'i> {
         before: &'i Definition,
         after: &'i Definition,
         depth: usize,
-        found: &mut Found<'i>,
+        found: &mut PairDifferences<'i>,
     ) {
         if before.closed != after.closed {
             let words = |closed| {
@@ -86,7 +86,7 @@ impl<'i> Context<'i> {
         new: &'i [Member],
         owner: &Definition,
         depth: usize,
-        found: &mut Found<'i>,
+        found: &mut PairDifferences<'i>,
     ) {
         let named = |members: &'i [Member], name: &str| members.iter().find(|m| m.name == name);
         let method = named(new, "method");
@@ -112,7 +112,7 @@ impl<'i> Context<'i> {
         }
     }
 
-    fn member_added(&self, path: &str, member: &Member, found: &mut Found<'i>) {
+    fn member_added(&self, path: &str, member: &Member, found: &mut PairDifferences<'i>) {
         let value = member_text(self.b, &member.value);
         let required = member.required;
         let kind = ChangeKind::MemberAdded { value, required };
@@ -123,7 +123,13 @@ impl<'i> Context<'i> {
         );
     }
 
-    fn member_removed(&self, path: &str, member: &Member, document: bool, found: &mut Found<'i>) {
+    fn member_removed(
+        &self,
+        path: &str,
+        member: &Member,
+        document: bool,
+        found: &mut PairDifferences<'i>,
+    ) {
         let value = member_text(self.a, &member.value);
         let required = member.required;
         let kind = ChangeKind::MemberRemoved { value, required };
@@ -135,7 +141,13 @@ impl<'i> Context<'i> {
         found.change(&below(path, &member.name), kind, compatibility);
     }
 
-    fn member(&self, old: &'i Member, new: &'i Member, depth: usize, found: &mut Found<'i>) {
+    fn member(
+        &self,
+        old: &'i Member,
+        new: &'i Member,
+        depth: usize,
+        found: &mut PairDifferences<'i>,
+    ) {
         let path = below("", &new.name);
         found.reworded(&path, old.description.as_ref(), new.description.as_ref());
         match (old.required, new.required) {
@@ -186,7 +198,14 @@ impl<'i> Context<'i> {
     }
 
     /// Compares the types of a value.
-    fn types(&self, path: &str, old: &'i Type, new: &'i Type, depth: usize, found: &mut Found<'i>) {
+    fn types(
+        &self,
+        path: &str,
+        old: &'i Type,
+        new: &'i Type,
+        depth: usize,
+        found: &mut PairDifferences<'i>,
+    ) {
         if let Some(pair) = self.anonymous(old, new) {
             found.inner.push((path.into(), pair));
             return;
@@ -237,7 +256,14 @@ impl<'i> Context<'i> {
         }
     }
 
-    fn retyped(&self, path: &str, old: &Type, new: &Type, depth: usize, found: &mut Found<'i>) {
+    fn retyped(
+        &self,
+        path: &str,
+        old: &Type,
+        new: &Type,
+        depth: usize,
+        found: &mut PairDifferences<'i>,
+    ) {
         let compatibility = self.retyping(old, new, depth);
         if compatibility != Compatibility::Neutral {
             let before = type_text(self.a, old);
@@ -260,7 +286,13 @@ impl<'i> Context<'i> {
 
     /// Reports which members of an anonymous object are newly described or no longer described, if the object is
     /// untyped in one revision.
-    fn described(&self, path: &str, old: &'i Type, new: &'i Type, found: &mut Found<'i>) -> bool {
+    fn described(
+        &self,
+        path: &str,
+        old: &'i Type,
+        new: &'i Type,
+        found: &mut PairDifferences<'i>,
+    ) -> bool {
         let (old, new) = (resolve(self.a, old), resolve(self.b, new));
         let anonymous = |ir: &'i Ir, value: &Type| {
             let found = definition(ir, value).filter(|definition| !definition.official);
@@ -287,7 +319,7 @@ impl<'i> Context<'i> {
         new: &[&'i Type],
         owner: &str,
         depth: usize,
-        found: &mut Found<'i>,
+        found: &mut PairDifferences<'i>,
     ) {
         let old_keys: Vec<String> = old.iter().map(|value| self.key(value)).collect();
         let new_keys: Vec<String> = new.iter().map(|value| type_text(self.b, value)).collect();
@@ -383,7 +415,7 @@ fn admits(ir: &Ir, value: &Type, constant: &MemberValue) -> bool {
     }
 }
 
-fn values(old: &[String], new: &[String], found: &mut Found<'_>) {
+fn values(old: &[String], new: &[String], found: &mut PairDifferences<'_>) {
     for value in old.iter().filter(|value| !new.contains(value)) {
         let value = value.clone();
         found.change(

@@ -16,7 +16,7 @@ pub struct Context<'i> {
 
 /// Differences of a pair of definitions.
 #[derive(Default)]
-pub struct Found<'i> {
+pub struct PairDifferences<'i> {
     /// Changes, with paths relative to the definition.
     pub changes: Vec<Change>,
     /// Pairs of anonymous types at the same location, with their paths.
@@ -29,7 +29,7 @@ pub struct Found<'i> {
     pub general: bool,
 }
 
-impl<'i> Found<'i> {
+impl<'i> PairDifferences<'i> {
     /// Adds a change.
     pub fn change(&mut self, path: &str, kind: ChangeKind, compatibility: Compatibility) {
         self.changes.push(Change {

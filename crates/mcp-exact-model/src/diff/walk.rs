@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::change::{
     Change, ChangeKind, Compatibility, DefinitionDiff, Diff, Note, Rewording, Status,
 };
-use super::context::{Context, Found, Pair};
+use super::context::{Context, Pair, PairDifferences};
 use super::methods;
 use super::pairs::{Pairs, users};
 use crate::ir::{Definition, Ir};
@@ -50,7 +50,7 @@ pub fn diff_with_descriptions(a: &Ir, b: &Ir) -> Diff {
 struct Walk<'i> {
     context: Context<'i>,
     /// Differences of each pair.
-    found: BTreeMap<Pair<'i>, Found<'i>>,
+    found: BTreeMap<Pair<'i>, PairDifferences<'i>>,
     /// Newer definitions that have become named or anonymous, by pair: the status, and the location.
     named: BTreeMap<Pair<'i>, (Status, String)>,
     /// Where each anonymous pair was reported: the index of the entry and the range of its changes.

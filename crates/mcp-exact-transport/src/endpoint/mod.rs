@@ -301,7 +301,7 @@ impl<E: Endpoint> Shared<E> {
             state.is_dispatching = true;
             let epoch = state.epoch;
             drop(state);
-            let turn = Turn(self);
+            let turn = HandlerTurn(self);
             match next {
                 Next::Event(event) => self.handler.dispatch(self, epoch, event),
                 Next::Progress(slot, progress) => slot.progress(&progress),
@@ -318,9 +318,9 @@ enum Next<E> {
 }
 
 /// Exclusive right to pass events to the handler, which is released when dropped, even after a panic.
-struct Turn<'a, E: Endpoint>(&'a Shared<E>);
+struct HandlerTurn<'a, E: Endpoint>(&'a Shared<E>);
 
-impl<'a, E: Endpoint> Turn<'a, E> {
+impl<'a, E: Endpoint> HandlerTurn<'a, E> {
     fn end(self) -> MutexGuard<'a, State<E>> {
         let shared = self.0;
         std::mem::forget(self);
@@ -330,7 +330,7 @@ impl<'a, E: Endpoint> Turn<'a, E> {
     }
 }
 
-impl<E: Endpoint> Drop for Turn<'_, E> {
+impl<E: Endpoint> Drop for HandlerTurn<'_, E> {
     fn drop(&mut self) {
         self.0.lock().is_dispatching = false;
     }

@@ -19,16 +19,16 @@ const KEPT_LINE_BYTES: usize = 500;
 /// Time to wait for the rest of the output after the exit. A process that has left the group may hold it open.
 const REST: Duration = Duration::from_millis(200);
 
-type Kept = Arc<Mutex<VecDeque<String>>>;
+type LastLines = Arc<Mutex<VecDeque<String>>>;
 
 pub(super) struct Stderr {
-    kept: Kept,
+    kept: LastLines,
     task: JoinHandle<()>,
 }
 
 impl Stderr {
     pub(super) fn forward(mut stream: ChildStderr, callback: Option<StderrCallback>) -> Self {
-        let kept = Kept::default();
+        let kept = LastLines::default();
         let lines = Arc::clone(&kept);
         let task = tokio::spawn(async move {
             let mut pending = Vec::new();
@@ -64,7 +64,7 @@ impl Stderr {
     }
 }
 
-fn note(kept: &Kept, callback: Option<&StderrCallback>, line: &[u8]) {
+fn note(kept: &LastLines, callback: Option<&StderrCallback>, line: &[u8]) {
     let line = String::from_utf8_lossy(line.trim_ascii_end());
     match callback {
         Some(callback) => callback(&line),

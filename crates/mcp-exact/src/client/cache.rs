@@ -11,10 +11,10 @@ use super::connect::ClientChange;
 use crate::link::JsonObject;
 
 /// Maximum number of cached pages, and maximum size of each in bytes.
-const PAGES: usize = 256;
-const PAGE_BYTES: usize = 1 << 20;
+const MAX_PAGES: usize = 256;
+const MAX_PAGE_BYTES: usize = 1 << 20;
 /// Maximum time that a page is kept, even if its `ttlMs` is longer.
-const LONGEST: Duration = Duration::from_secs(24 * 3600);
+const MAX_AGE: Duration = Duration::from_secs(24 * 3600);
 
 #[derive(Debug, Default)]
 pub(super) struct Cache(Mutex<State>);
@@ -22,13 +22,13 @@ pub(super) struct Cache(Mutex<State>);
 #[derive(Debug, Default)]
 struct State {
     pages: HashMap<(&'static str, String), (Instant, JsonObject)>,
-    now: Asked,
+    now: Generation,
 }
 
 /// Cache generation in which a request was sent. A page is not kept if the list or the access token has changed since
 /// then.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Asked {
+pub(super) struct Generation {
     /// Number of changes that the server has announced.
     changes: u64,
     /// Version of the access token.
@@ -42,7 +42,7 @@ impl Cache {
 
     /// Returns the cache generation for a request that is sent with the access token of version `token`. Clears the
     /// cache if that version has changed ("a different access token requires a different cache").
-    pub(super) fn ask(&self, token: u64) -> Asked {
+    pub(super) fn ask(&self, token: u64) -> Generation {
         let mut state = self.state();
         if state.now.token != token {
             state.now.token = token;
@@ -65,7 +65,7 @@ impl Cache {
         &self,
         list: &'static str,
         params: &str,
-        asked: Asked,
+        asked: Generation,
         token: u64,
         page: &JsonObject,
     ) {
@@ -73,18 +73,18 @@ impl Cache {
             return;
         }
         let lifetime = page.get("ttlMs").and_then(|ttl| ttl.parse::<u64>().ok());
-        let lifetime = Duration::from_millis(lifetime.unwrap_or(0)).min(LONGEST);
+        let lifetime = Duration::from_millis(lifetime.unwrap_or(0)).min(MAX_AGE);
         let key = (list, params.to_owned());
         let mut state = self.state();
         state.pages.remove(&key);
-        if lifetime.is_zero() || page.text().len() > PAGE_BYTES {
+        if lifetime.is_zero() || page.text().len() > MAX_PAGE_BYTES {
             return;
         }
         let now = Instant::now();
-        if state.pages.len() >= PAGES {
+        if state.pages.len() >= MAX_PAGES {
             state.pages.retain(|_, (end, _)| *end > now);
         }
-        if state.pages.len() < PAGES {
+        if state.pages.len() < MAX_PAGES {
             state.pages.insert(key, (now + lifetime, page.clone()));
         }
     }

@@ -11,8 +11,8 @@ use crate::link::{INVALID_PARAMS, Json, JsonObject};
 
 /// Maximum number of pages of one list, and maximum total size of the pages that [`List::all`] collects, in bytes,
 /// because a server can return cursors endlessly.
-const PAGES: usize = 10_000;
-const BYTES: usize = 256 << 20;
+const MAX_PAGES: usize = 10_000;
+const MAX_BYTES: usize = 256 << 20;
 
 /// Definition of a tool, resource, resource template or prompt, in the form of revision 2026-07-28.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -207,11 +207,11 @@ impl List {
     /// [`ClientError::Result`] if the list has too many pages.
     fn count_page(&mut self) -> Result<(), ClientError> {
         self.pages += 1;
-        if self.pages < PAGES {
+        if self.pages < MAX_PAGES {
             return Ok(());
         }
         self.cursor = Cursor::End;
-        let wrong = format!("the list has more than {PAGES} pages");
+        let wrong = format!("the list has more than {MAX_PAGES} pages");
         Err(ClientError::Result(wrong))
     }
 
@@ -244,9 +244,9 @@ impl List {
                 (all, bytes) = (Vec::new(), 0);
             }
             bytes += page.bytes;
-            if bytes > BYTES {
+            if bytes > MAX_BYTES {
                 return Err(ClientError::Result(format!(
-                    "the list has more than {BYTES} bytes; take its entries one by one"
+                    "the list has more than {MAX_BYTES} bytes; take its entries one by one"
                 )));
             }
             all.extend(page.entries);

@@ -165,7 +165,7 @@ impl Client {
 
 /// Minimum and maximum pause before the client subscribes again.
 const SHORTEST_PAUSE: Duration = Duration::from_secs(1);
-const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+const MAX_PAUSE: Duration = Duration::from_secs(60);
 
 /// Subscription by `subscriptions/listen` (from 2026-07-28 on), which ends when this value is dropped. If the server
 /// ends the subscription earlier, such as when the access token of the request expires (`basic/patterns/subscriptions`,
@@ -198,10 +198,10 @@ async fn listen_again(link: Weak<ClientLink>, params: JsonObject, first: Pending
             request.await;
         }
         // A subscription that ends early is renewed only after a growing pause.
-        pause = if begun.elapsed() > LONGEST_PAUSE {
+        pause = if begun.elapsed() > MAX_PAUSE {
             SHORTEST_PAUSE
         } else {
-            LONGEST_PAUSE.min(pause * 2)
+            MAX_PAUSE.min(pause * 2)
         };
         tokio::time::sleep(pause).await;
         let Some(link) = link.upgrade().filter(|link| !link.is_closed()) else {

@@ -22,7 +22,7 @@ use crate::server::Server;
 /// Size of the buffer for each direction, in bytes.
 const PIPE_BYTES: usize = 256 << 10;
 /// Timeout for messages that the server has sent in the recording.
-const PATIENCE: Duration = Duration::from_secs(30);
+const MESSAGE_TIMEOUT: Duration = Duration::from_secs(30);
 /// Members whose strings differ between runs, such as sealed states, random ids and timestamps. If a client repeats
 /// such a value, the value that the server has sent in this run replaces it.
 const VOLATILE: [&str; 4] = ["requestState", "taskId", "createdAt", "lastUpdatedAt"];
@@ -197,7 +197,7 @@ impl Recording {
         let (reader, mut writer) = split(serve(server)());
         let mut replies = Replies {
             lines: BufReader::new(reader).lines(),
-            patience: self.patience.unwrap_or(PATIENCE),
+            patience: self.patience.unwrap_or(MESSAGE_TIMEOUT),
         };
         let mut renamed = BTreeMap::new();
         let mut expected: Vec<Value> = Vec::new();

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use mcp_exact::transport::http::client::HyperClient;
 use mcp_exact_auth::client::OAuth;
 use mcp_exact_tests_auth::authority::{Authority, Knobs, Redirected, parameter};
-use mcp_exact_tests_auth::site::{Seen, Site, json as respond_json, reply};
+use mcp_exact_tests_auth::site::{ReceivedRequest, Site, json as respond_json, reply};
 use serde_json::json;
 
 use crate::client::{call, client};
@@ -158,7 +158,7 @@ async fn every_request_names_the_resource() {
 #[tokio::test]
 async fn the_first_revision_has_a_way_of_its_own() {
     let site = Site::start(|_| {
-        |seen: &Seen| match &*seen.path {
+        |seen: &ReceivedRequest| match &*seen.path {
             "/register" => respond_json(201, &json!({"client_id": "c"})),
             "/authorize" => {
                 let state = seen.param("state").unwrap_or_default();

@@ -8,7 +8,7 @@ use http::{Request, Uri};
 use mcp_exact::transport::http::client::{HttpClient, HttpClientError, HyperClient};
 use mcp_exact_auth::client::{OAuth, OAuthClient, OAuthError};
 use mcp_exact_tests_auth::authority::{Authority, Knobs, Redirected, parameter};
-use mcp_exact_tests_auth::site::{Seen, Site, encode, json as respond_json, reply};
+use mcp_exact_tests_auth::site::{ReceivedRequest, Site, encode, json as respond_json, reply};
 use serde_json::json;
 
 pub(crate) fn client(authority: &Authority, oauth: OAuth) -> OAuthClient {
@@ -334,7 +334,7 @@ async fn step_ups_at_once_keep_all_scopes() {
     let site = Site::start(|origin| {
         let origin = origin.to_owned();
         let granted = Mutex::new(String::new());
-        move |seen: &Seen| {
+        move |seen: &ReceivedRequest| {
             let at = |path: &str| format!("{origin}{path}");
             match &*seen.path {
                 "/.well-known/oauth-protected-resource/mcp" => respond_json(

@@ -377,7 +377,7 @@ async fn absent_keys_are_no_fault_of_the_token() {
 #[tokio::test]
 async fn opaque_tokens_are_introspected() {
     let site = Site::start(|_| {
-        |seen: &mcp_exact_tests_auth::site::Seen| {
+        |seen: &mcp_exact_tests_auth::site::ReceivedRequest| {
             let mut answer = claims();
             let is_known = seen.param("token").as_deref() == Some("o+p/aque");
             let is_server = seen.header("authorization") == "Basic cnMlMjAxOnMlM0Fjcg==";

@@ -69,8 +69,10 @@ async fn debug_shows_no_secret() {
 #[tokio::test]
 async fn errors_show_no_secret() {
     for answer in [
-        |seen: &mcp_exact_tests_auth::site::Seen| respond_json(400, &json!({"leaked": seen.body})),
-        |seen: &mcp_exact_tests_auth::site::Seen| {
+        |seen: &mcp_exact_tests_auth::site::ReceivedRequest| {
+            respond_json(400, &json!({"leaked": seen.body}))
+        },
+        |seen: &mcp_exact_tests_auth::site::ReceivedRequest| {
             respond_json(
                 200,
                 &json!({"access_token": "leaked", "token_type": seen.body}),

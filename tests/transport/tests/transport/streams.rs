@@ -17,7 +17,7 @@ use mcp_exact_transport::{RequestContext, ServerHandle};
 use crate::slow_log::SlowLog;
 
 /// Messages that a body of a session is given before the test gives up.
-const TURNS: usize = 1000;
+const MAX_MESSAGES: usize = 1000;
 
 /// A service with a session whose standalone stream is open.
 struct Streaming {
@@ -67,7 +67,7 @@ impl Streaming {
     /// Returns what the stream sends until it has sent `text` or has ended.
     async fn read_until(&mut self, text: &str) -> String {
         let mut all = String::new();
-        for _ in 0..TURNS {
+        for _ in 0..MAX_MESSAGES {
             match self.poll() {
                 Poll::Ready(Some(data)) => all.push_str(&data),
                 Poll::Ready(None) => break,
@@ -132,7 +132,7 @@ async fn busy_stream_ends_with_its_service() {
     assert_eq!(server.publish(&Change::Prompts), 1);
     streaming.service.drain();
     let mut sent = String::new();
-    for _ in 0..TURNS {
+    for _ in 0..MAX_MESSAGES {
         server.publish(&Change::Tools);
         match streaming.poll() {
             Poll::Ready(Some(data)) => sent.push_str(&data),

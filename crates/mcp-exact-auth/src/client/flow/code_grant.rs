@@ -13,7 +13,7 @@ use super::redirect::check_redirect;
 use crate::client::discover::server_metadata;
 use crate::client::error::OAuthError;
 use crate::client::options::OAuth;
-use crate::client::request::{Asked, Pending};
+use crate::client::request::{AuthorizationParams, Pending};
 use crate::client::token::{Issued, TokenRequest};
 use crate::metadata::ServerMetadata;
 use crate::scope::Scopes;
@@ -101,7 +101,7 @@ impl CodeGrant {
             let what = "the authorization endpoint";
             self.flow.fetch.check(what, endpoint)?;
         }
-        let asked = Asked {
+        let asked = AuthorizationParams {
             client_id: &self.client.id,
             redirect_uri: &self.redirect_uri,
             resource: self.resource.as_deref(),

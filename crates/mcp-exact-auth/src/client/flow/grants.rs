@@ -7,11 +7,11 @@ use std::time::SystemTime;
 use super::client_id::{ClientId, client_key};
 use super::redirect::check_redirect;
 use super::{Flow, Token, after};
-use crate::client::discover::Found;
+use crate::client::discover::Discovered;
 use crate::client::error::OAuthError;
 use crate::client::key::DpopKey;
 use crate::client::options::{GrantKind, IdentityProvider, Source};
-use crate::client::request::{Asked, Pending};
+use crate::client::request::{AuthorizationParams, Pending};
 use crate::client::store::{StoredClient, StoredToken};
 use crate::client::token::{self, Credential, Issued, TokenRequest, read};
 use crate::metadata::ServerMetadata;
@@ -25,7 +25,7 @@ impl Flow {
     /// Obtains a token with the given scopes by the configured grant, and stores the token.
     pub(super) async fn authorize(
         &self,
-        found: &Found,
+        found: &Discovered,
         asked: Scopes,
     ) -> Result<Arc<Token>, OAuthError> {
         let key = if found.is_dpop {
@@ -77,7 +77,7 @@ impl Flow {
     }
 
     /// Creates the form of a token request with resource and scopes.
-    fn form(&self, grant_type: &str, found: &Found, asked: &Scopes) -> TokenRequest {
+    fn form(&self, grant_type: &str, found: &Discovered, asked: &Scopes) -> TokenRequest {
         let resource = Some(&*found.resource).filter(|_| found.sends_resource);
         TokenRequest::new(grant_type)
             .set_option("resource", resource)
@@ -88,7 +88,7 @@ impl Flow {
         &self,
         form: &(dyn Fn() -> TokenRequest + Sync),
         client: ClientId,
-        found: &Found,
+        found: &Discovered,
         key: Option<&DpopKey>,
     ) -> Result<(String, Issued), OAuthError> {
         let issued = self.exchange(form, &client, &found.server, key).await?;
@@ -98,7 +98,7 @@ impl Flow {
     /// Opens the authorization URL for the user and exchanges the code.
     async fn by_code(
         &self,
-        found: &Found,
+        found: &Discovered,
         asked: &Scopes,
         key: Option<&DpopKey>,
     ) -> Result<(String, Issued), OAuthError> {
@@ -112,7 +112,7 @@ impl Flow {
         check_redirect(&redirect_uri)?;
         let client = self.client(server, &redirect_uri).await?;
         let resource = Some(&*found.resource).filter(|_| found.sends_resource);
-        let request = Asked {
+        let request = AuthorizationParams {
             client_id: &client.id,
             redirect_uri: &redirect_uri,
             resource,
@@ -140,7 +140,7 @@ impl Flow {
     async fn identity_assertion(
         &self,
         provider: &IdentityProvider,
-        found: &Found,
+        found: &Discovered,
         asked: &Scopes,
     ) -> Result<Secret, OAuthError> {
         let identity = source_of(&provider.id_token).await?;

@@ -15,7 +15,7 @@ use mcp_exact_session::{ClientEndpoint, ReceiveError, StreamId};
 use tokio::time::{Instant, timeout_at};
 
 use super::send::{HttpBody, HttpClient, HttpClientError};
-use super::target::{resolve, shown};
+use super::target::{resolve, url_for_logs};
 use crate::endpoint::Shared;
 use crate::http::{EVENT_STREAM, JSON, LAST_EVENT_ID, SESSION_ID, has_media_type};
 use crate::sse::{Decoded, Decoder};
@@ -63,7 +63,7 @@ impl Position {
 
 /// Result of reading an event stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Brought {
+pub(super) enum StreamProgress {
     /// The server has ended the stream without sending a byte.
     Nothing,
     /// Bytes were received, but no complete event.
@@ -168,7 +168,7 @@ impl Connection {
                 self.note_error(error.to_string());
             })?;
         }
-        let words = format!("{} redirects too often", shown(&target.to_string()));
+        let words = format!("{} redirects too often", url_for_logs(&target.to_string()));
         self.note_error(words.clone());
         Err(words.into())
     }
@@ -237,16 +237,16 @@ impl Connection {
         is_of_request: bool,
         mut body: HttpBody,
         position: &mut Position,
-    ) -> Brought {
+    ) -> StreamProgress {
         let mut decoder = Decoder::new(self.message_bytes);
         if let Some(id) = &position.last_event_id {
             decoder = decoder.resumed_after(id);
         }
-        let mut brought = Brought::Nothing;
+        let mut brought = StreamProgress::Nothing;
         let mut until = None;
         loop {
             while let Some(decoded) = decoder.next_event() {
-                brought = Brought::Events;
+                brought = StreamProgress::Events;
                 match decoded {
                     Decoded::Event(event) if event.event == "message" && !event.data.is_empty() => {
                         self.receive(stream, Received::Frame(&event.data)).await;
@@ -263,7 +263,7 @@ impl Connection {
             }
             if position.last_event_id.as_deref() != decoder.last_event_id() {
                 position.last_event_id = decoder.last_event_id().map(str::to_owned);
-                brought = Brought::Events;
+                brought = StreamProgress::Events;
             }
             if let Some(retry) = decoder.retry_ms() {
                 position.retry = Some(Duration::from_millis(retry));
@@ -280,13 +280,13 @@ impl Connection {
                     if let Ok(data) = frame.into_data()
                         && !data.is_empty()
                     {
-                        brought = brought.max(Brought::Bytes);
+                        brought = brought.max(StreamProgress::Bytes);
                         decoder.push(&data);
                     }
                 }
                 Some(Err(error)) => {
                     self.note_error(format!("the event stream broke: {error}"));
-                    return brought.max(Brought::Bytes);
+                    return brought.max(StreamProgress::Bytes);
                 }
                 None => return brought,
             }
@@ -300,7 +300,10 @@ impl Connection {
 }
 
 fn describe(target: &Uri, error: &(dyn std::error::Error + 'static)) -> String {
-    let mut words = format!("cannot reach {}: {error}", shown(&target.to_string()));
+    let mut words = format!(
+        "cannot reach {}: {error}",
+        url_for_logs(&target.to_string())
+    );
     let mut source = error.source();
     while let Some(cause) = source {
         words.push_str(": ");

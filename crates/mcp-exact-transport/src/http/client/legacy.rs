@@ -22,8 +22,8 @@ use tokio::time::timeout;
 use super::exchange::Connection;
 use super::send::{HttpBody, HttpClientError};
 use super::streamable::{LEAVING, deadline};
-use super::target::{resolve, shown};
-use super::{Driver, Seen};
+use super::target::{resolve, url_for_logs};
+use super::{Driver, EventFlags};
 use crate::http::{EVENT_STREAM, has_media_type};
 use crate::sse::{Decoded, Decoder};
 use crate::transport::Received;
@@ -58,7 +58,7 @@ async fn open(driver: &Driver) -> Result<(Events, Uri), HttpClientError> {
         .await?;
     if !response.status().is_success() || !has_media_type(response.headers(), EVENT_STREAM) {
         let status = response.status();
-        let target = shown(&target.to_string());
+        let target = url_for_logs(&target.to_string());
         let words = format!("the server offers no event stream at {target} (status {status})");
         return Err(words.into());
     }
@@ -105,7 +105,7 @@ async fn first_event(events: &mut Events, base: &Uri) -> Result<Uri, HttpClientE
 /// Creates an endpoint for this transport and opens its stream; returns `None` if the application has closed the
 /// client.
 fn begin(driver: &Driver) -> Option<StreamId> {
-    Seen::take(&driver.seen.has_closed);
+    EventFlags::take(&driver.seen.has_closed);
     let settings = Arc::clone(&driver.settings);
     driver.connection.shared.call(|state, now| {
         if state.role.is_closed {

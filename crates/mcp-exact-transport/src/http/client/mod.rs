@@ -143,7 +143,7 @@ impl HttpEndpoint {
         let binding = Binding::StreamableHttp;
         let endpoint = ClientEndpoint::new(Arc::clone(&settings), binding, prior, clock::now());
         let notify = Arc::new(Notify::new());
-        let seen = Arc::new(Seen::default());
+        let seen = Arc::new(EventFlags::default());
         let internal = {
             let (seen, notify) = (Arc::clone(&seen), Arc::clone(&notify));
             move |_: &Arc<Shared<ClientEndpoint>>, event: &ClientEvent| seen.note(event, &notify)
@@ -194,14 +194,14 @@ impl std::fmt::Debug for HttpEndpoint {
 
 /// Events that the driver handles.
 #[derive(Default)]
-struct Seen {
+struct EventFlags {
     has_negotiated: AtomicBool,
     has_lost_session: AtomicBool,
     wants_sse: AtomicBool,
     has_closed: AtomicBool,
 }
 
-impl Seen {
+impl EventFlags {
     /// Records an event; returns true if the event must not be passed to the application.
     fn note(&self, event: &ClientEvent, notify: &Notify) -> bool {
         let falls_back = self.wants_sse.load(Ordering::Acquire);
@@ -227,7 +227,7 @@ impl Seen {
 /// Minimum lifetime of a session after which the next session is started without a pause.
 const LASTING: Duration = Duration::from_secs(5);
 /// Maximum pause before another attempt.
-const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+const MAX_PAUSE: Duration = Duration::from_secs(30);
 
 /// Driver of a client, which runs one session after the other.
 struct Driver {
@@ -235,7 +235,7 @@ struct Driver {
     settings: Arc<ClientSettings>,
     connection: Arc<Connection>,
     notify: Arc<Notify>,
-    seen: Arc<Seen>,
+    seen: Arc<EventFlags>,
 }
 
 /// Reason why a session has ended.
@@ -269,7 +269,7 @@ impl Driver {
                             () = tokio::time::sleep(pause) => {}
                             () = self.closed_by_program() => {}
                         }
-                        pause = (pause * 2).min(LONGEST_PAUSE);
+                        pause = (pause * 2).min(MAX_PAUSE);
                     } else {
                         pause = self.endpoint.retry
                     }
@@ -321,7 +321,7 @@ impl Driver {
             &self.seen.has_lost_session,
             &self.seen.has_closed,
         ] {
-            Seen::take(flag);
+            EventFlags::take(flag);
         }
         self.connection.shared.call(|state, now| {
             if state.role.is_closed {

@@ -17,8 +17,8 @@ use tokio::sync::oneshot;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Instant, sleep, timeout};
 
-use super::exchange::{Brought, Connection, Kind, LINGER, Position, Whole, kind_of};
-use super::{Driver, Ended, LONGEST_PAUSE, Seen};
+use super::exchange::{Connection, Kind, LINGER, Position, StreamProgress, Whole, kind_of};
+use super::{Driver, Ended, EventFlags, MAX_PAUSE};
 use crate::clock;
 use crate::endpoint::{is_request, repeat_lost};
 use crate::transport::Received;
@@ -52,12 +52,12 @@ pub(super) async fn run(driver: &Driver) -> Ended {
         if seen.has_lost_session.load(Ordering::Acquire) {
             return Ended::Lost;
         }
-        if Seen::take(&seen.has_negotiated) {
+        if EventFlags::take(&seen.has_negotiated) {
             repeat_lost(&driver.connection.shared);
             listen(driver, &mut tasks);
         }
         if seen.has_closed.load(Ordering::Acquire) {
-            return if Seen::take(&seen.wants_sse) {
+            return if EventFlags::take(&seen.wants_sse) {
                 Ended::UseSse
             } else {
                 end_session(driver, &mut tasks, posts).await;
@@ -279,7 +279,7 @@ impl Post {
                 }
                 Got::Ended | Got::Quiet | Got::Unreachable => {
                     attempts += 1;
-                    pause = (pause * 2).min(LONGEST_PAUSE);
+                    pause = (pause * 2).min(MAX_PAUSE);
                 }
             }
         }
@@ -352,9 +352,9 @@ async fn get(
     let brought = connection.read_events(stream, is_of_request, body, position);
     match brought.await {
         _ if is_of_request && !connection.is_waiting_on(stream) => Got::Answered,
-        Brought::Nothing => Got::Empty,
-        Brought::Bytes => Got::Quiet,
-        Brought::Events => Got::Ended,
+        StreamProgress::Nothing => Got::Empty,
+        StreamProgress::Bytes => Got::Quiet,
+        StreamProgress::Events => Got::Ended,
     }
 }
 
@@ -379,15 +379,15 @@ fn listen(driver: &Driver, tasks: &mut JoinSet<()>) {
             let got = get(&connection, &target, revision, stream, false, &mut position);
             match got.await {
                 // A server that ends its streams at once is asked less and less often.
-                Got::Quiet | Got::Empty if opened.elapsed() < LONGEST_PAUSE => {
+                Got::Quiet | Got::Empty if opened.elapsed() < MAX_PAUSE => {
                     has_streamed = true;
-                    pause = (pause * 2).min(LONGEST_PAUSE).max(position.pause(retry));
+                    pause = (pause * 2).min(MAX_PAUSE).max(position.pause(retry));
                 }
                 Got::Answered | Got::Ended | Got::Quiet | Got::Empty => {
                     has_streamed = true;
                     pause = position.pause(retry);
                 }
-                Got::Unreachable => pause = (pause * 2).min(LONGEST_PAUSE),
+                Got::Unreachable => pause = (pause * 2).min(MAX_PAUSE),
                 // An event that the server has forgotten: it starts again with what comes.
                 Got::Refused if position.last_event_id.take().is_some() => {}
                 Got::Refused => break false,

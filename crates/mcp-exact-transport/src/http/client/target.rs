@@ -20,7 +20,7 @@ pub enum InvalidTarget {
 
 /// Checks that a URL is one of HTTP.
 pub(super) fn check(url: &str) -> Result<Uri, InvalidTarget> {
-    let invalid = || InvalidTarget::NotHttp(shown(url));
+    let invalid = || InvalidTarget::NotHttp(url_for_logs(url));
     let without_fragment = url.split('#').next().unwrap_or("");
     let uri: Uri = without_fragment.parse().map_err(|_| invalid())?;
     let is_http = matches!(uri.scheme_str(), Some("http" | "https"));
@@ -31,8 +31,8 @@ pub(super) fn check(url: &str) -> Result<Uri, InvalidTarget> {
     }
 }
 
-/// Returns what may be shown of a URL or of a reference: neither its user and password nor its query, which may be credentials.
-pub(super) fn shown(url: &str) -> String {
+/// Returns a URL or a reference for errors and logs: without user name, password and query, which may be credentials.
+pub(super) fn url_for_logs(url: &str) -> String {
     let url = url.split(['?', '#']).next().unwrap_or("");
     let Some((scheme, rest)) = url.split_once("//") else {
         return url.to_owned();
@@ -61,7 +61,7 @@ fn origin(uri: &Uri) -> (Option<&str>, Option<String>, Option<u16>) {
 /// Resolves a reference against the URL that it came from.
 pub(super) fn resolve(base: &Uri, reference: &str) -> Result<Uri, InvalidTarget> {
     let reference = reference.trim().split('#').next().unwrap_or("");
-    let invalid = || InvalidTarget::NotHttp(shown(reference));
+    let invalid = || InvalidTarget::NotHttp(url_for_logs(reference));
     let scheme = base.scheme_str().unwrap_or("http");
     let authority = base.authority().map_or("", http::uri::Authority::as_str);
     let has_scheme = reference
@@ -102,7 +102,7 @@ pub(super) fn resolve(base: &Uri, reference: &str) -> Result<Uri, InvalidTarget>
     if origin(&resolved) == origin(base) && !names_user {
         Ok(resolved)
     } else {
-        Err(InvalidTarget::OtherOrigin(shown(reference)))
+        Err(InvalidTarget::OtherOrigin(url_for_logs(reference)))
     }
 }
 
@@ -168,7 +168,7 @@ mod tests {
             ("/a?key=k", "/a"),
             ("", ""),
         ] {
-            assert_eq!(shown(url), expected, "{url}");
+            assert_eq!(url_for_logs(url), expected, "{url}");
         }
         let error = check("ftp://u:p@h.example/a?key=k").expect_err("not HTTP");
         assert_eq!(

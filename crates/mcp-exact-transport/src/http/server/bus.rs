@@ -52,7 +52,7 @@ const QUEUE: usize = 10_000;
 /// Maximum size of waiting bus messages in bytes, unless a single message is larger.
 const QUEUE_BYTES: usize = 16 << 20;
 /// Time that a session may take until it is not too full for a message any more.
-const PATIENCE: Duration = Duration::from_millis(200);
+const MAX_WAIT: Duration = Duration::from_millis(200);
 /// Interval at which it is asked.
 const PAUSE: Duration = Duration::from_millis(2);
 
@@ -232,7 +232,7 @@ async fn deliver(session: &Session, frame: &[u8]) {
             sleep(PAUSE).await;
         }
     };
-    if timeout(PATIENCE, received).await.is_err() {
+    if timeout(MAX_WAIT, received).await.is_err() {
         observe::bus_overflowed();
     }
     shared.call(|state, now| state.endpoint.closed(stream, Closed::Clean, now));
