@@ -9,6 +9,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{DecodeError, DecodeFailed, ReadResult};
+use crate::map::Places;
 use crate::reader::{Kind, Reader};
 use crate::traits::{Decode, Encode};
 use crate::view::{JsonRef, ObjectRef};
@@ -326,39 +327,90 @@ impl From<serde_json::Map<String, serde_json::Value>> for JsonObject {
     }
 }
 
-/// Maximum number of names that are compared pairwise to find duplicates; for more names a map is used.
-const FEW: usize = 8;
-
 impl<N: AsRef<str>, V: Into<Json>> FromIterator<(N, V)> for JsonObject {
     /// Collects members; a repeated name has its last value.
     fn from_iter<I: IntoIterator<Item = (N, V)>>(members: I) -> Self {
-        let members: Vec<(N, Json)> = members
-            .into_iter()
-            .map(|(name, value)| (name, value.into()))
-            .collect();
-        let name_of = |at: usize| -> &str { members[at].0.as_ref() };
+        let mut text = ObjectText::new();
+        for (name, value) in members {
+            text.push(name.as_ref(), &value.into());
+        }
+        text.finish()
+    }
+}
+
+/// Maximum number of names that are compared pairwise to find duplicates; for more names a map is used.
+const FEW: usize = 8;
+
+/// Text of an object that grows by one member at a time: the part of [`JsonObject`]'s `FromIterator` that is compiled once.
+struct ObjectText {
+    /// The members, each of them after a comma.
+    out: Vec<u8>,
+    /// Ends of the quoted name and of the value of each member.
+    members: Vec<(usize, usize)>,
+}
+
+impl ObjectText {
+    fn new() -> Self {
+        Self {
+            out: Vec::with_capacity(128),
+            members: Vec::with_capacity(4),
+        }
+    }
+
+    fn push(&mut self, name: &str, value: &Json) {
+        let mut w = Writer::new(&mut self.out);
+        w.put(",");
+        w.string(name);
+        let name_end = self.out.len();
+        let mut w = Writer::new(&mut self.out);
+        w.put(":");
+        w.put(&value.0);
+        self.members.push((name_end, self.out.len()));
+    }
+
+    /// Returns the quoted name of a member and the text of its value. Equal names are quoted equally.
+    fn member(&self, at: usize) -> (&[u8], &[u8]) {
+        let start = at.checked_sub(1).map_or(0, |before| self.members[before].1);
+        let (name_end, end) = self.members[at];
+        (&self.out[start + 1..name_end], &self.out[name_end + 1..end])
+    }
+
+    fn finish(mut self) -> JsonObject {
+        let name_of = |at: usize| self.member(at).0;
         let is_repeated = |at: usize| (0..at).any(|before| name_of(before) == name_of(at));
-        if members.len() > FEW || (1..members.len()).any(is_repeated) {
-            let members = members.into_iter();
-            let members = members.map(|(name, value)| (name.as_ref().to_owned(), value));
-            return Self(Json::from_encode(&members.collect::<crate::Map<Json>>()));
+        if self.members.len() > FEW || (1..self.members.len()).any(is_repeated) {
+            self = self.without_repetition();
         }
-        // Quotes, colon and comma of each member.
-        let length = |(name, value): &(N, Json)| name.as_ref().len() + value.0.len() + 4;
-        let mut out = Vec::with_capacity(1 + members.iter().map(length).sum::<usize>().max(1));
-        let mut w = Writer::new(&mut out);
-        w.put("{");
-        for (at, (name, value)) in members.iter().enumerate() {
-            if at > 0 {
-                w.put(",");
-            }
-            w.string(name.as_ref());
-            w.put(":");
-            w.put(&value.0);
+        match self.out.first_mut() {
+            Some(comma) => *comma = b'{',
+            None => self.out.push(b'{'),
         }
-        w.put("}");
+        self.out.push(b'}');
         // All written bytes are UTF-8, because they come from `str`.
-        Self(Json(String::from_utf8(out).unwrap_or_default().into()))
+        let text = String::from_utf8(self.out).unwrap_or_default();
+        JsonObject(Json(text.into()))
+    }
+
+    /// Returns the members with unique names, each of them at its first place and with its last value.
+    fn without_repetition(&self) -> Self {
+        let mut places = Places::default();
+        let mut last = Vec::with_capacity(self.members.len());
+        for at in 0..self.members.len() {
+            match places.place_of(self.member(at).0) {
+                place if place == last.len() => last.push(at),
+                place => last[place] = at,
+            }
+        }
+        let mut unique = Self::new();
+        for (name, value) in last.into_iter().map(|at| self.member(at)) {
+            unique.out.push(b',');
+            unique.out.extend_from_slice(name);
+            let name_end = unique.out.len();
+            unique.out.push(b':');
+            unique.out.extend_from_slice(value);
+            unique.members.push((name_end, unique.out.len()));
+        }
+        unique
     }
 }
 
@@ -424,6 +476,26 @@ mod tests {
         check_insert(r#"{"\u0061":1}"#, "a", r#"{"\u0061":true}"#);
         check_insert(r#"{"a":1,"a":2}"#, "a", r#"{"a":true,"a":true}"#);
         check_insert(r#"{"b":1}"#, "a\n", r#"{"b":1,"a\n":true}"#);
+    }
+
+    fn check_collected(names: &[&str], expected: &str) {
+        let members = names.iter().enumerate();
+        let members = members.map(|(at, name)| {
+            let value: Json = at.to_string().parse().expect("a number");
+            (*name, value)
+        });
+        assert_eq!(members.collect::<JsonObject>().text(), expected);
+    }
+
+    #[test]
+    fn a_repeated_name_has_its_last_value_at_its_first_place() {
+        check_collected(&[], "{}");
+        check_collected(&["a", "b"], r#"{"a":0,"b":1}"#);
+        check_collected(&["a", "b", "a"], r#"{"a":2,"b":1}"#);
+        check_collected(&["\n", "\"", "\n"], r#"{"\n":2,"\"":1}"#);
+        let many = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "b"];
+        let expected = r#"{"a":0,"b":9,"c":2,"d":3,"e":4,"f":5,"g":6,"h":7,"i":8}"#;
+        check_collected(&many, expected);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Maps with values of one type, in the order of arrival and with unique names.
 
+use std::collections::HashMap;
 use std::fmt;
 
 use crate::error::ReadResult;
@@ -91,20 +92,35 @@ impl<N: Into<String>, V> FromIterator<(N, V)> for Map<V> {
 
 impl<N: Into<String>, V> Extend<(N, V)> for Map<V> {
     fn extend<I: IntoIterator<Item = (N, V)>>(&mut self, entries: I) {
-        let mut places: std::collections::HashMap<String, usize> = self
-            .iter()
-            .enumerate()
-            .map(|(at, (name, _))| (name.to_owned(), at))
-            .collect();
+        let mut places = Places::default();
+        for (name, _) in &self.0 {
+            places.place_of(name.as_bytes());
+        }
         for (name, value) in entries {
             let name = name.into();
-            if let Some(&at) = places.get(&name) {
-                self.0[at].1 = value;
-            } else {
-                places.insert(name.clone(), self.0.len());
+            let place = places.place_of(name.as_bytes());
+            if place == self.0.len() {
                 self.0.push((name, value));
+            } else {
+                self.0[place].1 = value;
             }
         }
+    }
+}
+
+/// Places of names in order of arrival: what collecting into a map does whatever its values are, compiled once.
+#[derive(Default)]
+pub(crate) struct Places(HashMap<Box<[u8]>, usize>);
+
+impl Places {
+    /// Returns the place of a name; a new name has the place after all others.
+    pub(crate) fn place_of(&mut self, name: &[u8]) -> usize {
+        if let Some(&place) = self.0.get(name) {
+            return place;
+        }
+        let place = self.0.len();
+        self.0.insert(name.into(), place);
+        place
     }
 }
 
