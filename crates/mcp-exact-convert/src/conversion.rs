@@ -4,7 +4,7 @@
 //! `interpreter.rs` and `members.rs`.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 
 use mcp_exact_wire::MAX_POINTER;
 
@@ -20,7 +20,7 @@ pub struct Conversion<'c, 't> {
     path: Vec<Frame<'t>>,
     pub(crate) losses: Vec<Noted>,
     /// Members that a step has moved, by the offsets of their values in the input.
-    moved: BTreeMap<usize, Moved>,
+    moved: HashMap<usize, Moved>,
     /// Index of the rule that is being applied; manual conversions look up their definitions by it.
     pub(crate) rule: u16,
     /// Source and target revision of the step that is being applied.
@@ -62,7 +62,7 @@ impl<'c, 't> Conversion<'c, 't> {
                 segment: Segment::Root,
             }],
             losses: Vec::new(),
-            moved: BTreeMap::new(),
+            moved: HashMap::new(),
             rule: 0,
             step,
         }

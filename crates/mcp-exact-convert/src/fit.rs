@@ -11,6 +11,7 @@ use crate::decode::decode;
 use crate::layout::{Definition, Layout, Type};
 use crate::loss::{LossKind, Step};
 use crate::node::{Body, Node};
+use crate::report::sorted;
 
 impl<'t> Conversion<'_, 't> {
     /// Converts an untyped object to a type; members that do not match are dropped and reported.
@@ -53,8 +54,7 @@ impl<'t> Conversion<'_, 't> {
         let Some(members) = node.members() else {
             return;
         };
-        let mut order: Vec<usize> = (0..members.len()).collect();
-        order.sort_by(|a, b| members[*a].name.cmp(&members[*b].name).then(a.cmp(b)));
+        let order = sorted(members.len(), &|a, b| members[a].name.cmp(&members[b].name));
         let mut is_twice = vec![false; members.len()];
         for pair in order.windows(2) {
             is_twice[pair[0]] = members[pair[0]].name == members[pair[1]].name;

@@ -3,6 +3,7 @@
 //!
 //! The input is in the order of the steps. A loss that a later step undoes or repeats is omitted.
 
+use std::cmp::Ordering;
 use std::collections::HashMap;
 
 use mcp_exact_wire::{Kind, Reader};
@@ -49,9 +50,8 @@ pub fn losses(notes: Vec<Noted>, text: &str, definition: &str) -> Vec<Loss> {
 fn without_repetition(mut notes: Vec<Noted>) -> Vec<Noted> {
     let mut is_gone = vec![false; notes.len()];
     // Sorted by location; losses at one location stay in their order.
-    let mut order: Vec<usize> = (0..notes.len()).collect();
-    let place = |at: &usize| (notes[*at].place.at, notes[*at].place.below.as_str());
-    order.sort_by(|one, other| place(one).cmp(&place(other)));
+    let place = |at: usize| (notes[at].place.at, notes[at].place.below.as_str());
+    let order = sorted(notes.len(), &|one, other| place(one).cmp(&place(other)));
     for pair in order.windows(2) {
         let (earlier, later) = (&notes[pair[0]], &notes[pair[1]]);
         if earlier.place == later.place {
@@ -76,6 +76,13 @@ fn without_repetition(mut notes: Vec<Noted>) -> Vec<Noted> {
     let mut gone = is_gone.into_iter();
     notes.retain(|_| !gone.next().unwrap_or_default());
     notes
+}
+
+/// Returns the numbers below `count` in the order of `compare`; equal ones stay in their order.
+pub(crate) fn sorted(count: usize, compare: &dyn Fn(usize, usize) -> Ordering) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..count).collect();
+    order.sort_by(|one, other| compare(*one, *other));
+    order
 }
 
 /// Returns true if a location is inside of another location of the same value.
