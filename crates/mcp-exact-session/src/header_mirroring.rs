@@ -3,7 +3,7 @@
 //!
 //! The input schema of a tool determines the parameters, and the arguments of a call determine the header values.
 
-use std::collections::BTreeSet;
+use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 
@@ -74,7 +74,7 @@ pub(crate) fn mirrored_within(
     if visitor.exceeds {
         return Ok(None);
     }
-    let mut names = BTreeSet::new();
+    let mut names = HashSet::new();
     for mirrored in &visitor.found {
         if !names.insert(mirrored.header.to_ascii_lowercase()) {
             return Err(BadTool::Twice(mirrored.header.clone()));

@@ -3,7 +3,7 @@
 //!
 //! A request keeps one key over all its retries. The server's state is opaque and is never read.
 
-use std::collections::BTreeSet;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use mcp_exact_wire::{Json, JsonObject, JsonRef};
@@ -127,7 +127,7 @@ impl ClientEndpoint {
             rules.received_input_request(&method, params.as_ref())?;
             calls.push((name.into_owned(), Call::new(method, params)));
         }
-        let names: BTreeSet<&str> = calls.iter().map(|(name, _)| &**name).collect();
+        let names: HashSet<&str> = calls.iter().map(|(name, _)| &**name).collect();
         if names.len() < calls.len() {
             return Err(invalid("`inputRequests` holds a name twice"));
         }

@@ -3,10 +3,9 @@
 //! Answers are collected in any order; the array of all answers is returned after the last one. The bytes of the collected
 //! answers are counted.
 
-use std::collections::BTreeMap;
-
 use mcp_exact_wire::RequestId;
 
+use super::ordered::Ordered;
 use crate::message;
 use crate::stream::StreamId;
 
@@ -44,7 +43,7 @@ pub(crate) struct FinishedBatch {
 #[derive(Debug, Default)]
 pub(crate) struct Batches {
     last: u64,
-    open: BTreeMap<BatchId, Batch>,
+    open: Ordered<BatchId, Batch>,
     bytes: usize,
 }
 
@@ -75,14 +74,14 @@ impl Batches {
 
     /// Counts one more unanswered request of the batch.
     pub(crate) fn admit(&mut self, batch: BatchId) {
-        if let Some(batch) = self.open.get_mut(&batch) {
+        if let Some(batch) = self.open.get_mut(batch) {
             batch.open += 1;
         }
     }
 
     /// Adds the endpoint's answer to a message of the batch that was not admitted.
     pub(crate) fn add(&mut self, batch: BatchId, answer: Vec<u8>) {
-        if let Some(batch) = self.open.get_mut(&batch) {
+        if let Some(batch) = self.open.get_mut(batch) {
             self.bytes += answer.len();
             batch.answers.push(answer);
         }
@@ -90,14 +89,14 @@ impl Batches {
 
     /// Records the HTTP status of a message without an answer. The status of the batch is the highest recorded one.
     pub(crate) fn raise_status(&mut self, batch: BatchId, status: u16) {
-        if let Some(batch) = self.open.get_mut(&batch) {
+        if let Some(batch) = self.open.get_mut(batch) {
             batch.status = batch.status.max(status);
         }
     }
 
     /// Records that all messages of the batch were dispatched.
     pub(crate) fn dispatched(&mut self, batch: BatchId) -> Option<FinishedBatch> {
-        self.open.get_mut(&batch)?.dispatched = true;
+        self.open.get_mut(batch)?.dispatched = true;
         self.finish(batch)
     }
 
@@ -107,7 +106,7 @@ impl Batches {
         batch: BatchId,
         answer: Option<Vec<u8>>,
     ) -> Option<FinishedBatch> {
-        let open = self.open.get_mut(&batch)?;
+        let open = self.open.get_mut(batch)?;
         open.open -= 1;
         open.reserved = false;
         self.bytes += answer.as_ref().map_or(0, Vec::len);
@@ -117,7 +116,7 @@ impl Batches {
 
     /// Iterates over the streams and ids of the answered requests in unfinished batches.
     pub(crate) fn answered_requests(&self) -> impl Iterator<Item = (StreamId, RequestId)> {
-        let answers = self.open.values().flat_map(|batch| {
+        let answers = self.open.iter().flat_map(|(_, batch)| {
             let answers = batch.answers.iter();
             answers.map(|answer| (batch.stream, answer))
         });
@@ -126,20 +125,20 @@ impl Batches {
 
     /// Returns true if an unfinished batch was received on the stream.
     pub(crate) fn is_open_on(&self, stream: StreamId) -> bool {
-        self.open.values().any(|batch| batch.stream == stream)
+        self.open.iter().any(|(_, batch)| batch.stream == stream)
     }
 
     pub(crate) fn clear(&mut self) {
-        self.open.clear();
+        self.open = Ordered::default();
         self.bytes = 0;
     }
 
     fn finish(&mut self, id: BatchId) -> Option<FinishedBatch> {
         let complete = |batch: &Batch| batch.dispatched && batch.open == 0;
-        if !self.open.get(&id).is_some_and(complete) {
+        if !self.open.get(id).is_some_and(complete) {
             return None;
         }
-        let batch = self.open.remove(&id)?;
+        let batch = self.open.remove(id)?;
         self.bytes -= batch.size();
         let bytes = (!batch.answers.is_empty()).then(|| message::batch(batch.answers));
         Some(FinishedBatch {

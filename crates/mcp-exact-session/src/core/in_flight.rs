@@ -2,7 +2,7 @@
 //!
 //! Each admitted request ends once. This module does not depend on revisions, methods or roles.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{HashSet, VecDeque};
 
 use mcp_exact_wire::{Json, RequestId};
 
@@ -14,7 +14,7 @@ use crate::stream::{RequestKey, StreamId};
 #[derive(Debug)]
 struct Tombstones {
     order: VecDeque<u64>,
-    known: BTreeSet<u64>,
+    known: HashSet<u64>,
     limit: usize,
 }
 
@@ -22,7 +22,7 @@ impl Tombstones {
     fn new(limit: usize) -> Self {
         Self {
             order: VecDeque::new(),
-            known: BTreeSet::new(),
+            known: HashSet::new(),
             limit,
         }
     }

@@ -3,7 +3,7 @@
 //!
 //! The application supplies the input requests, and receives the request again with the responses.
 
-use std::collections::BTreeSet;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use mcp_exact_wire::{Json, JsonObject, JsonRef};
@@ -108,7 +108,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         if state.is_some_and(|state| state.len() > limits.state_bytes) {
             return Err(SendError::Limit(Limit::StateBytes));
         }
-        let names: BTreeSet<&str> = requests.iter().map(|(name, _)| &**name).collect();
+        let names: HashSet<&str> = requests.iter().map(|(name, _)| &**name).collect();
         if names.len() < requests.len() {
             let text = "two input requests have the same name";
             return Err(SendError::InputRequests(text));

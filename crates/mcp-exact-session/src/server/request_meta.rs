@@ -3,7 +3,7 @@
 //! Each object of the params is read once. This module makes no decisions.
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::collections::HashSet;
 
 use mcp_exact_revisions::RevisionSpec;
 use mcp_exact_wire::{Json, JsonObject, JsonRef};
@@ -116,7 +116,7 @@ impl<'a> RequestMeta<'a> {
         };
         let found = responses.iter().map(response);
         let found: Vec<(String, Outcome)> = found.collect::<Result<_, Refusal>>()?;
-        let names: BTreeSet<&str> = found.iter().map(|(name, _)| &**name).collect();
+        let names: HashSet<&str> = found.iter().map(|(name, _)| &**name).collect();
         if names.len() < found.len() {
             let text = "`inputResponses` holds a name twice".to_owned();
             return Err(Refusal::InvalidParams(text));

@@ -2,7 +2,6 @@
 //!
 //! The endpoint creates and reads a [`Snapshot`]; the transport stores it.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use mcp_exact_revisions::Lifecycle;
@@ -12,7 +11,7 @@ use super::ServerEndpoint;
 use super::handshake::State;
 use crate::Time;
 use crate::config::ServerSettings;
-use crate::core::Frame;
+use crate::core::{Frame, Ordered};
 use crate::error::{ConfigError, PeerError};
 use crate::limits::Limits;
 use crate::message;
@@ -29,8 +28,8 @@ const RESERVED_FRAMES: u64 = 1 << 32;
 pub(super) struct Unsaved {
     /// True if the client has chosen another level.
     pub(super) level: bool,
-    /// URIs of resources: true for a new subscription, false for one that has ended.
-    subscriptions: BTreeMap<String, bool>,
+    /// URIs of resources, sorted: true for a new subscription, false for one that has ended.
+    subscriptions: Vec<(String, bool)>,
 }
 
 impl Unsaved {
@@ -38,9 +37,26 @@ impl Unsaved {
     /// use more memory than the limit of subscriptions.
     pub(super) fn note(&mut self, uri: &str, is_subscription: bool, limits: &Limits) {
         if self.subscriptions.len() >= limits.subscriptions.saturating_mul(2) {
-            self.subscriptions.retain(|_, begins| *begins);
+            self.subscriptions.retain(|(_, begins)| *begins);
         }
-        self.subscriptions.insert(uri.to_owned(), is_subscription);
+        match self.place(uri) {
+            Ok(place) => self.subscriptions[place].1 = is_subscription,
+            Err(place) => {
+                let entry = (uri.to_owned(), is_subscription);
+                self.subscriptions.insert(place, entry);
+            }
+        }
+    }
+
+    /// Returns whether the subscription to `uri` has begun or ended; `None` if neither.
+    fn subscription(&self, uri: &str) -> Option<bool> {
+        let place = self.place(uri).ok()?;
+        Some(self.subscriptions[place].1)
+    }
+
+    fn place(&self, uri: &str) -> Result<usize, usize> {
+        self.subscriptions
+            .binary_search_by(|(known, _)| known.as_str().cmp(uri))
     }
 }
 
@@ -85,17 +101,20 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
     /// Answers lost requests. Several lost requests of one stream were a batch, and are answered by one array (2025-03-26,
     /// `basic`, "Batching").
     fn report_lost(&mut self, requests: Vec<SnapshotRequest>) {
-        let mut streams: BTreeMap<u64, Vec<SnapshotRequest>> = BTreeMap::new();
+        let mut streams: Ordered<u64, Vec<SnapshotRequest>> = Ordered::default();
         for request in requests {
-            streams.entry(request.stream).or_default().push(request);
+            match streams.get_mut(request.stream) {
+                Some(others) => others.push(request),
+                None => streams.insert(request.stream, vec![request]),
+            }
         }
         let text = "the server was restarted and the request is lost; it may have been executed";
-        for (stream, requests) in streams {
+        for (stream, requests) in streams.iter() {
             let stream = StreamId(stream);
             let sequence = requests.iter().map(|request| request.sequence).max();
             let streams = &mut self.core.streams;
             streams.restore(stream, StreamKind::Post, sequence.unwrap_or_default());
-            let ids: Vec<RequestId> = requests.into_iter().map(|request| request.id).collect();
+            let ids: Vec<RequestId> = requests.iter().map(|request| request.id.clone()).collect();
             let bytes = lost_answers(&ids, text);
             self.core.push(Frame::new(stream, bytes).last(true));
         }
@@ -192,12 +211,12 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
             .iter()
             .filter(|uri| !snapshot.subscriptions.contains(uri));
         for uri in ended {
-            if self.unsaved.subscriptions.get(uri) != Some(&true) {
+            if self.unsaved.subscription(uri) != Some(true) {
                 self.subscriptions.remove(uri);
             }
         }
         for uri in snapshot.subscriptions {
-            if self.unsaved.subscriptions.get(&uri) != Some(&false) {
+            if self.unsaved.subscription(&uri) != Some(false) {
                 self.subscriptions.insert(uri);
             }
         }

@@ -3,13 +3,12 @@
 //!
 //! Each URI is stored once, and the bytes of the URIs are counted. The caller checks the limits.
 
-use std::collections::BTreeSet;
-
 use crate::change::Change;
 
 #[derive(Debug, Default)]
 pub(super) struct Subscriptions {
-    uris: BTreeSet<String>,
+    /// Sorted, so that snapshots are written alike.
+    uris: Vec<String>,
     bytes: usize,
     /// Changes that were published while no stream could carry them, without duplicates. They are sent on the next standalone
     /// stream. Their number is limited by the number of subscriptions.
@@ -19,15 +18,16 @@ pub(super) struct Subscriptions {
 impl Subscriptions {
     /// Adds a URI.
     pub(super) fn insert(&mut self, uri: String) {
-        let bytes = uri.len();
-        if self.uris.insert(uri) {
-            self.bytes += bytes;
+        if let Err(place) = self.place(&uri) {
+            self.bytes += uri.len();
+            self.uris.insert(place, uri);
         }
     }
 
     /// Removes a URI.
     pub(super) fn remove(&mut self, uri: &str) {
-        if self.uris.remove(uri) {
+        if let Ok(place) = self.place(uri) {
+            self.uris.remove(place);
             self.bytes -= uri.len();
             let gone = |change: &Change| matches!(change, Change::Resource(known) if known == uri);
             self.kept.retain(|change| !gone(change));
@@ -35,7 +35,12 @@ impl Subscriptions {
     }
 
     pub(super) fn contains(&self, uri: &str) -> bool {
-        self.uris.contains(uri)
+        self.place(uri).is_ok()
+    }
+
+    /// Returns the place of a URI, or the place at which it belongs.
+    fn place(&self, uri: &str) -> Result<usize, usize> {
+        self.uris.binary_search_by(|known| known.as_str().cmp(uri))
     }
 
     pub(super) fn uris(&self) -> impl Iterator<Item = &str> {
