@@ -3,7 +3,6 @@
 //! Each definition is built in the form of the home revision; [`Advertised`] caches its conversion to every other
 //! revision.
 
-use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::content::{Role, number};
@@ -521,7 +520,7 @@ impl Prompt {
 pub(crate) struct Advertised {
     kind: &'static str,
     home: JsonObject,
-    forms: Mutex<BTreeMap<&'static str, Option<Arc<str>>>>,
+    forms: Mutex<Vec<(Revision, Option<Arc<str>>)>>,
 }
 
 impl Advertised {
@@ -538,16 +537,17 @@ impl Advertised {
     /// Returns the JSON text of the definition in a revision; `None` if the revision cannot express the definition.
     pub(crate) fn form(&self, revision: Revision) -> Option<Arc<str>> {
         let mut forms = self.forms.lock().unwrap_or_else(PoisonError::into_inner);
-        let form = forms.entry(revision.as_str()).or_insert_with(|| {
-            let form = outgoing::definition(self.kind, &self.home, revision);
-            let omitted = |reason: &String| {
-                tracing::warn!(kind = self.kind, %revision, %reason, "left out of a list");
-            };
-            form.inspect_err(omitted)
-                .ok()
-                .map(|form| form.text().into())
-        });
-        form.clone()
+        if let Some((_, form)) = forms.iter().find(|(known, _)| *known == revision) {
+            return form.clone();
+        }
+        let form = outgoing::definition(self.kind, &self.home, revision);
+        let omitted = |reason: &String| {
+            tracing::warn!(kind = self.kind, %revision, %reason, "left out of a list");
+        };
+        let form = form.inspect_err(omitted);
+        let form: Option<Arc<str>> = form.ok().map(|form| form.text().into());
+        forms.push((revision, form.clone()));
+        form
     }
 }
 

@@ -79,6 +79,7 @@ pub use schemars;
 #[doc(hidden)]
 pub use serde;
 
+mod background;
 mod client;
 mod content;
 mod cx;

@@ -4,7 +4,7 @@
 //! runs again with the answers. The record lists the earlier input requests, detects a handler that sends different
 //! ones, and is sealed into `requestState`.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::task::Waker;
 use std::thread::ThreadId;
 
@@ -230,8 +230,11 @@ impl Run {
             let (_, number) = question.recorded.name.rsplit_once('-')?;
             number.parse::<usize>().ok()
         };
-        let used: BTreeSet<usize> = self.questions.iter().filter_map(number).collect();
-        let next = used.last().map_or(Some(1), |last| last.checked_add(1));
+        let used: Vec<usize> = self.questions.iter().filter_map(number).collect();
+        let next = used
+            .iter()
+            .max()
+            .map_or(Some(1), |last| last.checked_add(1));
         // Keys that a handler sets may contain any number.
         next.unwrap_or_else(|| (1..).find(|one| !used.contains(one)).unwrap_or_default())
     }

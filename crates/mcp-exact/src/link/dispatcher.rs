@@ -14,6 +14,7 @@ use tokio::task::AbortHandle;
 
 use super::listeners::Subscription;
 use super::{Link, PeerError, Reply, Request, RequestKey, locked};
+use crate::background;
 use crate::cx::Token;
 use crate::server::{Server, caught};
 
@@ -114,7 +115,7 @@ impl Dispatcher {
         let (running, done) = (self.running.clone(), handle.clone());
         // The task waits until it is registered, so that it cannot end before.
         let (known, is_known) = tokio::sync::oneshot::channel::<()>();
-        let task = tokio::spawn(async move {
+        let task = background::spawn(async move {
             let _ = is_known.await;
             let reply = poll_fn(|cx| poll_caught(&mut serving, cx)).await;
             running.take(&done, key);
@@ -158,7 +159,7 @@ impl Dispatcher {
         handle.acknowledge_part(key, filter);
         if let Some(ids) = tasks.filter(|ids| !ids.is_empty()) {
             let (server, link) = (self.server.clone(), Link::new(handle, key));
-            tokio::spawn(async move { server.tell_of_tasks(ids, &request, &link).await });
+            background::spawn(async move { server.tell_of_tasks(ids, &request, &link).await });
         }
     }
 }

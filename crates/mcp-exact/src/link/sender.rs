@@ -10,6 +10,7 @@ use super::{
     InputRequest, Json, JsonObject, Level, PeerError, Progress, Reply, Request, RequestKey,
     SendError, locked,
 };
+use crate::background;
 
 /// Sending half of the connection that a request was received on.
 #[derive(Debug, Clone)]
@@ -55,7 +56,8 @@ impl Link {
         };
         let delayed = self.delayed.get_or_init(Arc::default);
         if locked(delayed).replace(progress).is_none() {
-            runtime.spawn(self.clone().send_delayed(Arc::clone(delayed)));
+            let work = self.clone().send_delayed(Arc::clone(delayed));
+            background::spawn_on(&runtime, work);
         }
         Ok(())
     }

@@ -22,7 +22,7 @@ use crate::link::{
 };
 use crate::outgoing;
 use crate::params::{subject, text};
-use crate::replay::{Record, Run};
+use crate::replay::{Record, ReplayError, Run};
 use crate::reply::{Completions, Contents, PromptResult, ToolResult};
 use crate::task;
 
@@ -140,13 +140,13 @@ impl Server {
         key: impl Fn(Listed<'e>) -> &'e str,
     ) -> Result<JsonObject, PeerError> {
         let seen = entries.filter(|(listed, _)| self.0.visibility.sees(request, *listed));
-        let forms = seen.filter_map(|(listed, advertised)| {
+        let mut forms = seen.filter_map(|(listed, advertised)| {
             Some(Entry {
                 name: key(listed),
                 form: advertised.form(request.revision())?,
             })
         });
-        page(member, forms, request.params(), self.0.page_size)
+        page(member, &mut forms, request.params(), self.0.page_size)
     }
 
     fn subscribe(&self, serving: &Serving) -> Result<JsonObject, PeerError> {
@@ -409,17 +409,19 @@ pub(super) fn ended<O>(end: End<O>, cx: &Cx) -> Result<Result<O, Error>, PeerErr
         End::Finished(result) => Ok(result),
         End::TimedOut => Ok(Err(Error::from(HandlerTimedOut))),
         End::Suspended(_) => Err(PeerError::internal("nobody can be asked here")),
-        End::Diverged(error) => {
-            tracing::error!(%error, method = cx.request().method(), "a handler diverged");
-            Err(PeerError::internal(error.to_string()))
-        }
-        End::Panicked(message) => {
-            tracing::error!(%message, method = cx.request().method(), "a handler panicked");
-            Err(PeerError::internal(
-                "the handler failed; see the log of the server",
-            ))
-        }
+        End::Diverged(error) => Err(diverged(&error, cx)),
+        End::Panicked(message) => Err(panicked(&message, cx)),
     }
+}
+
+fn diverged(error: &ReplayError, cx: &Cx) -> PeerError {
+    tracing::error!(%error, method = cx.request().method(), "a handler diverged");
+    PeerError::internal(error.to_string())
+}
+
+fn panicked(message: &str, cx: &Cx) -> PeerError {
+    tracing::error!(%message, method = cx.request().method(), "a handler panicked");
+    PeerError::internal("the handler failed; see the log of the server")
 }
 
 /// Returns the result of a tool in the revision of its request, or the JSON-RPC error that ends the request.

@@ -22,7 +22,7 @@ pub(super) struct Entry<'e> {
 /// The error to reply with: "Invalid cursors SHOULD result in an error with code -32602".
 pub(super) fn page<'e>(
     member: &str,
-    entries: impl Iterator<Item = Entry<'e>>,
+    entries: &mut dyn Iterator<Item = Entry<'e>>,
     params: Option<&JsonObject>,
     size: usize,
 ) -> Result<JsonObject, PeerError> {
@@ -64,7 +64,7 @@ mod tests {
 
     fn listed(cursor: Option<&str>) -> Result<String, String> {
         let names = ["a", "b", "c"];
-        let entries = names.iter().map(|name| Entry {
+        let mut entries = names.iter().map(|name| Entry {
             name,
             form: format!("{{\"name\":{name:?}}}").into(),
         });
@@ -72,7 +72,7 @@ mod tests {
             let cursor = crate::link::Json::string(cursor);
             JsonObject::from_iter([("cursor", cursor)])
         });
-        let page = page("tools", entries, params.as_ref(), 2);
+        let page = page("tools", &mut entries, params.as_ref(), 2);
         page.map(|page| page.to_string())
             .map_err(|error| error.message().to_owned())
     }

@@ -3,6 +3,8 @@
 //! Each function serves a built server and returns when its connections have ended.
 
 use std::future::pending;
+#[cfg(feature = "stdio")]
+use std::pin::Pin;
 use std::sync::Arc;
 
 use mcp_exact_transport as transport;
@@ -64,11 +66,15 @@ impl Server {
     /// [`ServeError`], or the error of a function of [`on_start`](crate::ServerBuilder::on_start).
     #[cfg(feature = "stdio")]
     pub async fn serve_stdio(&self) -> crate::Result {
-        self.start().await?;
-        let (settings, handler) = self.endpoint();
-        let served = transport::serve_stdio(settings, handler).await;
-        self.shutdown().await;
-        Ok(served?)
+        // A box keeps the work in this crate: otherwise every program would compile it anew, inlined into its `main`.
+        let serving: Pin<Box<dyn Future<Output = crate::Result> + Send + '_>> = Box::pin(async {
+            self.start().await?;
+            let (settings, handler) = self.endpoint();
+            let served = transport::serve_stdio(settings, handler).await;
+            self.shutdown().await;
+            Ok(served?)
+        });
+        serving.await
     }
 
     /// Returns a `tower` service for Streamable HTTP and HTTP+SSE, which an application can mount.

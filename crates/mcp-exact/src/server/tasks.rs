@@ -11,6 +11,7 @@ use super::dispatch::{Serving, member, tool_object, version_of};
 use super::runner::{End, Running, Step};
 use super::visibility::Listed;
 use super::{Server, caught, dispatch};
+use crate::background;
 use crate::cx::{Cx, Token};
 use crate::definition::Tool;
 use crate::link::{JsonObject, Link, PeerError, Principal, Reply, Request};
@@ -91,7 +92,7 @@ impl Server {
         running: Running<ToolResult>,
     ) {
         if registry.insert(Arc::clone(&live)).is_ok() {
-            tokio::spawn(self.clone().run_task(live, entry, running));
+            background::spawn(self.clone().run_task(live, entry, running));
         }
     }
 
@@ -266,7 +267,8 @@ impl Server {
                 if let Err(known) = registry.insert(Arc::clone(&live)) {
                     return Known::Live(known);
                 }
-                tokio::spawn(self.clone().run_task(Arc::clone(&live), entry, running));
+                let work = self.clone().run_task(Arc::clone(&live), entry, running);
+                background::spawn(work);
                 Known::Live(live)
             }
             Err(error) => {

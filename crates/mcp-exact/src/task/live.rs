@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::{TaskEnd, TaskRecord, TaskStore, TaskStoreError};
+use crate::background;
 use crate::cx::Cx;
 use crate::link::{InputRequest, Json, JsonObject};
 
@@ -72,7 +73,8 @@ impl LiveTask {
     /// hold a lock that the saving waits for.
     async fn save_with(self: &Arc<Self>, end: Option<TaskEnd>) -> Result<(), TaskStoreError> {
         let task = Arc::clone(self);
-        let saved = tokio::spawn(async move {
+        let (done, saved) = tokio::sync::oneshot::channel();
+        background::spawn(async move {
             let _saving = task.saving.lock().await;
             let mut record = task.with_run();
             if let Some(end) = end {
@@ -82,7 +84,8 @@ impl LiveTask {
             if saved.is_ok() && record.is_finished() {
                 task.state().record = record;
             }
-            saved
+            // Nobody waits for it when the call has ended.
+            let _ = done.send(saved);
         });
         let saved = saved.await;
         saved.unwrap_or_else(|error| Err(TaskStoreError::Unavailable(error.into())))
@@ -185,7 +188,7 @@ impl Unclaimed {
     ) -> Result<Self, TaskStoreError> {
         let store = Arc::clone(store);
         let (created, is_created) = tokio::sync::oneshot::channel();
-        tokio::spawn(async move {
+        background::spawn(async move {
             let saved = store.save(record.clone()).await;
             let unclaimed = saved.map(|()| Self {
                 record: Some(record),
@@ -214,7 +217,7 @@ impl Drop for Unclaimed {
         };
         record.finish(TaskEnd::Cancelled);
         let store = Arc::clone(&self.store);
-        runtime.spawn(async move {
+        background::spawn_on(&runtime, async move {
             if let Err(error) = store.save(record).await {
                 tracing::error!(%error, "the end of a task was not saved");
             }
