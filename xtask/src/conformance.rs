@@ -3,6 +3,7 @@
 //! Installs the suite, as pinned in `tests/conformance`, into an ignored folder, runs every scenario of the frozen
 //! requirement sets, one at a time, and prints a table. The suite defines what the scenarios require.
 
+mod bridge;
 mod expected;
 mod install;
 mod peer;
@@ -63,6 +64,9 @@ pub struct Arguments {
     /// Runs `tier-check` of the suite as well, which counts the scored scenarios of all revisions itself.
     #[arg(long)]
     tier_check: bool,
+    /// Runs the scenarios for servers through `mcp-exact bridge`, with servers of each revision behind it.
+    #[arg(long, conflicts_with_all = ["tier_check", "peer"])]
+    bridge: bool,
     /// Runs the scenarios against another library instead, and records what they find: its name and version.
     #[arg(long, value_name = "NAME", requires_all = ["peer_server", "peer_client"])]
     peer: Option<String>,
@@ -75,6 +79,14 @@ pub struct Arguments {
 }
 
 impl Arguments {
+    /// Returns the arguments for all scenarios for servers, through the gateway.
+    pub(crate) fn through_gateway() -> Self {
+        Self {
+            bridge: true,
+            ..Self::default()
+        }
+    }
+
     fn selects(&self, requirement: &Requirement) -> bool {
         self.side.is_none_or(|side| side == requirement.side)
             && (self.scenario.is_empty() || self.scenario.contains(&requirement.scenario))
@@ -135,6 +147,9 @@ pub fn run(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
     }
     let examples = ["everything_server", "everything_client"];
     let [server, client] = examples::build(root, PACKAGE, &["oauth-client"], examples)?;
+    if arguments.bridge {
+        return bridge::run(root, &target, &installed, &server, (&selected, &expected));
+    }
     let results = target.join("results");
     if results.exists() {
         fs::remove_dir_all(&results)

@@ -12,7 +12,7 @@ use std::process::Command;
 
 use anyhow::{Context, bail};
 
-use crate::{fuzz, interop, miri, oracle, quickstart, redis, rehearsal};
+use crate::{conformance, fuzz, interop, miri, oracle, quickstart, redis, rehearsal};
 
 /// Release of cargo-mutants that is installed.
 const MUTANTS: &str = "27.1.0";
@@ -92,7 +92,7 @@ pub enum Part {
     Oracle,
     /// Random traffic with faults over all transports; afterwards nothing may be left of it.
     Soak,
-    /// The gateway: all pairs of real peers without a common revision, thousands of sessions.
+    /// The gateway: all pairs of real peers without a common revision, the conformance suite, thousands of sessions.
     Bridge,
     /// A million simulated sessions of a thousand processes, and ten thousand exchanges with servers that share their sessions on
     /// Redis, while servers and Redis are killed and connections are cut and delayed.
@@ -182,6 +182,7 @@ fn properties(root: &Path) -> anyhow::Result<()> {
 
 fn bridge(root: &Path) -> anyhow::Result<()> {
     interop::run(root, &interop::Arguments::through_gateway())?;
+    conformance::run(root, &conformance::Arguments::through_gateway())?;
     let mut command = cargo();
     command
         .current_dir(root)

@@ -25,6 +25,8 @@ struct Failure {
     side: String,
     revision: String,
     scenario: String,
+    /// Revision of the server behind the gateway, for a failure of this pair of revisions alone.
+    server: Option<String>,
     reason: String,
 }
 
@@ -46,8 +48,19 @@ impl Expected {
     /// Returns the reason why a scenario is expected to fail; `None` if it must pass.
     pub(super) fn reason(&self, requirement: &Requirement) -> Option<&str> {
         let mut all = self.failure.iter();
-        all.find(|failure| failure.is_of(requirement))
+        all.find(|failure| failure.server.is_none() && failure.is_of(requirement))
             .map(|failure| &*failure.reason)
+    }
+
+    /// Returns the reason why a scenario is expected to fail through the gateway, with a server of the revision behind it;
+    /// `None` if it must pass.
+    pub(super) fn reason_through(&self, requirement: &Requirement, upstream: &str) -> Option<&str> {
+        let mut all = self.failure.iter();
+        let is_through = |failure: &&Failure| {
+            let server = failure.server.as_deref();
+            failure.is_of(requirement) && server.is_none_or(|server| server == upstream)
+        };
+        all.find(is_through).map(|failure| &*failure.reason)
     }
 
     /// Checks that every entry names a scenario of the run.

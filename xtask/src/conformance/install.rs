@@ -15,7 +15,7 @@ const PINS: [&str; 2] = ["package.json", "package-lock.json"];
 const STAMP: &str = "installed.txt";
 
 /// Paths of the installed suite.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Installed {
     /// Node executable that runs the suite.
     pub(super) node: PathBuf,
