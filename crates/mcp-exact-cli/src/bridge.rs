@@ -157,9 +157,11 @@ async fn relay(arguments: &Arguments) -> anyhow::Result<Outcome> {
             let _ = writeln!(io::stderr(), "{words}: {}", printable(&line));
         }
     }));
+    let mut audit = None;
     if let Some(path) = &setup.config.audit {
-        let observer = audit::open(path, setup.config.audit_arguments)?;
+        let (observer, log) = audit::open(path, setup.config.audit_arguments)?;
         setup.options.on_call = Some(observer);
+        audit = Some(log);
     }
     let clients = setup.config.auth.as_ref().map(authentication).transpose()?;
     let bridge = setup.connect().await?;
@@ -171,6 +173,8 @@ async fn relay(arguments: &Arguments) -> anyhow::Result<Outcome> {
     if let Some(watching) = watching {
         watching.abort();
     }
+    // Writes the last lines.
+    drop(audit);
     served.map(|()| Outcome::Valid)
 }
 
@@ -350,6 +354,9 @@ fn rules(config: &Config, losses: Option<Losses>) -> Rules {
     rules.losses = losses.or(config.losses).unwrap_or(Losses::Report).into();
     rules.loss_rules = config.loss_rules();
     rules.access = config.access();
+    rules
+        .extension_methods
+        .clone_from(&config.extension_methods);
     rules.limits = config.limits();
     rules
 }

@@ -8,12 +8,16 @@ use mcp_exact_tests_auth::issuer::{Issuer, start};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::process::Command;
 
-/// Runs `inspect`. Signs in if the program prints a URL, as a person does with a browser elsewhere.
+/// Runs `inspect`, and signs in.
 async fn inspect(endpoint: &str, data: &Path, arguments: &[&str]) -> Output {
+    let before = ["inspect", "--headless", "--json"];
+    sign_in(data, &[&before[..], arguments, &[endpoint]].concat()).await
+}
+
+/// Runs the program. Signs in if it prints a URL, as a person does with a browser elsewhere.
+async fn sign_in(data: &Path, arguments: &[&str]) -> Output {
     let mut child = Command::new(env!("CARGO_BIN_EXE_mcp-exact"))
-        .args(["inspect", "--headless", "--json"])
         .args(arguments)
-        .arg(endpoint)
         .env("XDG_DATA_HOME", data)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -97,8 +101,7 @@ async fn program(data: &Path, arguments: &[&str]) -> Output {
         .expect("it starts")
 }
 
-/// What `docs/bridge.md` tells the operator of a client on a desktop: sign in once, and put the gateway before the URL. The
-/// client speaks 2024-11-05, the server 2026-07-28 without sessions.
+/// A client of 2024-11-05 uses a server of 2026-07-28 after a person has signed in, and never signs in by itself.
 #[cfg(feature = "bridge")]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn old_client_uses_a_protected_server() {
@@ -131,6 +134,77 @@ async fn old_client_uses_a_protected_server() {
     assert!(output.status.success(), "{err}");
     assert!(out.contains(r#"Some("u") read"#), "{out}");
     assert_eq!(issuer.site.count("/authorize"), 1);
+}
+
+/// Returns the fenced blocks of a language in a section of a page, with other URLs.
+#[cfg(feature = "bridge")]
+fn blocks(section: &str, language: &str, url: &str) -> Vec<String> {
+    let fences = section.split("```").skip(1).step_by(2);
+    let blocks = fences.filter_map(|block| block.strip_prefix(language)?.strip_prefix('\n'));
+    let blocks = blocks.map(|block| block.replace("https://example.com/mcp", url));
+    blocks.collect()
+}
+
+/// Follows "Ten minutes" of `docs/bridge.md` as an operator does, by its commands alone: signs in, looks at what clients get, and
+/// has a client of 2024-11-05 start the server of the configuration.
+#[cfg(feature = "bridge")]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn documented_commands_serve_an_old_client() {
+    let issuer = Issuer::start().await;
+    let endpoint = start(&issuer).await;
+    let data = tempfile::tempdir().expect("a folder");
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/bridge.md");
+    let page = std::fs::read_to_string(page).expect("the page");
+    let (_, section) = page.split_once("## Ten minutes").expect("the section");
+    let (section, _) = section
+        .split_once("To serve many servers")
+        .expect("its end");
+
+    let blocks_of_text = blocks(section, "text", &endpoint);
+    let commands = blocks_of_text.iter().flat_map(|block| block.lines());
+    // This program is installed already.
+    let commands = commands.filter_map(|line| line.strip_prefix("mcp-exact "));
+    let mut outputs = Vec::new();
+    for command in commands {
+        let arguments: Vec<&str> = command.split_whitespace().collect();
+        let output = sign_in(data.path(), &arguments).await;
+        // 1 says that `--explain` has found losses.
+        let words = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(
+            matches!(output.status.code(), Some(0 | 1)),
+            "{command}: {words}"
+        );
+        outputs.push(String::from_utf8_lossy(&output.stdout).into_owned());
+    }
+    let [inspected, explained] = &outputs[..] else {
+        panic!("two commands: {blocks_of_text:?}");
+    };
+    assert!(inspected.contains("protected"), "{inspected}");
+    assert!(explained.contains("2024-11-05"), "{explained}");
+
+    let blocks_of_json = blocks(section, "json", &endpoint);
+    let configuration: serde_json::Value = serde_json::from_str(&blocks_of_json[0]).expect("JSON");
+    let server = &configuration["mcpServers"]["example"];
+    assert_eq!(server["command"], "mcp-exact");
+    let arguments = server["args"].as_array().expect("arguments");
+    let arguments = arguments
+        .iter()
+        .map(|argument| argument.as_str().expect("text"));
+    let client = ["call", "-r", "2024-11-05", "who", "--"];
+    let gateway = [env!("CARGO_BIN_EXE_mcp-exact")];
+    let call: Vec<&str> = client.into_iter().chain(gateway).chain(arguments).collect();
+    let output = program(data.path(), &call).await;
+    let (out, err) = (
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr),
+    );
+    assert!(output.status.success(), "{err}");
+    assert!(out.contains(r#"Some("u") read"#), "{out}");
+    assert_eq!(
+        issuer.site.count("/authorize"),
+        1,
+        "the person signs in once"
+    );
 }
 
 /// The gateway brings its own credentials to the server, and never those of its client.

@@ -3,8 +3,8 @@
 use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::path::Path;
-use std::sync::mpsc;
-use std::thread;
+use std::sync::mpsc::{self, SyncSender};
+use std::thread::{self, JoinHandle};
 use std::time::SystemTime;
 
 use anyhow::Context;
@@ -26,32 +26,59 @@ pub enum Arguments {
     None,
 }
 
-/// Opens the log; `-` is standard error. A thread writes the log, so that requests do not wait.
-pub fn open(path: &Path, arguments: Arguments) -> anyhow::Result<CallObserver> {
-    let mut out: Box<dyn Write + Send> = if path == Path::new("-") {
+/// Maximum number of lines that wait to be written.
+const MAX_WAITING_LINES: usize = 10_000;
+
+/// Writer of the log. Dropping it waits until all lines of completed requests are written.
+pub struct AuditLog {
+    /// Sends a line, or `None` for the end.
+    lines: SyncSender<Option<String>>,
+    writer: Option<JoinHandle<()>>,
+}
+
+impl Drop for AuditLog {
+    fn drop(&mut self) {
+        let _ = self.lines.send(None);
+        if let Some(writer) = self.writer.take() {
+            let _ = writer.join();
+        }
+    }
+}
+
+/// Opens the log; `-` is standard error. Requests wait only while [`MAX_WAITING_LINES`] lines are not written.
+pub fn open(path: &Path, arguments: Arguments) -> anyhow::Result<(CallObserver, AuditLog)> {
+    let out: Box<dyn Write + Send> = if path == Path::new("-") {
         Box::new(io::stderr())
     } else {
         let file = OpenOptions::new().append(true).create(true).open(path);
         Box::new(file.with_context(|| format!("cannot open the audit log {}", path.display()))?)
     };
-    let (sender, lines) = mpsc::channel::<String>();
-    let name = path.display().to_string();
-    let write = move || {
-        for line in lines {
-            if let Err(error) = out.write_all(line.as_bytes()).and_then(|()| out.flush()) {
-                let _ = writeln!(
-                    io::stderr(),
-                    "the audit log {name} cannot be written: {error}"
-                );
+    let log = AuditLog::start(out, path.display().to_string())?;
+    let lines = log.lines.clone();
+    let observer = CallObserver::new(move |report| {
+        let _ = lines.send(Some(line(report, arguments, SystemTime::now())));
+    });
+    Ok((observer, log))
+}
+
+impl AuditLog {
+    /// Starts the thread that writes the log.
+    fn start(mut out: Box<dyn Write + Send>, name: String) -> io::Result<Self> {
+        let (lines, received) = mpsc::sync_channel::<Option<String>>(MAX_WAITING_LINES);
+        let write = move || {
+            while let Ok(Some(line)) = received.recv() {
+                if let Err(error) = out.write_all(line.as_bytes()).and_then(|()| out.flush()) {
+                    let _ = writeln!(
+                        io::stderr(),
+                        "the audit log {name} cannot be written: {error}"
+                    );
+                }
             }
-        }
-    };
-    thread::Builder::new()
-        .name("audit".to_owned())
-        .spawn(write)?;
-    Ok(CallObserver::new(move |report| {
-        let _ = sender.send(line(report, arguments, SystemTime::now()));
-    }))
+        };
+        let writer = thread::Builder::new().name("audit".to_owned());
+        let writer = Some(writer.spawn(write)?);
+        Ok(Self { lines, writer })
+    }
 }
 
 fn line(report: &CallReport<'_>, arguments: Arguments, now: SystemTime) -> String {
@@ -98,4 +125,41 @@ fn line(report: &CallReport<'_>, arguments: Arguments, now: SystemTime) -> Strin
     let milliseconds = u64::try_from(report.duration.as_millis()).unwrap_or(u64::MAX);
     add("milliseconds", Value::from(milliseconds));
     format!("{}\n", Value::Object(line))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+    use std::time::Duration;
+
+    use super::*;
+
+    /// A disk that is slower than the requests.
+    struct Slow(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Slow {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            thread::sleep(Duration::from_millis(2));
+            self.0.lock().expect("a lock").write(bytes)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn all_lines_are_written_at_the_end() {
+        let written = Arc::default();
+        let out = Box::new(Slow(Arc::clone(&written)));
+        let log = AuditLog::start(out, "log".to_owned()).expect("a thread");
+        for number in 0..100 {
+            let line = Some(format!("{number}\n"));
+            log.lines.send(line).expect("the thread receives");
+        }
+        drop(log);
+        let written = written.lock().expect("a lock");
+        let lines = String::from_utf8_lossy(&written).lines().count();
+        assert_eq!(lines, 100);
+    }
 }

@@ -31,6 +31,8 @@ pub struct Config {
     pub audit_arguments: audit::Arguments,
     /// Seconds that calls in flight may take after the process was asked to end.
     pub drain: Option<u64>,
+    /// Patterns of methods outside of the specification that are relayed.
+    pub extension_methods: Vec<String>,
     pub auth: Option<Auth>,
     /// Keys that protect the state of calls, in base64; the first one seals.
     pub seal_keys: Vec<String>,
