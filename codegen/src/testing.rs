@@ -9,7 +9,7 @@ use crate::input::names::Name;
 use crate::input::schema::Schema;
 use crate::ir::RustIr;
 use crate::notice::Notices;
-use crate::passes::lift::Lifted;
+use crate::passes::lift::LiftedDefinition;
 
 /// Creates a schema with these definitions.
 pub fn schema(definitions: Value) -> Schema {
@@ -23,14 +23,14 @@ pub fn schema(definitions: Value) -> Schema {
 }
 
 /// Normalises and lifts a schema; returns it with the lifted definitions.
-pub fn lifted(definitions: Value, names: &[Name]) -> Result<(Schema, Vec<Lifted>)> {
+pub fn lifted(definitions: Value, names: &[Name]) -> Result<(Schema, Vec<LiftedDefinition>)> {
     let mut schema = schema(definitions);
     crate::passes::normalise::normalise(&mut schema, &mut Notices::default())?;
     let lifted = crate::passes::lift::lift(&mut schema, names, &mut Notices::default())?;
     Ok((schema, lifted))
 }
 
-/// Builds the representation without the comparison with typify.
+/// Builds the intermediate representation of a schema, without comparing it with the result of typify.
 pub fn built(definitions: Value) -> Result<RustIr> {
     let (schema, lifted) = lifted(definitions, &[])?;
     let mut ir = crate::passes::lower::build(&schema, &lifted, &mut Notices::default())?;

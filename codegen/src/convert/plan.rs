@@ -117,14 +117,18 @@ impl<'i> Plan<'i> {
             | (Shape::Enum(_), Shape::Enum(_))
             | (Shape::Constant(_), Shape::Constant(_))
             | (Shape::Union(_), Shape::Union(_)) => true,
-            (Shape::Union(union), _) => self.member_of(union, self.older, b, true).is_some(),
-            (_, Shape::Union(union)) => self.member_of(union, self.newer, a, false).is_some(),
+            (Shape::Union(union), _) => self
+                .counterpart_variant(union, self.older, b, true)
+                .is_some(),
+            (_, Shape::Union(union)) => self
+                .counterpart_variant(union, self.newer, a, false)
+                .is_some(),
             _ => false,
         }
     }
 
     /// Returns the variant of a union that is the counterpart of a definition in the other revision.
-    pub fn member_of(
+    pub fn counterpart_variant(
         &self,
         union: &'i [Type],
         ir: &'i Ir,
@@ -186,7 +190,7 @@ impl<'i> Plan<'i> {
     /// Returns the pairs of definitions that a pair of definitions refers to.
     fn below(&self, a: &'i Definition, b: &'i Definition) -> Vec<(&'i str, &'i str)> {
         let mut pairs = Vec::new();
-        let mut add = |a: &'i Type, b: &'i Type| self.inside(a, b, &mut pairs);
+        let mut add = |a: &'i Type, b: &'i Type| self.add_inner_pairs(a, b, &mut pairs);
         match (&a.shape, &b.shape) {
             (Shape::Struct(old), Shape::Struct(new)) => {
                 for (old, new) in both(old, new) {
@@ -204,14 +208,14 @@ impl<'i> Plan<'i> {
                 }
             }
             (Shape::Union(old), _) => {
-                if let Some(at) = self.member_of(old, self.older, b, true)
+                if let Some(at) = self.counterpart_variant(old, self.older, b, true)
                     && let Resolved::Definition(member) = resolve(self.older, &old[at])
                 {
                     pairs.push((&member.name, &b.name));
                 }
             }
             (_, Shape::Union(new)) => {
-                if let Some(at) = self.member_of(new, self.newer, a, false)
+                if let Some(at) = self.counterpart_variant(new, self.newer, a, false)
                     && let Resolved::Definition(member) = resolve(self.newer, &new[at])
                 {
                     pairs.push((&a.name, &member.name));
@@ -222,7 +226,7 @@ impl<'i> Plan<'i> {
         pairs
     }
 
-    fn inside(&self, a: &'i Type, b: &'i Type, pairs: &mut Vec<(&'i str, &'i str)>) {
+    fn add_inner_pairs(&self, a: &'i Type, b: &'i Type, pairs: &mut Vec<(&'i str, &'i str)>) {
         match (resolve(self.older, a), resolve(self.newer, b)) {
             (Resolved::Definition(a), Resolved::Definition(b)) => {
                 pairs.push((&a.name, &b.name));
@@ -230,7 +234,7 @@ impl<'i> Plan<'i> {
             (Resolved::Plain(a), Resolved::Plain(b)) => match (a, b) {
                 (Type::Array { items: a, .. }, Type::Array { items: b, .. })
                 | (Type::Map(a), Type::Map(b))
-                | (Type::Nullable(a), Type::Nullable(b)) => self.inside(a, b, pairs),
+                | (Type::Nullable(a), Type::Nullable(b)) => self.add_inner_pairs(a, b, pairs),
                 _ => {}
             },
             _ => {}

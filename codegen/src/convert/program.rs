@@ -179,7 +179,13 @@ impl<'i> Program<'i> {
         let target_type = self.types.place(format!("Type::Definition({target})"));
         let strays = strays.iter();
         let strays: Vec<String> = strays
-            .map(|(name, kind)| format!("({},{})", self.pool.text(name), self.gone(kind)))
+            .map(|(name, kind)| {
+                format!(
+                    "({},{})",
+                    self.pool.text(name),
+                    self.removal_expression(kind)
+                )
+            })
             .collect();
         let strays = self.pool.list("UNKNOWN_MEMBERS", &strays);
         if prepare == "None" && strays == "list(0,0)" {
@@ -194,7 +200,9 @@ impl<'i> Program<'i> {
             Body::Object(gone, steps) => {
                 let gone: Vec<String> = gone
                     .iter()
-                    .map(|gone| format!("({},{})", gone.source, self.gone(&gone.kind)))
+                    .map(|gone| {
+                        format!("({},{})", gone.source, self.removal_expression(&gone.kind))
+                    })
                     .collect();
                 let gone = self.pool.list("SOURCE_MEMBERS", &gone);
                 let steps: Vec<String> = steps
@@ -302,7 +310,7 @@ impl<'i> Program<'i> {
     }
 
     /// Returns the Rust expression for the removal of a member that only the source has.
-    fn gone(&mut self, kind: &RemovalKind) -> String {
+    fn removal_expression(&mut self, kind: &RemovalKind) -> String {
         let pool = &mut self.pool;
         match kind {
             RemovalKind::Refuse { reason, absence } | RemovalKind::Drop { reason, absence } => {

@@ -91,7 +91,7 @@ impl<'i> Step<'_, 'i> {
         let (source, target) = (self.source().get(source)?, self.target().get(target)?);
         let prepare = self
             .table
-            .whole(self.ids(), &source.name)
+            .entry_of_definition(self.ids(), &source.name)
             .and_then(|entry| {
                 let Action::Prepare(function) = &entry.action else {
                     return None;
@@ -120,7 +120,7 @@ impl<'i> Step<'_, 'i> {
         let entries = self.table.strays(self.ids(), &source.name);
         let strays = entries.filter_map(|entry| {
             let member = entry.member.clone()?;
-            let (kind, gone) = taken(entry)?;
+            let (kind, gone) = removal_of_entry(entry)?;
             self.note(&source.name, &member, kind, &entry.reason);
             Some((member, gone))
         });
@@ -217,7 +217,7 @@ impl<'i> Step<'_, 'i> {
 }
 
 /// Returns the effect and removal of a member that an entry of `conversions.toml` refuses or drops.
-fn taken(entry: &Entry) -> Option<(EffectKind, RemovalKind)> {
+fn removal_of_entry(entry: &Entry) -> Option<(EffectKind, RemovalKind)> {
     let (reason, absence) = (entry.reason.clone(), entry.absence.clone());
     match entry.action {
         Action::Refuse => Some((EffectKind::Refused, RemovalKind::Refuse { reason, absence })),

@@ -77,7 +77,7 @@ pub enum Action {
 /// An entry as written in the file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Written {
+struct WrittenEntry {
     id: String,
     from: String,
     to: String,
@@ -107,12 +107,12 @@ struct Written {
 #[serde(deny_unknown_fields)]
 struct File {
     #[serde(default)]
-    conversion: Vec<Written>,
+    conversion: Vec<WrittenEntry>,
     #[serde(default)]
     consequence: Vec<Consequence>,
 }
 
-impl Written {
+impl WrittenEntry {
     fn entry(self) -> Result<Entry> {
         let id = self.id;
         let fail = |problem: &str, remedy: &str| {
@@ -196,7 +196,7 @@ impl Table {
                 "give each conversion an id, from, to, type, one action, reason, cites and test";
             Error::new("schema/conversions.toml", "", error.message(), remedy)
         })?;
-        let entries = file.conversion.into_iter().map(Written::entry);
+        let entries = file.conversion.into_iter().map(WrittenEntry::entry);
         Ok(Self {
             entries: entries.collect::<Result<_>>()?,
             consequences: file.consequence,
@@ -243,7 +243,7 @@ impl Table {
     }
 
     /// Returns the entry for a complete definition.
-    pub fn whole(&self, step: (&str, &str), definition: &str) -> Option<&Entry> {
+    pub fn entry_of_definition(&self, step: (&str, &str), definition: &str) -> Option<&Entry> {
         self.find(step, definition, |e| {
             e.member.is_none() && e.variant.is_none()
         })
@@ -327,7 +327,7 @@ mod tests {
         let table = Table::read(ENTRY).expect("a table");
         assert!(table.member(("1", "2"), "Thing", "m").is_none());
         assert!(table.member(("2", "1"), "Other", "m").is_none());
-        assert!(table.whole(("2", "1"), "Thing").is_none());
+        assert!(table.entry_of_definition(("2", "1"), "Thing").is_none());
         assert!(table.variant(("2", "1"), "Thing", "m").is_none());
         let entry = table.member(("2", "1"), "Thing", "m").expect("an entry");
         assert_eq!(entry.action, Action::Refuse);
@@ -338,11 +338,11 @@ mod tests {
     fn every_object_with_the_member_can_be_meant() {
         let table = Table::read(&ENTRY.replace("Thing", "*")).expect("a table");
         assert!(table.member(("2", "1"), "Other", "m").is_some());
-        assert!(table.whole(("2", "1"), "Other").is_none());
+        assert!(table.entry_of_definition(("2", "1"), "Other").is_none());
     }
 
     #[test]
-    fn an_entry_says_why() {
+    fn entries_need_a_reason() {
         check(
             &ENTRY.replace("a page", ""),
             "the conversion `x` does not say why",

@@ -13,7 +13,7 @@ use super::types::{ident, parameter};
 use crate::ir::{Definition, Member, Shape, Type, Union, field};
 
 /// JSON names of members that are first, in this order: what identifies a value, then what describes it.
-const FIRST: &[&str] = &[
+const LEADING_MEMBERS: &[&str] = &[
     "id",
     "method",
     "taskId",
@@ -37,26 +37,28 @@ const FIRST: &[&str] = &[
 ];
 
 /// JSON names of members that are last, in this order: how long a value is valid, for whom, and metadata.
-const LAST: &[&str] = &["ttl", "ttlMs", "cacheScope", "_meta"];
+const TRAILING_MEMBERS: &[&str] = &["ttl", "ttlMs", "cacheScope", "_meta"];
 
 /// Strings that `new` sets as defaults.
-const FILLED: &[(&str, &str)] = &[("resultType", "complete")];
+const DEFAULT_STRINGS: &[(&str, &str)] = &[("resultType", "complete")];
 
 /// Returns the sort key of a member among the parameters of `new`. Members of neither table are between the two groups,
 /// sorted by name.
 fn precedence(json: &str) -> (usize, &str) {
-    let first = FIRST.iter().position(|name| *name == json);
-    let last = LAST.iter().position(|name| *name == json);
+    let first = LEADING_MEMBERS.iter().position(|name| *name == json);
+    let last = TRAILING_MEMBERS.iter().position(|name| *name == json);
     match (first, last) {
         (Some(at), _) => (at, json),
-        (None, Some(at)) => (FIRST.len() + 1 + at, json),
-        (None, None) => (FIRST.len(), json),
+        (None, Some(at)) => (LEADING_MEMBERS.len() + 1 + at, json),
+        (None, None) => (LEADING_MEMBERS.len(), json),
     }
 }
 
 /// Returns the default that `new` sets for a member.
-fn filled(member: &Member, value: &Type) -> Option<&'static str> {
-    let mut known = FILLED.iter().filter(|(name, _)| *name == member.name);
+fn default_string(member: &Member, value: &Type) -> Option<&'static str> {
+    let mut known = DEFAULT_STRINGS
+        .iter()
+        .filter(|(name, _)| *name == member.name);
     let is_string = matches!(value, Type::String(_));
     known.next().map(|(_, text)| *text).filter(|_| is_string)
 }
@@ -65,7 +67,7 @@ fn filled(member: &Member, value: &Type) -> Option<&'static str> {
 fn parameters(members: &[Member]) -> Vec<(&Member, &Type)> {
     let required = fields(members).filter(|(member, _)| member.required);
     let mut taken: Vec<_> = required
-        .filter(|(member, value)| filled(member, value).is_none())
+        .filter(|(member, value)| default_string(member, value).is_none())
         .collect();
     taken.sort_by_key(|(member, _)| precedence(&member.name));
     taken
@@ -84,7 +86,7 @@ pub fn emit(cx: &Context<'_>, definition: &Definition, members: &[Member]) -> To
     });
     let values = fields(members).map(|(member, value)| {
         let field = ident(&field(member));
-        match filled(member, value) {
+        match default_string(member, value) {
             _ if !member.required => quote!(#field: None),
             Some(text) => quote!(#field: #text.into()),
             None if parameter(cx.ir, definition, member, value).1 => quote!(#field: #field.into()),

@@ -26,16 +26,16 @@ pub fn emit(cx: &Context<'_>) -> TokenStream {
         ("Server", "Request"),
         ("Server", "Notification"),
     ] {
-        sent.insert(unaliased(cx.ir, &format!("{side}{kind}")), kind);
+        sent.insert(without_alias(cx.ir, &format!("{side}{kind}")), kind);
     }
     let calls = sent.iter().map(|(name, kind)| call(cx.ir, name, kind));
     quote!(#client #server #client_results #server_results #(#calls)*)
 }
 
 /// Resolves the aliases of a name and returns the name of the definition.
-fn unaliased(ir: &Ir, name: &str) -> String {
+fn without_alias(ir: &Ir, name: &str) -> String {
     match ir.get(name).map(|definition| &definition.shape) {
-        Some(Shape::Alias(Type::Ref { name, .. })) => unaliased(ir, name),
+        Some(Shape::Alias(Type::Ref { name, .. })) => without_alias(ir, name),
         _ => name.to_owned(),
     }
 }

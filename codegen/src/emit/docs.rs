@@ -24,13 +24,13 @@ pub fn definition(ir: &Ir, definition: &Definition) -> TokenStream {
     };
     let words = match &definition.description {
         Some(words) => markdown(ir, words),
-        None => undescribed(ir, definition),
+        None => fallback_sentence(ir, definition),
     };
     attributes(&format!("{words}\n\n{place}"))
 }
 
 /// Returns a documentation sentence for a type without a description.
-fn undescribed(ir: &Ir, definition: &Definition) -> String {
+fn fallback_sentence(ir: &Ir, definition: &Definition) -> String {
     let name = &definition.name;
     match name.strip_suffix("Params") {
         Some(of) if ir.get(of).is_some() => format!("Parameters of [`{of}`]."),
@@ -55,7 +55,7 @@ pub fn member(ir: &Ir, member: &Member) -> TokenStream {
         return lines(ir, words);
     }
     match &member.value {
-        MemberValue::Type(value) => match named(value) {
+        MemberValue::Type(value) => match referenced_definition(value) {
             Some(name) => attributes(&format!("See [`{name}`].")),
             None if field(member) == member.name => TokenStream::new(),
             None => attributes(&format!("`{}` in JSON.", member.name)),
@@ -65,11 +65,11 @@ pub fn member(ir: &Ir, member: &Member) -> TokenStream {
 }
 
 /// Returns the definition that a type refers to.
-fn named(value: &Type) -> Option<&str> {
+fn referenced_definition(value: &Type) -> Option<&str> {
     match value {
         Type::Ref { name, .. } => Some(name),
-        Type::Array { items, .. } => named(items),
-        Type::Map(inner) | Type::Nullable(inner) => named(inner),
+        Type::Array { items, .. } => referenced_definition(items),
+        Type::Map(inner) | Type::Nullable(inner) => referenced_definition(inner),
         _ => None,
     }
 }
@@ -157,13 +157,13 @@ fn escaped(words: &str) -> String {
         if index % 2 == 1 && !alone {
             out.push_str(part);
         } else {
-            out.push_str(&plain(part));
+            out.push_str(&escape_plain_text(part));
         }
     }
     out
 }
 
-fn plain(words: &str) -> String {
+fn escape_plain_text(words: &str) -> String {
     let mut out = String::new();
     let mut rest = words;
     while let Some(at) = rest.find(['[', '<', 'h']) {

@@ -20,7 +20,7 @@ enum Word {
 use Word::{Begins, Ends, Has, Is};
 
 /// Topic of definitions that no other rule assigns.
-const COMMON: &str = "common";
+const DEFAULT_TOPIC: &str = "common";
 
 /// Topics with the names of their definitions; the first matching row is used.
 const TABLE: &[(&str, &[Word])] = &[
@@ -151,7 +151,7 @@ pub fn topics(ir: &Ir) -> BTreeMap<&str, &'static str> {
         topics.extend(new);
     }
     for definition in &ir.definitions {
-        topics.entry(&definition.name).or_insert(COMMON);
+        topics.entry(&definition.name).or_insert(DEFAULT_TOPIC);
     }
     topics
 }

@@ -161,12 +161,14 @@ fn conversions(ir: &Ir, definition: &Definition, union: &Union) -> TokenStream {
     let mut same: BTreeMap<String, usize> = BTreeMap::new();
     let mut by_type: BTreeMap<String, usize> = BTreeMap::new();
     for (index, variant) in union.variants.iter().enumerate() {
-        *same.entry(text(unaliased(ir, &variant.value))).or_default() += 1;
+        *same
+            .entry(text(without_alias(ir, &variant.value)))
+            .or_default() += 1;
         by_type.insert(text(&variant.value), index);
     }
     let once = by_type
         .into_iter()
-        .filter(|(_, at)| same[&text(unaliased(ir, &union.variants[*at].value))] == 1);
+        .filter(|(_, at)| same[&text(without_alias(ir, &union.variants[*at].value))] == 1);
     let impls = once.map(|(text, at)| {
         let variant = &union.variants[at];
         let (from, value) = (rust_type(&variant.value), ident(&variant.name));
@@ -194,12 +196,12 @@ fn conversions(ir: &Ir, definition: &Definition, union: &Union) -> TokenStream {
 }
 
 /// Resolves the aliases of a type.
-fn unaliased<'i>(ir: &'i Ir, value: &'i Type) -> &'i Type {
+fn without_alias<'i>(ir: &'i Ir, value: &'i Type) -> &'i Type {
     let Type::Ref { name, .. } = value else {
         return value;
     };
     match ir.get(name).map(|definition| &definition.shape) {
-        Some(Shape::Alias(inner)) => unaliased(ir, inner),
+        Some(Shape::Alias(inner)) => without_alias(ir, inner),
         _ => value,
     }
 }

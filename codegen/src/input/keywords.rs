@@ -48,14 +48,14 @@ const TABLE: &[(&str, Subject)] = &[
 ];
 
 /// Keywords whose value is a non-negative count.
-const COUNTS: &[&str] = &["maxItems", "minItems"];
+const COUNT_KEYWORDS: &[&str] = &["maxItems", "minItems"];
 
 fn subject(key: &str) -> Option<Subject> {
     let row = TABLE.iter().find(|(known, _)| *known == key);
     row.map(|(_, subject)| *subject)
 }
 
-/// Schema construct that is lowered in one piece, with the keywords that belong to it.
+/// Kind of schema that the pass `lower` reads as a unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Construct {
     Constant,
@@ -100,7 +100,7 @@ impl Construct {
 
 /// Returns true if the value of a keyword is a count: an integer from 0 to 2^32 - 1.
 pub fn is_count(key: &str) -> bool {
-    COUNTS.contains(&key)
+    COUNT_KEYWORDS.contains(&key)
 }
 
 /// Returns true if a pass reads the keyword or may ignore it.

@@ -85,8 +85,8 @@ const fn listed(
     }
 }
 
-const YES: Value = Value::Flag(true);
-const NO: Value = Value::Flag(false);
+const TRUE: Value = Value::Flag(true);
+const FALSE: Value = Value::Flag(false);
 
 /// All properties, in the order of the generated accessors.
 #[rustfmt::skip]
@@ -159,23 +159,23 @@ pub const PROPERTIES: &[Property] = &[
         "2025-11-25/client/sampling#Sampling with Tools", has_sampling_content_lists),
     // Transports
     listed("has_http_sse", "Returns true if the revision defines the transport HTTP with SSE.",
-        "2024-11-05/basic/transports#HTTP with SSE", YES, NO),
+        "2024-11-05/basic/transports#HTTP with SSE", TRUE, FALSE),
     listed("has_streamable_http", "Returns true if the revision defines the transport Streamable HTTP.",
-        "2025-03-26/basic/transports#Streamable HTTP", NO, YES),
+        "2025-03-26/basic/transports#Streamable HTTP", FALSE, TRUE),
     listed("has_session_ids", "Returns true if a server over Streamable HTTP can assign a session id (`Mcp-Session-Id`), which DELETE ends.",
-        "2025-03-26/basic/transports#Session Management", NO, NO),
+        "2025-03-26/basic/transports#Session Management", FALSE, FALSE),
     listed("has_http_get_stream", "Returns true if clients over Streamable HTTP can open a stream for messages of the server with GET.",
-        "2025-03-26/basic/transports#Listening for Messages from the Server", NO, NO),
+        "2025-03-26/basic/transports#Listening for Messages from the Server", FALSE, FALSE),
     listed("has_stream_resumption", "Returns true if clients over Streamable HTTP can resume a broken stream with `Last-Event-ID`.",
-        "2025-03-26/basic/transports#Resumability and Redelivery", NO, NO),
+        "2025-03-26/basic/transports#Resumability and Redelivery", FALSE, FALSE),
     listed("has_sse_priming", "Returns true if servers over Streamable HTTP begin a stream with a priming event and can close it with `retry` to be polled.",
-        "2025-11-25/basic/transports#Sending Messages to the Server", NO, NO),
+        "2025-11-25/basic/transports#Sending Messages to the Server", FALSE, FALSE),
     listed("has_protocol_version_header", "Returns true if clients over Streamable HTTP state the revision in `MCP-Protocol-Version`.",
-        "2025-06-18/basic/transports#Protocol Version Header", NO, YES),
+        "2025-06-18/basic/transports#Protocol Version Header", FALSE, TRUE),
     listed("has_http_header_mirroring", "Returns true if clients over Streamable HTTP mirror members of a request in the headers `Mcp-Method`, `Mcp-Name` and `Mcp-Param-…`.",
-        "2026-07-28/basic/transports/streamable-http#Request Metadata", NO, YES),
+        "2026-07-28/basic/transports/streamable-http#Request Metadata", FALSE, TRUE),
     listed("has_disconnect_cancellation", "Returns true if closing the response stream of a request over Streamable HTTP cancels the request.",
-        "2026-07-28/basic/transports/streamable-http#Cancellation", NO, YES),
+        "2026-07-28/basic/transports/streamable-http#Cancellation", FALSE, TRUE),
     // Errors
     listed("resource_not_found_code", "Returns the error code for a resource that does not exist.",
         "2026-07-28/server/resources#Error Handling", Value::Code(-32002), Value::Code(-32602)),
@@ -203,13 +203,13 @@ pub fn has_envelope_in_types(ir: &Ir) -> bool {
 
 fn has_any_structured_content(ir: &Ir) -> bool {
     let content = member(ir, "CallToolResult", "structuredContent");
-    let value = content.map(|member| resolved(ir, &member.value));
+    let value = content.map(|member| resolve_value(ir, &member.value));
     matches!(value, Some(Resolved::Other(Type::Json)))
 }
 
 fn has_sampling_content_lists(ir: &Ir) -> bool {
     let content = member(ir, "SamplingMessage", "content");
-    match content.map(|member| resolved(ir, &member.value)) {
+    match content.map(|member| resolve_value(ir, &member.value)) {
         Some(Resolved::Shape(Shape::Union(union))) => {
             let arrays = |value: &Type| matches!(value, Type::Array { .. });
             union.iter().any(arrays)
@@ -221,7 +221,7 @@ fn has_sampling_content_lists(ir: &Ir) -> bool {
 
 fn has_capability(ir: &Ir, capability: &str, part: &str) -> bool {
     let declared = member(ir, "ClientCapabilities", capability);
-    match declared.map(|member| resolved(ir, &member.value)) {
+    match declared.map(|member| resolve_value(ir, &member.value)) {
         Some(Resolved::Shape(Shape::Struct(members))) => members.iter().any(|m| m.name == part),
         _ => false,
     }
@@ -258,14 +258,14 @@ fn member<'i>(ir: &'i Ir, definition: &str, name: &str) -> Option<&'i Member> {
     }
 }
 
-/// Type of a member without references and aliases.
+/// Type of a member, after references and aliases are resolved.
 enum Resolved<'i> {
     Shape(&'i Shape),
     Other(&'i Type),
     Constant,
 }
 
-fn resolved<'i>(ir: &'i Ir, value: &'i MemberValue) -> Resolved<'i> {
+fn resolve_value<'i>(ir: &'i Ir, value: &'i MemberValue) -> Resolved<'i> {
     let MemberValue::Type(value) = value else {
         return Resolved::Constant;
     };

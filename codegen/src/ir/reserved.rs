@@ -3,11 +3,13 @@
 /// Returns true if a generated crate uses a name for something other than a definition.
 pub fn is_taken(name: &str) -> bool {
     let reexported = |text: &&str| text.rsplit(' ').next() == Some(name);
-    IMPORTED.contains(&name) || GENERATED.contains(&name) || REEXPORTED.iter().any(reexported)
+    IMPORTED_NAMES.contains(&name)
+        || GENERATED_NAMES.contains(&name)
+        || REEXPORTED.iter().any(reexported)
 }
 
 /// Names that generated code defines itself or uses from Rust's prelude.
-const GENERATED: &[&str] = &[
+const GENERATED_NAMES: &[&str] = &[
     "Box",
     "ClientMessage",
     "Default",
@@ -22,7 +24,7 @@ const GENERATED: &[&str] = &[
 ];
 
 /// Names of `mcp_exact_wire::generated` that generated modules import; no definition may have one of them.
-const IMPORTED: &[&str] = &[
+const IMPORTED_NAMES: &[&str] = &[
     "DispatchCase",
     "UnionDispatch",
     "Decode",

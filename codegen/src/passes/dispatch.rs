@@ -82,7 +82,7 @@ enum Text<'i> {
 }
 
 /// A variant of a union, and the variant that accepts all of its values, as indexes.
-type Shadowed = (usize, usize);
+type ShadowedVariant = (usize, usize);
 
 struct Planner<'i> {
     ir: &'i Ir,
@@ -93,7 +93,7 @@ struct Planner<'i> {
 }
 
 impl<'i> Planner<'i> {
-    fn dispatch(&self, union: &Union) -> Result<(Dispatch, Vec<Shadowed>)> {
+    fn dispatch(&self, union: &Union) -> Result<(Dispatch, Vec<ShadowedVariant>)> {
         let mut dispatch = Dispatch::default();
         let mut shadowed = Vec::new();
         let (mut objects, mut arrays) = (Vec::new(), Vec::new());
@@ -156,7 +156,7 @@ impl<'i> Planner<'i> {
         union: &Union,
         strings: &[(usize, Text<'i>)],
         dispatch: &mut Dispatch,
-        shadowed: &mut Vec<Shadowed>,
+        shadowed: &mut Vec<ShadowedVariant>,
     ) -> Result<()> {
         let any = |(_, text): &&(usize, Text<'_>)| matches!(text, Text::Any(None));
         let widest = strings.iter().find(any).or_else(|| {
@@ -198,7 +198,7 @@ impl<'i> Planner<'i> {
         &self,
         union: &Union,
         numbers: &[(usize, bool, Bounds)],
-        shadowed: &mut Vec<Shadowed>,
+        shadowed: &mut Vec<ShadowedVariant>,
     ) -> Result<Option<usize>> {
         let takes =
             |a: &(usize, bool, Bounds), b: &(usize, bool, Bounds)| (!a.1 || b.1) && a.2.takes(b.2);
@@ -222,7 +222,7 @@ impl<'i> Planner<'i> {
         known: &[usize],
         objects: &[(usize, &'i [Member])],
         plan: &ObjectDispatch,
-        shadowed: &mut Vec<Shadowed>,
+        shadowed: &mut Vec<ShadowedVariant>,
     ) -> Result<()> {
         if self.answers {
             return Ok(());
@@ -488,7 +488,7 @@ impl<'i> Planner<'i> {
         if let [(variant, _)] = group {
             return vec![(*variant, Vec::new())];
         }
-        let mut needs = distinguish(group.iter().map(|(_, m)| required(m)).collect());
+        let mut needs = distinguish(group.iter().map(|(_, m)| required_probes(m)).collect());
         if has_equals(&needs) || is_known_elsewhere(group, &needs) {
             needs = distinguish(group.iter().map(|(_, m)| self.required_inside(m)).collect());
         }
@@ -521,7 +521,7 @@ impl<'i> Planner<'i> {
     }
 
     fn required_inside(&self, members: &[Member]) -> BTreeSet<Probe> {
-        let mut probes = required(members);
+        let mut probes = required_probes(members);
         for member in members.iter().filter(|member| member.required) {
             let MemberValue::Type(Type::Ref { name, .. }) = &member.value else {
                 continue;
@@ -580,7 +580,7 @@ fn probe_index(probes: &mut Vec<Probe>, probe: Probe) -> usize {
     }
 }
 
-fn required(members: &[Member]) -> BTreeSet<Probe> {
+fn required_probes(members: &[Member]) -> BTreeSet<Probe> {
     let required = members.iter().filter(|member| member.required);
     required.map(|member| (member.name.clone(), None)).collect()
 }

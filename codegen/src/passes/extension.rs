@@ -103,7 +103,9 @@ fn references(schema: &Schema, at: &Value, to: &mut Vec<String>) {
 fn equal(ir: &Ir, core: &Ir) -> BTreeSet<String> {
     let same = |definition: &&Definition| {
         let other = core.get(&definition.name);
-        other.is_some_and(|other| told(&other.shape) == told(&definition.shape))
+        other.is_some_and(|other| {
+            without_descriptions(&other.shape) == without_descriptions(&definition.shape)
+        })
     };
     let candidates = ir.definitions.iter().filter(same);
     let mut uses: BTreeMap<&str, Vec<&str>> = candidates
@@ -125,7 +127,7 @@ fn equal(ir: &Ir, core: &Ir) -> BTreeSet<String> {
 }
 
 /// Returns a shape without the descriptions of its members.
-fn told(shape: &Shape) -> Shape {
+fn without_descriptions(shape: &Shape) -> Shape {
     let quiet = |members: &[Member]| {
         let quiet = members.iter().cloned().map(|member| Member {
             description: None,

@@ -53,7 +53,7 @@ pub fn check(schema: &Schema, notices: &mut Notices) -> Result<()> {
         walk.schema(definition, &schema.pointer(name), 0)?;
     }
     for name in definitions.into_iter().flatten().map(|(name, _)| name) {
-        walk.ends(name, &mut Vec::new())?;
+        walk.check_references_end(name, &mut Vec::new())?;
     }
     Ok(())
 }
@@ -100,11 +100,11 @@ impl<'s> Walk<'s, '_> {
             }
             self.keyword(key, value, &pointer, depth)?;
         }
-        self.alone(object, pointer)
+        self.check_no_other_keywords(object, pointer)
     }
 
     /// The variants of a union describe it completely; no other keyword may constrain the same value.
-    fn alone(&self, object: &Map<String, Value>, pointer: &str) -> Result<()> {
+    fn check_no_other_keywords(&self, object: &Map<String, Value>, pointer: &str) -> Result<()> {
         let several = |key: &&&str| {
             object
                 .get(**key)
@@ -187,7 +187,7 @@ impl<'s> Walk<'s, '_> {
     }
 
     /// Follows references, and the variants of unions and intersections, but not the members or items of a value.
-    fn ends(&mut self, name: &'s str, path: &mut Vec<&'s str>) -> Result<()> {
+    fn check_references_end(&mut self, name: &'s str, path: &mut Vec<&'s str>) -> Result<()> {
         if self.ends.contains(name) {
             return Ok(());
         }
@@ -199,7 +199,7 @@ impl<'s> Walk<'s, '_> {
             let schema = self.schema;
             path.push(name);
             for target in targets(schema, &schema.root[schema.definitions][name]) {
-                self.ends(target, path)?;
+                self.check_references_end(target, path)?;
             }
             path.pop();
             self.ends.insert(name);

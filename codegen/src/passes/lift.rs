@@ -17,7 +17,7 @@ use crate::passes::normalise::nullable;
 
 /// A definition that is anonymous in the schema.
 #[derive(Debug, Clone)]
-pub struct Lifted {
+pub struct LiftedDefinition {
     /// Generated name.
     pub name: String,
     /// JSON pointers of its occurrences.
@@ -28,7 +28,11 @@ pub struct Lifted {
 ///
 /// # Errors
 /// Returns an error if two different definitions would have the same name, or a name cannot be a Rust type.
-pub fn lift(schema: &mut Schema, names: &[Name], notices: &mut Notices) -> Result<Vec<Lifted>> {
+pub fn lift(
+    schema: &mut Schema,
+    names: &[Name],
+    notices: &mut Notices,
+) -> Result<Vec<LiftedDefinition>> {
     let mut pass = Pass::new(schema);
     let mut scratch = schema.root[schema.definitions].clone();
     pass.walk_all(schema, &mut scratch);
@@ -45,7 +49,7 @@ pub fn lift(schema: &mut Schema, names: &[Name], notices: &mut Notices) -> Resul
     definitions.sort_all_objects();
     schema.root[schema.definitions] = definitions;
     let groups = pass.groups.into_values();
-    let lifted = groups.map(|group| Lifted {
+    let lifted = groups.map(|group| LiftedDefinition {
         name: group.name,
         pointers: group.pointers,
     });

@@ -11,16 +11,17 @@ use crate::input::keywords::{Construct, is_annotation, speaks_of};
 use crate::input::schema::{Schema, escape};
 use crate::ir::{Bounds, Definition, Ir, Member, MemberValue, Shape, Text, Type};
 use crate::notice::Notices;
-use crate::passes::lift::{Lifted, has_members, is_nullable};
+use crate::passes::lift::{LiftedDefinition, has_members, is_nullable};
 use crate::passes::normalise::{is_open, nullable};
 
 /// Builds the representation of one revision.
 ///
 /// # Errors
 /// For a shape that has no exact type, with its pointer.
-pub fn build(schema: &Schema, lifted: &[Lifted], notices: &mut Notices) -> Result<Ir> {
+pub fn build(schema: &Schema, lifted: &[LiftedDefinition], notices: &mut Notices) -> Result<Ir> {
     let mut pass = Pass { schema, notices };
-    let anonymous: BTreeMap<&str, &Lifted> = lifted.iter().map(|l| (l.name.as_str(), l)).collect();
+    let anonymous: BTreeMap<&str, &LiftedDefinition> =
+        lifted.iter().map(|l| (l.name.as_str(), l)).collect();
     let mut definitions = Vec::new();
     for (name, definition) in schema.root[schema.definitions]
         .as_object()

@@ -10,13 +10,13 @@ use crate::input::schema::{Schema, escape};
 use crate::ir::names::{field, is_type_name, marker_name, values};
 use crate::ir::reserved::is_taken;
 use crate::notice::Notices;
-use crate::passes::lift::Lifted;
+use crate::passes::lift::LiftedDefinition;
 
 /// Checks that every definition and member has a unique Rust name; adds notices for values with unusual names.
 ///
 /// # Errors
 /// Returns an error for the first definition or member without a unique name.
-pub fn check(schema: &Schema, lifted: &[Lifted], notices: &mut Notices) -> Result<()> {
+pub fn check(schema: &Schema, lifted: &[LiftedDefinition], notices: &mut Notices) -> Result<()> {
     let definitions = schema.root[schema.definitions].as_object();
     for (name, definition) in definitions.into_iter().flatten() {
         let anonymous = lifted.iter().find(|lifted| lifted.name == *name);

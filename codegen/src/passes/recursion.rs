@@ -47,7 +47,8 @@ pub fn pointers(schema: &Schema, ir: &Ir) -> Result<BTreeSet<(String, String)>> 
             let Shape::Struct(members) = &definition.shape else {
                 return None;
             };
-            let closing = fields(members).filter(|(_, value)| held(value) == Some(next(at)));
+            let closing =
+                fields(members).filter(|(_, value)| contained_definition(value) == Some(next(at)));
             Some((definition, closing.map(|(member, _)| member).collect()))
         });
         // Boxing an optional member costs an allocation only when the member is present.
@@ -102,19 +103,21 @@ fn contents<'i>(definition: &'i Definition, boxed: &BTreeSet<(String, String)>) 
             let is_boxed =
                 |member: &Member| boxed.contains(&(definition.name.clone(), member.name.clone()));
             let direct = fields(members).filter(|(member, _)| !is_boxed(member));
-            direct.filter_map(|(_, value)| held(value)).collect()
+            direct
+                .filter_map(|(_, value)| contained_definition(value))
+                .collect()
         }
-        Shape::Union(types) => types.iter().filter_map(held).collect(),
-        Shape::Alias(value) => held(value).into_iter().collect(),
+        Shape::Union(types) => types.iter().filter_map(contained_definition).collect(),
+        Shape::Alias(value) => contained_definition(value).into_iter().collect(),
         _ => Vec::new(),
     }
 }
 
 /// Returns the definition whose value is directly inside a value of a type.
-fn held(value: &Type) -> Option<&str> {
+fn contained_definition(value: &Type) -> Option<&str> {
     match value {
         Type::Ref { name } => Some(name),
-        Type::Nullable(inner) => held(inner),
+        Type::Nullable(inner) => contained_definition(inner),
         _ => None,
     }
 }

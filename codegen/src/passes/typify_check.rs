@@ -261,7 +261,7 @@ impl Model<'_> {
                 union(self.variants(&variants))
             }
             TypeDetails::Newtype(newtype) => self.type_words(&newtype.inner()),
-            details => self.plain(details),
+            details => self.describe_unnamed_type(details),
         }
     }
 
@@ -313,12 +313,12 @@ impl Model<'_> {
                 }
             }
             TypeDetails::Struct(_) | TypeDetails::Enum(_) => found.name(),
-            details => self.plain(details),
+            details => self.describe_unnamed_type(details),
         }
     }
 
     /// Describes a type without a name.
-    fn plain(&self, details: TypeDetails<'_>) -> String {
+    fn describe_unnamed_type(&self, details: TypeDetails<'_>) -> String {
         match details {
             TypeDetails::Option(inner) => format!("{} or null", self.type_words(&inner)),
             TypeDetails::Box(inner) => self.type_words(&inner),

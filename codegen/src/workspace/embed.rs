@@ -17,7 +17,7 @@ pub const EMBEDDED: &str = "crates/mcp-exact-cli/data";
 
 /// Contents of the file of a revision.
 #[derive(Serialize)]
-struct Embedded<'i> {
+struct EmbeddedFile<'i> {
     #[serde(flatten)]
     ir: &'i Ir,
     /// Dispatch among the variants of each union, for tools that select a variant without the types.
@@ -42,7 +42,7 @@ pub fn embed(ir: &RustIr, revision: &Revision, schema: &[u8], url: &str) -> Resu
     if !revision.is_draft() {
         let text = String::from_utf8_lossy(schema);
         let unions = ir.unions.iter();
-        let embedded = Embedded {
+        let embedded = EmbeddedFile {
             ir: &ir.ir,
             dispatch: unions
                 .map(|(name, union)| (name.as_str(), &union.dispatch))

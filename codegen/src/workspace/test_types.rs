@@ -1,7 +1,7 @@
 //! The package `tests/types`: the type crates of all revisions and extensions in one place, for tests and benchmarks.
 //!
-//! Takes all revisions and extensions; gives the files of the package. Tests name no revision in their manifests: they
-//! depend on this package, and its macros call theirs with what there is.
+//! Takes all revisions and extensions; returns the files of the package. Manifests of tests name no revision: the tests
+//! depend on this package, whose macros call a macro of the test with every revision.
 
 use std::fmt::Write as _;
 
@@ -112,7 +112,7 @@ fn rows(crates: &[TypeCrate<'_>], is_wanted: impl Fn(&crate::ir::Definition) -> 
     for TypeCrate { revision, ir, .. } in crates {
         let (id, library) = (&revision.id, library(&revision.id));
         let wanted = ir.definitions.iter().filter(|d| is_wanted(d));
-        let names = wrapped(wanted.map(|definition| definition.name.as_str()));
+        let names = wrap_lines(wanted.map(|definition| definition.name.as_str()));
         let _ = write!(
             text,
             "            \"{id}\" {library} {{\n{names}            }}\n"
@@ -122,7 +122,7 @@ fn rows(crates: &[TypeCrate<'_>], is_wanted: impl Fn(&crate::ir::Definition) -> 
 }
 
 /// Words in lines of at most 120 characters.
-fn wrapped<'w>(words: impl Iterator<Item = &'w str>) -> String {
+fn wrap_lines<'w>(words: impl Iterator<Item = &'w str>) -> String {
     const INDENT: &str = "                ";
     let mut text = String::new();
     let mut width = usize::MAX;
@@ -149,7 +149,7 @@ mod tests {
     fn long_lists_are_wrapped() {
         let words = ["Aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"; 2];
         let line = format!("                {}\n", words[0]);
-        assert_eq!(wrapped(words.into_iter()), line.repeat(2));
-        assert_eq!(wrapped(["A", "B"].into_iter()), "                A B\n");
+        assert_eq!(wrap_lines(words.into_iter()), line.repeat(2));
+        assert_eq!(wrap_lines(["A", "B"].into_iter()), "                A B\n");
     }
 }

@@ -1,10 +1,10 @@
-//! Errata that do not fit: each stops the run, so that none is ignored after upstream has changed.
+//! Errata that do not match the schema: each is an error, so that no erratum is ignored after upstream has changed.
 
 use codegen::Tables;
 use expect_test::{Expect, expect};
 use serde_json::{Value, json};
 
-use crate::input::{run, words};
+use crate::input::{error_text, run};
 
 fn definitions() -> Value {
     let bounded = json!({ "type": "integer", "minimum": 0 });
@@ -13,10 +13,10 @@ fn definitions() -> Value {
 
 fn check_table(errata: &str, expected: &Expect) {
     let tables = Tables { errata, names: "" };
-    expected.assert_eq(&words(run(definitions(), tables)));
+    expected.assert_eq(&error_text(run(definitions(), tables)));
 }
 
-/// Checks an erratum of one place, with these lines between its pointer and its reason.
+/// Checks an erratum for a pointer, with these lines between its pointer and its reason.
 fn check(pointer: &str, lines: &str, expected: &Expect) {
     check_table(&erratum("it", pointer, lines), expected);
 }
@@ -62,7 +62,7 @@ fn one_that_upstream_has_made_needless() {
 }
 
 #[test]
-fn one_that_finds_something_else() {
+fn erratum_with_another_expected_value_is_refused() {
     check(
         "/definitions/Thing/properties/a/minimum",
         "expect = '2'\nput = '1'",

@@ -4,7 +4,7 @@ use codegen::{Revision, generate};
 use expect_test::expect;
 use serde_json::json;
 
-use crate::input::{NO_TABLES, check_bytes, revision, schema, words};
+use crate::input::{NO_TABLES, check_bytes, error_text, revision, schema};
 
 #[test]
 fn a_truncated_file() {
@@ -66,7 +66,7 @@ fn another_hash() {
     };
     expect![[r#"
         2000-01-01: the schema file has sha256 eafffdbc820f372577ad6dcbf238569d90ebe7803a891fb85e4ca6187587c0b8, not 0000000000000000000000000000000000000000000000000000000000000000; run `cargo xtask schema fetch 2000-01-01`
-    "#]].assert_eq(&words(generate(&revision, bytes.as_bytes(), NO_TABLES)));
+    "#]].assert_eq(&error_text(generate(&revision, bytes.as_bytes(), NO_TABLES)));
 }
 
 #[test]

@@ -1,16 +1,16 @@
-//! Names that cannot be Rust's, or would be taken twice: each is refused; what only looks dangerous is not.
+//! Names that are not valid in Rust or would collide are refused; names that only look problematic are accepted.
 
 use codegen::{Tables, check_tables};
 use expect_test::{Expect, expect};
 use serde_json::{Map, Value, json};
 
-use crate::input::{NO_TABLES, check, check_thing, run, words};
+use crate::input::{NO_TABLES, check, check_thing, error_text, run};
 
 fn check_all(names: &[&str], expected: &Expect) {
     let say = |name: &&str| {
         let mut definitions = Map::new();
         definitions.insert((*name).to_owned(), json!({ "type": "string" }));
-        words(run(Value::Object(definitions), NO_TABLES))
+        error_text(run(Value::Object(definitions), NO_TABLES))
     };
     let said: Vec<String> = names.iter().map(say).collect();
     expected.assert_eq(&(said.concat()));
@@ -173,7 +173,7 @@ fn members_of_no_field() {
     );
 }
 
-/// A schema in which the member `part` of `Thing` has no name.
+/// Returns a schema in which the type of the member `part` of `Thing` has no name.
 fn with_part() -> Map<String, Value> {
     let part = json!({ "type": "object", "properties": { "a": { "type": "string" } } });
     let thing = json!({ "type": "object", "properties": { "part": part } });
@@ -195,7 +195,7 @@ fn a_typed_view_called_as_a_definition() {
 
 fn check_names(names: &str, expected: &Expect) {
     let tables = Tables { errata: "", names };
-    expected.assert_eq(&words(run(Value::Object(with_part()), tables)));
+    expected.assert_eq(&error_text(run(Value::Object(with_part()), tables)));
 }
 
 #[test]

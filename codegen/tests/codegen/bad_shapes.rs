@@ -1,9 +1,9 @@
-//! Keywords and shapes that have no exact type: each is refused with its place.
+//! Keywords and shapes without an exact Rust type are refused, with their JSON pointers.
 
 use expect_test::expect;
 use serde_json::{Map, Value, json};
 
-use crate::input::{NO_TABLES, check, check_thing, run, words};
+use crate::input::{NO_TABLES, check, check_thing, error_text, run};
 
 #[test]
 fn unknown_keywords() {
@@ -86,7 +86,7 @@ fn a_reference_to_another_document() {
 }
 
 #[test]
-fn a_reference_with_keywords_beside_it() {
+fn references_with_adjacent_keywords() {
     let thing = json!({ "$ref": "#/definitions/ServerResult", "required": ["a"] });
     check_thing(
         thing,
@@ -246,7 +246,7 @@ fn schemas_nested_too_deep() {
 }
 
 #[test]
-fn known_members_beside_typed_ones() {
+fn known_and_typed_additional_members() {
     let thing = json!({
         "type": "object",
         "properties": { "a": { "type": "string" } },
@@ -376,7 +376,7 @@ fn enums_of_other_things_than_strings() {
 }
 
 #[test]
-fn constants_without_a_type_of_their_own() {
+fn constants_without_a_type() {
     let member = |schema: Value, required: &[&str]| json!({ "type": "object", "properties": { "a": schema }, "required": required });
     check_thing(
         member(json!({ "const": true }), &["a"]),
@@ -429,7 +429,7 @@ fn objects_that_contain_each_other() {
         json!({ "A": holds("extra", "A") }),
         json!({ "A": holds("type", "A") }),
     ];
-    let said: String = cases.map(|case| words(run(case, NO_TABLES))).concat();
+    let said: String = cases.map(|case| error_text(run(case, NO_TABLES))).concat();
     expect![[r#"
         accepted
         accepted

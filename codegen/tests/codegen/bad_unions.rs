@@ -1,9 +1,9 @@
-//! Unions whose members nothing tells apart: each is refused, none is decoded by a guess.
+//! Unions whose variants cannot be distinguished are refused, so that decoding never guesses.
 
 use expect_test::expect;
 use serde_json::{Map, Value, json};
 
-use crate::input::{NO_TABLES, check, check_thing, run, words};
+use crate::input::{NO_TABLES, check, check_thing, error_text, run};
 
 fn reference(name: &str) -> Value {
     json!({ "$ref": format!("#/definitions/{name}") })
@@ -54,7 +54,7 @@ fn two_arrays_of_scalars() {
 }
 
 #[test]
-fn something_beside_a_union() {
+fn keywords_next_to_a_union() {
     let thing = json!({ "type": "object", "anyOf": [object("a"), object("b")] });
     check_thing(
         thing,
@@ -106,7 +106,7 @@ fn a_tagged_member_called_as_the_unknown_ones() {
     );
 }
 
-fn many(count: usize) -> (Map<String, Value>, Vec<Value>) {
+fn many_variants(count: usize) -> (Map<String, Value>, Vec<Value>) {
     let tagged = |n| json!({ "type": "object", "properties": { "type": { "const": format!("t{n}") } }, "required": ["type"] });
     let definitions = (0..count).map(|n| (format!("A{n}"), tagged(n))).collect();
     let members = (0..count).map(|n| reference(&format!("A{n}"))).collect();
@@ -115,7 +115,7 @@ fn many(count: usize) -> (Map<String, Value>, Vec<Value>) {
 
 #[test]
 fn two_hundred_members_are_fine() {
-    let (mut definitions, members) = many(200);
+    let (mut definitions, members) = many_variants(200);
     definitions.insert("Thing".to_owned(), json!({ "anyOf": members }));
     check(
         Value::Object(definitions),
@@ -127,7 +127,7 @@ fn two_hundred_members_are_fine() {
 
 #[test]
 fn more_than_two_hundred_members() {
-    let (mut definitions, members) = many(201);
+    let (mut definitions, members) = many_variants(201);
     definitions.insert("Thing".to_owned(), json!({ "anyOf": members }));
     check(
         Value::Object(definitions),
@@ -139,7 +139,7 @@ fn more_than_two_hundred_members() {
 
 #[test]
 fn more_than_two_hundred_members_of_nested_unions() {
-    let (mut definitions, members) = many(210);
+    let (mut definitions, members) = many_variants(210);
     definitions.insert("Lower".to_owned(), json!({ "anyOf": members[..105] }));
     definitions.insert("Upper".to_owned(), json!({ "anyOf": members[105..] }));
     let thing = json!({ "anyOf": [reference("Lower"), reference("Upper")] });
@@ -185,7 +185,7 @@ fn unions_of_objects_that_contain_the_union() {
             union: { "anyOf": [reference(object), reference("Leaf")] },
             object: of(union),
         });
-        let said = words(run(definitions, NO_TABLES));
+        let said = error_text(run(definitions, NO_TABLES));
         assert_eq!(said, "accepted\n", "{union} of {object}");
     }
 }

@@ -1,4 +1,4 @@
-//! Equal input gives equal bytes, and the order of members in a schema file is no input.
+//! Equal input yields equal output, and the order of members in a schema file has no effect.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -61,7 +61,7 @@ fn the_order_of_members_changes_nothing_but_the_hash() {
     });
 }
 
-/// A small generator of numbers: a test that fails has to fail again.
+/// Deterministic random number generator, so that failures are reproducible.
 struct Lcg(u64);
 
 impl Lcg {
@@ -74,7 +74,7 @@ impl Lcg {
     }
 }
 
-/// Writes a value with the members of each object in some order. Text, because the crate's maps may sort.
+/// Writes a value as text, with the members of each object in random order; the maps of serde_json may sort members.
 fn write_shuffled(value: &Value, random: &mut Lcg, out: &mut String) {
     match value {
         Value::Object(object) => write_object(object, random, out),

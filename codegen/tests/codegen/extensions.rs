@@ -1,4 +1,5 @@
-//! Extensions: equal definitions are the revision's, different ones are their own, and impossible ones are refused.
+//! Extensions: definitions equal to those of the revision are shared, different ones get separate types, and impossible
+//! ones are refused.
 
 use codegen::{Extension, ListedExtension, Lowered, emit, lower, lower_extension, sha256};
 use expect_test::{Expect, expect};
@@ -6,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::input::{NO_TABLES, revision, schema};
 
-/// A revision with two definitions, one of which uses the other.
+/// Returns a revision with two definitions, one of which refers to the other.
 fn base() -> Value {
     schema(json!({
         "Inner": { "type": "object", "properties": { "a": { "type": "string" } }, "required": ["a"] },
@@ -42,15 +43,16 @@ fn extend<T>(
     .map_err(|error| error.to_string())
 }
 
-fn lowered(definitions: &Value) -> Result<Lowered, String> {
+fn lower_definitions(definitions: &Value) -> Result<Lowered, String> {
     extend(definitions, |extension| {
         lower_extension(extension, &base_lowered(), NO_TABLES)
     })
 }
 
-/// Lists the definitions: `=` the revision's, `+` the extension's; official ones with a star.
+/// Compares the list of definitions: `=` marks definitions of the revision, `+` those of the extension, and a star
+/// official ones.
 fn check(definitions: Value, expected: &Expect) {
-    let said = match lowered(&definitions) {
+    let said = match lower_definitions(&definitions) {
         Ok(extended) => {
             let line = |definition: &codegen::ir::Definition| {
                 let name = &definition.name;
@@ -82,7 +84,7 @@ fn definitions_of_the_revision_are_its_types() {
 }
 
 #[test]
-fn an_equal_definition_is_the_revisions_whatever_its_words() {
+fn equal_definitions_ignore_descriptions() {
     check(
         json!({
             "Inner": {

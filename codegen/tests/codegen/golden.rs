@@ -1,5 +1,5 @@
-//! The crate that is made from `tests/golden/schema.json`, file by file. Every emitter has something to do in it.
-//! `UPDATE_EXPECT=1` writes the files again.
+//! Compares the crate that is generated from `tests/golden/schema.json`, file by file. The schema covers every emitter.
+//! `UPDATE_EXPECT=1` rewrites the files.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden")
 }
 
-/// The files by path from the root of the crate.
+/// Returns the generated files, by path relative to the root of the crate.
 fn files() -> Files {
     let schema = std::fs::read(folder().join("schema.json")).expect("the schema can be read");
     let files =

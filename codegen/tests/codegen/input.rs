@@ -1,5 +1,5 @@
-//! Makes input for the generator: small schemas of the protocol, with errata and names where a test wants them. Returns the
-//! generator's errors about them.
+//! Creates input for the generator: small schemas of the protocol, with optional errata and names; compares the
+//! generator's errors.
 
 use codegen::{Files, Revision, Tables, generate, sha256};
 use expect_test::Expect;
@@ -11,7 +11,7 @@ pub const NO_TABLES: Tables<'_> = Tables {
     names: "",
 };
 
-/// A revision whose hash is that of these bytes.
+/// Returns a revision with the hash of these bytes.
 pub fn revision(bytes: &[u8]) -> Revision {
     Revision {
         id: "2000-01-01".to_owned(),
@@ -20,7 +20,7 @@ pub fn revision(bytes: &[u8]) -> Revision {
     }
 }
 
-/// A schema of the protocol with these definitions and the few that every one has.
+/// Returns a schema of the protocol with these definitions and the ones that every schema has.
 pub fn schema(definitions: Value) -> Value {
     let mut all = json!({
         "ClientRequest": { "type": "object" },
@@ -41,12 +41,12 @@ pub fn run(definitions: Value, tables: Tables<'_>) -> codegen::Result<Files> {
 
 /// Compares the generator's errors about the bytes of a file.
 pub fn check_bytes(bytes: &[u8], expected: &Expect) {
-    expected.assert_eq(&words(generate(&revision(bytes), bytes, NO_TABLES)));
+    expected.assert_eq(&error_text(generate(&revision(bytes), bytes, NO_TABLES)));
 }
 
 /// Compares the generator's errors about these definitions.
 pub fn check(definitions: Value, expected: &Expect) {
-    expected.assert_eq(&words(run(definitions, NO_TABLES)));
+    expected.assert_eq(&error_text(run(definitions, NO_TABLES)));
 }
 
 /// Compares the generator's errors about the definition `Thing`.
@@ -54,8 +54,8 @@ pub fn check_thing(thing: Value, expected: &Expect) {
     check(json!({ "Thing": thing }), expected);
 }
 
-/// The text of an error, as a line.
-pub fn words(generated: codegen::Result<Files>) -> String {
+/// Returns the text of an error on one line.
+pub fn error_text(generated: codegen::Result<Files>) -> String {
     match generated {
         Ok(_) => "accepted\n".to_owned(),
         Err(error) => format!("{error}\n"),

@@ -1,5 +1,5 @@
-//! The generator as a whole: its refusals and their texts, equal bytes for equal input, and a crate made from a small
-//! schema, file by file. The package's test `small` compiles and uses that crate.
+//! Tests of the complete generator: error texts, determinism, and a crate that is generated from a small schema. The
+//! package's test `small` compiles and uses that crate.
 
 mod bad_errata;
 mod bad_files;

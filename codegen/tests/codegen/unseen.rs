@@ -1,5 +1,5 @@
-//! Constructs that a next revision may bring and no official schema has yet: absorbed by rule, with a notice if the types
-//! leave a part unchecked, or refused with pointer and remedy. `tests/small` compiles and uses many of these shapes.
+//! Constructs that a future revision may use and no official schema has yet: accepted by a rule, with a notice if the
+//! types do not check a part, or refused with pointer and hint. `tests/small` compiles and uses many of these shapes.
 
 use codegen::lower;
 use expect_test::{Expect, expect};
@@ -7,12 +7,12 @@ use serde_json::{Value, json};
 
 use crate::input::{NO_TABLES, revision, schema};
 
-/// Lists the notices of a schema with the definition `Thing`, or its error.
+/// Compares the notices of a schema with the definition `Thing`, or its error.
 fn check(thing: Value, expected: &Expect) {
     check_with(thing, json!({}), expected);
 }
 
-/// The same beside other definitions.
+/// Compares the notices of a schema with the definition `Thing` and other definitions, or its error.
 fn check_with(thing: Value, others: Value, expected: &Expect) {
     let mut definitions = json!({ "Thing": thing });
     if let (Some(all), Value::Object(others)) = (definitions.as_object_mut(), others) {
@@ -34,26 +34,26 @@ fn object(properties: Value) -> Value {
     json!({ "type": "object", "properties": properties })
 }
 
-fn closed(properties: Value) -> Value {
+fn closed_object(properties: Value) -> Value {
     json!({ "type": "object", "properties": properties, "additionalProperties": false })
 }
 
 #[test]
 fn closed_objects() {
     check(
-        closed(json!({ "a": { "type": "string" } })),
+        closed_object(json!({ "a": { "type": "string" } })),
         &expect![[r#"
         absorbed without a notice
     "#]],
     );
     check(
-        closed(json!({})),
+        closed_object(json!({})),
         &expect![[r#"
         absorbed without a notice
     "#]],
     );
     check(
-        object(json!({ "inner": closed(json!({ "a": { "type": "string" } })) })),
+        object(json!({ "inner": closed_object(json!({ "a": { "type": "string" } })) })),
         &expect![[r#"
             absorbed without a notice
         "#]],
@@ -64,7 +64,7 @@ fn closed_objects() {
 fn closed_parts_of_a_whole() {
     check_with(
         json!({ "allOf": [{ "$ref": "#/definitions/Base" }, object(json!({ "b": { "type": "string" } }))] }),
-        json!({ "Base": closed(json!({ "a": { "type": "string" } })) }),
+        json!({ "Base": closed_object(json!({ "a": { "type": "string" } })) }),
         &expect![[r#"
             refused: 2000-01-01 at /definitions/Thing/allOf/1: a closed object in this `allOf` forbids the member `b` of another one; close the whole instead of its part by an erratum
         "#]],
@@ -364,7 +364,8 @@ fn any_value_in_a_union() {
     );
 }
 
-/// As in drafts of 2025: sampling messages whose content is one block, or blocks of one kind or another.
+/// A union of arrays, as in drafts of 2025: the content of a sampling message is one block, or an array of blocks of
+/// several kinds.
 #[test]
 fn several_arrays_in_a_union() {
     check(
@@ -424,7 +425,8 @@ fn constants_that_are_true_or_false() {
     );
 }
 
-/// As in drafts of 2025 and 2026: `JSONRPCResultResponse & { result: GetTaskPayloadResult }`.
+/// An `allOf` of references that narrows a member, as in drafts of 2025 and 2026: `JSONRPCResultResponse & { result:
+/// GetTaskPayloadResult }`.
 #[test]
 fn references_of_which_one_narrows_the_other() {
     let base = object(json!({ "_meta": { "type": "object", "description": "Metadata." } }));

@@ -1,5 +1,5 @@
-//! The crate in `tests/golden`, compiled and used: the code of each shape decodes, encodes and validates. Expectations about
-//! text are exact, byte for byte.
+//! Compiles and uses the crate in `tests/golden`: the code for each shape decodes, encodes and validates. Expectations
+//! about text are exact, byte for byte.
 
 #[allow(clippy::all, dead_code, missing_docs, unexpected_cfgs, unused_imports)]
 #[path = "../golden/src/lib.rs"]
@@ -14,7 +14,7 @@ use mcp_exact_wire::{
 };
 use serde_json::{Map, Value};
 
-/// Decodes, encodes the same text again, and finds no violation.
+/// Checks that a text decodes, encodes to the same text, and has no violation.
 fn exact<T: Decode + Encode + Validate + Debug>(json: &str) -> T {
     let value: T = from_str(json).unwrap_or_else(|error| panic!("{json}: {error}"));
     assert_eq!(to_string(&value), json);
@@ -23,7 +23,7 @@ fn exact<T: Decode + Encode + Validate + Debug>(json: &str) -> T {
     value
 }
 
-/// The pointers of the violations of a document that decodes.
+/// Returns the pointers of the violations of a document that decodes.
 fn violations<T: Decode + Encode + Validate>(json: &str) -> Vec<String> {
     let value: T = from_str(json).unwrap_or_else(|error| panic!("{json}: {error}"));
     assert_eq!(to_string(&value), json);
@@ -115,7 +115,7 @@ fn a_union_by_presence() {
     assert!(from_str::<small::Part>("{}").is_err());
 }
 
-fn nested(open: &str, close: &str, innermost: &str, depth: usize) -> String {
+fn nested_json(open: &str, close: &str, innermost: &str, depth: usize) -> String {
     format!("{}{innermost}{}", open.repeat(depth), close.repeat(depth))
 }
 
@@ -148,7 +148,7 @@ fn violations_inside_types_that_contain_themselves() {
         violations::<small::Chain>(chain),
         ["/link/chain/link/colour"]
     );
-    let tree = nested(
+    let tree = nested_json(
         r#"{"kind":"negation","of":"#,
         "}",
         r#"{"kind":"other"}"#,
@@ -157,7 +157,7 @@ fn violations_inside_types_that_contain_themselves() {
     assert_eq!(violations::<small::Expression>(&tree), ["/of".repeat(50)]);
 }
 
-/// Refuses a document nested far deeper than typed values may be, and accepts one nested as deep as they may.
+/// Checks that a document with the maximum depth of typed values is accepted, and a much deeper one is refused.
 fn check_depth<T: Decode + Encode + Validate + Debug>(
     open: &str,
     close: &str,
@@ -165,8 +165,8 @@ fn check_depth<T: Decode + Encode + Validate + Debug>(
     levels: usize,
 ) {
     let most = MAX_DEPTH as usize / levels - 1;
-    exact::<T>(&nested(open, close, innermost, most));
-    let error = from_str::<T>(&nested(open, close, innermost, 200_000)).expect_err("too deep");
+    exact::<T>(&nested_json(open, close, innermost, most));
+    let error = from_str::<T>(&nested_json(open, close, innermost, 200_000)).expect_err("too deep");
     assert_eq!(error.kind(), DecodeErrorKind::Depth);
 }
 
@@ -177,7 +177,8 @@ fn nesting_has_a_limit() {
     check_depth::<small::Tree>(r#"{"children":["#, "]}", r#"{"children":[]}"#, 2);
     check_depth::<small::Anything>("[", "]", "1", 1);
     let both = r#"{"kind":"both","right":{"kind":"one"},"left":"#;
-    let error = from_str::<small::Sum>(&nested(both, "}", "{}", 200_000)).expect_err("too deep");
+    let error =
+        from_str::<small::Sum>(&nested_json(both, "}", "{}", 200_000)).expect_err("too deep");
     assert_eq!(error.kind(), DecodeErrorKind::Depth);
     let literal = r#"{"kind":"literal","value":1}"#;
     check_depth::<small::Expression>(r#"{"kind":"negation","of":"#, "}", literal, 1);

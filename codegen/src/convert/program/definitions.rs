@@ -21,12 +21,12 @@ impl Program<'_> {
                 format!("Type::Definition({place})")
             }
             Resolved::Runtime(name) => format!("Type::{name}"),
-            Resolved::Plain(value) => self.plain(revision, value),
+            Resolved::Plain(value) => self.type_row(revision, value),
         };
         self.types.place(row)
     }
 
-    pub(super) fn plain(&mut self, revision: usize, value: &Type) -> String {
+    pub(super) fn type_row(&mut self, revision: usize, value: &Type) -> String {
         match value {
             Type::Json => "Type::Json".to_owned(),
             Type::JsonObject => "Type::JsonObject".to_owned(),

@@ -2,7 +2,7 @@
 //!
 //! Every rule is recorded for the documentation page.
 
-use super::{EffectKind, Step, taken};
+use super::{EffectKind, Step, removal_of_entry};
 use crate::convert::plan::{Resolved, resolve};
 use crate::convert::rules::{
     Action as Does, DefaultValue, MemberStep, Op, Removal, RemovalKind, TypeText,
@@ -28,7 +28,7 @@ impl Members<'_, '_, '_> {
     }
 
     /// Returns the removal of a member that only the source has; `None` if the member is kept as an unknown member.
-    pub fn gone(&self, source: usize, member: &Member) -> Option<Removal> {
+    pub fn removal_of(&self, source: usize, member: &Member) -> Option<Removal> {
         let envelope = self.request && matches!(member.name.as_str(), "id" | "jsonrpc");
         let kind = match &member.value {
             MemberValue::Type(_) => self.gone_value(member, envelope)?,
@@ -67,7 +67,7 @@ impl Members<'_, '_, '_> {
         }
         let target = &self.step.target().revision;
         let later = self.step.table.left_out(&member.name, &since, target);
-        let Some((text, reason, decides)) = self.said_by_silence(member) else {
+        let Some((text, reason, decides)) = self.value_of_absence(member) else {
             self.note(member, EffectKind::Dropped, &later);
             return Some(RemovalKind::Newer { reason: later });
         };
@@ -95,7 +95,7 @@ impl Members<'_, '_, '_> {
 
     /// Returns the value that an absent newer member stands for, the reason, and whether any other value determines the
     /// meaning of the message.
-    fn said_by_silence(&self, member: &Member) -> Option<(&String, &String, bool)> {
+    fn value_of_absence(&self, member: &Member) -> Option<(&String, &String, bool)> {
         let step = self.step;
         let entry = step
             .table
@@ -114,7 +114,7 @@ impl Members<'_, '_, '_> {
         let entry = step
             .table
             .member(step.ids(), &self.source.name, &member.name)?;
-        let (kind, gone) = taken(entry)?;
+        let (kind, gone) = removal_of_entry(entry)?;
         Some((kind, &entry.reason, gone))
     }
 
@@ -199,7 +199,7 @@ impl Members<'_, '_, '_> {
 
     /// Returns the value of a member that may be absent in the source and is required in the target.
     fn default_of(&self, before: &Member, after: &Member, source: &Type) -> DefaultValue {
-        if let Some(filled) = self.filled(after) {
+        if let Some(filled) = self.value_from_table(after) {
             return filled;
         }
         if self.empty_stands_for_absence(source, self.step.source()) {
@@ -226,7 +226,7 @@ impl Members<'_, '_, '_> {
             let session = entry.is_some_and(|e| matches!(e.action, Action::Session(_)));
             return Does::NewOptional(session);
         }
-        let fill = self.filled(after).unwrap_or_else(|| {
+        let fill = self.value_from_table(after).unwrap_or_else(|| {
             if self.request && after.name == "id" {
                 self.note(after, EffectKind::Rewritten, "part of the envelope");
                 return DefaultValue::RequestId;
@@ -237,7 +237,7 @@ impl Members<'_, '_, '_> {
     }
 
     /// Returns the value from `conversions.toml` for a member that the source does not have.
-    fn filled(&self, after: &Member) -> Option<DefaultValue> {
+    fn value_from_table(&self, after: &Member) -> Option<DefaultValue> {
         let step = self.step;
         let entry = step
             .table

@@ -28,7 +28,7 @@ impl<'i> Step<'_, 'i> {
         let gone = old.iter().enumerate();
         let gone = gone.filter(|(_, old)| new.iter().all(|new| new.name != old.name));
         let gone: Vec<_> = gone
-            .filter_map(|(at, member)| members.gone(at, member))
+            .filter_map(|(at, member)| members.removal_of(at, member))
             .collect();
         let steps = new.iter().enumerate().filter_map(|(at, member)| {
             let before = old.iter().find(|old| old.name == member.name);

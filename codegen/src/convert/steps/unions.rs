@@ -10,7 +10,10 @@ use crate::ir::{Definition, Shape, Type, Union, Variant};
 
 impl<'i> Step<'_, 'i> {
     pub(super) fn wrap(&self, source: &Definition, new: &'i [Type]) -> Body {
-        match self.plan.member_of(new, self.target(), source, !self.up) {
+        match self
+            .plan
+            .counterpart_variant(new, self.target(), source, !self.up)
+        {
             Some(at) => {
                 let op = self.op(&reference(&source.name), &new[at]);
                 Body::Wrap(at, op)
@@ -22,7 +25,10 @@ impl<'i> Step<'_, 'i> {
     pub(super) fn unwrap(&self, source: &'i Definition, target: &'i Definition) -> Body {
         let old = self.source().union(&source.name);
         let at = match &source.shape {
-            Shape::Union(types) => self.plan.member_of(types, self.source(), target, self.up),
+            Shape::Union(types) => {
+                self.plan
+                    .counterpart_variant(types, self.source(), target, self.up)
+            }
             _ => None,
         };
         let own = reference(&target.name);

@@ -24,7 +24,7 @@ impl Step<'_, '_> {
                 }
             }
             (Resolved::Runtime(old), Resolved::Runtime(new)) if old == new => Op::Keep,
-            (Resolved::Plain(old), Resolved::Plain(new)) => self.plain(old, new),
+            (Resolved::Plain(old), Resolved::Plain(new)) => self.operation_on_value(old, new),
             (Resolved::Plain(Type::JsonObject), Resolved::Definition(..)) => {
                 Op::Fit(TypeText(target.clone()))
             }
@@ -33,7 +33,7 @@ impl Step<'_, '_> {
         }
     }
 
-    fn plain(&self, old: &Type, new: &Type) -> Op {
+    fn operation_on_value(&self, old: &Type, new: &Type) -> Op {
         match (old, new) {
             (Type::String(_), Type::String(_))
             | (Type::Boolean, Type::Boolean)

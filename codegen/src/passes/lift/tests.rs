@@ -15,7 +15,7 @@ fn check(definitions: Value, names: &[Name], expected: Expect) {
     });
 }
 
-fn lines(schema: &Schema, lifted: &[Lifted]) -> String {
+fn lines(schema: &Schema, lifted: &[LiftedDefinition]) -> String {
     let definitions = schema.root["definitions"].as_object().into_iter().flatten();
     let line = |(name, definition): (&String, &Value)| {
         let places = lifted.iter().find(|l| l.name == *name);
@@ -38,7 +38,7 @@ fn name(pointer: &str, name: &str) -> Name {
 }
 
 #[test]
-fn names_say_where_a_thing_stands() {
+fn names_follow_json_pointers() {
     let inner = object(json!({ "deep": object(json!({ "a": {} })) }));
     let thing = object(json!({
         "_meta": object(json!({ "b": {} })),

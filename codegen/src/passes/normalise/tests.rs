@@ -74,7 +74,7 @@ fn all_of_is_merged_inside_of_all_of() {
 }
 
 #[test]
-fn what_stands_beside_all_of_is_merged_too() {
+fn keywords_next_to_all_of_are_merged() {
     let thing = json!({
         "allOf": [object(json!({ "a": {} }), &[])],
         "properties": { "b": {} },
@@ -312,7 +312,7 @@ fn steps_from_copy_to_copy_are_bounded() {
 }
 
 #[test]
-fn a_union_in_all_of_says_the_rest_in_each_member() {
+fn all_of_is_distributed_over_unions() {
     let tagged = |tag: &str| {
         object(
             json!({ "kind": { "type": "string", "const": tag } }),

@@ -18,7 +18,7 @@ const FILE: &str = "schema/revisions.toml";
 pub enum Lifecycle {
     /// The handshake is the request `initialize`.
     Initialize,
-    /// With the metadata of each request, and `server/discover`.
+    /// The metadata of each request, and the request `server/discover`.
     Discover,
 }
 
@@ -32,7 +32,7 @@ impl Lifecycle {
         }
     }
 
-    /// The request that only this lifecycle has.
+    /// Returns the request that only this lifecycle has.
     pub fn opening_request(self) -> &'static str {
         match self {
             Self::Initialize => "initialize",
@@ -62,7 +62,7 @@ pub struct RevisionFacts {
 }
 
 impl RevisionFacts {
-    /// The facts of a revision whose properties are assumed.
+    /// Returns the facts of a revision whose properties are assumed.
     pub fn new(id: &str, lifecycle: Lifecycle, assumed: &AssumedProperties) -> Self {
         let properties = assumed.values.iter();
         Self {
@@ -99,10 +99,10 @@ pub fn revision_facts(text: &str) -> Result<Vec<RevisionFacts>> {
         let remedy = "give each revision an id, a lifecycle and a table of properties";
         Error::new(FILE, "", error.message(), remedy)
     })?;
-    file.revision.into_iter().map(checked).collect()
+    file.revision.into_iter().map(checked_facts).collect()
 }
 
-fn checked(entry: Entry) -> Result<RevisionFacts> {
+fn checked_facts(entry: Entry) -> Result<RevisionFacts> {
     let Entry {
         id,
         lifecycle,
@@ -222,7 +222,7 @@ mod tests {
         format!("[[revision]]\nid = \"{id}\"\n{lifecycle}\n[revision.properties]\n{properties}")
     }
 
-    fn plain(name: &str, value: Value) -> Option<String> {
+    fn property_line(name: &str, value: Value) -> Option<String> {
         Some(format!("{name} = {value}"))
     }
 
@@ -234,13 +234,13 @@ mod tests {
     #[test]
     fn unknown_lifecycles_are_refused() {
         check(
-            &entry("a", "lifecycle = \"handshake\"", plain),
+            &entry("a", "lifecycle = \"handshake\"", property_line),
             expect![[
                 r#"schema/revisions.toml: the lifecycle "handshake" of a is unknown; write lifecycle = "initialize" or lifecycle = "discover""#
             ]],
         );
         check(
-            &entry("a", "", plain),
+            &entry("a", "", property_line),
             expect![[
                 r#"schema/revisions.toml: a has no lifecycle; write lifecycle = "initialize" or lifecycle = "discover""#
             ]],
@@ -249,7 +249,8 @@ mod tests {
 
     #[test]
     fn missing_properties_are_refused() {
-        let without = |name: &str, value| plain(name, value).filter(|_| name != "has_http_sse");
+        let without =
+            |name: &str, value| property_line(name, value).filter(|_| name != "has_http_sse");
         check(
             &entry("a", "lifecycle = \"initialize\"", without),
             expect![
@@ -261,7 +262,7 @@ mod tests {
     #[test]
     fn values_of_another_type_are_refused() {
         let code = |name: &str, value| match value {
-            Value::Flag(_) => plain(name, value),
+            Value::Flag(_) => property_line(name, value),
             Value::Code(_) => Some(format!("{name} = true")),
         };
         check(
@@ -274,7 +275,7 @@ mod tests {
 
     #[test]
     fn unknown_properties_are_refused() {
-        let text = entry("a", "lifecycle = \"initialize\"", plain) + "has_wings = true\n";
+        let text = entry("a", "lifecycle = \"initialize\"", property_line) + "has_wings = true\n";
         let error = revision_facts(&text).expect_err("refused");
         assert_eq!(
             error.problem,
@@ -285,12 +286,12 @@ mod tests {
     #[test]
     fn assumed_values_come_from_the_lifecycle() {
         let other = |name: &str, value| match value {
-            Value::Flag(flag) => plain(name, Value::Flag(!flag)),
-            Value::Code(_) => plain(name, value),
+            Value::Flag(flag) => property_line(name, Value::Flag(!flag)),
+            Value::Code(_) => property_line(name, value),
         };
-        let text = entry("a", "lifecycle = \"initialize\"", plain)
+        let text = entry("a", "lifecycle = \"initialize\"", property_line)
             + &entry("b", "lifecycle = \"initialize\"", other)
-            + &entry("c", "lifecycle = \"discover\"", plain);
+            + &entry("c", "lifecycle = \"discover\"", property_line);
         let list = revision_facts(&text).expect("facts");
         let copied = |place, lifecycle| assumed_properties(&list, place, lifecycle).copied_from;
         assert_eq!(copied(3, Lifecycle::Initialize).as_deref(), Some("b"));
