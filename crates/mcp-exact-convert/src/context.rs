@@ -24,13 +24,13 @@ pub enum Newer {
 /// Context of the conversion of one message: what the caller knows, and the losses. Create one context per message.
 #[derive(Debug, Clone, Default)]
 pub struct Context {
-    pub(crate) known: Known,
+    pub(crate) known: CallerFacts,
     losses: Vec<Loss>,
 }
 
 /// Facts that the caller of a conversion provides.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Known {
+pub(crate) struct CallerFacts {
     pub newer: Newer,
     pub request_id: Option<RequestId>,
     pub request_meta: Option<JsonObject>,
@@ -40,7 +40,7 @@ pub(crate) struct Known {
     pub is_decoded: bool,
 }
 
-impl Known {
+impl CallerFacts {
     /// Returns the JSON text of a member of the request's `_meta`.
     pub fn meta(&self, name: &str) -> Option<String> {
         let json = self.request_meta.as_ref()?.get(name)?;

@@ -8,19 +8,21 @@ use std::collections::HashMap;
 
 use mcp_exact_wire::MAX_POINTER;
 
-use crate::context::Known;
-use crate::loss::{LossKind, Noted, Refusal, Severity};
+use crate::context::CallerFacts;
+use crate::loss::{LossKind, NotedLoss, Refusal, Severity};
 use crate::node::{Body, NOWHERE, Node};
 use crate::place::{Place, push};
 use crate::{KnownRevision, Newer};
 
 /// A running conversion: the facts from its caller, its position, and the losses so far.
 pub struct Conversion<'c, 't> {
-    known: &'c Known,
+    known: &'c CallerFacts,
     path: Vec<Frame<'t>>,
-    pub(crate) losses: Vec<Noted>,
+    pub(crate) losses: Vec<NotedLoss>,
     /// Members that a step has moved, by the offsets of their values in the input.
-    moved: HashMap<usize, Moved>,
+    moved: HashMap<usize, MovedMember>,
+    /// True if a loss refers to a rewritten value below a value of the input.
+    has_made: bool,
     /// Index of the rule that is being applied; manual conversions look up their definitions by it.
     pub(crate) rule: u16,
     /// Source and target revision of the step that is being applied.
@@ -28,7 +30,7 @@ pub struct Conversion<'c, 't> {
 }
 
 /// A member that a manual conversion has moved into another one.
-struct Moved {
+struct MovedMember {
     /// First revision that defines the member at its original location.
     since: KnownRevision,
     /// Effect of the missing member on a peer of an older revision.
@@ -54,7 +56,11 @@ pub(crate) struct Mark {
 }
 
 impl<'c, 't> Conversion<'c, 't> {
-    pub(crate) fn new(known: &'c Known, at: usize, step: (KnownRevision, KnownRevision)) -> Self {
+    pub(crate) fn new(
+        known: &'c CallerFacts,
+        at: usize,
+        step: (KnownRevision, KnownRevision),
+    ) -> Self {
         Self {
             known,
             path: vec![Frame {
@@ -63,13 +69,14 @@ impl<'c, 't> Conversion<'c, 't> {
             }],
             losses: Vec::new(),
             moved: HashMap::new(),
+            has_made: false,
             rule: 0,
             step,
         }
     }
 
     /// Returns the facts that the caller provides.
-    pub(crate) fn known(&self) -> &'c Known {
+    pub(crate) fn known(&self) -> &'c CallerFacts {
         self.known
     }
 
@@ -147,7 +154,8 @@ impl<'c, 't> Conversion<'c, 't> {
         kind: LossKind,
         reason: impl Into<Cow<'static, str>>,
     ) {
-        self.losses.push(Noted {
+        self.has_made |= kind == LossKind::Rewritten && !place.below.is_empty();
+        self.losses.push(NotedLoss {
             place,
             revision: self.step.1,
             kind,
@@ -186,34 +194,35 @@ impl<'c, 't> Conversion<'c, 't> {
         value: &Node<'t>,
         reason: impl Into<Cow<'static, str>>,
     ) {
-        let reason = reason.into();
-        self.record_moved(value, (value.at, end_of(value)), &reason);
-        // A value that replaces a moved one has the offset of the moved one.
-        let reason = self.reason_of_moved(value.at, &reason);
+        let mut reason = reason.into();
+        if !self.moved.is_empty() {
+            self.record_moved(value, (value.at, end_of(value)), &reason);
+            // A value that replaces a moved one has the offset of the moved one.
+            if let Some(moved) = self.reason_of_moved(value.at) {
+                reason = moved.into();
+            }
+        }
         self.record_loss(member, value.at, LossKind::Dropped, reason);
-        let stood = self.place_of(member, NOWHERE);
+        let stood = self.has_made.then(|| self.place_of(member, NOWHERE));
         if let Some(note) = self.losses.last_mut() {
-            note.stood = Some(stood);
+            note.stood = stood;
         }
     }
 
     /// Records that the member whose value begins at `at` was moved into another member. If a later step drops that
     /// member, the loss states the effect on a peer: `peer`.
-    /// says what a peer sees without the moved member: `peer`.
     pub(crate) fn note_move(&mut self, at: usize, peer: &'static str) {
         let since = self.step.0;
-        self.moved.insert(at, Moved { since, peer });
+        self.moved.insert(at, MovedMember { since, peer });
     }
 
-    /// Returns the reason of the loss of a moved value; `reason` is the reason for the loss of the containing value.
-    fn reason_of_moved(&self, at: usize, reason: &str) -> String {
-        match self.moved.get(&at) {
-            Some(Moved { since, peer }) => {
-                let target = self.step.1;
-                format!("a member of {since} and later; for a peer of {target}: {peer}")
-            }
-            None => reason.to_owned(),
-        }
+    /// Returns the reason of the loss of a value that was moved.
+    fn reason_of_moved(&self, at: usize) -> Option<String> {
+        let MovedMember { since, peer } = self.moved.get(&at)?;
+        let target = self.step.1;
+        Some(format!(
+            "a member of {since} and later; for a peer of {target}: {peer}"
+        ))
     }
 
     /// Records losses of the values that were moved into a dropped value.
@@ -228,7 +237,8 @@ impl<'c, 't> Conversion<'c, 't> {
                     at: inner.at,
                     below: String::new(),
                 };
-                let reason = this.reason_of_moved(inner.at, reason);
+                let moved = this.reason_of_moved(inner.at);
+                let reason = moved.unwrap_or_else(|| reason.to_owned());
                 this.report(place, LossKind::Dropped, reason);
             }
         };

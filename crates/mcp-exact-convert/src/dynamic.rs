@@ -13,7 +13,7 @@ use mcp_exact_wire::{
 
 use crate::conversion::Conversion;
 use crate::generated::{KnownRevision, PATHS};
-use crate::loss::{Noted, Refused};
+use crate::loss::{NotedLoss, Refused};
 use crate::node::Node;
 use crate::place::Pointers;
 use crate::read::{Wanted, read, stays_object};
@@ -392,7 +392,7 @@ impl ConversionPath {
         node: &mut Node<'t>,
         text: &'t str,
         cx: &Context,
-    ) -> Result<Vec<Noted>, Refused> {
+    ) -> Result<Vec<NotedLoss>, Refused> {
         let mut conversion = Conversion::new(&cx.known, node.at, (self.from, self.to));
         for (at, edge) in edges.iter().flatten().enumerate() {
             conversion.step = (self.revision(at), self.revision(at + 1));
@@ -438,72 +438,4 @@ fn decodes<T: Decode>(name: &str, text: &str) -> Result<(), Refused> {
 fn not_of_type(name: &str, error: &DecodeError) -> Refused {
     let reason = format!("no `{name}`: {}", error.detail());
     Refused::new(error.pointer(), reason)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const OF: KnownRevision = KnownRevision::V2025_06_18;
-
-    fn checked(kind: MessageKind, method: &str, text: Option<&str>) -> Result<(), String> {
-        let sender = match kind {
-            MessageKind::Result => Role::Server,
-            _ => Role::Client,
-        };
-        let root = Root {
-            kind,
-            method,
-            sender,
-        };
-        check(root, text, OF).map_err(|refused| refused.to_string())
-    }
-
-    fn refuses(kind: MessageKind, method: &str, text: Option<&str>, expected: &str) {
-        assert_eq!(checked(kind, method, text), Err(expected.to_owned()));
-    }
-
-    #[test]
-    fn text_that_would_pass_unseen_is_checked() {
-        use MessageKind::{Error, Notification, Request, Result};
-        let call = "tools/call";
-        assert_eq!(checked(Request, call, Some(r#"{"name":"a"}"#)), Ok(()));
-        assert_eq!(checked(Request, "ping", None), Ok(()));
-        assert_eq!(checked(Notification, "vendor/x", Some("[1]")), Ok(()));
-        refuses(Request, call, None, "params have to be there at \"\"");
-        refuses(Result, call, None, "a result has to be there at \"\"");
-        refuses(Error, call, None, "an error has to be there at \"\"");
-        let number = Some(r#"{"name":1}"#);
-        let reason = "no `CallToolRequestParams`: expected a string at \"/name\"";
-        refuses(Request, call, number, reason);
-        let reason = "no `Error`: missing member `code` at \"\"";
-        refuses(Error, call, Some(r#"{"message":"a"}"#), reason);
-        let reason = "no `JSON`: the text is not JSON at \"\"";
-        refuses(Notification, "vendor/x", Some("nonsense"), reason);
-    }
-
-    #[test]
-    fn both_sides_send_what_has_a_definition_for_each_side() {
-        let text = Some(r#"{"requestId":1}"#);
-        for sender in [Role::Client, Role::Server] {
-            let root = Root {
-                kind: MessageKind::Notification,
-                method: "notifications/cancelled",
-                sender,
-            };
-            let (new, mut cx) = (KnownRevision::V2026_07_28, Context::new());
-            assert!(convert(root, text, OF, new, &mut cx).is_ok(), "{sender:?}");
-            assert!(convert(root, text, new, OF, &mut cx).is_ok(), "{sender:?}");
-        }
-    }
-
-    #[test]
-    fn a_type_is_checked_by_its_name() {
-        let check = |name, text| check_type(name, text, OF).map_err(|refused| refused.to_string());
-        assert_eq!(check("Role", "\"user\""), Ok(()));
-        let reason = "no `Role`: expected a string at \"\"";
-        assert_eq!(check("Role", "1"), Err(reason.to_owned()));
-        let reason = "2025-06-18 has no type `Rol` at \"\"";
-        assert_eq!(check("Rol", "1"), Err(reason.to_owned()));
-    }
 }

@@ -115,7 +115,7 @@ impl Refusal {
 
 /// A loss during a conversion, before its pointer is known.
 #[derive(Debug)]
-pub(crate) struct Noted {
+pub(crate) struct NotedLoss {
     pub place: Place,
     pub revision: KnownRevision,
     pub kind: LossKind,
@@ -126,7 +126,7 @@ pub(crate) struct Noted {
     pub stood: Option<Place>,
 }
 
-impl Noted {
+impl NotedLoss {
     /// Returns all locations that the loss refers to.
     pub fn places(&self) -> impl Iterator<Item = &Place> {
         std::iter::once(&self.place).chain(&self.inside)

@@ -4,6 +4,7 @@
 //! of the text and of the pointers.
 
 use std::collections::HashMap;
+use std::ops::Range;
 
 use mcp_exact_wire::spans::value_end;
 use mcp_exact_wire::{MAX_POINTER, from_str};
@@ -21,10 +22,13 @@ pub struct Place {
 pub struct Pointers {
     /// Offsets of the values, sorted.
     offsets: Vec<usize>,
-    /// JSON pointer of the value at each offset.
-    found: Vec<String>,
-    /// Names of list items by the JSON pointers of the items.
-    names: HashMap<String, String>,
+    /// JSON pointers, one after the other.
+    text: String,
+    /// Range in `text` of the JSON pointer of the value at each offset.
+    found: Vec<Range<usize>>,
+    /// Names of list items by the index of their list in `lists`, and by their index in the list.
+    names: HashMap<(usize, usize), String>,
+    lists: &'static [(&'static str, &'static str)],
 }
 
 /// Maximum length of a name that a report quotes, in bytes.
@@ -39,18 +43,20 @@ impl Pointers {
     pub fn find<'p>(
         text: &str,
         places: impl Iterator<Item = &'p Place>,
-        lists: &[(&str, &str)],
+        lists: &'static [(&'static str, &'static str)],
     ) -> Self {
         let mut offsets: Vec<usize> = places.map(|place| place.at).collect();
         offsets.sort_unstable();
         offsets.dedup();
         let mut pointers = Self {
-            found: vec![String::new(); offsets.len()],
+            text: String::new(),
+            found: vec![0..0; offsets.len()],
             offsets,
             names: HashMap::new(),
+            lists,
         };
         if pointers.offsets.last().is_some_and(|last| *last > 0) {
-            pointers.walk(text, lists);
+            pointers.walk(text);
         }
         pointers
     }
@@ -58,28 +64,34 @@ impl Pointers {
     /// Returns the JSON pointer of a location; one longer than [`MAX_POINTER`] bytes is truncated and ends in `…`.
     pub fn of(&self, place: &Place) -> String {
         let found = self.offsets.binary_search(&place.at).ok();
-        let above = found.and_then(|at| self.found.get(at));
-        let mut pointer = above.cloned().unwrap_or_default();
-        pointer.push_str(&place.below);
+        let above = found.and_then(|at| self.text.get(self.found[at].clone()));
+        let mut pointer = [above.unwrap_or_default(), &place.below].concat();
         cut(&mut pointer, MAX_POINTER);
         pointer
     }
 
-    /// Returns the name of the list item with a JSON pointer.
-    pub fn name(&self, item: &str) -> Option<&str> {
-        self.names.get(item).map(String::as_str)
+    /// Returns the noun for the list item that contains the value at a JSON pointer, and the item's name.
+    pub fn item(&self, pointer: &str) -> Option<(&str, &str)> {
+        let mut tokens = pointer.strip_prefix('/')?.split('/');
+        let list = self.list(tokens.next()?)?;
+        let index = tokens.next()?.parse().ok()?;
+        Some((self.lists[list].1, self.names.get(&(list, index))?))
+    }
+
+    fn list(&self, member: &str) -> Option<usize> {
+        self.lists.iter().position(|(name, _)| *name == member)
     }
 
     /// Scans valid JSON and records the pointer at each requested offset. Skips containers without one.
-    fn walk(&mut self, text: &str, lists: &[(&str, &str)]) {
+    fn walk(&mut self, text: &str) {
         let bytes = text.as_bytes();
         let mut wanted = self.offsets.iter().copied().enumerate().peekable();
         let (mut pointer, mut levels) = (String::new(), Vec::new());
-        let (mut at, mut is_name, mut is_unnamed) = (0, false, false);
+        let (mut at, mut is_name, mut unnamed) = (0, false, None);
         while let Some(byte) = bytes.get(at) {
             while wanted.next_if(|(_, offset)| at > *offset).is_some() {}
             let next = wanted.peek().copied();
-            if next.is_none() && !is_unnamed {
+            if next.is_none() && unnamed.is_none() {
                 return;
             }
             let is_value = !matches!(
@@ -93,13 +105,15 @@ impl Pointers {
                 while !pointer.is_char_boundary(end) {
                     end += 1;
                 }
-                self.found[index].push_str(&pointer[..end]);
+                let start = self.text.len();
+                self.text.push_str(&pointer[..end]);
+                self.found[index] = start..self.text.len();
                 wanted.next();
             }
             match byte {
                 b'{' | b'[' => {
-                    let is_item = levels.len() == 2 && *byte == b'{' && is_item(&pointer, lists);
-                    if !(found.is_some() && is_item)
+                    let item = self.item_at(&levels, &pointer).filter(|_| *byte == b'{');
+                    if !(found.is_some() && item.is_some())
                         && (1..=MAX_LEAPS).contains(&levels.len())
                         && let Some(end) = value_end(text, at)
                         && wanted.peek().is_none_or(|(_, offset)| *offset >= end)
@@ -107,7 +121,7 @@ impl Pointers {
                         at = end;
                         continue;
                     }
-                    is_unnamed |= is_item;
+                    unnamed = item.or(unnamed);
                     is_name = *byte == b'{';
                     levels.push(if is_name {
                         Level::Object(pointer.len())
@@ -122,7 +136,7 @@ impl Pointers {
                     if let Some(Level::Object(length) | Level::Array(length, _)) = levels.pop() {
                         pointer.truncate(length);
                     }
-                    is_unnamed &= levels.len() > 2;
+                    unnamed = unnamed.filter(|_| levels.len() > 2);
                     is_name = false;
                 }
                 b',' => is_name = next_part(&mut levels, &mut pointer),
@@ -131,12 +145,11 @@ impl Pointers {
                     if is_name {
                         push_name(&text[at..end], &mut pointer);
                         is_name = false;
-                    } else if is_unnamed && levels.len() == 3 && pointer.ends_with("/name") {
-                        let item = pointer[..pointer.len() - "/name".len()].to_owned();
-                        if let Some(name) = short_name(&text[at..end]) {
-                            self.names.insert(item, name);
-                        }
-                        is_unnamed = false;
+                    } else if levels.len() == 3
+                        && let Some(item) = unnamed.take_if(|_| pointer.ends_with("/name"))
+                        && let Some(name) = short_name(&text[at..end])
+                    {
+                        self.names.insert(item, name);
                     }
                     at = end;
                     continue;
@@ -146,6 +159,14 @@ impl Pointers {
             at += 1;
         }
     }
+
+    /// Returns the indexes of the list and of its item if the scan is at an item of one of the lists.
+    fn item_at(&self, levels: &[Level], pointer: &str) -> Option<(usize, usize)> {
+        let [Level::Object(start), Level::Array(end, index)] = levels else {
+            return None;
+        };
+        Some((self.list(pointer.get(start + 1..*end)?)?, *index))
+    }
 }
 
 /// Decodes a JSON string, truncated to the maximum length of names in reports.
@@ -153,14 +174,6 @@ pub fn short_name(text: &str) -> Option<String> {
     let mut name = from_str::<String>(text).ok()?;
     cut(&mut name, MAX_NAME);
     Some(name)
-}
-
-/// Returns true if a JSON pointer refers to an item of one of the lists.
-fn is_item(pointer: &str, lists: &[(&str, &str)]) -> bool {
-    let list = pointer
-        .strip_prefix('/')
-        .and_then(|pointer| pointer.split_once('/'));
-    list.is_some_and(|(list, _)| lists.iter().any(|(name, _)| *name == list))
 }
 
 /// An object or array that the scan is inside of.

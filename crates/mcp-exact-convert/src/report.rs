@@ -8,11 +8,11 @@ use std::collections::HashMap;
 
 use mcp_exact_wire::{Kind, Reader};
 
-use crate::loss::{Loss, LossKind, Noted};
+use crate::loss::{Loss, LossKind, NotedLoss};
 use crate::place::{Place, Pointers, short_name};
 
 /// Members with lists of named items, and the noun for an item.
-const LISTS: [(&str, &str); 4] = [
+const LISTS: &[(&str, &str)] = &[
     ("tools", "tool"),
     ("prompts", "prompt"),
     ("resources", "resource"),
@@ -32,14 +32,15 @@ const THINGS: [(&str, &str, &str); 7] = [
 ];
 
 /// Returns the losses of a conversion of `text`, which is a value of `definition`.
-pub fn losses(notes: Vec<Noted>, text: &str, definition: &str) -> Vec<Loss> {
+pub fn losses(notes: Vec<NotedLoss>, text: &str, definition: &str) -> Vec<Loss> {
     if notes.is_empty() {
         return Vec::new();
     }
     let notes = without_repetition(notes);
-    let pointers = Pointers::find(text, notes.iter().flat_map(Noted::places), &LISTS);
+    let pointers = Pointers::find(text, notes.iter().flat_map(NotedLoss::places), LISTS);
     let whole = whole(text, definition);
-    let subject = |pointer: &str| whole.clone().or_else(|| item(&pointers, pointer));
+    let item = |pointer: &str| pointers.item(pointer).map(|(what, name)| named(what, name));
+    let subject = |pointer: &str| whole.clone().or_else(|| item(pointer));
     let losses = notes.into_iter();
     losses
         .map(|note| note.into_loss(&pointers, subject))
@@ -47,7 +48,7 @@ pub fn losses(notes: Vec<Noted>, text: &str, definition: &str) -> Vec<Loss> {
 }
 
 /// Removes losses that a later step repeats at the same location, and losses in a value that a later step drops.
-fn without_repetition(mut notes: Vec<Noted>) -> Vec<Noted> {
+fn without_repetition(mut notes: Vec<NotedLoss>) -> Vec<NotedLoss> {
     let mut is_gone = vec![false; notes.len()];
     // Sorted by location; losses at one location stay in their order.
     let place = |at: usize| (notes[at].place.at, notes[at].place.below.as_str());
@@ -106,16 +107,7 @@ fn whole(text: &str, definition: &str) -> Option<String> {
     None
 }
 
-/// Returns the kind and name of the list item that contains the value at a pointer.
-fn item(pointers: &Pointers, pointer: &str) -> Option<String> {
-    let mut ends = pointer.match_indices('/').map(|(at, _)| at).skip(1);
-    let list = pointer.get(1..ends.next()?)?;
-    let (_, what) = LISTS.iter().find(|known| known.0 == list)?;
-    let end = ends.next().unwrap_or(pointer.len());
-    Some(named(what, pointers.name(&pointer[..end])?))
-}
-
 /// Returns the kind of an item together with its name.
 fn named(what: &str, name: &str) -> String {
-    format!("{what} `{name}`")
+    [what, " `", name, "`"].concat()
 }

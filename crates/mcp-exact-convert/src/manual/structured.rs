@@ -42,7 +42,7 @@ fn carry<'t>(cx: &mut Conversion<'_, 't>, node: &mut Node<'t>) {
         let text = is_text.then(|| block.member("text")).flatten()?;
         text.string().map(|text| text.into_owned())
     });
-    if carried(texts, &structured) {
+    if contains_json(texts, &structured) {
         return;
     }
     let members = vec![
@@ -60,7 +60,7 @@ fn carry<'t>(cx: &mut Conversion<'_, 't>, node: &mut Node<'t>) {
 }
 
 /// Returns true if one of the texts equals this JSON, ignoring white space between tokens.
-fn carried<S: AsRef<str>>(mut texts: impl Iterator<Item = S>, json: &str) -> bool {
+fn contains_json<S: AsRef<str>>(mut texts: impl Iterator<Item = S>, json: &str) -> bool {
     let wanted = compact(json);
     texts.any(|text| compact(text.as_ref()) == wanted)
 }
@@ -91,7 +91,7 @@ mod tests {
     #[test]
     fn white_space_counts_in_strings_only() {
         assert_eq!(compact(r#" { "a b" : "\" c" } "#), r#"{"a b":"\" c"}"#);
-        assert!(carried(["x", "{\"a\": 1}"].into_iter(), "{\"a\":1}"));
-        assert!(!carried(["{\"a\": 2}"].into_iter(), "{\"a\":1}"));
+        assert!(contains_json(["x", "{\"a\": 1}"].into_iter(), "{\"a\":1}"));
+        assert!(!contains_json(["{\"a\": 2}"].into_iter(), "{\"a\":1}"));
     }
 }

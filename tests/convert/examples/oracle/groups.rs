@@ -107,7 +107,7 @@ impl Difference<'_> {
                 .or_else(|| self.is_in_text_order()),
             Kind::Converted => named(NOT_REFUSED, before).or_else(|| self.is_lenient()),
             Kind::Output | Kind::Losses => {
-                let mut added = self.added().into_iter();
+                let mut added = self.added_values().into_iter();
                 let group = added.find_map(|loss| named(LOSSES, reason(loss)));
                 let is_shorter = || self.kind == Kind::Losses && self.repeats_less();
                 group.or_else(|| is_shorter().then_some("a loss of several steps is reported once"))
@@ -148,7 +148,7 @@ impl Difference<'_> {
     }
 
     /// Returns the losses that only the current outcome has.
-    fn added(&self) -> Vec<&Value> {
+    fn added_values(&self) -> Vec<&Value> {
         let before = losses(self.before);
         let after = losses(self.after).iter();
         after.filter(|loss| !before.contains(loss)).collect()

@@ -184,16 +184,16 @@ fn texts(
     // A definition without a counterpart is refused for every text.
     let count = if target.is_some() { count } else { 4 };
     for _ in 0..count / 2 {
-        texts.push(own.instance(name).write(Style::WILD, rng));
+        texts.push(own.instance(name).write(Style::ALL_VARIATIONS, rng));
     }
     for _ in 0..count / 5 {
         if let Some(target) = target {
-            texts.push(other.instance(target).write(Style::WILD, rng));
+            texts.push(other.instance(target).write(Style::ALL_VARIATIONS, rng));
         }
     }
     let doc = own.instance(name);
     for mutant in mutator.sample(name, &doc, count / 5) {
-        texts.push(mutant.doc.write(Style::WILD, rng));
+        texts.push(mutant.doc.write(Style::ALL_VARIATIONS, rng));
     }
     for at in 0..count / 10 {
         let text = texts[at * 3 % texts.len()].clone();
@@ -480,21 +480,21 @@ fn difference(before: &Value, after: &Value, input: Option<&str>) -> Option<Kind
 /// are kept, which untyped JSON allows.
 fn canonical(text: &str) -> Option<String> {
     let json: mcp_exact_wire::Json = mcp_exact_wire::from_str(text).ok()?;
-    Some(sorted(json.view()))
+    Some(sorted_json(json.view()))
 }
 
-fn sorted(json: mcp_exact_wire::JsonRef<'_>) -> String {
+fn sorted_json(json: mcp_exact_wire::JsonRef<'_>) -> String {
     if let Some(object) = json.object() {
         let members = object.iter();
         let mut members: Vec<String> = members
-            .map(|(name, value)| format!("{name:?}:{}", sorted(value)))
+            .map(|(name, value)| format!("{name:?}:{}", sorted_json(value)))
             .collect();
         members.sort_unstable();
         return format!("{{{}}}", members.join(","));
     }
     if json.kind() == mcp_exact_wire::Kind::Array {
         let items: Vec<mcp_exact_wire::Json> = json.decode_as().unwrap_or_default();
-        let items: Vec<String> = items.iter().map(|item| sorted(item.view())).collect();
+        let items: Vec<String> = items.iter().map(|item| sorted_json(item.view())).collect();
         return format!("[{}]", items.join(","));
     }
     match json.as_str() {

@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn a_loss_accounts_for_its_place_and_nothing_beside_it() {
+    fn losses_explain_only_their_location() {
         let (before, after) = (json!({"a": {"b": 1}, "ab": 1}), json!({"a": {}}));
         assert_eq!(unreported(&before, &after, &[loss("/a/b")]), ["/ab"]);
         assert_eq!(unreported(&before, &after, &[loss("/a")]), ["/ab"]);

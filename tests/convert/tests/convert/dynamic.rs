@@ -7,7 +7,7 @@ use mcp_exact_convert::{
     convert_type,
 };
 
-fn known(id: &str) -> KnownRevision {
+fn known_revision(id: &str) -> KnownRevision {
     KnownRevision::parse(id).expect("a known revision")
 }
 
@@ -25,7 +25,13 @@ fn run<'t>(
     way: (&str, &str),
 ) -> Result<(Option<Cow<'t, str>>, Vec<String>), Refused> {
     let mut cx = Context::new().requested_uri("file:///gone");
-    let out = convert(root, text, known(way.0), known(way.1), &mut cx)?;
+    let out = convert(
+        root,
+        text,
+        known_revision(way.0),
+        known_revision(way.1),
+        &mut cx,
+    )?;
     let losses = cx.losses().iter();
     Ok((
         out,
@@ -57,14 +63,14 @@ fn identical_types_pass_untouched_and_undecoded() {
     passes(vendor, "[1,  2]", ("2024-11-05", "2026-07-28"));
 }
 
-/// A caller that decodes the output detects invalid text itself. The conversion searches only for names that a step
-/// changes, in every spelling that RFC 8259, section 7 allows.
+/// Invalid text is returned unchanged, because a caller that decodes the output detects it. The conversion searches
+/// only for names that a step changes, in every spelling that RFC 8259, section 7 allows.
 #[test]
 fn decoded_text_passes_unless_it_changes() {
     let call = request("tools/call", Role::Client);
     let converted = |text: &str| {
         let mut cx = Context::new().text_is_decoded();
-        let (from, to) = (known("2025-06-18"), known("2025-11-25"));
+        let (from, to) = (known_revision("2025-06-18"), known_revision("2025-11-25"));
         let out = convert(call, Some(text), from, to, &mut cx).expect("convertible");
         let passed = matches!(out, Some(Cow::Borrowed(out)) if std::ptr::eq(out, text));
         (passed, cx.into_losses().len())
@@ -139,7 +145,7 @@ fn results_are_converted_by_the_request_that_they_answer() {
 }
 
 #[test]
-fn params_come_and_go_where_they_have_to() {
+fn params_are_added_and_removed_as_required() {
     let list = request("tools/list", Role::Client);
     let (up, losses) = run(list, None, ("2025-11-25", "2026-07-28")).expect("convertible");
     let up = up.expect("params").into_owned();
@@ -166,12 +172,24 @@ fn what_is_not_of_its_type_is_refused_with_its_place() {
         "{refused}"
     );
     let mut cx = Context::new();
-    let unknown = convert_type("Tolo", "{}", known(way.0), known(way.1), &mut cx);
+    let unknown = convert_type(
+        "Tolo",
+        "{}",
+        known_revision(way.0),
+        known_revision(way.1),
+        &mut cx,
+    );
     assert_eq!(
         unknown.expect_err("refused").reason(),
         "2025-11-25 has no type `Tolo`"
     );
-    let gone = convert_type("PingRequest", "{}", known(way.0), known(way.1), &mut cx);
+    let gone = convert_type(
+        "PingRequest",
+        "{}",
+        known_revision(way.0),
+        known_revision(way.1),
+        &mut cx,
+    );
     let reason = "`PingRequest` has no counterpart in 2026-07-28";
     assert_eq!(gone.expect_err("refused").reason(), reason);
 }
@@ -195,7 +213,7 @@ fn messages_with_unknown_methods_have_their_envelope() {
     ];
     for (name, text, fits) in cases {
         let mut cx = Context::new();
-        let way = (known("2025-11-25"), known("2025-06-18"));
+        let way = (known_revision("2025-11-25"), known_revision("2025-06-18"));
         let converted = convert_type(name, text, way.0, way.1, &mut cx);
         assert_eq!(converted.is_ok(), fits, "{name} {text}: {converted:?}");
     }
@@ -226,7 +244,7 @@ fn unknown_methods_get_the_envelope() {
         for (name, method, envelope) in unions {
             let text = format!(r#"{{"method":"{method}","params":{params}}}"#);
             let mut cx = Context::new().request_id("an id");
-            let way = (known(from), known("2025-11-25"));
+            let way = (known_revision(from), known_revision("2025-11-25"));
             let whole = convert_type(name, &text, way.0, way.1, &mut cx).expect("convertible");
             assert_eq!(whole, text[..text.len() - 1].to_owned() + envelope);
             let losses = cx.losses().iter().map(|loss| loss.pointer.as_str());
@@ -239,7 +257,7 @@ fn unknown_methods_get_the_envelope() {
 /// The context provides the id of a request; without it, the message must have an id.
 #[test]
 fn unknown_requests_need_an_id() {
-    let (from, to) = (known("2025-06-18"), known("2025-11-25"));
+    let (from, to) = (known_revision("2025-06-18"), known_revision("2025-11-25"));
     let converted = |text: &str, mut cx: Context| {
         convert_type("ClientRequest", text, from, to, &mut cx).map(Cow::into_owned)
     };
@@ -317,14 +335,20 @@ fn error_codes_change_with_the_lifecycle() {
 }
 
 #[test]
-fn known_revisions_say_what_they_are() {
+fn known_revisions_have_a_spec() {
     for (revision, spec) in KnownRevision::ALL.iter().zip(mcp_exact_revisions::all()) {
         assert_eq!(revision.spec(), spec);
         assert_eq!(revision.as_str(), spec.id());
         assert_eq!(revision.lifecycle(), spec.lifecycle());
     }
-    assert_eq!(known("2025-11-25").lifecycle(), Lifecycle::Initialize);
-    assert_eq!(known("2026-07-28").lifecycle(), Lifecycle::Discover);
+    assert_eq!(
+        known_revision("2025-11-25").lifecycle(),
+        Lifecycle::Initialize
+    );
+    assert_eq!(
+        known_revision("2026-07-28").lifecycle(),
+        Lifecycle::Discover
+    );
     let batches: Vec<&str> = KnownRevision::ALL
         .iter()
         .filter(|known| known.has_batches())
@@ -333,7 +357,7 @@ fn known_revisions_say_what_they_are() {
     assert_eq!(batches, ["2025-03-26"]);
     assert_eq!("2030-01-01".parse::<KnownRevision>(), Err(UnknownRevision));
     let elicits = |id| {
-        known(id)
+        known_revision(id)
             .methods()
             .any(|m| m.method == "elicitation/create" && m.from_server)
     };

@@ -48,7 +48,7 @@ fn pair(from: KnownRevision, to: KnownRevision, words: &mut String) {
 }
 
 #[test]
-fn losses_say_what_they_cause() {
+fn losses_name_their_effects() {
     let mut words = String::new();
     for from in KnownRevision::ALL {
         for to in KnownRevision::ALL.iter().filter(|to| *to != from) {
@@ -60,7 +60,7 @@ fn losses_say_what_they_cause() {
         fs::write(&path, &words).expect("a writable file");
     }
     let expected = fs::read_to_string(&path).unwrap_or_default();
-    let (words, expected) = (compared(&words), compared(&expected));
+    let (words, expected) = (compared_lines(&words), compared_lines(&expected));
     let differs = words.iter().zip(&expected).find(|(new, old)| new != old);
     assert_eq!(differs, None, "UPDATE_EXPECT=1 writes losses.txt again");
     assert_eq!(words.len(), expected.len());
@@ -68,7 +68,7 @@ fn losses_say_what_they_cause() {
 
 /// Returns the lines of all pairs except those of the revision in the environment variable: `schema add` tests a
 /// revision before a person has reviewed the losses of its conversions.
-fn compared(words: &str) -> Vec<&str> {
+fn compared_lines(words: &str) -> Vec<&str> {
     let named = std::env::var("MCP_EXACT_REVISION").ok();
     let mut is_compared = true;
     let lines = words.lines().filter(|line| {

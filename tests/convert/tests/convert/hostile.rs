@@ -18,7 +18,7 @@ fn invariant_11_mutants_do_no_harm() {
             let doc = Generator::new(from.document, rng.fork()).instance(name);
             let mutants = Mutator::new(from.document, rng.fork()).sample(name, &doc, 6);
             for mutant in mutants {
-                let text = mutant.doc.write(Style::WILD, &mut rng);
+                let text = mutant.doc.write(Style::ALL_VARIATIONS, &mut rng);
                 for to in revisions() {
                     let mut cx =
                         Context::new().newer(*rng.pick(&[Newer::Report, Newer::KeepInExtra]));

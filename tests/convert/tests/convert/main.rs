@@ -4,6 +4,7 @@
 #![allow(clippy::print_stdout, reason = "what was compared is worth reading")]
 
 mod checker;
+mod checks;
 mod chosen;
 mod dynamic;
 mod golden;

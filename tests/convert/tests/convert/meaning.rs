@@ -63,7 +63,7 @@ fn results_that_ask_are_never_finished() {
 
 /// 2025-11-25 basic/utilities/tasks: a result with a `task` is a handle; the actual result follows later.
 #[test]
-fn handles_of_tasks_are_no_results() {
+fn task_handles_are_not_results() {
     let results = [
         ("CallToolOutcome", json!({"content": [], "task": task()})),
         ("ElicitOutcome", json!({"action": "accept", "task": task()})),
@@ -137,7 +137,7 @@ fn task_execution_is_reported_by_its_consequence() {
 }
 
 #[test]
-fn elicitation_of_another_mode_is_no_form() {
+fn url_elicitation_is_not_a_form() {
     let params = |mode: &str| json!({"mode": mode, "message": "m", "requestedSchema": {"type": "object", "properties": {}}});
     let bare = json!({"message": "m", "requestedSchema": {"type": "object", "properties": {}}});
     for from in [D, E] {
@@ -313,7 +313,7 @@ fn newer_members_that_decide_are_not_kept() {
 }
 
 #[test]
-fn what_absence_says_is_no_loss() {
+fn values_equal_to_absence_are_lossless() {
     let sampling = json!({"maxTokens": 1, "messages": [], "tools": []});
     let bare = json!({"maxTokens": 1, "messages": []});
     for (from, to) in [(D, C), (D, A), (E, C), (E, A)] {

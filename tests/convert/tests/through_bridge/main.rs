@@ -26,7 +26,7 @@ use self::revisions::{Revision, revisions};
 const SEED: u64 = 20_260_728;
 
 /// Number of instances of each request and result for each pair.
-const ENOUGH: usize = 12;
+const INSTANCE_COUNT: usize = 12;
 
 /// Methods, with the definitions of their requests and results.
 const METHODS: [(&str, &str, &str); 8] = [
@@ -120,8 +120,8 @@ fn result(revision: &Revision, definition: &str, rng: &mut Rng, is_exotic: bool)
 }
 
 /// Writes a document in a random spelling on one line.
-fn spelled(doc: &Doc, rng: &mut Rng) -> String {
-    let text = doc.write(Style::WILD, rng);
+fn random_spelling(doc: &Doc, rng: &mut Rng) -> String {
+    let text = doc.write(Style::ALL_VARIATIONS, rng);
     text.trim().replace(['\n', '\r'], " ")
 }
 
@@ -144,19 +144,19 @@ fn not_owned(text: &str) -> Vec<(String, String)> {
 }
 
 /// Losses that the bridge has reported, with their methods.
-type Reported = Arc<Mutex<Vec<(String, Loss)>>>;
+type ReportedLosses = Arc<Mutex<Vec<(String, Loss)>>>;
 
 struct Pair {
     upstream: RawServer,
     downstream: RawClient,
-    reported: Reported,
+    reported: ReportedLosses,
     rng: Rng,
 }
 
 impl Pair {
     async fn new(client: &'static Revision, server: &'static Revision) -> Self {
         let upstream = RawServer::new(server.known.as_str());
-        let reported = Reported::default();
+        let reported = ReportedLosses::default();
         let seen = Arc::clone(&reported);
         let mut options = Options::default();
         options.on_loss = Some(LossHook::new(move |report| {
@@ -216,7 +216,12 @@ fn converted(
 }
 
 /// Returns the locations of differences that neither a reported loss nor a change without a loss explains.
-fn unaccounted(before: &str, after: &str, reported: &[Loss], all: &[Loss]) -> Vec<String> {
+fn unexplained_differences(
+    before: &str,
+    after: &str,
+    reported: &[Loss],
+    all: &[Loss],
+) -> Vec<String> {
     let value = |text: &str| -> Value { serde_json::from_str(text).expect(text) };
     let mut differences = differences(&value(before), &value(after));
     differences.retain(|place| {
@@ -247,14 +252,17 @@ async fn equal_revisions_pass_every_byte() {
         let mut pair = Pair::new(revision, revision).await;
         let mut rng = pair.rng.fork();
         for (method, request, answer) in METHODS {
-            for number in 0..ENOUGH * 2 {
+            for number in 0..INSTANCE_COUNT * 2 {
                 let mut params = params(revision, request, &mut rng, true);
                 let mut result = result(revision, answer, &mut rng, true);
                 if number % 2 == 1 {
                     result = with_unknown_members(&result, &mut rng);
                     params = with_unknown_member(&params, &mut rng);
                 }
-                let (params, result) = (spelled(&params, &mut rng), spelled(&result, &mut rng));
+                let (params, result) = (
+                    random_spelling(&params, &mut rng),
+                    random_spelling(&result, &mut rng),
+                );
                 let (arrived, answer) = pair.exchange(method, &params, &result).await;
                 let words = format!(
                     "{} {method}\n  {params}\n  {result}\n  {answer}",
@@ -295,7 +303,7 @@ async fn every_difference_is_reported() {
             let mut pair = Pair::new(client, server).await;
             let mut rng = pair.rng.fork();
             for (method, request, answer_type) in METHODS {
-                for _ in 0..ENOUGH {
+                for _ in 0..INSTANCE_COUNT {
                     let params = params(client, request, &mut rng, false).to_string();
                     let result = result(server, answer_type, &mut rng, false).to_string();
                     let (arrived, reply) = pair.exchange(method, &params, &result).await;
@@ -320,7 +328,7 @@ async fn every_difference_is_reported() {
                         continue;
                     };
                     let (_, all) = there.expect(&words);
-                    let left = unaccounted(&params, &arrived, &reported, &all);
+                    let left = unexplained_differences(&params, &arrived, &reported, &all);
                     assert!(left.is_empty(), "{left:?}\n{words}");
                     let object: JsonObject = params.parse().expect("an object");
                     let uri = object.view().find("uri");
@@ -338,7 +346,7 @@ async fn every_difference_is_reported() {
                     let errors = client.oracle.errors(answer_type, &after);
                     let is_kept = all.iter().any(|loss| loss.kind == LossKind::Kept);
                     assert!(errors.is_empty() || is_kept, "{errors:?}\n{words}");
-                    let left = unaccounted(&result, answer.text(), &reported, &all);
+                    let left = unexplained_differences(&result, answer.text(), &reported, &all);
                     assert!(left.is_empty(), "{left:?}\n{words}");
                     looked_at += 1;
                 }

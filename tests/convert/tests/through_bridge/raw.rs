@@ -15,7 +15,7 @@ use mcp_exact_wire::JsonObject;
 use tokio::task::JoinHandle;
 
 /// Maximum size of a message, and of all queued messages, in bytes.
-const ROOM: usize = 16 << 20;
+const MAX_BYTES: usize = 16 << 20;
 
 /// Capabilities of a server with all features.
 const CAPABILITIES: &str =
@@ -144,7 +144,7 @@ impl Upstream for RawServer {
         prior: Option<&CachedNegotiation>,
         handler: Arc<dyn ClientHandler>,
     ) -> Result<(ClientHandle, JoinHandle<()>), ConnectError> {
-        let (local, remote) = memory_pair(ROOM, ROOM);
+        let (local, remote) = memory_pair(MAX_BYTES, MAX_BYTES);
         tokio::spawn(self.clone().serve(RawConnection::new(remote)));
         let options = ConnectionOptions::default();
         Ok(connect(settings, prior, handler, local, options))
@@ -159,7 +159,7 @@ pub struct RawClient {
 
 impl RawClient {
     pub async fn connect(bridge: &Bridge, revision: &str) -> Self {
-        let (local, remote) = memory_pair(ROOM, ROOM);
+        let (local, remote) = memory_pair(MAX_BYTES, MAX_BYTES);
         let (settings, handler) = bridge.endpoint();
         tokio::spawn(async move {
             let options = ConnectionOptions::default();

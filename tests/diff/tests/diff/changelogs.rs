@@ -1,14 +1,14 @@
 //! Changes that the official changelogs name and a schema shows must be among the differences.
 //!
-//! The table is read from `docs/specification/<revision>/changelog.mdx` of the official repository, in own words; the facts
-//! are those of `facts.rs`. A row whose revisions do not exist yet is skipped and counted.
+//! The table paraphrases `docs/specification/<revision>/changelog.mdx` of the official repository; `facts.rs` describes
+//! the format of the facts. A row whose revisions do not exist yet is skipped and counted.
 
 use mcp_exact_model::diff;
 
 use crate::facts::facts;
 use crate::revisions;
 
-/// One change that a changelog names.
+/// Change that a changelog names.
 struct Row {
     from: &'static str,
     to: &'static str,
@@ -165,7 +165,7 @@ const ROWS: &[Row] = &[
     ]),
 ];
 
-/// Further changes that the changelogs name, and why no row above has them.
+/// Further changes that the changelogs name, with the reason why there is no row for them.
 #[rustfmt::skip]
 const NOT_SHOWN: &[(&str, &str)] = &[
     ("2025-03-26: authorization, Streamable HTTP", "prose"),

@@ -1,4 +1,4 @@
-//! Differences as a set of short facts that a table can name.
+//! Converts differences to a set of short facts, which tests can name.
 //!
 //! `+ method M`, `- method M`, `~ method M directions`; `+ type T`, `- type T`, `~ type T was U`, `~ type T named`; `+
 //! T.member`, `- T.member`, `~ T.member required`, `optional`, `retyped`, `constant`, `bounds` or `format`; `+ T.member or
@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use mcp_exact_model::{ChangeKind, DefinitionDiff, Diff, MethodChangeKind, MethodDiff, Status};
 
-/// All facts of a difference.
+/// Returns all facts of a difference.
 pub fn facts(diff: &Diff) -> BTreeSet<String> {
     let mut facts = BTreeSet::new();
     for method in &diff.methods {

@@ -1,5 +1,4 @@
-//! The differences between neighbouring revisions, compared with the official changelogs, and as the page that is made of
-//! them.
+//! Compares the differences between neighbouring revisions with the official changelogs, and tests their HTML page.
 
 mod changelogs;
 mod facts;

@@ -17,7 +17,7 @@ fn the_first_step_as_markdown() {
     expect_file!["../golden/2025-03-26.md"].assert_eq(&render::markdown(&diff(from, to)));
 }
 
-/// The methods and definitions of one status.
+/// Returns the methods and definitions with one status.
 fn of_status(diff: &Diff, status: Status) -> BTreeSet<&str> {
     let methods = diff.methods.iter().filter(|m| m.status == status);
     let definitions = diff.definitions.iter().filter(|d| d.status == status);
@@ -26,7 +26,7 @@ fn of_status(diff: &Diff, status: Status) -> BTreeSet<&str> {
 }
 
 #[test]
-fn what_comes_on_the_way_there_goes_on_the_way_back() {
+fn reverse_diff_mirrors_added_and_removed() {
     for pair in revisions::all().windows(2) {
         let (there, back) = (diff(&pair[0], &pair[1]), diff(&pair[1], &pair[0]));
         for (here, other) in [
@@ -56,7 +56,7 @@ fn colours_only_when_asked_for() {
     }
 }
 
-/// The page over all revisions.
+/// Returns the HTML page with all revisions.
 fn page() -> String {
     let options = PageOptions {
         generator: "a test".to_owned(),
@@ -67,7 +67,7 @@ fn page() -> String {
     page.replace("&#x2f;", "/")
 }
 
-/// The values of an attribute, in order.
+/// Returns the values of an attribute, in order.
 fn attributes<'p>(page: &'p str, name: &str) -> Vec<&'p str> {
     let start = format!(" {name}=\"");
     let values = page.split(start.as_str()).skip(1);
@@ -127,7 +127,7 @@ fn each_method_and_type_has_a_row() {
     }
 }
 
-/// The row of a method or a type, with its details.
+/// Returns the row of a method or a type, with its details.
 fn row<'p>(page: &'p str, id: &str) -> &'p str {
     let start = page
         .find(&format!("<tbody id=\"{id}\""))
@@ -208,7 +208,7 @@ fn each_colour_has_one_compatibility() {
 }
 
 #[test]
-fn two_revisions_have_a_page_of_their_own() {
+fn two_revisions_have_a_separate_page() {
     let revisions = revisions::all();
     let options = PageOptions::default();
     let page = render::html(&revisions[1..3], &options).expect("the templates are right");

@@ -1,4 +1,4 @@
-//! The revisions that the tests look at, represented from their schemas.
+//! Representations of the revisions that the tests compare.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,8 +7,8 @@ use std::sync::OnceLock;
 use codegen::Tables;
 use mcp_exact_model::Ir;
 
-/// The revisions of the workspace, oldest first. `MCP_EXACT_SCHEMAS` names other schema folders, separated as in `PATH`,
-/// whose revisions follow one another.
+/// Returns the revisions of the workspace, oldest first, or those of the schema folders in `MCP_EXACT_SCHEMAS`, which
+/// are separated as in `PATH`.
 pub fn all() -> &'static [Ir] {
     static ALL: OnceLock<Vec<Ir>> = OnceLock::new();
     ALL.get_or_init(|| {
@@ -23,7 +23,7 @@ pub fn all() -> &'static [Ir] {
     })
 }
 
-/// A revision, if it exists.
+/// Returns a revision, if it exists.
 pub fn get(id: &str) -> Option<&'static Ir> {
     all().iter().find(|ir| ir.revision == id)
 }

@@ -1,0 +1,75 @@
+//! Checks of texts against the types of a revision, by method and by the name of the type.
+
+use mcp_exact_convert::{
+    Context, KnownRevision, MessageKind, Role, Root, check, check_type, convert,
+};
+
+const REVISION: KnownRevision = KnownRevision::V2025_06_18;
+
+fn checked(kind: MessageKind, method: &str, text: Option<&str>) -> Result<(), String> {
+    let sender = match kind {
+        MessageKind::Result => Role::Server,
+        _ => Role::Client,
+    };
+    let root = Root {
+        kind,
+        method,
+        sender,
+    };
+    check(root, text, REVISION).map_err(|refused| refused.to_string())
+}
+
+fn refuses(kind: MessageKind, method: &str, text: Option<&str>, expected: &str) {
+    assert_eq!(checked(kind, method, text), Err(expected.to_owned()));
+}
+
+#[test]
+fn text_that_would_pass_unseen_is_checked() {
+    use MessageKind::{Error, Notification, Request, Result};
+    let call = "tools/call";
+    assert_eq!(checked(Request, call, Some(r#"{"name":"a"}"#)), Ok(()));
+    assert_eq!(checked(Request, "ping", None), Ok(()));
+    assert_eq!(checked(Notification, "vendor/x", Some("[1]")), Ok(()));
+    refuses(Request, call, None, "params have to be there at \"\"");
+    refuses(Result, call, None, "a result has to be there at \"\"");
+    refuses(Error, call, None, "an error has to be there at \"\"");
+    let number = Some(r#"{"name":1}"#);
+    let reason = "no `CallToolRequestParams`: expected a string at \"/name\"";
+    refuses(Request, call, number, reason);
+    let reason = "no `Error`: missing member `code` at \"\"";
+    refuses(Error, call, Some(r#"{"message":"a"}"#), reason);
+    let reason = "no `JSON`: the text is not JSON at \"\"";
+    refuses(Notification, "vendor/x", Some("nonsense"), reason);
+}
+
+#[test]
+fn both_sides_send_what_has_a_definition_for_each_side() {
+    let text = Some(r#"{"requestId":1}"#);
+    for sender in [Role::Client, Role::Server] {
+        let root = Root {
+            kind: MessageKind::Notification,
+            method: "notifications/cancelled",
+            sender,
+        };
+        let (new, mut cx) = (KnownRevision::V2026_07_28, Context::new());
+        assert!(
+            convert(root, text, REVISION, new, &mut cx).is_ok(),
+            "{sender:?}"
+        );
+        assert!(
+            convert(root, text, new, REVISION, &mut cx).is_ok(),
+            "{sender:?}"
+        );
+    }
+}
+
+#[test]
+fn a_type_is_checked_by_its_name() {
+    let check =
+        |name, text| check_type(name, text, REVISION).map_err(|refused| refused.to_string());
+    assert_eq!(check("Role", "\"user\""), Ok(()));
+    let reason = "no `Role`: expected a string at \"\"";
+    assert_eq!(check("Role", "1"), Err(reason.to_owned()));
+    let reason = "2025-06-18 has no type `Rol` at \"\"";
+    assert_eq!(check("Rol", "1"), Err(reason.to_owned()));
+}
