@@ -260,7 +260,7 @@ mod tests {
     /// With any size of the room: the text up to the returned position is escaped, and only little room is left unused.
     #[test]
     #[allow(unsafe_code)]
-    fn stops_where_room_ends_and_goes_on_from_there() {
+    fn stops_at_the_end_and_continues() {
         if !is_available() {
             return;
         }

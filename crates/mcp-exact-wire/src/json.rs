@@ -576,7 +576,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_with_members_that_are_set_goes_on_with_what_encloses_it() {
+    fn set_members_keep_enclosing_objects() {
         let check = |text: &str, expected: &str| {
             let object = object(text);
             let method = Json::string("ping");

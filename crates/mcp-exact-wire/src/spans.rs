@@ -142,10 +142,10 @@ impl<'a> EntryReader<'a> {
         })
     }
 
-    /// Moves to the value of the next entry; `None` after the object, once no name was there twice.
+    /// Reads the name of the next entry and moves to its value. Returns `None` at the end of the object.
     ///
     /// # Errors
-    /// The same errors as when a map is decoded.
+    /// The same errors as when a map is decoded. A duplicate name is an error at the end of the object.
     pub fn next(&mut self, r: &mut Reader<'a>) -> ReadResult<Option<Cow<'a, str>>> {
         if r.next_member(&mut self.first)?.is_none() {
             return match duplicate_name(self.names.iter().map(|name| &**name)) {

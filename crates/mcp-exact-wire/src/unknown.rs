@@ -190,8 +190,8 @@ impl<'a> UnknownMessage<'a> {
 }
 
 impl Reader<'_> {
-    /// Passes over an object of which no variant of its union is known, checked as decoding an [`UnknownVariant`] checks it.
-    /// For tables that read as types do.
+    /// Skips an object that matches no known variant of its union, with the same checks as decoding an [`UnknownVariant`].
+    /// The conversion tables use it, so that they accept the same input as the types.
     ///
     /// # Errors
     /// As decoding an [`UnknownVariant`].

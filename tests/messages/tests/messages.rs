@@ -1,5 +1,5 @@
 //! Messages by direction (JSON-RPC 2.0 and the specification's `basic` pages): requests and notifications by method,
-//! results by the request that they answer, and for each bad message the answer that it deserves, with its id.
+//! results by their request, and for each invalid message the kind of error, with its id.
 
 use mcp_2025_03_26 as b;
 use mcp_2025_06_18 as mcp;
@@ -8,7 +8,7 @@ use mcp_exact_wire::{
     decode_frame, decode_message, to_string,
 };
 
-/// The methods of the requests that the peer has sent: ids 1 to 3.
+/// Returns the method of the request with an id from 1 to 3.
 fn answers(id: &RequestId) -> Option<&'static str> {
     match id.to_string().as_str() {
         "1" => Some("tools/list"),
@@ -27,13 +27,13 @@ fn from_server(text: &str) -> Result<mcp::ServerMessage, MessageError> {
 }
 
 #[track_caller]
-fn bad<D: Direction>(text: &str) -> (MessageErrorKind, Option<String>, String) {
+fn message_error<D: Direction>(text: &str) -> (MessageErrorKind, Option<String>, String) {
     let error = decode_message::<D>(text.as_bytes(), &answers).expect_err(text);
     let id = error.id().map(RequestId::to_string);
     (error.kind(), id, error.decode_error().pointer().to_owned())
 }
 
-/// All orders of the members of a message.
+/// Returns the message with its members in every order.
 fn orders(members: &[&str]) -> Vec<String> {
     fn permute(rest: &[&str], done: &mut Vec<String>, so_far: &str) {
         if rest.is_empty() {
@@ -114,7 +114,7 @@ fn a_result_is_never_guessed_from_what_it_holds() {
     let tools =
         |id: u8| format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"tools":[{{"name":5}}]}}}}"#);
     assert_eq!(
-        bad::<mcp::FromServer>(&tools(1)),
+        message_error::<mcp::FromServer>(&tools(1)),
         (
             MessageErrorKind::InvalidResponse,
             Some("1".into()),
@@ -128,7 +128,7 @@ fn a_result_is_never_guessed_from_what_it_holds() {
         assert!(matches!(message.result, mcp::ServerResult::Result(_)));
     }
     assert_eq!(
-        bad::<mcp::FromServer>(&tools(9)).0,
+        message_error::<mcp::FromServer>(&tools(9)).0,
         MessageErrorKind::UnknownResponse
     );
 }
@@ -156,7 +156,9 @@ fn unknown_methods_are_recognisable_and_come_back() {
 /// A log of both directions can print kind, method and id of each message.
 #[test]
 fn messages_name_kind_method_and_id() {
-    fn described<D: Direction>(text: &str) -> (mcp::MessageKind, Option<String>, Option<String>) {
+    fn describe_message<D: Direction>(
+        text: &str,
+    ) -> (mcp::MessageKind, Option<String>, Option<String>) {
         let message: Message<D> = decode_message(text.as_bytes(), &answers).expect(text);
         let id = message.id().map(|id| id.to_string());
         (message.kind(), message.method().map(str::to_owned), id)
@@ -207,17 +209,25 @@ fn messages_name_kind_method_and_id() {
         ),
     ] {
         let expected = (kind, method.map(str::to_owned), id.map(str::to_owned));
-        assert_eq!(described::<mcp::FromClient>(text), expected, "{text}");
-        assert_eq!(described::<mcp::FromServer>(text), expected, "{text}");
         assert_eq!(
-            described::<mcp_2025_11_25::FromClient>(text),
+            describe_message::<mcp::FromClient>(text),
+            expected,
+            "{text}"
+        );
+        assert_eq!(
+            describe_message::<mcp::FromServer>(text),
+            expected,
+            "{text}"
+        );
+        assert_eq!(
+            describe_message::<mcp_2025_11_25::FromClient>(text),
             expected,
             "{text}"
         );
     }
 }
 
-/// The params of typed, unknown and bare messages, as JSON.
+/// Returns the params of typed, unknown and untyped messages, as JSON.
 #[test]
 fn messages_give_their_params() {
     fn params<D: Direction>(text: &str) -> Option<String> {
@@ -255,7 +265,7 @@ fn messages_give_their_params() {
     }
 }
 
-/// Requests and notifications answer for themselves, with and without an envelope in their types.
+/// Requests and notifications decode without context, with and without an envelope in their types.
 #[test]
 fn calls_know_kind_method_and_id() {
     use mcp_2025_11_25::{Call, ClientRequest, PingRequest};
@@ -266,7 +276,7 @@ fn calls_know_kind_method_and_id() {
     assert_eq!((bare.method(), bare.id()), ("ping", None));
 }
 
-/// The order of constructors: what identifies a value comes first, in every revision.
+/// In every revision, the arguments of constructors that identify a value are first.
 #[test]
 fn constructors_take_members_in_one_order() {
     let link = mcp::ResourceLink::new("file:///a", "a");
@@ -303,7 +313,7 @@ fn errors_keep_their_id_absent_null_or_there() {
     // RPC: up to 2025-06-18 an error has to have an id.
     let text = r#"{"jsonrpc":"2.0","error":{"code":1,"message":"m"}}"#;
     assert_eq!(
-        bad::<mcp::FromServer>(text),
+        message_error::<mcp::FromServer>(text),
         (MessageErrorKind::InvalidResponse, None, String::new())
     );
 }
@@ -466,9 +476,9 @@ fn each_bad_message_gets_the_answer_that_it_deserves() {
     ];
     for (text, kind, id, pointer) in cases {
         let found = if matches!(kind, InvalidResponse | UnknownResponse) {
-            bad::<mcp::FromServer>(text)
+            message_error::<mcp::FromServer>(text)
         } else {
-            bad::<mcp::FromClient>(text)
+            message_error::<mcp::FromClient>(text)
         };
         let wanted = (kind, id.map(str::to_owned), found.2.clone());
         assert_eq!(found, wanted, "{text}");
@@ -559,7 +569,7 @@ fn a_method_beside_a_result_or_an_error_is_refused_in_every_member_order() {
     ] {
         for method in [r#""method":"ping""#, r#""method":"vendor/x""#] {
             for text in orders(&[r#""jsonrpc":"2.0""#, r#""id":1"#, method, answer]) {
-                let (kind, id, _) = bad::<mcp::FromClient>(&text);
+                let (kind, id, _) = message_error::<mcp::FromClient>(&text);
                 assert_eq!(
                     (kind, id.as_deref()),
                     (MessageErrorKind::InvalidRequest, Some("1")),
@@ -570,7 +580,7 @@ fn a_method_beside_a_result_or_an_error_is_refused_in_every_member_order() {
     }
 }
 
-/// The parts of a call decode as the message that they were taken from: the same value, or the same error.
+/// The method and params of a message decode to the same value, or the same error, as the complete message.
 #[test]
 fn parts_of_calls_decode_as_whole_messages() {
     fn check<D: Direction>(id: Option<RequestId>, method: &str, params: Option<&str>) {

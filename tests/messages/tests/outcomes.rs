@@ -1,5 +1,5 @@
-//! Requests whose answer can be one of several results: the constant or the required member that the specification gives
-//! decides, never what else the result holds.
+//! Requests with several possible results: only the constant or the required member that the specification defines
+//! selects the variant, never other members of the result.
 
 use mcp_2025_11_25 as tasks;
 use mcp_2026_07_28 as rounds;
@@ -7,7 +7,7 @@ use mcp_exact_wire::{
     Call, Direction, Message, Request, RequestId, decode_message, from_str, to_string,
 };
 
-/// Every request was a call of a tool.
+/// Returns `tools/call` for every id.
 fn answers(_: &RequestId) -> Option<&'static str> {
     Some("tools/call")
 }

@@ -46,7 +46,7 @@ fn has(name: &str, value: Type) -> Member {
     member(name, MemberValue::Type(value))
 }
 
-fn may(name: &str, value: Type) -> Member {
+fn optional_member(name: &str, value: Type) -> Member {
     Member {
         required: false,
         ..has(name, value)
@@ -104,13 +104,13 @@ fn compare(old: Vec<Definition>, new: Vec<Definition>) -> Diff {
 }
 
 /// Returns the lines of the only changed definition.
-fn changed(old: Vec<Definition>, new: Vec<Definition>) -> Vec<String> {
+fn changes_between(old: Vec<Definition>, new: Vec<Definition>) -> Vec<String> {
     let diff = compare(old, new);
     assert_eq!(diff.definitions.len(), 1, "{:#?}", diff.definitions);
-    shown(&diff.definitions[0])
+    change_lines(&diff.definitions[0])
 }
 
-fn shown(definition: &DefinitionDiff) -> Vec<String> {
+fn change_lines(definition: &DefinitionDiff) -> Vec<String> {
     let changes = definition.changes.iter();
     changes
         .map(|change| {
@@ -122,7 +122,7 @@ fn shown(definition: &DefinitionDiff) -> Vec<String> {
 }
 
 fn objects(old: Vec<Member>, new: Vec<Member>) -> Vec<String> {
-    changed(
+    changes_between(
         vec![define("T", Shape::Struct(old))],
         vec![define("T", Shape::Struct(new))],
     )
@@ -138,7 +138,11 @@ fn nothing_changes_between_equal_revisions() {
 fn an_added_member_is_additive_when_it_is_optional() {
     let lines = objects(
         vec![has("a", string())],
-        vec![has("a", string()), may("b", string()), has("c", string())],
+        vec![
+            has("a", string()),
+            optional_member("b", string()),
+            has("c", string()),
+        ],
     );
     assert_eq!(
         lines,
@@ -152,7 +156,11 @@ fn an_added_member_is_additive_when_it_is_optional() {
 #[test]
 fn a_removed_member_breaks_readers_only_when_they_insisted_on_it() {
     let lines = objects(
-        vec![has("a", string()), may("b", string()), has("c", string())],
+        vec![
+            has("a", string()),
+            optional_member("b", string()),
+            has("c", string()),
+        ],
         vec![has("a", string())],
     );
     assert_eq!(
@@ -167,8 +175,8 @@ fn a_removed_member_breaks_readers_only_when_they_insisted_on_it() {
 #[test]
 fn presence_breaks_the_side_that_relied_on_it() {
     let lines = objects(
-        vec![has("a", string()), may("b", string())],
-        vec![may("a", string()), has("b", string())],
+        vec![has("a", string()), optional_member("b", string())],
+        vec![optional_member("a", string()), has("b", string())],
     );
     assert_eq!(
         lines,
@@ -256,7 +264,7 @@ fn a_constant_in_place_of_a_string_is_narrower() {
 
 #[test]
 fn enums_break_readers_by_what_is_new_and_writers_by_what_is_gone() {
-    let lines = changed(
+    let lines = changes_between(
         vec![define("Level", values(&["high", "low"]))],
         vec![define("Level", values(&["low", "none"]))],
     );
@@ -274,7 +282,7 @@ fn unions_break_readers_by_what_is_new_and_writers_by_what_is_gone() {
     let text = || define("Text", Shape::Struct(vec![constant("type", "text")]));
     let image = || define("Image", Shape::Struct(vec![constant("type", "image")]));
     let audio = || define("Audio", Shape::Struct(vec![constant("type", "audio")]));
-    let lines = changed(
+    let lines = changes_between(
         vec![
             text(),
             image(),
@@ -298,7 +306,7 @@ fn unions_break_readers_by_what_is_new_and_writers_by_what_is_gone() {
 }
 
 #[test]
-fn who_asks_gets_no_message_that_was_not_asked_for() {
+fn new_client_requests_are_additive() {
     let ping = || {
         define(
             "PingRequest",
@@ -312,7 +320,7 @@ fn who_asks_gets_no_message_that_was_not_asked_for() {
         )
     };
     let requests = |values: &[Type]| define("ClientRequest", one_of(values));
-    let lines = changed(
+    let lines = changes_between(
         vec![ping(), list(), requests(&[of("PingRequest")])],
         vec![
             ping(),
@@ -344,19 +352,22 @@ fn a_union_of_one_is_that_type() {
     ));
     let mut new = others();
     new.push(message("ClientNotification", "a"));
-    assert_eq!(changed(old, new), [" variant-removed breaking to write"]);
+    assert_eq!(
+        changes_between(old, new),
+        [" variant-removed breaking to write"]
+    );
 }
 
 #[test]
-fn a_document_that_says_less_takes_anything() {
-    let lines = changed(
+fn fewer_constraints_accept_more_values() {
+    let lines = changes_between(
         vec![define(
             "Schema",
-            Shape::Document(vec![may("required", strings(None))]),
+            Shape::Document(vec![optional_member("required", strings(None))]),
         )],
         vec![define(
             "Schema",
-            Shape::Document(vec![may("type", string())]),
+            Shape::Document(vec![optional_member("type", string())]),
         )],
     );
     assert_eq!(

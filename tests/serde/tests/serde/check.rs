@@ -1,6 +1,6 @@
-//! Takes an instance of a type; sends it through every layer of serde and expects it back.
+//! Sends instances of a type through every layer of serde and expects them unchanged.
 //!
-//! The layers are written as users write them, with derived types around the type in question.
+//! The layers are derived types around the tested type, as users write them.
 
 use std::borrow::Cow;
 use std::fmt::Debug;
@@ -13,25 +13,28 @@ use serde_json::Value;
 
 use crate::kept::Layer;
 
-/// Counts of the checks.
+/// Numbers of checked instances.
 #[derive(Debug, Default)]
-pub(crate) struct Checked {
+pub(crate) struct CheckCounts {
     pub(crate) instances: usize,
-    /// Those that are objects, which alone can be flattened or hold a tag.
+    /// Number of objects; only objects can be flattened or internally tagged.
     objects: usize,
-    /// Instances that are none: a correction of the schema, or `1e-400` for an integer.
+    /// Number of skipped instances, which errata or the number `1e-400` make invalid.
     pub(crate) refused: usize,
 }
 
-/// Bounds of a type for all these checks.
-pub(crate) trait Bridged:
+/// Trait bounds for the checks.
+pub(crate) trait CheckedType:
     Decode + Encode + Serialize + DeserializeOwned + PartialEq + Clone + Debug
 {
 }
 
-impl<T: Decode + Encode + Serialize + DeserializeOwned + PartialEq + Clone + Debug> Bridged for T {}
+impl<T: Decode + Encode + Serialize + DeserializeOwned + PartialEq + Clone + Debug> CheckedType
+    for T
+{
+}
 
-pub(crate) fn check<T: Bridged>(text: &str, checked: &mut Checked) {
+pub(crate) fn check<T: CheckedType>(text: &str, checked: &mut CheckCounts) {
     let Ok(value) = from_str::<T>(text) else {
         checked.refused += 1;
         assert!(serde_json::from_str::<T>(text).is_err(), "{text}");
@@ -46,18 +49,18 @@ pub(crate) fn check<T: Bridged>(text: &str, checked: &mut Checked) {
     sample.own_deserialisers(text);
     sample.own_serialisers();
     sample.as_a_field();
-    sample.untagged();
+    sample.check_untagged();
     sample.adjacently_tagged();
     sample.through_value();
     if matches!(sample.doc, Doc::Object(_)) {
         checked.objects += 1;
-        sample.flattened();
+        sample.check_flattened();
         sample.flattened_option();
         sample.internally_tagged();
     }
 }
 
-/// An instance as a value, as text and as a document.
+/// Instance as a value, as text and as a document.
 struct Sample<T> {
     value: T,
     exact: String,
@@ -84,14 +87,15 @@ struct Flat<T> {
     after: u8,
 }
 
-/// A variant that no value fits, so that the next one is tried on the buffered value.
+/// Variant that matches no value, so that serde tries the next one on the buffered value.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Nothing {
     #[serde(rename = "x-test-nothing")]
     nothing: NothingValue,
 }
 
-/// Not a boolean: derived structs also take an array of their fields, such as `[false]`, which is untyped JSON as well.
+/// Not a boolean, because derived structs also accept an array of their fields, such as `[false]`, which is valid
+/// untyped JSON.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 enum NothingValue {
     #[serde(rename = "x-test-nothing-value")]
@@ -119,15 +123,15 @@ enum Internal<T> {
     It(T),
 }
 
-impl<T: Bridged> Sample<T> {
-    /// The value came through a layer that keeps text.
-    fn same(&self, got: &T) {
+impl<T: CheckedType> Sample<T> {
+    /// Checks that a layer that keeps text has preserved the value.
+    fn check_exact(&self, got: &T) {
         assert_eq!(to_string(got), self.exact);
         assert_eq!(*got, self.value);
     }
 
-    /// The object as a layer writes it that is given member by member. That is the exact text, except for a type that is
-    /// untyped JSON itself: no such layer sees the text between its members and the spelling of their names.
+    /// Returns the text of an object as written by a layer that handles individual members. It is the exact text,
+    /// except for types that are untyped JSON, whose white space and spelling of names such a layer does not see.
     fn member_by_member(&self) -> String {
         let object: JsonObject = from_str(&self.exact).expect("an object");
         let member =
@@ -136,22 +140,22 @@ impl<T: Bridged> Sample<T> {
         format!("{{{}}}", members.join(","))
     }
 
-    /// The value came through a layer that buffers.
-    fn kept(&self, got: &T, layer: Layer) {
+    /// Checks that a buffering layer has preserved the value.
+    fn check_buffered(&self, got: &T, layer: Layer) {
         let got = to_string(got);
         let doc = Doc::parse(&got).expect("it is JSON");
-        assert!(layer.kept(&self.doc, &doc), "{}\n{got}", self.exact);
+        assert!(layer.preserves(&self.doc, &doc), "{}\n{got}", self.exact);
     }
 
     fn own_deserialisers(&self, text: &str) {
-        self.same(&serde_json::from_str(text).expect("from_str"));
-        self.same(&serde_json::from_slice(text.as_bytes()).expect("from_slice"));
-        self.same(&serde_json::from_reader(text.as_bytes()).expect("from_reader"));
+        self.check_exact(&serde_json::from_str(text).expect("from_str"));
+        self.check_exact(&serde_json::from_slice(text.as_bytes()).expect("from_slice"));
+        self.check_exact(&serde_json::from_reader(text.as_bytes()).expect("from_reader"));
         let twice = format!("{text}\n{text}");
         let stream = serde_json::Deserializer::from_str(&twice).into_iter::<T>();
         let all: Vec<T> = stream.collect::<Result<_, _>>().expect("a stream");
         assert_eq!(all.len(), 2);
-        all.iter().for_each(|value| self.same(value));
+        all.iter().for_each(|value| self.check_exact(value));
     }
 
     fn own_serialisers(&self) {
@@ -176,12 +180,12 @@ impl<T: Bridged> Sample<T> {
         );
         let field: Field<T> = serde_json::from_str(&text).expect("fields");
         match &field.value {
-            Some(value) => self.same(value),
+            Some(value) => self.check_exact(value),
             // The null of a type that is untyped JSON is an absent value to serde.
             None => assert_eq!(*exact, "null"),
         }
-        self.same(&field.boxed);
-        field.list.iter().for_each(|value| self.same(value));
+        self.check_exact(&field.boxed);
+        field.list.iter().for_each(|value| self.check_exact(value));
         assert_eq!(field.none, None);
         assert_eq!(serde_json::to_string(&field).expect("fields"), text);
         let null: Field<T> = serde_json::from_str(&format!(
@@ -191,12 +195,12 @@ impl<T: Bridged> Sample<T> {
         assert_eq!(null.value, None);
     }
 
-    fn untagged(&self) {
+    fn check_untagged(&self) {
         let got = serde_json::from_str(&self.exact).expect("untagged");
         let Untagged::It(got) = got else {
             panic!("not Nothing: {}", self.exact)
         };
-        self.kept(&got, Layer::Buffer);
+        self.check_buffered(&got, Layer::Buffer);
         let sent = Untagged::It(self.value.clone());
         assert_eq!(serde_json::to_string(&sent).expect("untagged"), self.exact);
     }
@@ -207,14 +211,14 @@ impl<T: Bridged> Sample<T> {
         let Adjacent::It(got) = serde_json::from_str(&tag_first).expect("the tag first") else {
             panic!("not Nothing")
         };
-        self.same(&got);
+        self.check_exact(&got);
         let sent = serde_json::to_string(&Adjacent::It(got)).expect("adjacent");
         assert_eq!(sent, tag_first);
         let tag_last = format!(r#"{{"c":{exact},"kind":"It"}}"#);
         let Adjacent::It(got) = serde_json::from_str(&tag_last).expect("the tag last") else {
             panic!("not Nothing")
         };
-        self.kept(&got, Layer::Buffer);
+        self.check_buffered(&got, Layer::Buffer);
     }
 
     fn internally_tagged(&self) {
@@ -222,13 +226,13 @@ impl<T: Bridged> Sample<T> {
         let Internal::It(got) = serde_json::from_str(&text).expect("internal") else {
             panic!("not Nothing")
         };
-        self.kept(&got, Layer::Buffer);
+        self.check_buffered(&got, Layer::Buffer);
         let sent = Internal::It(self.value.clone());
         let text = with_member(r#""x-test-kind":"It""#, &self.member_by_member(), "");
         assert_eq!(serde_json::to_string(&sent).expect("internal"), text);
     }
 
-    fn flattened(&self) {
+    fn check_flattened(&self) {
         let text = with_member(
             r#""x-test-before":true"#,
             &self.exact,
@@ -236,9 +240,9 @@ impl<T: Bridged> Sample<T> {
         );
         let got: Flat<T> = serde_json::from_str(&text).expect("flattened");
         assert!(got.before && got.after == 7);
-        self.kept(&got.value, Layer::Buffer);
+        self.check_buffered(&got.value, Layer::Buffer);
         let got: Flat<T> = serde_json::from_reader(text.as_bytes()).expect("flattened");
-        self.kept(&got.value, Layer::Buffer);
+        self.check_buffered(&got.value, Layer::Buffer);
         let sent = Flat {
             before: true,
             value: self.value.clone(),
@@ -252,7 +256,7 @@ impl<T: Bridged> Sample<T> {
         assert_eq!(serde_json::to_string(&sent).expect("flattened"), text);
         let value = serde_json::to_value(&sent).expect("flattened");
         match Flat::<T>::deserialize(&value) {
-            Ok(got) => self.kept(&got.value, Layer::ValueThenBuffer),
+            Ok(got) => self.check_buffered(&got.value, Layer::ValueThenBuffer),
             // The buffer holds no integers beyond `u64`, which `Value` may hand over.
             Err(_) => assert!(Flat::<Value>::deserialize(&value).is_err(), "{value}"),
         }
@@ -265,7 +269,7 @@ impl<T: Bridged> Sample<T> {
             r#""x-test-after":7"#,
         );
         let got: Flat<Option<T>> = serde_json::from_str(&text).expect("flattened");
-        self.kept(&got.value.expect("it is there"), Layer::Buffer);
+        self.check_buffered(&got.value.expect("it is there"), Layer::Buffer);
         let sent = Flat {
             before: true,
             value: Some(self.value.clone()),
@@ -283,18 +287,18 @@ impl<T: Bridged> Sample<T> {
         let value = serde_json::to_value(&self.value).expect("to_value");
         let parsed: Value = serde_json::from_str(&self.exact).expect("it is JSON");
         assert_eq!(value, parsed);
-        self.kept(
+        self.check_buffered(
             &T::deserialize(&value).expect("from a reference"),
             Layer::Value,
         );
-        self.kept(
+        self.check_buffered(
             &serde_json::from_value(value).expect("from_value"),
             Layer::Value,
         );
     }
 }
 
-/// An object with members more at its start and its end.
+/// Returns an object with additional members at its start and its end.
 fn with_member(first: &str, object: &str, last: &str) -> String {
     let inside = &object[1..object.len() - 1];
     let parts = [first, inside, last];

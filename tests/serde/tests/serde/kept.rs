@@ -1,4 +1,4 @@
-//! Takes a document and the output of a layer of serde; checks that the output is everything that the layer keeps.
+//! Checks that the output of a serde layer has everything that the layer can keep of a document.
 //!
 //! Layers that buffer keep numbers as `i64`, `u64` or `f64`, or as text when serde_json's feature `arbitrary_precision`
 //! is on, which writes `1E2` as `1e+2`. `Value` keeps the order of members only when `preserve_order` is on.
@@ -18,14 +18,14 @@ pub(crate) fn value_is_ordered() -> bool {
     value.to_string().starts_with(r#"{"b""#)
 }
 
-/// A layer that buffers.
+/// Kind of buffering layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Layer {
-    /// The buffer of `flatten`, untagged and tagged enums.
+    /// Serde's internal buffer for `flatten`, untagged and tagged enums.
     Buffer,
     /// `Value`.
     Value,
-    /// Such a buffer filled from a `Value`, which hands `-0` over as the integer `0` when it keeps numbers as text.
+    /// Serde's buffer filled from a `Value`, which yields `-0` as the integer `0` if it keeps numbers as text.
     ValueThenBuffer,
 }
 
@@ -34,35 +34,35 @@ impl Layer {
         self == Self::Buffer || value_is_ordered()
     }
 
-    /// Returns true if `got` is what the layer keeps of `sent`.
-    pub(crate) fn kept(self, sent: &Doc, got: &Doc) -> bool {
+    /// Returns true if `got` equals the part of `sent` that the layer keeps.
+    pub(crate) fn preserves(self, sent: &Doc, got: &Doc) -> bool {
         match (sent, got) {
-            (Doc::Number(sent), Doc::Number(got)) => self.kept_number(sent, got),
+            (Doc::Number(sent), Doc::Number(got)) => self.preserves_number(sent, got),
             (Doc::Array(sent), Doc::Array(got)) => {
                 let mut items = sent.iter().zip(got);
-                sent.len() == got.len() && items.all(|(sent, got)| self.kept(sent, got))
+                sent.len() == got.len() && items.all(|(sent, got)| self.preserves(sent, got))
             }
-            (Doc::Object(sent), Doc::Object(got)) => self.kept_members(sent, got),
+            (Doc::Object(sent), Doc::Object(got)) => self.preserves_members(sent, got),
             _ => sent == got,
         }
     }
 
-    fn kept_members(self, sent: &[(String, Doc)], got: &[(String, Doc)]) -> bool {
+    fn preserves_members(self, sent: &[(String, Doc)], got: &[(String, Doc)]) -> bool {
         if sent.len() != got.len() {
             return false;
         }
         if self.is_ordered() {
             let mut members = sent.iter().zip(got);
-            return members.all(|(sent, got)| sent.0 == got.0 && self.kept(&sent.1, &got.1));
+            return members.all(|(sent, got)| sent.0 == got.0 && self.preserves(&sent.1, &got.1));
         }
         let got: HashMap<&str, &Doc> = got.iter().map(|(name, doc)| (name.as_str(), doc)).collect();
         sent.iter().all(|(name, doc)| {
             let got = got.get(name.as_str());
-            got.is_some_and(|got| self.kept(doc, got))
+            got.is_some_and(|got| self.preserves(doc, got))
         })
     }
 
-    fn kept_number(self, sent: &str, got: &str) -> bool {
+    fn preserves_number(self, sent: &str, got: &str) -> bool {
         let number: serde_json::Number = serde_json::from_str(sent).expect("it is in range");
         if numbers_are_text() {
             let zero = self == Self::ValueThenBuffer && sent == "-0" && got == "0";
@@ -92,9 +92,13 @@ fn kinds_of_numbers_differ() {
         ("-0", "-0.0", !text),
         ("-0", "0", false),
     ] {
-        assert_eq!(Layer::Buffer.kept_number(sent, got), same, "{sent} {got}");
+        assert_eq!(
+            Layer::Buffer.preserves_number(sent, got),
+            same,
+            "{sent} {got}"
+        );
     }
-    assert_eq!(Layer::ValueThenBuffer.kept_number("-0", "0"), text);
+    assert_eq!(Layer::ValueThenBuffer.preserves_number("-0", "0"), text);
 }
 
 #[cfg(feature = "arbitrary_precision")]

@@ -1,7 +1,7 @@
-//! Takes values that buffering layers of serde cannot hold, or that look like serde_json's own; states their outcome with
-//! and without its feature `arbitrary_precision`.
+//! Values that buffering layers of serde cannot represent, or that look like internal values of serde_json, with and
+//! without its feature `arbitrary_precision`.
 //!
-//! A layer refuses or rounds values that it cannot hold; the types never do.
+//! A layer refuses or rounds such values; the types never do.
 
 use mcp_exact_tests_types::mcp_2025_06_18 as mcp;
 use mcp_exact_wire::{Integer, Json, JsonObject, Map, Number};
@@ -26,7 +26,7 @@ enum Untagged<T> {
 }
 
 /// Returns the text after a round trip through `untagged`.
-fn untagged<T: Serialize + DeserializeOwned>(text: &str) -> Option<String> {
+fn through_untagged<T: Serialize + DeserializeOwned>(text: &str) -> Option<String> {
     match serde_json::from_str(text).ok()? {
         Untagged::Flag(_) => None,
         Untagged::<T>::It(value) => serde_json::to_string(&value).ok(),
@@ -34,7 +34,7 @@ fn untagged<T: Serialize + DeserializeOwned>(text: &str) -> Option<String> {
 }
 
 /// Returns the text after a round trip through `flatten`.
-fn flattened<T: Serialize + DeserializeOwned>(text: &str) -> Option<String> {
+fn through_flattened<T: Serialize + DeserializeOwned>(text: &str) -> Option<String> {
     let member = format!(r#"{{"id":1,"x":{text}}}"#);
     let flat: Flat<T> = serde_json::from_str(&member).ok()?;
     let written = serde_json::to_string(&flat).ok()?;
@@ -53,16 +53,16 @@ fn through_value<T: Serialize + DeserializeOwned>(text: &str) -> Option<String> 
 
 fn all(text: &str) -> [Option<String>; 6] {
     [
-        untagged::<Json>(text),
+        through_untagged::<Json>(text),
         through_value::<Json>(text),
-        flattened::<JsonObject>(text),
-        flattened::<Map<Json>>(text),
-        flattened::<mcp::Annotations>(text),
-        flattened::<mcp::Result>(text),
+        through_flattened::<JsonObject>(text),
+        through_flattened::<Map<Json>>(text),
+        through_flattened::<mcp::Annotations>(text),
+        through_flattened::<mcp::Result>(text),
     ]
 }
 
-const EXOTIC: [&str; 8] = [
+const UNUSUAL_NUMBERS: [&str; 8] = [
     "1e400",
     "-1e400",
     "1e-400",
@@ -75,7 +75,7 @@ const EXOTIC: [&str; 8] = [
 
 #[test]
 fn exotic_numbers() {
-    for text in EXOTIC {
+    for text in UNUSUAL_NUMBERS {
         for inside in [text.to_owned(), format!(r#"[{text},{{"a":{text}}}]"#)] {
             for left in all(&inside) {
                 if numbers_are_text() {
@@ -88,12 +88,13 @@ fn exotic_numbers() {
     }
 }
 
-/// With `arbitrary_precision`: digit by digit, but for the exponent's sign and letter, which serde_json spells its way.
+/// Checks a number with `arbitrary_precision`: all digits are kept; only the sign and letter of the exponent may
+/// change.
 fn respelt(text: &str) -> String {
     text.replace("e4", "e+4").replace("E+2", "e+2")
 }
 
-/// Without `arbitrary_precision`: refused where no `f64` holds it, otherwise another text.
+/// Checks a number without `arbitrary_precision`: it is refused if it exceeds `f64`, and otherwise rounded.
 fn rounded_or_refused(text: &str, left: Option<&str>) {
     let infinite = text.parse().is_ok_and(f64::is_infinite);
     assert_eq!(left.is_none(), infinite, "{text} {left:?}");
@@ -101,12 +102,12 @@ fn rounded_or_refused(text: &str, left: Option<&str>) {
 
 #[test]
 fn exotic_numbers_in_typed_positions() {
-    for text in EXOTIC {
+    for text in UNUSUAL_NUMBERS {
         let lefts = [
-            untagged::<Number>(text),
+            through_untagged::<Number>(text),
             through_value::<Number>(text),
-            untagged::<mcp::RequestId>(text),
-            untagged::<Integer>(text),
+            through_untagged::<mcp::RequestId>(text),
+            through_untagged::<Integer>(text),
             through_value::<mcp::ProgressToken>(text),
         ];
         let whole = text.parse::<Integer>().is_ok();
@@ -139,7 +140,7 @@ fn plain_numbers_keep_their_kind() {
     }
 }
 
-/// The member by which serde_json knows its numbers with `arbitrary_precision`.
+/// Name of the member that serde_json uses internally for numbers with `arbitrary_precision`.
 const NUMBER: &str = r#"{"$serde_json::private::Number":"1"}"#;
 
 #[test]
@@ -163,10 +164,13 @@ fn an_object_that_looks_like_a_number() {
 #[test]
 fn an_object_that_looks_like_a_raw_value() {
     let text = r#"{"$serde_json::private::RawValue":"[1]"}"#;
-    assert_eq!(untagged::<Json>(text).as_deref(), Some(text));
-    assert_eq!(flattened::<JsonObject>(text).as_deref(), Some(text));
-    assert_eq!(flattened::<Map<Json>>(text).as_deref(), Some(text));
-    assert_eq!(flattened::<mcp::Annotations>(text).as_deref(), Some(text));
+    assert_eq!(through_untagged::<Json>(text).as_deref(), Some(text));
+    assert_eq!(through_flattened::<JsonObject>(text).as_deref(), Some(text));
+    assert_eq!(through_flattened::<Map<Json>>(text).as_deref(), Some(text));
+    assert_eq!(
+        through_flattened::<mcp::Annotations>(text).as_deref(),
+        Some(text)
+    );
     let value: Value = serde_json::from_str(text).expect("it is JSON");
     assert_eq!(
         value,
@@ -198,15 +202,18 @@ fn deep_values_are_refused_by_what_buffers() {
 #[test]
 fn duplicates_are_what_the_layer_makes_of_them() {
     let twice = r#"{"a":1,"a":2}"#;
-    assert_eq!(untagged::<Json>(twice).as_deref(), Some(twice));
-    assert_eq!(flattened::<JsonObject>(twice).as_deref(), Some(twice));
+    assert_eq!(through_untagged::<Json>(twice).as_deref(), Some(twice));
+    assert_eq!(
+        through_flattened::<JsonObject>(twice).as_deref(),
+        Some(twice)
+    );
     assert_eq!(through_value::<Json>(twice).as_deref(), Some(r#"{"a":2}"#));
-    assert!(untagged::<mcp::Annotations>(r#"{"priority":1,"priority":1}"#).is_none());
+    assert!(through_untagged::<mcp::Annotations>(r#"{"priority":1,"priority":1}"#).is_none());
     let flat = r#"{"id":1,"priority":1,"priority":1}"#;
     assert!(serde_json::from_str::<Flat<mcp::Annotations>>(flat).is_err());
 }
 
-/// Deserialisers that make no difference between a newtype and its content.
+/// Tests deserializers that treat a newtype like its content.
 #[test]
 fn deserialisers_of_plain_values() {
     use serde::de::IntoDeserializer;
@@ -270,7 +277,7 @@ fn ids_are_keys_of_maps() {
 }
 
 #[test]
-fn an_untagged_enum_goes_on_when_a_type_does_not_fit() {
+fn untagged_enums_try_the_next_variant() {
     #[derive(Debug, Serialize, Deserialize)]
     #[serde(untagged)]
     enum Either {

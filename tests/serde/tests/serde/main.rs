@@ -1,8 +1,8 @@
-//! Takes generated instances of every definition of every revision; puts them into other people's serde: `flatten`,
-//! untagged and tagged enums, options, `serde_json::Value`, readers and pretty printers.
+//! Uses instances of every definition of every revision in derived serde types: `flatten`, untagged and tagged enums,
+//! options, `serde_json::Value`, readers and pretty printers.
 //!
-//! Through serde_json's own (de)serialisers everything is exact in text. Through layers that buffer, the same types and the
-//! same JSON values come back, except for the losses of the layer: see `kept.rs`.
+//! With serde_json's own (de)serializers, text is preserved exactly. With buffering layers, values are preserved except
+//! for the losses of the layer, see `kept.rs`.
 #![allow(clippy::print_stdout, reason = "how much was checked is worth reading")]
 
 mod check;
@@ -13,13 +13,13 @@ mod types;
 
 use std::path::Path;
 
-use check::Checked;
+use check::CheckCounts;
 use mcp_exact_tests_support::{Generator, Rng, Style};
 use mcp_exact_wire::Definition;
 use types::Type;
 
 const SEED: u64 = 0x5e4d;
-const INSTANCES: usize = 40;
+const INSTANCE_COUNT: usize = 40;
 
 /// Returns the schema that the types are generated from: the official schema with its errata.
 fn corrected_schema(revision: &str) -> serde_json::Value {
@@ -50,15 +50,15 @@ fn check_revision(revision: &str, types: &[Type], definitions: &[Definition]) {
     let mut rng = Rng::new(SEED);
     let mut generator =
         Generator::new(&schema, rng.fork()).exotic_numbers(kept::numbers_are_text());
-    let mut checked = Checked::default();
+    let mut checked = CheckCounts::default();
     for Type { name, check } in types {
         let before = checked.instances;
-        for round in 0..INSTANCES {
+        for round in 0..INSTANCE_COUNT {
             let doc = generator.instance(name);
             let style = if round % 2 == 0 {
                 Style::default()
             } else {
-                Style::WILD
+                Style::ALL_VARIATIONS
             };
             check(&doc.write(style, &mut rng), &mut checked);
         }
@@ -68,5 +68,5 @@ fn check_revision(revision: &str, types: &[Type], definitions: &[Definition]) {
         );
     }
     println!("{revision}: {checked:#?}");
-    assert!(checked.refused < types.len() * INSTANCES / 20);
+    assert!(checked.refused < types.len() * INSTANCE_COUNT / 20);
 }

@@ -1,7 +1,7 @@
-//! Takes untyped JSON that only its text distinguishes: white space, escapes, duplicates, lone surrogates, numbers of any
-//! size; expects the text back through serde_json's own (de)serialisers.
+//! Untyped JSON is preserved as text by serde_json's own (de)serializers: white space, escapes, duplicates, lone
+//! surrogates, numbers of any size.
 //!
-//! Also as whole documents, and inside derived types of other people.
+//! It is tested as complete documents and inside derived types.
 
 use mcp_exact_tests_types::mcp_2025_06_18 as mcp;
 use mcp_exact_wire::{Json, JsonObject, Map, to_string};
@@ -28,7 +28,7 @@ struct Holder<T> {
     map: std::collections::BTreeMap<String, T>,
 }
 
-/// The text comes back, from every place that serde_json fills by itself.
+/// Checks that a text is preserved in every position that serde_json deserializes directly.
 fn exact<T: Serialize + DeserializeOwned>(text: &str) {
     let value: T = serde_json::from_str(text).expect("from_str");
     assert_eq!(serde_json::to_string(&value).expect("to_string"), text);
@@ -95,7 +95,7 @@ fn numbers_and_ids() {
     }
 }
 
-/// Returns true if a member has a name that no Rust string can hold, which a pretty printer would have to be given.
+/// Returns true if a member has a name that a Rust string cannot represent, which pretty printers require.
 fn has_unprintable_name(text: &str) -> bool {
     text.starts_with(r#"{"\ud800""#)
 }
@@ -120,7 +120,7 @@ fn pretty_printing_keeps_every_value() {
     }
 }
 
-/// A custom formatter, which writes a space behind each colon.
+/// Custom formatter that writes a space after each colon.
 struct Spacious;
 
 impl serde_json::ser::Formatter for Spacious {
@@ -144,7 +144,7 @@ fn formatters_see_the_members() {
 }
 
 #[test]
-fn errors_say_where() {
+fn errors_contain_the_position() {
     let error = serde_json::from_str::<mcp::ListToolsResult>(r#"{"tools":[{"name":5}]}"#);
     let words = error.expect_err("it is broken").to_string();
     assert!(words.contains("/tools/0/name"), "{words}");

@@ -1,14 +1,13 @@
-//! Every definition of every revision by its name, as a type, and the test of each revision.
-//!
-//! The test holds the list against the table `DEFINITIONS` of the crate.
+//! Lists every definition of every revision with its type, and defines the test of each revision, which compares the
+//! list with the table `DEFINITIONS` of the crate.
 
-use crate::check::{Checked, check};
+use crate::check::{CheckCounts, check};
 use crate::check_revision;
 
-/// A definition: its name, and the check of its type.
+/// Definition: its name, and the function that checks its type.
 pub(crate) struct Type {
     pub(crate) name: &'static str,
-    pub(crate) check: fn(&str, &mut Checked),
+    pub(crate) check: fn(&str, &mut CheckCounts),
 }
 
 macro_rules! revisions {

@@ -23,11 +23,14 @@ fn a_similar_name_with_the_same_discriminant_is_a_rename() {
     };
     assert_eq!(renamed.status, Status::Renamed);
     assert_eq!(renamed.before.as_deref(), Some("ResourceReference"));
-    assert_eq!(shown(renamed), ["uri format breaking to read and write"]);
+    assert_eq!(
+        change_lines(renamed),
+        ["uri format breaking to read and write"]
+    );
 }
 
 #[test]
-fn another_discriminant_or_another_name_is_no_rename() {
+fn changed_discriminants_are_not_renames() {
     let block = |name: &str, kind: &str| {
         define(
             name,
@@ -48,7 +51,7 @@ fn another_discriminant_or_another_name_is_no_rename() {
 }
 
 #[test]
-fn a_name_can_go_to_something_else() {
+fn names_can_be_reused() {
     let response = || Shape::Struct(vec![constant("jsonrpc", "2.0"), has("result", string())]);
     let message = |name: &str| define("Message", one_of(&[of(name)]));
     let either = define("Response", one_of(&[of("ResultResponse"), string()]));
@@ -83,7 +86,10 @@ fn a_name_can_go_to_something_else() {
 fn what_stood_without_a_name_is_named_not_added() {
     let call = || define("Call", Shape::Struct(vec![has("params", of("CallParams"))]));
     let old = Shape::Struct(vec![has("name", string())]);
-    let new = Shape::Struct(vec![has("name", string()), may("task", string())]);
+    let new = Shape::Struct(vec![
+        has("name", string()),
+        optional_member("task", string()),
+    ]);
     let diff = compare(
         vec![call(), lifted("CallParams", old)],
         vec![call(), define("CallParams", new)],
@@ -96,7 +102,7 @@ fn what_stood_without_a_name_is_named_not_added() {
         ("CallParams", Status::Named)
     );
     assert_eq!(named.before.as_deref(), Some("Call.params"));
-    assert_eq!(shown(named), ["task member-added additive"]);
+    assert_eq!(change_lines(named), ["task member-added additive"]);
 }
 
 #[test]
@@ -112,10 +118,14 @@ fn what_loses_its_name_is_not_removed() {
 }
 
 #[test]
-fn anonymous_types_are_told_once_where_they_stand() {
-    let capabilities =
-        |name: &str, inner: &str| define(name, Shape::Struct(vec![may("tools", of(inner))]));
-    let old = Shape::Struct(vec![may("listChanged", Type::Boolean)]);
+fn anonymous_types_are_listed_once() {
+    let capabilities = |name: &str, inner: &str| {
+        define(
+            name,
+            Shape::Struct(vec![optional_member("tools", of(inner))]),
+        )
+    };
+    let old = Shape::Struct(vec![optional_member("listChanged", Type::Boolean)]);
     let new = Shape::Struct(vec![]);
     let diff = compare(
         vec![
@@ -133,7 +143,7 @@ fn anonymous_types_are_told_once_where_they_stand() {
         panic!("{:#?}", diff.definitions)
     };
     assert_eq!(
-        shown(only),
+        change_lines(only),
         ["tools.listChanged member-removed breaking to write"]
     );
     assert_eq!(only.changes[0].also, ["B.tools"]);
@@ -141,16 +151,19 @@ fn anonymous_types_are_told_once_where_they_stand() {
 
 #[test]
 fn an_open_object_that_is_described_gains_members() {
-    let lines = changed(
+    let lines = changes_between(
         vec![define(
             "T",
-            Shape::Struct(vec![may("sampling", Type::JsonObject)]),
+            Shape::Struct(vec![optional_member("sampling", Type::JsonObject)]),
         )],
         vec![
-            define("T", Shape::Struct(vec![may("sampling", of("TSampling"))])),
+            define(
+                "T",
+                Shape::Struct(vec![optional_member("sampling", of("TSampling"))]),
+            ),
             lifted(
                 "TSampling",
-                Shape::Struct(vec![may("tools", Type::JsonObject)]),
+                Shape::Struct(vec![optional_member("tools", Type::JsonObject)]),
             ),
         ],
     );
@@ -158,9 +171,9 @@ fn an_open_object_that_is_described_gains_members() {
 }
 
 #[test]
-fn another_name_for_the_same_content_is_no_change() {
+fn renamed_anonymous_types_are_unchanged() {
     let cursor = || define("Cursor", Shape::Alias(string()));
-    let page = |value: Type| define("Page", Shape::Struct(vec![may("next", value)]));
+    let page = |value: Type| define("Page", Shape::Struct(vec![optional_member("next", value)]));
     let diff = compare(
         vec![cursor(), page(string())],
         vec![cursor(), page(of("Cursor"))],
@@ -196,15 +209,15 @@ fn the_envelope_is_one_note() {
 }
 
 #[test]
-fn a_removed_definition_that_nobody_used_is_neutral() {
-    let base = define("Base", Shape::Struct(vec![may("a", string())]));
+fn removing_unused_definitions_is_neutral() {
+    let base = define("Base", Shape::Struct(vec![optional_member("a", string())]));
     let diff = compare(vec![base], Vec::new());
     assert_eq!(diff.definitions[0].status, Status::Removed);
     assert_eq!(diff.definitions[0].compatibility, Compatibility::Neutral);
 }
 
 #[test]
-fn methods_come_go_and_turn_round() {
+fn methods_are_added_removed_and_reversed() {
     let carried = |method: Method| {
         let name = method.definition.clone();
         (

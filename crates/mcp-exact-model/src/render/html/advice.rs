@@ -1,7 +1,7 @@
 //! Migration tasks for authors of servers and clients between two revisions.
 //!
-//! A change concerns the sender and the receiver of the value, which follow from the methods that contain it. The
-//! advice is derived only from the schemas; the changelogs of the specification describe behaviour.
+//! A changed type affects the senders and the receivers of its values: those of the methods whose params or results
+//! contain the type. The advice is derived only from the schemas; the changelogs of the specification describe behaviour.
 
 use std::collections::BTreeSet;
 
