@@ -1,5 +1,5 @@
-//! A client without a runtime: starts the server that its arguments name, uses everything that the server offers, and prints
-//! a line a step; the last line is the revision that was negotiated. Fails when a step fails.
+//! Client without an async runtime: starts the server that the arguments specify, uses all its features, and prints one
+//! line per step; the last line is the negotiated revision. The exit code is not 0 if a step fails.
 //!
 //! `stdio_client [--offer REVISION,…] COMMAND…`
 
@@ -17,7 +17,7 @@ use std::{env, io};
 use mcp_exact_session::{ClientConfig, Identity, Lifecycle, Offer, lifecycle};
 use serde_json::Value;
 
-use peer::{Failed, Peer};
+use peer::{AnyError, Peer};
 use uses::{use_prompts, use_resources, use_tool};
 
 fn main() -> ExitCode {
@@ -30,7 +30,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn run() -> Result<(), Failed> {
+fn run() -> Result<(), AnyError> {
     let mut command: Vec<String> = env::args().skip(1).collect();
     let mut config = ClientConfig::new(Identity::new("stdio_client", env!("CARGO_PKG_VERSION")));
     if command.first().is_some_and(|first| first == "--offer") {
@@ -62,6 +62,6 @@ fn run() -> Result<(), Failed> {
     say(&format!("negotiated {}", agreed.revision))
 }
 
-fn say(line: &str) -> Result<(), Failed> {
+fn say(line: &str) -> Result<(), AnyError> {
     Ok(writeln!(io::stdout(), "{line}")?)
 }

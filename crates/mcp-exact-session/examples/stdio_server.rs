@@ -1,5 +1,5 @@
-//! A server on standard input and output, without a runtime: an echo, something slow, something that asks the client, a
-//! resource and a prompt. Speaks every revision, or those that its arguments name, the most preferred one first.
+//! Server over stdio without an async runtime: an echo tool, a slow tool, a tool that sends requests to the client, a
+//! resource and a prompt. Supports every revision, or those that the arguments name, the most preferred one first.
 
 #[path = "stdio/pipe.rs"]
 mod pipe;
@@ -17,7 +17,7 @@ use mcp_exact_session::{
     ServerConfig, ServerEndpoint, ServerEvent, StreamId, Time,
 };
 
-use tools::{Slow, answer, go_on};
+use tools::{Slow, answer, run_slow_step};
 
 fn main() -> Result<(), Box<dyn error::Error>> {
     let start = Instant::now();
@@ -38,7 +38,7 @@ fn main() -> Result<(), Box<dyn error::Error>> {
                 _ => {}
             }
         }
-        slow.retain_mut(|slow| go_on(&mut server, slow, now()));
+        slow.retain_mut(|slow| run_slow_step(&mut server, slow, now()));
         let mut stdout = io::stdout().lock();
         stdout.write_all(&pipe::lines(|out| server.poll_transmit(out)))?;
         stdout.flush()?;
@@ -104,7 +104,7 @@ fn serve(
     }
 }
 
-/// Standard output carries nothing but messages.
+/// Prints an error to standard error, because standard output contains only messages.
 fn complain(about: &dyn std::fmt::Display) {
     let _ = writeln!(io::stderr(), "{about}");
 }

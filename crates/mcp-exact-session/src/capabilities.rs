@@ -39,13 +39,13 @@ impl DeclaredNames {
 
 /// Capabilities that a peer has declared.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Declared<'a> {
+pub(crate) struct DeclaredCapabilities<'a> {
     pub(crate) object: &'a JsonObject,
     /// Precomputed lookup, if the capability object belongs to a session.
     names: Option<DeclaredNames>,
 }
 
-impl<'a> Declared<'a> {
+impl<'a> DeclaredCapabilities<'a> {
     pub(crate) fn new(object: &'a JsonObject, names: Option<DeclaredNames>) -> Self {
         Self { object, names }
     }
@@ -60,7 +60,7 @@ impl<'a> Declared<'a> {
     }
 }
 
-impl<'a> From<&'a JsonObject> for Declared<'a> {
+impl<'a> From<&'a JsonObject> for DeclaredCapabilities<'a> {
     fn from(object: &'a JsonObject) -> Self {
         Self::new(object, None)
     }
@@ -93,7 +93,7 @@ mod tests {
         let object =
             r#"{"tools":{"listChanged":true},"roots":true,"logging":null,"tasks":false,"x":{}}"#;
         let object: JsonObject = object.parse().expect("an object");
-        let found = Declared::new(&object, Some(DeclaredNames::of(&object)));
+        let found = DeclaredCapabilities::new(&object, Some(DeclaredNames::of(&object)));
         let paths = INDEXED_CAPABILITIES.iter().map(|name| vec![*name]);
         let others = [vec!["x"], vec!["y"], vec!["tools", "listChanged"], vec![]];
         for path in paths.chain(others) {

@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn changes_concern_whoever_wants_them() {
+    fn changes_concern_interested_clients() {
         let mut all = Subscribers::new();
         let filter = |tools, uris: &[&str]| Filter {
             tools,

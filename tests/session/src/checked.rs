@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::*;
 
-/// A server's endpoint whose client is the test.
+/// Server endpoint whose client is the test.
 pub struct CheckedServer(RawServer);
 
 impl CheckedServer {
@@ -20,8 +20,8 @@ impl CheckedServer {
         Self(RawServer::new(config).speaking(revision))
     }
 
-    /// A server of one revision that is ready, with these capabilities of its client: a session has begun where the
-    /// revision has sessions.
+    /// Creates a server of one revision, in an initialized session if the revision has sessions, for a client with
+    /// these capabilities.
     ///
     /// # Panics
     /// If the session does not begin.
@@ -50,7 +50,7 @@ impl CheckedServer {
     /// Replies to a request and returns the messages that are sent.
     ///
     /// # Panics
-    /// When the endpoint refuses the reply.
+    /// If the endpoint refuses the reply.
     #[track_caller]
     pub fn reply(&mut self, key: RequestKey, reply: impl Into<Reply>) -> Vec<Value> {
         let now = self.now;
@@ -73,7 +73,7 @@ impl DerefMut for CheckedServer {
     }
 }
 
-/// A client's endpoint whose server is the test.
+/// Client endpoint whose server is the test.
 pub struct CheckedClient(RawClient);
 
 impl CheckedClient {

@@ -6,7 +6,7 @@ use std::cell::Cell;
 
 /// Environment variable that names the entry point of a process that runs tests. Such a process prints which test has taken which
 /// entry point.
-pub const ENTRANCE: &str = "MCP_EXACT_ENTRANCE";
+pub const ENTRANCE_VARIABLE: &str = "MCP_EXACT_ENTRANCE";
 
 /// Transport by which messages reach the endpoints of [`RawServer`] and [`RawClient`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -37,11 +37,11 @@ impl Entrance {
     /// # Panics
     /// If the environment names an unknown entry point.
     pub fn of_process() -> Self {
-        let Ok(wanted) = std::env::var(ENTRANCE) else {
+        let Ok(wanted) = std::env::var(ENTRANCE_VARIABLE) else {
             return Self::Duplex;
         };
         let found = Self::ALL.into_iter().find(|known| known.name() == wanted);
-        found.unwrap_or_else(|| panic!("{ENTRANCE}={wanted}"))
+        found.unwrap_or_else(|| panic!("{ENTRANCE_VARIABLE}={wanted}"))
     }
 
     /// Prints that the running test has taken this entry point.
@@ -56,7 +56,7 @@ impl Entrance {
         let mut printed = PRINTED.get();
         let again = std::mem::replace(&mut printed[self as usize], true);
         PRINTED.set(printed);
-        if !again && std::env::var_os(ENTRANCE).is_some() {
+        if !again && std::env::var_os(ENTRANCE_VARIABLE).is_some() {
             let thread = std::thread::current();
             eprintln!(
                 "through {}: {}",

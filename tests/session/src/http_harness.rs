@@ -1,4 +1,5 @@
-//! A client's endpoint over HTTP whose server is the test: every sent message is checked against its schema, with its headers.
+//! Client endpoint over HTTP whose server is the test: every sent message is checked against its schema, with its
+//! headers.
 //!
 //! The harness accepts JSON values, and returns streams, headers and messages.
 
@@ -23,7 +24,7 @@ pub fn header<'h>(headers: &'h [(String, String)], name: &str) -> Option<&'h str
 /// Names and values of headers.
 pub type Headers = Vec<(String, String)>;
 
-/// A client over HTTP, and its output: the stream, the headers, the message.
+/// Harness of a client endpoint over HTTP.
 pub struct HttpHarness {
     /// The endpoint under test.
     pub client: ClientEndpoint,
@@ -77,7 +78,7 @@ impl HttpHarness {
         sent
     }
 
-    /// Sends a request and returns its key and what leaves.
+    /// Sends a request; returns its key and the output.
     ///
     /// # Panics
     /// If the request is not sent.

@@ -1,4 +1,5 @@
-//! A server's endpoint over HTTP whose client is the test: every POST a stream, every sent message is checked against its schema.
+//! Server endpoint over HTTP whose client is the test: every POST is a stream, and every sent message is checked
+//! against its schema.
 //!
 //! The harness accepts headers and JSON values, and returns the output of the endpoint.
 
@@ -8,7 +9,7 @@ use serde_json::Value;
 
 use crate::*;
 
-/// The revisions that have sessions over Streamable HTTP.
+/// Revisions that have sessions over Streamable HTTP.
 pub const SESSIONS: [&str; 3] = ["2025-03-26", "2025-06-18", "2025-11-25"];
 
 /// Creates an HTTP request with these headers.
@@ -30,7 +31,7 @@ pub fn agreed_on(revision: &str, capabilities: Value) -> SessionInfo {
     }
 }
 
-/// A call of a tool, with more parameters, by a client that supports input requests.
+/// Creates a tool call of a client that supports input requests, with additional params.
 pub fn call(revision: &str, id: impl Into<Value>, more: Value) -> Value {
     let mut params = json!({ "name": "x" });
     more.as_object()
@@ -46,7 +47,7 @@ pub fn call(revision: &str, id: impl Into<Value>, more: Value) -> Value {
     )
 }
 
-/// A server of one revision that declares everything, whose client has roots.
+/// Creates a server of one revision with all capabilities, in a session with a client that has roots.
 ///
 /// # Panics
 /// If the revision is not compiled in.
@@ -54,7 +55,7 @@ pub fn posts(revision: &str) -> HttpServerHarness {
     HttpServerHarness::new(server_config(&[revision]), revision, json!({ "roots": {} }))
 }
 
-/// The endpoint, and its requests with their streams.
+/// Harness of a server endpoint over HTTP, with its requests and their streams.
 pub struct HttpServerHarness {
     /// The endpoint under test.
     pub machine: ServerEndpoint<()>,
@@ -63,8 +64,8 @@ pub struct HttpServerHarness {
 }
 
 impl HttpServerHarness {
-    /// A server of one revision: in the middle of a session with a client of these capabilities, where the revision has
-    /// sessions.
+    /// Creates a server of one revision, in an initialized session if the revision has sessions, for a client with
+    /// these capabilities.
     ///
     /// # Panics
     /// If the configuration offers no revision.

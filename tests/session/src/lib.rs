@@ -19,7 +19,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 pub use checked::{CheckedClient, CheckedServer, client_at, request_at};
-pub use entrance::{ENTRANCE, Entrance};
+pub use entrance::{ENTRANCE_VARIABLE, Entrance};
 pub use http_harness::{Headers, HttpHarness, header};
 pub use http_server_harness::{HttpServerHarness, SESSIONS, agreed_on, call, http_request, posts};
 pub use mcp_exact_session::*;
@@ -115,15 +115,15 @@ pub fn server_config(revisions: &[&str]) -> ServerConfig {
         "logging": {},
         "completions": {},
     }));
-    config.seal = Some(Arc::new(Sealed(7)));
+    config.seal = Some(Arc::new(ChecksumSeal(7)));
     config
 }
 
 /// Seal for tests, which puts a keyed checksum before the payload.
 #[derive(Debug)]
-pub struct Sealed(pub u64);
+pub struct ChecksumSeal(pub u64);
 
-impl Sealed {
+impl ChecksumSeal {
     fn sum(&self, payload: &str, context: &[u8]) -> String {
         let mut hasher = DefaultHasher::new();
         (self.0, payload, context).hash(&mut hasher);
@@ -131,7 +131,7 @@ impl Sealed {
     }
 }
 
-impl Seal for Sealed {
+impl Seal for ChecksumSeal {
     fn seal(&self, payload: &str, context: &[u8]) -> String {
         format!("{}{payload}", self.sum(payload, context))
     }

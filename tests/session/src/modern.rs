@@ -1,50 +1,50 @@
-//! Shared parts of tests of [`NEW`], whose requests carry their revision: a server and a client of it alone, requests of
-//! every method, and answers.
+//! Shared parts of tests of [`NEW`], whose requests carry their revision: servers and clients of this revision,
+//! requests of every method, and results.
 //!
-//! Takes and returns values. Servers that speak other revisions as well have a name that says so.
+//! Servers that speak other revisions as well have a name that says so.
 
 use crate::*;
 
-/// A server that declares everything.
+/// Creates a server with all capabilities that supports only [`NEW`].
 ///
 /// # Panics
-/// When the revision is not compiled in.
+/// If the revision is not compiled in.
 pub fn server() -> CheckedServer {
     CheckedServer::ready(server_config(&[NEW]), NEW, json!({}))
 }
 
-/// A server that declares everything and speaks every revision.
+/// Creates a server with all capabilities that supports every revision.
 ///
 /// # Panics
-/// Never: every revision is known.
+/// Never, because every revision is known.
 pub fn server_of_all() -> RawServer {
     RawServer::new(server_config(&newest_first()))
 }
 
-/// The capabilities of a server that answers every request of [`methods`].
+/// Returns the capabilities of a server that answers every request of [`methods`].
 pub fn everything() -> Value {
     json!({ "tools": {}, "prompts": {}, "resources": {}, "completions": {} })
 }
 
-/// A client that is ready, at a server with these capabilities.
+/// Creates a client that has negotiated with a server with these capabilities.
 ///
 /// # Panics
-/// When it does not become ready.
+/// If the client does not become ready.
 pub fn client() -> CheckedClient {
     CheckedClient::ready(client_config(&[NEW]), NEW, everything())
 }
 
-/// A request of a client with these capabilities.
+/// Creates a request of a client with these capabilities.
 pub fn request(id: impl Into<Value>, method: &str, params: Value, capabilities: Value) -> Value {
     request_at(NEW, id, method, params, capabilities)
 }
 
-/// Answers a message of a client with a result, and returns what leaves.
+/// Answers a request of a client with a result; returns the client's output.
 pub fn answer(client: &mut CheckedClient, to: &Value, body: Value) -> Vec<Value> {
     client.send(&json!({ "jsonrpc": "2.0", "id": to["id"], "result": body }))
 }
 
-/// Requests of every method, and bodies of good results.
+/// Returns a request of every method, with its params and a valid result.
 pub fn methods() -> Vec<(&'static str, Value, Value)> {
     let argument = json!({ "name": "a", "value": "" });
     let complete = json!({ "ref": { "type": "ref/prompt", "name": "p" }, "argument": argument });

@@ -1,6 +1,6 @@
-//! A client and a server in memory, one handler for all revisions, and every message checked by its schema on the way.
+//! Client and server in memory, with one handler for all revisions; every message is checked against its schema.
 //!
-//! The tests are deterministic. The handler does not depend on the revision.
+//! Timestamps are simulated, so tests are deterministic.
 
 use serde_json::{Value, json};
 
@@ -154,7 +154,7 @@ impl Pair {
     }
 }
 
-/// Handles requests of clients of every revision, with two input requests for a name and one for sampling.
+/// Handles requests in every revision; the tools send input requests for a name and for sampling.
 fn handle(server: &mut ServerEndpoint<()>, request: &IncomingRequest<()>, now: Time) {
     let reply = match request.typed() {
         Ok(_) => reply_to(server, request),
@@ -238,7 +238,7 @@ fn ask(request: &IncomingRequest<()>) -> Reply {
     }
 }
 
-/// A client's answers to requests of the server.
+/// Returns a client's answer to a request of the server.
 fn answer(ask: &ServerRequest) -> Result<RawResult, PeerError> {
     Ok(result(match ask.method() {
         "elicitation/create" => json!({ "action": "accept", "content": { "name": "n" } }),

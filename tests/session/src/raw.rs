@@ -84,11 +84,11 @@ impl RawServer {
     /// Sends any text and returns the messages that are sent in response.
     ///
     /// # Panics
-    /// When the endpoint is closed.
+    /// If the endpoint is closed.
     #[track_caller]
     pub fn send_text(&mut self, text: &str) -> Vec<Value> {
         if let Ok(message) = serde_json::from_str(text) {
-            self.checker.heard(true, &message);
+            self.checker.record_message(true, &message);
         }
         let agreed = self.machine.session_info().map(|agreed| agreed.revision);
         let mut with = FrameContext::new(());
@@ -273,11 +273,11 @@ impl RawClient {
     /// Sends any text and returns the messages that are sent in response.
     ///
     /// # Panics
-    /// When the endpoint is closed.
+    /// If the endpoint is closed.
     #[track_caller]
     pub fn send_text(&mut self, text: &str) -> Vec<Value> {
         if let Ok(message) = serde_json::from_str(text) {
-            self.checker.heard(false, &message);
+            self.checker.record_message(false, &message);
         }
         let agreed = self.machine.session_info().map(|agreed| agreed.revision);
         let stream = self.stream_of(text);
@@ -287,8 +287,8 @@ impl RawClient {
         self.drain()
     }
 
-    /// The stream on which a message of the server comes: an answer on that of its POST, a notification from 2026-07-28 on on that
-    /// of a request, everything else on the standalone one.
+    /// Returns the stream on which a message of the server arrives: a response on the stream of its POST, a
+    /// notification of 2026-07-28 or later on the stream of a request, everything else on the standalone stream.
     fn stream_of(&mut self, text: &str) -> StreamId {
         if self.entrance != Entrance::Http {
             return StreamId::DUPLEX;
@@ -375,7 +375,8 @@ impl RawClient {
         posts.find(|stream| self.machine.is_waiting_on(*stream))
     }
 
-    /// A POST of a request waits for its answer; any other one, and each one beside a stream of events, has its status at once.
+    /// Responds to a POST: a POST with a request stays open for its response; any other POST, and every POST of
+    /// HTTP+SSE, gets its status immediately.
     fn record_post(&mut self, stream: StreamId, text: &str) {
         let message: Value = serde_json::from_str(text).expect("JSON");
         let request = message.get("id").is_some() && message.get("method").is_some();

@@ -1,6 +1,4 @@
-//! The schema of a revision as the checker of messages.
-//!
-//! Takes one frame, who has sent it and in answer to what; panics with the validator's words when it is not valid.
+//! Checks messages against the schema of a revision; panics with the validator's errors if a message is invalid.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,10 +7,10 @@ use std::sync::OnceLock;
 use mcp_exact_tests_support::Oracle;
 use serde_json::Value;
 
-/// The official schemas by revision.
+/// Returns the official schemas by revision.
 ///
 /// # Panics
-/// When one cannot be read.
+/// If a schema cannot be read.
 pub fn documents() -> &'static BTreeMap<&'static str, Value> {
     static DOCUMENTS: OnceLock<BTreeMap<&'static str, Value>> = OnceLock::new();
     DOCUMENTS.get_or_init(|| {
@@ -36,10 +34,10 @@ fn oracle(revision: &str) -> &'static Oracle<'static> {
     oracles.get(revision).expect("a known revision")
 }
 
-/// Checks one message: its envelope, and its content by its method or by the request that it answers.
+/// Checks one message: its envelope, and its content depending on its method or on the method of its request.
 ///
 /// # Panics
-/// When it is not valid.
+/// If it is not valid.
 #[track_caller]
 pub fn check_message(revision: &str, from_client: bool, answers: Option<&str>, message: &Value) {
     let errors = errors_of(revision, from_client, answers, message);
@@ -50,7 +48,7 @@ pub fn check_message(revision: &str, from_client: bool, answers: Option<&str>, m
     );
 }
 
-/// Returns the reasons why one message is not valid; none if it is.
+/// Returns the errors of one message; empty if the message is valid.
 pub fn errors_of(
     revision: &str,
     from_client: bool,
@@ -87,18 +85,18 @@ pub fn errors_of(
     all
 }
 
-/// Returns true if a revision defines this.
+/// Returns true if a revision has this definition.
 ///
 /// # Panics
-/// When the revision is unknown.
+/// If the revision is unknown.
 pub fn defines(revision: &str, definition: &str) -> bool {
     table(revision).contains_key(definition)
 }
 
-/// Returns true if every error of a revision has an id: what cannot be addressed is not answered there.
+/// Returns true if every error of a revision must have an id, so that messages without a readable id are not answered.
 ///
 /// # Panics
-/// When the revision is unknown, or does not define errors.
+/// If the revision is unknown, or does not define errors.
 pub fn errors_need_id(revision: &str) -> bool {
     let names = ["JSONRPCErrorResponse", "JSONRPCError"];
     let error = names.iter().find_map(|name| table(revision).get(*name));
@@ -109,7 +107,7 @@ pub fn errors_need_id(revision: &str) -> bool {
 /// Checks a frame that may not be a batch.
 ///
 /// # Panics
-/// When it is one.
+/// If it is one.
 #[track_caller]
 pub fn check_batchless(message: &Value) {
     assert!(message.is_object(), "no single message: {message}");
@@ -123,7 +121,7 @@ fn table(revision: &str) -> &'static serde_json::Map<String, Value> {
     table.and_then(Value::as_object).expect("definitions")
 }
 
-/// Returns true if a union of a schema has a member with this method.
+/// Returns true if a union of a schema has a variant with this method.
 fn knows(revision: &str, union: &str, method: &str) -> bool {
     table(revision).get(union).is_some_and(|union| {
         let members = union["anyOf"]
@@ -140,7 +138,7 @@ fn knows(revision: &str, union: &str, method: &str) -> bool {
     })
 }
 
-/// The definition of a method's result: by the name of its request's.
+/// Returns the definition of a method's result, derived from the name of the request's definition.
 fn result_of(revision: &str, method: &str, result: &Value) -> String {
     match result["resultType"].as_str() {
         None | Some("complete") => {}

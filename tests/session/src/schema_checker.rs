@@ -1,7 +1,7 @@
-//! Checks every message of a connection against the schema of its revision: the one that it states, that of the request that
-//! it answers, or the negotiated one.
+//! Checks every message of a connection against the schema of its revision: the revision that the message names, the
+//! revision of its request, or the negotiated one.
 //!
-//! Takes frames in the order of sending; panics if one is not valid, and counts the checked ones.
+//! Frames are passed in the order of sending; an invalid one causes a panic.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,24 +9,25 @@ use serde_json::Value;
 
 use crate::{all, check_message, defines, errors_of, per_request};
 
-/// The checker of one connection.
+/// Schema checker of one connection.
 #[derive(Debug, Default)]
 pub struct SchemaChecker {
     /// Requests by sender and id, with their revision.
     sent: BTreeMap<(bool, String), (String, Option<String>)>,
-    /// The revisions that requests of the test have named.
+    /// Revisions that requests of the test have named.
     named: BTreeSet<String>,
     /// Number of checked messages of each revision.
     pub checked: BTreeMap<String, usize>,
-    /// Number of messages that belong to no revision yet, such as an error before the negotiation: they are valid in one of them.
+    /// Number of messages without a known revision, such as an error before the negotiation, which must be valid in
+    /// some revision.
     pub early: usize,
 }
 
 impl SchemaChecker {
-    /// Checks one frame; `agreed` is the revision of messages that state none.
+    /// Checks one frame; `agreed` is the revision of messages that name none.
     ///
     /// # Panics
-    /// When it is not JSON, has a line break, or is not valid.
+    /// If the frame is not JSON, has a line break, or is not valid.
     #[track_caller]
     pub fn frame(&mut self, from_client: bool, frame: &[u8], agreed: Option<&str>) {
         assert!(!frame.iter().any(|byte| matches!(byte, b'\n' | b'\r')));
@@ -44,20 +45,20 @@ impl SchemaChecker {
         }
     }
 
-    /// Notes a request that is not checked itself.
-    pub fn asked(&mut self, from_client: bool, message: &Value, revision: &str) {
+    /// Records a request without checking it.
+    pub fn record_request(&mut self, from_client: bool, message: &Value, revision: &str) {
         let method = message["method"].as_str().unwrap_or_default().to_owned();
         let key = (from_client, message["id"].to_string());
         self.sent.insert(key, (method, Some(revision.to_owned())));
     }
 
-    /// Notes a message of the test, or a batch of them, which may be as bad as the test likes.
-    pub fn heard(&mut self, from_client: bool, message: &Value) {
+    /// Records a message or batch of the test without checking it, because tests may send invalid messages.
+    pub fn record_message(&mut self, from_client: bool, message: &Value) {
         for message in message.as_array().into_iter().flatten() {
-            self.heard(from_client, message);
+            self.record_message(from_client, message);
         }
         if let (Some(method), Some(id)) = (message["method"].as_str(), message.get("id")) {
-            let revision = said(message);
+            let revision = named_revision(message);
             self.named.extend(revision.clone());
             let request = (method.to_owned(), revision);
             self.sent.insert((from_client, id.to_string()), request);
@@ -70,7 +71,7 @@ impl SchemaChecker {
         let asked = self.sent.get(&(!from_client, id.clone())).cloned();
         let asked = asked.filter(|_| message["method"].is_null());
         let of_request = asked.as_ref().and_then(|(_, revision)| revision.clone());
-        let revision = said(message).or(of_request);
+        let revision = named_revision(message).or(of_request);
         if let Some(method) = message["method"].as_str() {
             let notification = method.starts_with("notifications/");
             assert!(!notification || message.get("id").is_none(), "{message}");
@@ -105,8 +106,8 @@ impl SchemaChecker {
         }
     }
 
-    /// The possible revisions of a message that states none: the negotiated one; and for messages that answer no request,
-    /// those that requests have stated, because one connection may carry both lifecycles.
+    /// Returns the possible revisions of a message that names none: the negotiated one, and for messages other than
+    /// responses also those that requests have named, because one connection may use both lifecycles.
     fn candidates(&self, message: &Value, agreed: Option<&str>) -> Vec<String> {
         let owned = |all: Vec<&str>| all.into_iter().map(str::to_owned).collect();
         let subscription = "io.modelcontextprotocol/subscriptionId";
@@ -126,8 +127,8 @@ impl SchemaChecker {
     }
 }
 
-/// The revision that a message names.
-fn said(message: &Value) -> Option<String> {
+/// Returns the revision that a message names.
+fn named_revision(message: &Value) -> Option<String> {
     let said = [
         &message["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"],
         &message["params"]["protocolVersion"],

@@ -1,17 +1,14 @@
-//! The bounds of what an endpoint holds, as its limits promise them.
-//!
-//! Takes the usage of an endpoint at two moments with one step between them; panics if it holds more. Measures nothing
-//! itself.
+//! Checks the memory usage of an endpoint against its limits, for the usage before and after one step.
 
 use crate::{Limits, Usage};
 
-/// Checks what an endpoint on one duplex stream holds.
+/// Checks the usage of an endpoint on one duplex stream.
 ///
-/// InputResponses are sent and taken whatever is full: one message or one moment can add so many frames and events to a queue that
-/// was not full before, but not more.
+/// Responses are sent and accepted even if a queue is full, so one step can exceed a limit by the frames and events of
+/// one message, but not more.
 ///
 /// # Panics
-/// When it is more than the limits allow.
+/// If the usage exceeds the limits.
 #[track_caller]
 pub fn check_usage(load: &Usage, most: &Limits) {
     // A request that waits ends with a message and an event; one that is served, with an answer; questions leave together.

@@ -1,5 +1,5 @@
-//! A server as a child process, and the endpoint that talks to it: writes its output and waits for input until a request has
-//! ended. The application answers the requests of the server that arrive meanwhile.
+//! Server as a child process, with the client endpoint that is connected to it: writes the endpoint's output and reads
+//! input until a request has ended. Requests of the server that arrive in between are answered.
 
 use std::io::Write;
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -16,9 +16,9 @@ use serde_json::{Value, json};
 
 use crate::{pipe, say, uses};
 
-pub type Failed = Box<dyn error::Error>;
+pub type AnyError = Box<dyn error::Error>;
 
-/// A server that is running.
+/// Running server process with its client endpoint.
 pub struct Peer {
     client: ClientEndpoint,
     command: Vec<String>,
@@ -29,16 +29,16 @@ pub struct Peer {
     start: Instant,
 }
 
-/// A request that has ended, and what came before its end.
-pub struct Ended {
+/// Outcome of a request, with the events that preceded it.
+pub struct RequestOutcome {
     pub outcome: Outcome,
     pub progress: Vec<f64>,
-    /// Methods of the requests that the server has sent meanwhile.
+    /// Methods of the requests that the server has sent before the outcome.
     pub asked: Vec<String>,
 }
 
 impl Peer {
-    pub fn start(config: ClientConfig, command: Vec<String>) -> Result<Self, Failed> {
+    pub fn start(config: ClientConfig, command: Vec<String>) -> Result<Self, AnyError> {
         let lines = Lines::new(config.limits.message_bytes);
         let client = ClientEndpoint::new(config.build()?, Binding::Duplex, None, Time::ZERO);
         let (mut child, output) = spawn(&command)?;
@@ -53,19 +53,19 @@ impl Peer {
         })
     }
 
-    /// Negotiates, and returns the result.
-    pub fn session_info(&mut self) -> Result<SessionInfo, Failed> {
+    /// Waits for the negotiation and returns its result.
+    pub fn session_info(&mut self) -> Result<SessionInfo, AnyError> {
         loop {
             match self.event()? {
                 ClientEvent::Negotiated(agreed, _) => return Ok(agreed),
                 ClientEvent::RestartServer => self.restart()?,
-                event => self.other(event)?,
+                event => self.handle_other_event(event)?,
             }
         }
     }
 
     /// Some servers before 2026-07-28 do not survive a probe (`basic/transports/stdio`, "Backward Compatibility").
-    fn restart(&mut self) -> Result<(), Failed> {
+    fn restart(&mut self) -> Result<(), AnyError> {
         say("the server has left after a probe; it is started again")?;
         self.child.kill()?;
         self.child.wait()?;
@@ -78,19 +78,19 @@ impl Peer {
         Ok(())
     }
 
-    /// The result of a request.
-    pub fn request(&mut self, method: &str, params: Value) -> Result<Value, Failed> {
+    /// Sends a request and returns its result.
+    pub fn request(&mut self, method: &str, params: Value) -> Result<Value, AnyError> {
         let error = match self.call(method, params, false)?.outcome {
             Outcome::Result(result) => return Ok(result.object().parse()?),
             Outcome::Error(error) => error.into(),
-            other => Failed::from(format!("{other:?}")),
+            other => AnyError::from(format!("{other:?}")),
         };
         say(&format!("{method}: {error}"))?;
         Err(error)
     }
 
-    /// All pages of a list.
-    pub fn list(&mut self, method: &str, member: &str) -> Result<Vec<Value>, Failed> {
+    /// Returns the entries of all pages of a list.
+    pub fn list(&mut self, method: &str, member: &str) -> Result<Vec<Value>, AnyError> {
         let (mut items, mut params) = (Vec::new(), Value::Null);
         loop {
             let mut page = self.request(method, params)?;
@@ -106,8 +106,13 @@ impl Peer {
         Ok(items)
     }
 
-    /// A request until it ends; with `cancel` it is cancelled at its first progress.
-    pub fn call(&mut self, method: &str, params: Value, cancel: bool) -> Result<Ended, Failed> {
+    /// Sends a request and waits for its outcome; with `cancel`, cancels it at its first progress notification.
+    pub fn call(
+        &mut self,
+        method: &str,
+        params: Value,
+        cancel: bool,
+    ) -> Result<RequestOutcome, AnyError> {
         let tool = method == "tools/call";
         let options = CallOptions {
             progress: tool,
@@ -120,7 +125,7 @@ impl Peer {
         loop {
             match self.event()? {
                 ClientEvent::Completed(key, outcome) if key == request => {
-                    return Ok(Ended {
+                    return Ok(RequestOutcome {
                         outcome,
                         progress,
                         asked,
@@ -142,13 +147,13 @@ impl Peer {
                     asked.push(ask.method().to_owned());
                     self.client.answer(key, uses::answer(&ask), self.now())?;
                 }
-                event => self.other(event)?,
+                event => self.handle_other_event(event)?,
             }
         }
     }
 
-    /// Deals with what belongs to no request that waits.
-    fn other(&mut self, event: ClientEvent) -> Result<(), Failed> {
+    /// Handles an event that does not belong to the pending request.
+    fn handle_other_event(&mut self, event: ClientEvent) -> Result<(), AnyError> {
         match event {
             ClientEvent::Request {
                 key, request: ask, ..
@@ -170,8 +175,8 @@ impl Peer {
         Ok(())
     }
 
-    /// The next event: sends queued messages and waits for input.
-    fn event(&mut self) -> Result<ClientEvent, Failed> {
+    /// Sends queued messages and waits for the next event.
+    fn event(&mut self) -> Result<ClientEvent, AnyError> {
         loop {
             if let Some(event) = self.client.poll_event() {
                 return Ok(event);
@@ -211,8 +216,8 @@ impl Peer {
         Time::since_start(self.start.elapsed())
     }
 
-    /// Closes the server's input, and gives it five seconds to leave (`basic/lifecycle`, "Shutdown").
-    pub fn stop(mut self) -> Result<(), Failed> {
+    /// Closes the server's input, and waits up to five seconds for its exit (`basic/lifecycle`, "Shutdown").
+    pub fn stop(mut self) -> Result<(), AnyError> {
         self.client.shutdown(self.now());
         self.input = None;
         for _ in 0..250 {
@@ -227,7 +232,7 @@ impl Peer {
     }
 }
 
-fn spawn(command: &[String]) -> Result<(Child, mpsc::Receiver<Vec<u8>>), Failed> {
+fn spawn(command: &[String]) -> Result<(Child, mpsc::Receiver<Vec<u8>>), AnyError> {
     let (program, arguments) = command.split_first().ok_or("stdio_client COMMAND…")?;
     let mut command = Command::new(program);
     command.args(arguments);

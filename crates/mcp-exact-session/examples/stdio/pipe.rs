@@ -1,4 +1,4 @@
-//! Pipes for both examples: reads one in a thread of its own, and copies the output of an endpoint to another pipe.
+//! Pipe functions for both examples: reading a pipe in a thread, and collecting the output of an endpoint.
 
 use std::io::Read;
 use std::sync::mpsc;
@@ -7,7 +7,7 @@ use std::thread;
 use mcp_exact_session::Transmit;
 use mcp_exact_session::frame::end_line;
 
-/// Returns a channel of the pieces that are read; it closes at the end of the pipe.
+/// Reads a pipe in a thread; returns a channel with the bytes, which closes at the end of the pipe.
 pub fn read(mut from: impl Read + Send + 'static) -> mpsc::Receiver<Vec<u8>> {
     let (to, bytes) = mpsc::sync_channel(16);
     thread::spawn(move || {
@@ -21,7 +21,7 @@ pub fn read(mut from: impl Read + Send + 'static) -> mpsc::Receiver<Vec<u8>> {
     bytes
 }
 
-/// All queued messages, a line each; `poll` is the endpoint's `poll_transmit`.
+/// Returns all queued messages, one per line; `poll` is the endpoint's `poll_transmit`.
 pub fn lines(mut poll: impl FnMut(&mut Vec<u8>) -> Option<Transmit>) -> Vec<u8> {
     let mut out = Vec::new();
     while let Some(transmit) = poll(&mut out) {

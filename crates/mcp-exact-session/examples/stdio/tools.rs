@@ -1,6 +1,6 @@
 //! Features of the example server: an echo, a slow tool, a tool that sends requests to the client, a resource and a prompt.
 //!
-//! Takes requests; gives replies by the names of the specification, which are the same in every revision where it matters.
+//! Replies use the member names of the specification, which are the same in every revision for these features.
 
 use std::time::{Duration, Instant};
 
@@ -12,17 +12,17 @@ use serde_json::{Value, json};
 
 use crate::complain;
 
-const STEPS: u32 = 20;
-const STEP: Duration = Duration::from_millis(50);
+const PROGRESS_STEPS: u32 = 20;
+const STEP_INTERVAL: Duration = Duration::from_millis(50);
 
-/// A call of the slow tool: its progress, and the time of its next step.
+/// Running call of the slow tool: its progress, and the time of its next step.
 pub struct Slow {
     pub key: RequestKey,
     pub next: Instant,
     step: u32,
 }
 
-/// The reply to a request; `None` when it comes later.
+/// Returns the reply to a request; `None` if the reply is sent later.
 pub fn answer(
     request: &IncomingRequest<()>,
     slow: &mut Vec<Slow>,
@@ -48,7 +48,7 @@ pub fn answer(
         "tools/call" => match params["name"].as_str() {
             Some("echo") => text(params["arguments"]["text"].as_str().unwrap_or("")),
             Some("slow") => {
-                let (key, next) = (request.key, Instant::now() + STEP);
+                let (key, next) = (request.key, Instant::now() + STEP_INTERVAL);
                 slow.push(Slow { key, step: 0, next });
                 return Ok(None);
             }
@@ -88,10 +88,10 @@ fn result_of(result: Value) -> Reply {
     )
 }
 
-/// Asks everything that the client can be asked, all at once. The same request comes again with the answers.
+/// Sends all input requests that the client supports, at once. The same request is delivered again with the answers.
 fn ask(request: &IncomingRequest<()>) -> Reply {
     if !request.responses.is_empty() {
-        let told: Vec<String> = request.responses.iter().map(told).collect();
+        let told: Vec<String> = request.responses.iter().map(describe_answer).collect();
         return result_of(text(&told.join("\n")));
     }
     let message = json!({ "role": "user", "content": { "type": "text", "text": "Say something" } });
@@ -111,7 +111,7 @@ fn ask(request: &IncomingRequest<()>) -> Reply {
     ];
     let requests: Vec<_> = questions
         .into_iter()
-        .filter(|(capability, ..)| can(request, capability))
+        .filter(|(capability, ..)| is_declared(request, capability))
         .map(|(capability, method, params)| {
             let params = Json::from(params).try_into().ok();
             (capability.to_owned(), InputRequest::new(method, params))
@@ -127,15 +127,15 @@ fn ask(request: &IncomingRequest<()>) -> Reply {
     }
 }
 
-/// Returns true if the client has declared that it can be asked this. One that elicits by URL may not have forms.
-fn can(request: &IncomingRequest<()>, capability: &str) -> bool {
+/// Returns true if the client has declared the capability; for elicitation, form mode is required.
+fn is_declared(request: &IncomingRequest<()>, capability: &str) -> bool {
     let declared = request.client().capabilities.get(capability);
     let modes: Option<Value> = declared.and_then(|declared| declared.text().parse().ok());
     modes.is_some_and(|modes| modes["url"].is_null() || !modes["form"].is_null())
 }
 
 /// Describes the answer of the client to a request: the URI of its first root, the sampled text, or the entered value.
-fn told((question, answer): (&str, &Outcome)) -> String {
+fn describe_answer((question, answer): (&str, &Outcome)) -> String {
     let Outcome::Result(result) = answer else {
         return format!("{question}: {answer:?}");
     };
@@ -148,21 +148,21 @@ fn told((question, answer): (&str, &Outcome)) -> String {
     }
 }
 
-/// One step of a slow call; `false` once it is over.
-pub fn go_on(server: &mut ServerEndpoint<()>, slow: &mut Slow, now: Time) -> bool {
+/// Runs one step of a slow call; returns false when the call has ended.
+pub fn run_slow_step(server: &mut ServerEndpoint<()>, slow: &mut Slow, now: Time) -> bool {
     if slow.next > Instant::now() {
         return true;
     }
     slow.step += 1;
-    slow.next += STEP;
-    let progress = Progress::new(f64::from(slow.step)).of(f64::from(STEPS));
+    slow.next += STEP_INTERVAL;
+    let progress = Progress::new(f64::from(slow.step)).of(f64::from(PROGRESS_STEPS));
     if let Err(error) = server.progress(slow.key, &progress.with_message("Working")) {
         complain(&error);
     }
-    if slow.step < STEPS {
+    if slow.step < PROGRESS_STEPS {
         return true;
     }
-    let steps = Json::string(&format!("{STEPS} steps"));
+    let steps = Json::string(&format!("{PROGRESS_STEPS} steps"));
     if let Err(error) = server.log(Scope::During(slow.key), Level::Info, Some("slow"), steps) {
         complain(&error);
     }

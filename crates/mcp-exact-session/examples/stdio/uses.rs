@@ -1,20 +1,20 @@
 //! Calls that the example client makes, and its answers to requests of the server.
 //!
-//! Takes the lists of the server; fails if an answer does not show that the step has worked.
+//! A step fails if a response does not show that it has worked.
 
 use mcp_exact_session::{Json, Outcome, PeerError, RawResult, ServerRequest, code};
 use serde_json::{Map, Value, json};
 
-use crate::peer::{Failed, Peer};
+use crate::peer::{AnyError, Peer};
 use crate::say;
 
-const WORD: &str = "hello";
-const ROOT: &str = "file:///tmp/example";
-const SAMPLED: &str = "a sampled message";
+const ECHO_TEXT: &str = "hello";
+const ROOT_URI: &str = "file:///tmp/example";
+const SAMPLED_TEXT: &str = "a sampled message";
 
-/// Calls a tool. One that takes its time is called again and cancelled; of one that has asked something, the answer shows
-/// that it has understood.
-pub fn use_tool(peer: &mut Peer, tool: &Value) -> Result<(), Failed> {
+/// Calls a tool. A tool that reports progress is called again and cancelled; the result of a tool that sends input
+/// requests must contain the answers.
+pub fn use_tool(peer: &mut Peer, tool: &Value) -> Result<(), AnyError> {
     let params = json!({ "name": tool["name"], "arguments": sample(&tool["inputSchema"]) });
     let ended = peer.call("tools/call", params.clone(), false)?;
     let Outcome::Result(result) = ended.outcome else {
@@ -23,8 +23,8 @@ pub fn use_tool(peer: &mut Peer, tool: &Value) -> Result<(), Failed> {
     let result: Value = result.object().parse()?;
     let told = result["content"].to_string();
     say(&format!("tools/call {params}: {told}"))?;
-    if tool["name"] == "echo" && !told.contains(WORD) {
-        return Err(format!("tools/call echo: no {WORD} came back").into());
+    if tool["name"] == "echo" && !told.contains(ECHO_TEXT) {
+        return Err(format!("tools/call echo: no {ECHO_TEXT} came back").into());
     }
     if !ended.progress.is_empty() {
         // The machine only lets values through that grow.
@@ -37,7 +37,10 @@ pub fn use_tool(peer: &mut Peer, tool: &Value) -> Result<(), Failed> {
     if !ended.asked.is_empty() {
         say(&format!("ask: {}", ended.asked.join(", ")))?;
     }
-    let answers = [("roots/list", ROOT), ("sampling/createMessage", SAMPLED)];
+    let answers = [
+        ("roots/list", ROOT_URI),
+        ("sampling/createMessage", SAMPLED_TEXT),
+    ];
     for (method, answer) in answers {
         if ended.asked.iter().any(|asked| asked == method) {
             if !told.contains(answer) {
@@ -49,7 +52,7 @@ pub fn use_tool(peer: &mut Peer, tool: &Value) -> Result<(), Failed> {
     Ok(())
 }
 
-pub fn use_resources(peer: &mut Peer) -> Result<(), Failed> {
+pub fn use_resources(peer: &mut Peer) -> Result<(), AnyError> {
     for resource in peer.list("resources/list", "resources")? {
         let params = json!({ "uri": resource["uri"] });
         let read = peer.request("resources/read", params)?;
@@ -62,16 +65,16 @@ pub fn use_resources(peer: &mut Peer) -> Result<(), Failed> {
     }
 }
 
-fn is_unknown_method(error: &Failed) -> bool {
+fn is_unknown_method(error: &AnyError) -> bool {
     let error = error.downcast_ref::<PeerError>();
     error.and_then(PeerError::code) == Some(code::METHOD_NOT_FOUND)
 }
 
-pub fn use_prompts(peer: &mut Peer) -> Result<(), Failed> {
+pub fn use_prompts(peer: &mut Peer) -> Result<(), AnyError> {
     for prompt in peer.list("prompts/list", "prompts")? {
         let arguments = prompt["arguments"].as_array().into_iter().flatten();
         let names = arguments.filter_map(|argument| argument["name"].as_str());
-        let arguments: Map<_, _> = names.map(|name| (name.into(), WORD.into())).collect();
+        let arguments: Map<_, _> = names.map(|name| (name.into(), ECHO_TEXT.into())).collect();
         let params = json!({ "name": prompt["name"], "arguments": arguments });
         let got = peer.request("prompts/get", params)?;
         say(&format!("prompts/get: {}", got["messages"]))?;
@@ -79,7 +82,7 @@ pub fn use_prompts(peer: &mut Peer) -> Result<(), Failed> {
     Ok(())
 }
 
-/// A value for every property of a schema.
+/// Returns an object with a value for every property of a schema.
 fn sample(schema: &Value) -> Value {
     let properties = schema["properties"].as_object().into_iter().flatten();
     let value = |schema: &Value| match schema["type"].as_str() {
@@ -87,7 +90,7 @@ fn sample(schema: &Value) -> Value {
         Some("boolean") => json!(true),
         Some("array") => json!([]),
         Some("object") => json!({}),
-        _ => schema["enum"].get(0).cloned().unwrap_or(json!(WORD)),
+        _ => schema["enum"].get(0).cloned().unwrap_or(json!(ECHO_TEXT)),
     };
     properties
         .map(|(name, schema)| (name.clone(), value(schema)))
@@ -98,9 +101,9 @@ fn sample(schema: &Value) -> Value {
 /// Returns the answer of this client to a request of the server.
 pub fn answer(ask: &ServerRequest) -> Result<RawResult, PeerError> {
     let answer = match ask.method() {
-        "roots/list" => json!({ "roots": [{ "uri": ROOT, "name": "example" }] }),
+        "roots/list" => json!({ "roots": [{ "uri": ROOT_URI, "name": "example" }] }),
         "sampling/createMessage" => json!({ "role": "assistant", "model": "example",
-            "content": { "type": "text", "text": SAMPLED } }),
+            "content": { "type": "text", "text": SAMPLED_TEXT } }),
         "elicitation/create" => {
             let form = ask
                 .params()

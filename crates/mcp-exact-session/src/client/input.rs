@@ -21,7 +21,7 @@ use crate::refusal::Refusal;
 use crate::stream::RequestKey;
 
 /// Input requests by name, and the server's state.
-type Required = (Vec<(String, Call)>, Option<Json>);
+type RequiredInput = (Vec<(String, Call)>, Option<Json>);
 
 impl ClientEndpoint {
     /// Handles a result that requires input: delivers every input request to the application and suspends the request.
@@ -69,7 +69,7 @@ impl ClientEndpoint {
         outbound: &OutboundRequest,
         session: &NegotiatedSession,
         result: &RawResult,
-    ) -> Result<Required, Refusal> {
+    ) -> Result<RequiredInput, Refusal> {
         let invalid = Refusal::InvalidInputRequired;
         let limits = &self.core.limits;
         let mut rules = session.rules(&self.settings);

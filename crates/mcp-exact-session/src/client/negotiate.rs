@@ -192,7 +192,7 @@ impl ClientEndpoint {
             return;
         };
         match outcome {
-            Outcome::Result(result) => match Discovered::of(&result) {
+            Outcome::Result(result) => match DiscoverResult::of(&result) {
                 Some(discovered) => self.discovered(discovered),
                 None => self.fall_back("its answer is no discovery".into()),
             },
@@ -231,7 +231,7 @@ impl ClientEndpoint {
         }
     }
 
-    fn discovered(&mut self, discovered: Discovered) {
+    fn discovered(&mut self, discovered: DiscoverResult) {
         let common = self.settings.offer.choose(Lifecycle::Discover, |spec| {
             discovered.supported.iter().any(|id| spec.id() == id)
         });
@@ -426,12 +426,12 @@ pub(super) fn supported(error: &PeerError) -> Option<Vec<String>> {
 }
 
 /// Result of `server/discover`.
-struct Discovered {
+struct DiscoverResult {
     supported: Vec<String>,
     info: SessionInfo,
 }
 
-impl Discovered {
+impl DiscoverResult {
     fn of(result: &RawResult) -> Option<Self> {
         let [supported, capabilities, meta, instructions] = result.object().view().find_each([
             "supportedVersions",

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use mcp_exact_revisions::{Lifecycle, RevisionSpec, Side};
 use mcp_exact_wire::{Json, JsonObject, JsonRef, ObjectRef, ObjectWith};
 
-use crate::capabilities::{Declared, DeclaredNames};
+use crate::capabilities::{DeclaredCapabilities, DeclaredNames};
 use crate::config::ClientSettings;
 use crate::meta;
 use crate::rules::Rules;
@@ -97,8 +97,8 @@ impl NegotiatedSession {
         Rules {
             spec: self.spec,
             local: Side::Client,
-            own: Declared::new(&settings.capabilities, Some(settings.declared)),
-            peer: Declared::new(&self.info.capabilities, Some(self.declared)),
+            own: DeclaredCapabilities::new(&settings.capabilities, Some(settings.declared)),
+            peer: DeclaredCapabilities::new(&self.info.capabilities, Some(self.declared)),
             extensions: &settings.extensions,
         }
     }

@@ -31,7 +31,7 @@ const MAX_PAGES: u32 = 100;
 /// Tools with mirrored parameters.
 #[derive(Debug, Default)]
 pub(super) struct Tools {
-    known: BTreeMap<String, Known>,
+    known: BTreeMap<String, KnownTool>,
     /// Number of lists that were begun. Tools of older lists are forgotten when there is no room.
     lists: u64,
     /// Number of the latest list for which the tools of all older lists were forgotten.
@@ -40,7 +40,7 @@ pub(super) struct Tools {
 }
 
 #[derive(Debug)]
-struct Known {
+struct KnownTool {
     list: u64,
     parameters: Vec<Mirrored>,
     bytes: usize,
@@ -63,7 +63,7 @@ impl Tools {
             return true;
         }
         let parameters_bytes = parameters.iter().map(Mirrored::size).sum::<usize>();
-        let bytes = name.len() + size_of::<Known>() + parameters_bytes;
+        let bytes = name.len() + size_of::<KnownTool>() + parameters_bytes;
         if self.bytes + bytes > limit {
             self.forget_older();
         }
@@ -71,7 +71,7 @@ impl Tools {
             return false;
         }
         self.bytes += bytes;
-        let known = Known {
+        let known = KnownTool {
             list: self.lists,
             parameters,
             bytes,

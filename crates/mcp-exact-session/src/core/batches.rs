@@ -5,7 +5,7 @@
 
 use mcp_exact_wire::RequestId;
 
-use super::ordered::Ordered;
+use super::ordered::OrderedMap;
 use crate::message;
 use crate::stream::StreamId;
 
@@ -43,7 +43,7 @@ pub(crate) struct FinishedBatch {
 #[derive(Debug, Default)]
 pub(crate) struct Batches {
     last: u64,
-    open: Ordered<BatchId, Batch>,
+    open: OrderedMap<BatchId, Batch>,
     bytes: usize,
 }
 
@@ -129,7 +129,7 @@ impl Batches {
     }
 
     pub(crate) fn clear(&mut self) {
-        self.open = Ordered::default();
+        self.open = OrderedMap::default();
         self.bytes = 0;
     }
 

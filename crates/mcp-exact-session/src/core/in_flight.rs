@@ -7,7 +7,7 @@ use std::collections::{HashSet, VecDeque};
 use mcp_exact_wire::{Json, RequestId};
 
 use super::batches::BatchId;
-use super::ordered::Ordered;
+use super::ordered::OrderedMap;
 use crate::stream::{RequestKey, StreamId};
 
 /// Bounded set of the most recent numbers.
@@ -60,7 +60,7 @@ pub(crate) struct InFlightRequest<T> {
 /// All requests of the remote peer that are in flight.
 #[derive(Debug)]
 pub(crate) struct InFlightRequests<T> {
-    by_key: Ordered<RequestKey, Box<InFlightRequest<T>>>,
+    by_key: OrderedMap<RequestKey, Box<InFlightRequest<T>>>,
     /// Keys by scope and id, sorted: requests are few, and a tree would make a node for each.
     by_id: Vec<((Option<StreamId>, RequestId), RequestKey)>,
     cancelled: Tombstones,
@@ -71,7 +71,7 @@ impl<T> InFlightRequests<T> {
     /// Creates an empty table that remembers the keys of up to `remembered` cancelled requests.
     pub(crate) fn new(remembered: usize) -> Self {
         Self {
-            by_key: Ordered::default(),
+            by_key: OrderedMap::default(),
             by_id: Vec::new(),
             cancelled: Tombstones::new(remembered),
             bytes: 0,

@@ -20,7 +20,7 @@ pub(crate) use batches::Batches;
 pub(crate) use dispatch::{Arrival, Endpoint};
 pub(crate) use events::EventQueue;
 pub(crate) use in_flight::{InFlightRequest, InFlightRequests};
-pub(crate) use ordered::Ordered;
+pub(crate) use ordered::OrderedMap;
 pub(crate) use pending::{NewRequest, PendingRequest, PendingRequests, ProgressTarget};
 use rate::Rate;
 pub(crate) use streams::{Frame, NotQueued, Streams};

@@ -5,15 +5,15 @@
 
 /// Values by key, in order of the keys.
 #[derive(Debug)]
-pub(crate) struct Ordered<K, V>(Vec<(K, V)>);
+pub(crate) struct OrderedMap<K, V>(Vec<(K, V)>);
 
-impl<K, V> Default for Ordered<K, V> {
+impl<K, V> Default for OrderedMap<K, V> {
     fn default() -> Self {
         Self(Vec::new())
     }
 }
 
-impl<K: Ord + Copy, V> Ordered<K, V> {
+impl<K: Ord + Copy, V> OrderedMap<K, V> {
     fn place(&self, key: K) -> Result<usize, usize> {
         // Most lookups are for the first or the last key.
         match self.0.as_slice() {
@@ -71,7 +71,7 @@ mod tests {
 
     #[test]
     fn keys_are_in_order_however_they_come() {
-        let mut map = Ordered::default();
+        let mut map = OrderedMap::default();
         let mut tree = std::collections::BTreeMap::new();
         for step in 0..500_u32 {
             let key = step.wrapping_mul(2_654_435_761) % 40;

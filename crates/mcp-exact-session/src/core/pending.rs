@@ -3,7 +3,7 @@
 //! Each request has one record, found by its key. The record has a wire id while an answer is awaited, and none while the request
 //! waits for something else, such as input for a retry. This module does not depend on revisions, methods or roles.
 
-use super::ordered::Ordered;
+use super::ordered::OrderedMap;
 use crate::Time;
 use crate::limits::RequestTimeout;
 use crate::stream::{RequestKey, StreamId};
@@ -66,9 +66,9 @@ pub(crate) enum ProgressTarget {
 #[derive(Debug)]
 pub(crate) struct PendingRequests<P> {
     last_id: u64,
-    by_key: Ordered<RequestKey, Box<PendingRequest<P>>>,
-    by_wire_id: Ordered<u64, RequestKey>,
-    deadlines: Ordered<(Time, RequestKey), ()>,
+    by_key: OrderedMap<RequestKey, Box<PendingRequest<P>>>,
+    by_wire_id: OrderedMap<u64, RequestKey>,
+    deadlines: OrderedMap<(Time, RequestKey), ()>,
 }
 
 impl<P> PendingRequests<P> {
@@ -76,9 +76,9 @@ impl<P> PendingRequests<P> {
     pub(crate) fn after(last_id: u64) -> Self {
         Self {
             last_id,
-            by_key: Ordered::default(),
-            by_wire_id: Ordered::default(),
-            deadlines: Ordered::default(),
+            by_key: OrderedMap::default(),
+            by_wire_id: OrderedMap::default(),
+            deadlines: OrderedMap::default(),
         }
     }
 
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn progress_that_nobody_asked_for_is_unknown() {
+    fn unrequested_progress_is_unknown() {
         let mut pending = opened(TIMEOUT, false);
         let target = pending.progress(Some(1), 1.0, Time::ZERO);
         assert_eq!(target, ProgressTarget::Unknown);

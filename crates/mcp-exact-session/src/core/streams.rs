@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 
-use super::ordered::Ordered;
+use super::ordered::OrderedMap;
 use crate::limits::{Limit, Limits};
 use crate::stream::{HttpHints, RequestKey, StreamId, StreamKind, Transmit};
 
@@ -98,9 +98,9 @@ pub(crate) enum NotQueued {
 #[derive(Debug, Default)]
 pub(crate) struct Streams {
     last_id: u64,
-    table: Ordered<StreamId, Stream>,
+    table: OrderedMap<StreamId, Stream>,
     /// Attached streams with output, ordered by the sequence number of their oldest output.
-    ready: Ordered<(u64, StreamId), ()>,
+    ready: OrderedMap<(u64, StreamId), ()>,
     place: u64,
     entries: usize,
     bytes: usize,

@@ -6,13 +6,13 @@
 use mcp_exact_revisions::{Lifecycle, RevisionSpec, Side};
 use mcp_exact_wire::{Json, JsonObject};
 
-use crate::capabilities::{Declared, is_declared};
+use crate::capabilities::{DeclaredCapabilities, is_declared};
 use crate::error::{SendError, code};
 use crate::refusal::Refusal;
 
 /// Capability that a message requires.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Need {
+pub(crate) enum RequiredCapability {
     /// The capability at this path.
     Path(&'static [&'static str]),
     /// `completions`, in revisions that define this capability; 2024-11-05 defines only the method.
@@ -59,7 +59,7 @@ impl Missing {
 }
 
 /// Returns the capability that is missing at a path.
-pub(crate) fn missing_path(path: &[&str], declared: Declared<'_>) -> Option<Missing> {
+pub(crate) fn missing_path(path: &[&str], declared: DeclaredCapabilities<'_>) -> Option<Missing> {
     (!declared.has(path)).then(|| missing_at(path))
 }
 
@@ -68,13 +68,13 @@ pub(crate) fn missing_at(path: &[&str]) -> Missing {
     Missing::of(path, code::METHOD_NOT_FOUND)
 }
 
-impl Need {
+impl RequiredCapability {
     /// Returns the part of the needed capabilities that is not declared.
     pub(crate) fn missing(
         self,
         params: Option<&JsonObject>,
         spec: &RevisionSpec,
-        declared: Declared<'_>,
+        declared: DeclaredCapabilities<'_>,
     ) -> Option<Missing> {
         match self {
             Self::Path(path) => missing_path(path, declared),
@@ -91,7 +91,10 @@ impl Need {
 
 /// Returns the mode of an elicitation if the mode was not declared (`client/elicitation`, "Capabilities": an empty object means
 /// `form`).
-fn missing_mode(params: Option<&JsonObject>, declared: Declared<'_>) -> Option<Missing> {
+fn missing_mode(
+    params: Option<&JsonObject>,
+    declared: DeclaredCapabilities<'_>,
+) -> Option<Missing> {
     let mode = params?.view().find("mode");
     let is_url = mode.is_some_and(|mode| mode.as_str().as_deref() == Some("url"));
     let has_url = declared.has(&["elicitation", "url"]);
@@ -103,7 +106,10 @@ fn missing_mode(params: Option<&JsonObject>, declared: Declared<'_>) -> Option<M
     (!declared.has(path)).then(|| Missing::of(path, code::INVALID_PARAMS))
 }
 
-fn missing_tools(params: Option<&JsonObject>, declared: Declared<'_>) -> Option<Missing> {
+fn missing_tools(
+    params: Option<&JsonObject>,
+    declared: DeclaredCapabilities<'_>,
+) -> Option<Missing> {
     let [tools, choice] = params?.view().find_each(["tools", "toolChoice"]);
     tools.or(choice)?;
     let path = ["sampling", "tools"];
@@ -187,8 +193,12 @@ mod tests {
     fn elicitation_without_modes_means_form() {
         let missing = |params: &str, receiver: &str| {
             let (params, receiver) = (object(params), object(receiver));
-            let receiver = Declared::from(&receiver);
-            let missing = Need::Elicitation.missing(Some(&params), spec("2025-11-25"), receiver);
+            let receiver = DeclaredCapabilities::from(&receiver);
+            let missing = RequiredCapability::Elicitation.missing(
+                Some(&params),
+                spec("2025-11-25"),
+                receiver,
+            );
             missing.map(|missing| (missing.capability, missing.code))
         };
         let url = Some(("elicitation.url".into(), code::INVALID_PARAMS));
@@ -208,8 +218,9 @@ mod tests {
     fn sampling_with_tools_needs_its_capability() {
         let missing = |params: &str, receiver: &str| {
             let (params, receiver) = (object(params), object(receiver));
-            let receiver = Declared::from(&receiver);
-            let missing = Need::Sampling.missing(Some(&params), spec("2025-11-25"), receiver);
+            let receiver = DeclaredCapabilities::from(&receiver);
+            let missing =
+                RequiredCapability::Sampling.missing(Some(&params), spec("2025-11-25"), receiver);
             missing.map(|missing| missing.capability)
         };
         let tools = Some("sampling.tools".to_owned());

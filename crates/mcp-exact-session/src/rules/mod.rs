@@ -16,7 +16,7 @@ use mcp_exact_revisions::{Lifecycle, RevisionSpec, Side};
 use mcp_exact_wire::{JsonObject, JsonRef};
 
 use crate::builtin_notifications::has_own_token;
-use crate::capabilities::Declared;
+use crate::capabilities::DeclaredCapabilities;
 use crate::change::{Change, ChangeKind};
 use crate::error::SendError;
 use crate::extensions::{Extension, ExtensionPolicy, Extensions};
@@ -25,7 +25,7 @@ use crate::input_request;
 use crate::message::PARAMS;
 use crate::refusal::Refusal;
 
-pub(crate) use capability::{Missing, Need};
+pub(crate) use capability::{Missing, RequiredCapability};
 pub(crate) use rule::{Cached, Handler, Kind, Local, Placement, Rule, TaskEffect};
 use table::RULES;
 
@@ -121,9 +121,9 @@ pub(crate) struct Rules<'a> {
     pub(crate) spec: &'static RevisionSpec,
     pub(crate) local: Side,
     /// Capabilities of the local peer.
-    pub(crate) own: Declared<'a>,
+    pub(crate) own: DeclaredCapabilities<'a>,
     /// Capabilities of the remote peer.
-    pub(crate) peer: Declared<'a>,
+    pub(crate) peer: DeclaredCapabilities<'a>,
     pub(crate) extensions: &'a Extensions,
 }
 
@@ -381,9 +381,9 @@ impl<'a> Rules<'a> {
 
     fn missing(
         &self,
-        need: Option<Need>,
+        need: Option<RequiredCapability>,
         params: Option<&JsonObject>,
-        declared: Declared<'_>,
+        declared: DeclaredCapabilities<'_>,
     ) -> Option<Missing> {
         need?.missing(params, self.spec, declared)
     }
@@ -398,7 +398,7 @@ pub(crate) fn change_method(kind: ChangeKind) -> &'static str {
 /// Returns true if the method is that of an elicitation request.
 pub(crate) fn is_elicitation(method: &str) -> bool {
     let rule = row(Kind::InputRequest, Side::Server, method);
-    rule.is_some_and(|rule| matches!(rule.receiver, Some(Need::Elicitation)))
+    rule.is_some_and(|rule| matches!(rule.receiver, Some(RequiredCapability::Elicitation)))
 }
 
 /// Refuses params with a progress token: tokens must differ among all active requests (`basic/utilities/progress`), so the
@@ -421,8 +421,10 @@ fn check_sent(
     spec: &RevisionSpec,
 ) -> Result<(), SendError> {
     let checked = match rule.receiver {
-        Some(Need::Elicitation) => input_request::check_elicitation(params, spec, true),
-        Some(Need::Sampling) => input_request::check_sampling(params, spec, true),
+        Some(RequiredCapability::Elicitation) => {
+            input_request::check_elicitation(params, spec, true)
+        }
+        Some(RequiredCapability::Sampling) => input_request::check_sampling(params, spec, true),
         _ => Ok(()),
     };
     checked.map_err(|reason| SendError::Params {
@@ -438,8 +440,10 @@ fn check_received(
     spec: &RevisionSpec,
 ) -> Result<(), String> {
     match rule.receiver {
-        Some(Need::Elicitation) => input_request::check_elicitation(params, spec, false),
-        Some(Need::Sampling) => input_request::check_sampling(params, spec, false),
+        Some(RequiredCapability::Elicitation) => {
+            input_request::check_elicitation(params, spec, false)
+        }
+        Some(RequiredCapability::Sampling) => input_request::check_sampling(params, spec, false),
         _ => Ok(()),
     }
 }

@@ -2,7 +2,7 @@
 
 use mcp_exact_revisions::Side;
 
-use super::capability::Need;
+use super::capability::RequiredCapability;
 use crate::change::ChangeKind;
 
 /// Kind of message that a rule is about.
@@ -87,9 +87,9 @@ pub(crate) struct Rule {
     pub(crate) handler: Handler,
     pub(super) placement: Placement,
     /// Capability that the receiver must have declared.
-    pub(super) receiver: Option<Need>,
+    pub(super) receiver: Option<RequiredCapability>,
     /// Capability that the sender must have declared.
-    pub(super) sender_needs: Option<Need>,
+    pub(super) sender_needs: Option<RequiredCapability>,
     /// True if a receiver accepts the message although the sender has not declared the capability, because widespread servers
     /// send it without a declaration.
     pub(super) taken_undeclared: bool,
@@ -150,12 +150,12 @@ impl Rule {
         self
     }
 
-    pub(super) const fn receiver(mut self, need: Need) -> Self {
+    pub(super) const fn receiver(mut self, need: RequiredCapability) -> Self {
         self.receiver = Some(need);
         self
     }
 
-    pub(super) const fn sender_needs(mut self, need: Need) -> Self {
+    pub(super) const fn sender_needs(mut self, need: RequiredCapability) -> Self {
         self.sender_needs = Some(need);
         self
     }

@@ -5,7 +5,7 @@
 
 use mcp_exact_revisions::Side;
 
-use super::{Handler, Kind, Local, Need, Placement, Rule, TaskEffect};
+use super::{Handler, Kind, Local, Placement, RequiredCapability, Rule, TaskEffect};
 use crate::change::ChangeKind;
 
 const fn request(sender: Side, method: &'static str) -> Rule {
@@ -29,13 +29,13 @@ pub(crate) static RULES: &[Rule] = &[
     // Requests of clients.
     request(Client, "completion/complete")
         .repeatable()
-        .receiver(Need::Completions),
+        .receiver(RequiredCapability::Completions),
     request(Client, "initialize")
         .sent_by(Local::Endpoint)
         .handled_by(Handler::Initialize),
     request(Client, "logging/setLevel")
         .repeatable()
-        .receiver(Need::Path(&["logging"]))
+        .receiver(RequiredCapability::Path(&["logging"]))
         .handled_by(Handler::SetLogLevel),
     request(Client, "ping")
         .repeatable()
@@ -43,34 +43,34 @@ pub(crate) static RULES: &[Rule] = &[
         .allowed_early(),
     request(Client, "prompts/get")
         .repeatable()
-        .receiver(Need::Path(&["prompts"]))
+        .receiver(RequiredCapability::Path(&["prompts"]))
         .named_by("name")
         .may_require_input(),
     request(Client, "prompts/list")
         .repeatable()
-        .receiver(Need::Path(&["prompts"]))
+        .receiver(RequiredCapability::Path(&["prompts"]))
         .cached_list(),
     request(Client, "resources/list")
         .repeatable()
-        .receiver(Need::Path(&["resources"]))
+        .receiver(RequiredCapability::Path(&["resources"]))
         .cached_list(),
     request(Client, "resources/read")
         .repeatable()
-        .receiver(Need::Path(&["resources"]))
+        .receiver(RequiredCapability::Path(&["resources"]))
         .named_by("uri")
         .may_require_input()
         .cached(),
     request(Client, "resources/subscribe")
         .repeatable()
-        .receiver(Need::Path(&["resources", "subscribe"]))
+        .receiver(RequiredCapability::Path(&["resources", "subscribe"]))
         .handled_by(Handler::Subscribe),
     request(Client, "resources/templates/list")
         .repeatable()
-        .receiver(Need::Path(&["resources"]))
+        .receiver(RequiredCapability::Path(&["resources"]))
         .cached_list(),
     request(Client, "resources/unsubscribe")
         .repeatable()
-        .receiver(Need::Path(&["resources", "subscribe"]))
+        .receiver(RequiredCapability::Path(&["resources", "subscribe"]))
         .handled_by(Handler::Unsubscribe),
     request(Client, "server/discover")
         .repeatable()
@@ -78,50 +78,50 @@ pub(crate) static RULES: &[Rule] = &[
         .cached(),
     request(Client, "subscriptions/listen").handled_by(Handler::Listen),
     request(Client, "tasks/cancel")
-        .receiver(Need::Path(&["tasks", "cancel"]))
+        .receiver(RequiredCapability::Path(&["tasks", "cancel"]))
         .task(TaskEffect::Status),
     request(Client, "tasks/get")
         .repeatable()
-        .receiver(Need::Path(&["tasks"]))
+        .receiver(RequiredCapability::Path(&["tasks"]))
         .task(TaskEffect::Status),
     request(Client, "tasks/list")
         .repeatable()
-        .receiver(Need::Path(&["tasks", "list"])),
+        .receiver(RequiredCapability::Path(&["tasks", "list"])),
     request(Client, "tasks/result")
         .repeatable()
-        .receiver(Need::Path(&["tasks"]))
+        .receiver(RequiredCapability::Path(&["tasks"]))
         .task(TaskEffect::Result),
     request(Client, "tools/call")
-        .receiver(Need::Path(&["tools"]))
+        .receiver(RequiredCapability::Path(&["tools"]))
         .named_by("name")
         .may_require_input()
         .may_become_task(&["tasks", "requests", "tools", "call"])
         .mirrors_params(),
     request(Client, "tools/list")
         .repeatable()
-        .receiver(Need::Path(&["tools"]))
+        .receiver(RequiredCapability::Path(&["tools"]))
         .cached_list()
         .lists_tools(),
     // Requests of servers (up to 2025-11-25).
     request(Server, "elicitation/create")
-        .receiver(Need::Elicitation)
+        .receiver(RequiredCapability::Elicitation)
         .may_become_task(&["tasks", "requests", "elicitation", "create"]),
     request(Server, "ping")
         .handled_by(Handler::Ping)
         .allowed_early(),
-    request(Server, "roots/list").receiver(Need::Path(&["roots"])),
+    request(Server, "roots/list").receiver(RequiredCapability::Path(&["roots"])),
     request(Server, "sampling/createMessage")
-        .receiver(Need::Sampling)
+        .receiver(RequiredCapability::Sampling)
         .may_become_task(&["tasks", "requests", "sampling", "createMessage"]),
     request(Server, "tasks/cancel")
-        .receiver(Need::Path(&["tasks", "cancel"]))
+        .receiver(RequiredCapability::Path(&["tasks", "cancel"]))
         .task(TaskEffect::Status),
     request(Server, "tasks/get")
-        .receiver(Need::Path(&["tasks"]))
+        .receiver(RequiredCapability::Path(&["tasks"]))
         .task(TaskEffect::Status),
-    request(Server, "tasks/list").receiver(Need::Path(&["tasks", "list"])),
+    request(Server, "tasks/list").receiver(RequiredCapability::Path(&["tasks", "list"])),
     request(Server, "tasks/result")
-        .receiver(Need::Path(&["tasks"]))
+        .receiver(RequiredCapability::Path(&["tasks"]))
         .task(TaskEffect::Result),
     // Notifications of clients.
     notification(Client, "notifications/cancelled")
@@ -136,7 +136,7 @@ pub(crate) static RULES: &[Rule] = &[
         .sent_by(Local::Endpoint)
         .handled_by(Handler::Progress),
     notification(Client, "notifications/roots/list_changed")
-        .sender_needs(Need::Path(&["roots", "listChanged"])),
+        .sender_needs(RequiredCapability::Path(&["roots", "listChanged"])),
     notification(Client, "notifications/tasks/status").task(TaskEffect::Status),
     // Notifications of servers.
     notification(Server, "notifications/cancelled")
@@ -146,7 +146,7 @@ pub(crate) static RULES: &[Rule] = &[
     notification(Server, "notifications/elicitation/complete")
         .handled_by(Handler::ElicitationComplete),
     notification(Server, "notifications/message")
-        .sender_needs(Need::Path(&["logging"]))
+        .sender_needs(RequiredCapability::Path(&["logging"]))
         .taken_undeclared()
         .handled_by(Handler::Log)
         .placed(Placement::Request)
@@ -155,15 +155,15 @@ pub(crate) static RULES: &[Rule] = &[
         .handled_by(Handler::Progress)
         .placed(Placement::Request),
     notification(Server, "notifications/prompts/list_changed")
-        .sender_needs(Need::Path(&["prompts", "listChanged"]))
+        .sender_needs(RequiredCapability::Path(&["prompts", "listChanged"]))
         .handled_by(Handler::Changed(ChangeKind::Prompts))
         .placed(Placement::Subscription),
     notification(Server, "notifications/resources/list_changed")
-        .sender_needs(Need::Path(&["resources", "listChanged"]))
+        .sender_needs(RequiredCapability::Path(&["resources", "listChanged"]))
         .handled_by(Handler::Changed(ChangeKind::Resources))
         .placed(Placement::Subscription),
     notification(Server, "notifications/resources/updated")
-        .sender_needs(Need::Path(&["resources", "subscribe"]))
+        .sender_needs(RequiredCapability::Path(&["resources", "subscribe"]))
         .handled_by(Handler::Changed(ChangeKind::Resource))
         .placed(Placement::Subscription),
     notification(Server, "notifications/subscriptions/acknowledged")
@@ -174,11 +174,11 @@ pub(crate) static RULES: &[Rule] = &[
         .handled_by(Handler::TaskStatus)
         .task(TaskEffect::Status),
     notification(Server, "notifications/tools/list_changed")
-        .sender_needs(Need::Path(&["tools", "listChanged"]))
+        .sender_needs(RequiredCapability::Path(&["tools", "listChanged"]))
         .handled_by(Handler::Changed(ChangeKind::Tools))
         .placed(Placement::Subscription),
     // Requests inside of results (from 2026-07-28 on).
-    input_request("elicitation/create").receiver(Need::Elicitation),
-    input_request("roots/list").receiver(Need::Path(&["roots"])),
-    input_request("sampling/createMessage").receiver(Need::Sampling),
+    input_request("elicitation/create").receiver(RequiredCapability::Elicitation),
+    input_request("roots/list").receiver(RequiredCapability::Path(&["roots"])),
+    input_request("sampling/createMessage").receiver(RequiredCapability::Sampling),
 ];

@@ -11,7 +11,7 @@ use mcp_exact_wire::{JsonObject, JsonRef, RequestId};
 use super::ServerEndpoint;
 use super::handshake::unsupported;
 use super::incoming::{ClientContext, FrameContext};
-use super::receive::{Input, Received};
+use super::receive::{Input, ReceivedRequest};
 use super::request_meta::RequestMeta;
 use crate::config::{InputMode, ResultMembers};
 use crate::core::{Arrival, Endpoint};
@@ -24,7 +24,7 @@ use crate::seal::{self, Payload};
 use crate::stream::{Binding, RequestKey, StreamId};
 
 /// Request that has passed the checks.
-pub(super) struct Admitted {
+pub(super) struct AdmittedRequest {
     client: Arc<ClientContext>,
     handler: Handler,
     input: Input,
@@ -54,15 +54,15 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
 
     pub(super) fn stateless_request(
         &mut self,
-        received: Received,
-        admitted: Result<Admitted, Refusal>,
+        received: ReceivedRequest,
+        admitted: Result<AdmittedRequest, Refusal>,
         cx: &Arc<FrameContext<C>>,
     ) {
         let admitted = match admitted {
             Ok(admitted) => admitted,
             Err(refusal) => return self.refuse(received.at, &received.id, &refusal, false),
         };
-        let Admitted {
+        let AdmittedRequest {
             client,
             handler,
             input,
@@ -85,7 +85,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         call: &Call,
         meta: &RequestMeta<'_>,
         cx: &FrameContext<C>,
-    ) -> Result<Admitted, Refusal> {
+    ) -> Result<AdmittedRequest, Refusal> {
         let version = meta.required_version()?;
         if let Some(http) = &cx.http {
             check_version(http, &version)?;
@@ -107,7 +107,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         } else {
             Input::default()
         };
-        Ok(Admitted {
+        Ok(AdmittedRequest {
             client,
             handler,
             input,
@@ -179,7 +179,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
     }
 
     /// Returns the answer to `server/discover`.
-    fn discover(&self, received: &Received, spec: &RevisionSpec) -> Vec<u8> {
+    fn discover(&self, received: &ReceivedRequest, spec: &RevisionSpec) -> Vec<u8> {
         let rule = rules::client_request(&received.call.method, spec);
         match self.settings.result_defaults(spec) {
             Some(defaults) => {

@@ -9,7 +9,7 @@ use mcp_exact_wire::{Json, JsonObject, JsonRef, RequestId};
 
 use super::ServerEndpoint;
 use super::incoming::{ClientContext, FrameContext, Scope, ServerEvent};
-use super::receive::{Input, Received};
+use super::receive::{Input, ReceivedRequest};
 use crate::builtin_notifications::{ACKNOWLEDGED, Cancel};
 use crate::change::Change;
 use crate::core::{Endpoint, Frame};
@@ -28,7 +28,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
     /// Handles `subscriptions/listen`: acknowledges the subscription, which receives notifications until it ends.
     pub(super) fn listen(
         &mut self,
-        received: Received,
+        received: ReceivedRequest,
         client: Arc<ClientContext>,
         cx: &Arc<FrameContext<C>>,
     ) {

@@ -41,7 +41,7 @@ use crate::usage::Usage;
 use handshake::State;
 use incoming::{ClientContext, Origin};
 use input::AwaitedInput;
-use resume::Unsaved;
+use resume::UnsavedChanges;
 use subscriptions::Subscriptions;
 
 /// POSTs beyond [`Limits::streams`](crate::Limits::streams): they may carry messages that end requests, but no new requests.
@@ -108,7 +108,7 @@ pub struct ServerEndpoint<C: std::fmt::Debug> {
     /// Number of the latest snapshot.
     snapshot_version: u64,
     /// Changes by the client since a snapshot was saved.
-    unsaved: Unsaved,
+    unsaved: UnsavedChanges,
     /// True if requests have begun or ended since the latest snapshot.
     requests_changed: bool,
     /// Last wire id and last stream number that the latest snapshot has reserved.
@@ -142,7 +142,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
             subscriptions: Subscriptions::default(),
             draining: false,
             snapshot_due: false,
-            unsaved: Unsaved::default(),
+            unsaved: UnsavedChanges::default(),
             requests_changed: false,
             snapshot_version: 0,
             reserved_id: last_id,

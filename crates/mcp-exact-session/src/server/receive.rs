@@ -13,7 +13,7 @@ use super::incoming::{ClientContext, FrameContext, Origin, ServerEvent};
 use super::request_meta::RequestMeta;
 use super::{ClientNotification, Incoming, IncomingRequest, Purpose, ServerEndpoint, ServerRole};
 use crate::builtin_notifications::{Cancel, ProgressNotice};
-use crate::capabilities::Declared;
+use crate::capabilities::DeclaredCapabilities;
 use crate::config::ServerSettings;
 use crate::core::{
     Arrival, Core, Endpoint, Frame, InFlightRequest, PendingRequest, ProgressTarget,
@@ -29,7 +29,7 @@ use crate::rules::{self, Handler, Kind, Rules};
 use crate::stream::{Binding, RequestKey, StreamId};
 
 /// Received request that is not admitted yet.
-pub(super) struct Received {
+pub(super) struct ReceivedRequest {
     pub(super) at: Arrival,
     /// Stream whose requests compete for ids with this one.
     pub(super) scope: Option<StreamId>,
@@ -53,8 +53,8 @@ impl ClientContext {
         Rules {
             spec: self.spec,
             local: Side::Server,
-            own: Declared::new(&settings.capabilities, Some(settings.declared)),
-            peer: Declared::from(&self.info.capabilities),
+            own: DeclaredCapabilities::new(&settings.capabilities, Some(settings.declared)),
+            peer: DeclaredCapabilities::from(&self.info.capabilities),
             extensions: &settings.extensions,
         }
     }
@@ -134,7 +134,7 @@ impl<C: std::fmt::Debug> Endpoint for ServerEndpoint<C> {
                 self.core.streams.set_stateless(at.stream);
             }
             let admitted = self.admit_stateless(at, &call, &meta, cx);
-            let received = Received {
+            let received = ReceivedRequest {
                 at,
                 scope,
                 id,
@@ -146,7 +146,7 @@ impl<C: std::fmt::Debug> Endpoint for ServerEndpoint<C> {
         if rules::is_initialize(&call.method) {
             return self.initialize(at, &id, &call, cx);
         }
-        let received = Received {
+        let received = ReceivedRequest {
             at,
             scope: None,
             id,
@@ -203,7 +203,7 @@ impl<C: std::fmt::Debug> Endpoint for ServerEndpoint<C> {
 
 impl<C: std::fmt::Debug> ServerEndpoint<C> {
     /// Handles a request of a session.
-    fn session_request(&mut self, received: Received, cx: &Arc<FrameContext<C>>) {
+    fn session_request(&mut self, received: ReceivedRequest, cx: &Arc<FrameContext<C>>) {
         let Some(client) = self.state.client().map(Arc::clone) else {
             return self.before_initialize(received.at, &received.id, &received.call.method);
         };
@@ -306,7 +306,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
     /// Delivers a request to the application.
     pub(super) fn deliver(
         &mut self,
-        received: Received,
+        received: ReceivedRequest,
         client: Arc<ClientContext>,
         cx: &Arc<FrameContext<C>>,
         input: Input,
@@ -318,7 +318,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
     /// Keeps a request until it is answered.
     pub(super) fn keep(
         &mut self,
-        received: Received,
+        received: ReceivedRequest,
         client: Arc<ClientContext>,
         cx: &Arc<FrameContext<C>>,
         input: Input,

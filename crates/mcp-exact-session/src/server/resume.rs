@@ -11,7 +11,7 @@ use super::ServerEndpoint;
 use super::handshake::State;
 use crate::Time;
 use crate::config::ServerSettings;
-use crate::core::{Frame, Ordered};
+use crate::core::{Frame, OrderedMap};
 use crate::error::{ConfigError, PeerError};
 use crate::limits::Limits;
 use crate::message;
@@ -25,14 +25,14 @@ const RESERVED_FRAMES: u64 = 1 << 32;
 
 /// Changes by the client since the latest saved snapshot.
 #[derive(Debug, Default)]
-pub(super) struct Unsaved {
+pub(super) struct UnsavedChanges {
     /// True if the client has chosen another level.
     pub(super) level: bool,
     /// URIs of resources, sorted: true for a new subscription, false for one that has ended.
     subscriptions: Vec<(String, bool)>,
 }
 
-impl Unsaved {
+impl UnsavedChanges {
     /// Records that a subscription begins or ends. While no snapshot can be saved, ended subscriptions are forgotten before they
     /// use more memory than the limit of subscriptions.
     pub(super) fn note(&mut self, uri: &str, is_subscription: bool, limits: &Limits) {
@@ -101,7 +101,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
     /// Answers lost requests. Several lost requests of one stream were a batch, and are answered by one array (2025-03-26,
     /// `basic`, "Batching").
     fn report_lost(&mut self, requests: Vec<SnapshotRequest>) {
-        let mut streams: Ordered<u64, Vec<SnapshotRequest>> = Ordered::default();
+        let mut streams: OrderedMap<u64, Vec<SnapshotRequest>> = OrderedMap::default();
         for request in requests {
             match streams.get_mut(request.stream) {
                 Some(others) => others.push(request),
@@ -181,7 +181,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
     pub fn snapshot_saved(&mut self) {
         // Later changes are part of the next snapshot.
         if !self.snapshot_due {
-            self.unsaved = Unsaved::default();
+            self.unsaved = UnsavedChanges::default();
         }
     }
 
@@ -224,6 +224,25 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         if snapshot.ready {
             self.become_ready();
         }
+    }
+
+    /// Merges a snapshot of the same session after the store has lost the latest snapshot of this endpoint, for example by a failover.
+    ///
+    /// A snapshot of the same version was saved by another process afterwards: its log level replaces that of this endpoint,
+    /// and the session has the subscriptions of both. Of a snapshot of a lower version only the used ids count.
+    /// [`snapshot_due`](Self::snapshot_due) then requires a snapshot.
+    pub fn merge_lost(&mut self, snapshot: Snapshot) {
+        self.snapshot_due = true;
+        if snapshot.version < self.snapshot_version {
+            let taken = snapshot.last_id.max(snapshot.last_stream);
+            self.foreign_ids = self.foreign_ids.max(taken);
+            return;
+        }
+        self.unsaved.level |= snapshot.log_level.is_none();
+        for uri in self.subscriptions.uris() {
+            self.unsaved.note(uri, true, &self.core.limits);
+        }
+        self.merge(snapshot);
     }
 
     /// Returns the message that ends a stream if the process of this endpoint dies: an error for each request of the stream

@@ -22,11 +22,12 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
     /// Divides a frame of the client between this endpoint and those of other processes. Foreign are the responses to requests that
     /// this endpoint has not sent, and the cancellations and progress of requests that it does not know: they are for the process
     /// that waits for them. A batch is divided into two (2025-03-26, `basic/transports`, "Sending Messages to the Server": "a batch
-    /// of one or more responses and/or notifications", or of requests and notifications).
+    /// of one or more responses and/or notifications", or of requests and notifications). The endpoint gets the requests of the
+    /// batch, and with them their cancellations.
     pub fn divide(&self, frame: &[u8]) -> DividedFrame {
         let whole = || Some(frame.to_vec());
         let Some(messages) = self.batch_of(frame) else {
-            let (own, foreign) = if self.concerns(frame) {
+            let (own, foreign) = if self.concerns(frame, &[]) {
                 (whole(), None)
             } else {
                 (None, whole())
@@ -34,7 +35,9 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
             return DividedFrame { own, foreign };
         };
         let texts = messages.iter().map(|message| message.text().as_bytes());
-        let (own, foreign): (Vec<&[u8]>, Vec<&[u8]>) = texts.partition(|text| self.concerns(text));
+        let requests: Vec<RequestId> = texts.clone().filter_map(request_id).collect();
+        let (own, foreign): (Vec<&[u8]>, Vec<&[u8]>) =
+            texts.partition(|text| self.concerns(text, &requests));
         if foreign.is_empty() {
             return DividedFrame {
                 own: whole(),
@@ -63,8 +66,9 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         (messages.len() <= self.core.limits.batch_items).then_some(messages)
     }
 
-    /// Returns true unless a message is about something that another process has in flight.
-    fn concerns(&self, message: &[u8]) -> bool {
+    /// Returns true unless a message is about something that another process has in flight. The `requests` of its batch will be in
+    /// flight here.
+    fn concerns(&self, message: &[u8], requests: &[RequestId]) -> bool {
         let text = std::str::from_utf8(message).ok();
         let Some(head) = text.and_then(|text| MessageHead::parse(text).ok()) else {
             return true;
@@ -82,10 +86,17 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         match (head.kind, head.method.as_deref()) {
             (HeadKind::Response, _) => is_pending(head.id.and_then(|id| from_str(id).ok())),
             (HeadKind::Notification, Some(PROGRESS)) => is_pending(param(&["progressToken"])),
-            (HeadKind::Notification, Some(CANCELLED)) => {
-                param(&["requestId"]).is_none_or(|id| self.core.in_flight.find(None, &id).is_some())
-            }
+            (HeadKind::Notification, Some(CANCELLED)) => param(&["requestId"]).is_none_or(|id| {
+                requests.contains(&id) || self.core.in_flight.find(None, &id).is_some()
+            }),
             _ => true,
         }
     }
+}
+
+/// Returns the id of a request; `None` for any other message.
+fn request_id(message: &[u8]) -> Option<RequestId> {
+    let head = MessageHead::parse(std::str::from_utf8(message).ok()?).ok()?;
+    let id = head.id.filter(|_| head.kind == HeadKind::Request)?;
+    from_str(id).ok()
 }

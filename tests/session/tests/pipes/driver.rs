@@ -1,6 +1,7 @@
-//! Drives an endpoint over two pipes, as a program on stdio does: holds one frame that is being written and the lines of one read.
+//! Drives an endpoint over two pipes, like a program on stdio: buffers one frame that is being written and the lines of
+//! one read.
 //!
-//! Takes and returns bytes in pieces of any size. Stops reading or writing on request.
+//! Bytes are moved in pieces of any size, and reading and writing can be suspended.
 
 use std::collections::VecDeque;
 
@@ -8,15 +9,15 @@ use mcp_exact_session::frame::{Line, Lines, end_line};
 use mcp_exact_tests_session::*;
 use mcp_exact_tests_support::Rng;
 
-/// Bytes that are read at a time, at most.
-pub(crate) const READ: usize = 64 << 10;
+/// Maximum number of bytes per read.
+pub(crate) const READ_BYTES: usize = 64 << 10;
 
 /// Pipe of a fixed capacity.
 #[derive(Debug)]
 pub(crate) struct Pipe {
     bytes: VecDeque<u8>,
     capacity: usize,
-    /// True if nothing more is written into it.
+    /// True if the pipe is closed for writing.
     is_ended: bool,
 }
 
@@ -29,7 +30,7 @@ impl Pipe {
         }
     }
 
-    /// Writes as much as there is room for, and returns how much.
+    /// Writes as many bytes as fit; returns their number.
     pub(crate) fn write(&mut self, bytes: &[u8]) -> usize {
         let count = bytes.len().min(self.capacity - self.bytes.len());
         self.bytes.extend(&bytes[..count]);
@@ -42,24 +43,24 @@ impl Pipe {
     }
 }
 
-/// Client and server, and what moves bytes between them.
+/// Connection that moves bytes between a client and a server.
 pub(crate) trait Link {
     fn client(&mut self) -> &mut ClientEndpoint;
     fn server(&mut self) -> &mut ServerEndpoint<()>;
 
-    /// Bytes that processes and connections may hold beside the endpoints.
+    /// Returns the number of bytes that processes and connections may hold in addition to the endpoints.
     fn bytes(&self) -> usize;
 
-    /// Returns true if no peer has stopped reading or writing.
+    /// Returns true if no peer has suspended reading or writing.
     fn all_move(&self) -> bool;
 
-    /// Lets a peer stop or continue.
+    /// Suspends or resumes a random peer.
     fn disturb(&mut self, rng: &mut Rng, now: Time);
 
-    /// Moves some bytes, at most `most`, at one place; returns true if anything has moved.
+    /// Moves up to `most` bytes at one random end; returns true if bytes were moved.
     fn pump(&mut self, rng: &mut Rng, most: usize, now: Time) -> bool;
 
-    /// Moves bytes everywhere; returns true if anything has moved.
+    /// Moves bytes at all ends; returns true if bytes were moved.
     fn pump_all(&mut self, most: usize, now: Time) -> bool;
 }
 
@@ -68,9 +69,9 @@ pub(crate) struct Pipes {
     client: ClientEndpoint,
     server: ServerEndpoint<()>,
     drivers: [Driver; 2],
-    /// To the server, and to the client.
+    /// Pipes to the server and to the client.
     pipes: [Pipe; 2],
-    /// Bytes of the largest message that may be on its way.
+    /// Size of the largest message that may be in transit, in bytes.
     largest: usize,
     capacity: usize,
 }
@@ -109,9 +110,9 @@ impl Link for Pipes {
         &mut self.server
     }
 
-    /// The pipes, and for each process a frame that leaves and lines that come, with the capacity that growing them leaves.
+    /// Includes the pipes, and for each process the frame being written and the received lines, with spare capacity.
     fn bytes(&self) -> usize {
-        2 * self.capacity + 6 * (self.largest + READ)
+        2 * self.capacity + 6 * (self.largest + READ_BYTES)
     }
 
     fn all_move(&self) -> bool {
@@ -137,7 +138,7 @@ impl Link for Pipes {
     }
 }
 
-/// Interface that client and server share for a driver.
+/// Common interface of client and server endpoints for the driver.
 trait Peer {
     fn transmit(&mut self, out: &mut Vec<u8>) -> Option<Transmit>;
     fn reads(&self) -> bool;
@@ -192,13 +193,13 @@ impl Peer for ServerEndpoint<()> {
     }
 }
 
-/// The reading and writing of one process.
+/// Reader and writer of one process.
 #[derive(Debug)]
 struct Driver {
     lines: Lines,
     out: Vec<u8>,
     written: usize,
-    /// True if the endpoint has got the end of its input.
+    /// True if the endpoint was notified of the end of its input.
     ended: bool,
     reads: bool,
     writes: bool,
@@ -216,7 +217,7 @@ impl Driver {
         }
     }
 
-    /// Writes what there is room for, at most `most` bytes; returns true if anything has moved.
+    /// Writes up to `most` bytes to the pipe; returns true if bytes were written.
     fn write(&mut self, peer: &mut impl Peer, pipe: &mut Pipe, most: usize) -> bool {
         let (mut left, mut moved) = (most, false);
         while self.writes && left > 0 && !pipe.is_ended {
@@ -242,7 +243,7 @@ impl Driver {
         moved
     }
 
-    /// Moves at most `most` bytes into the endpoint, if it takes them; returns true if any were moved.
+    /// Reads up to `most` bytes into the endpoint, if it accepts input; returns true if bytes were read.
     fn read(&mut self, peer: &mut impl Peer, pipe: &mut Pipe, most: usize, now: Time) -> bool {
         if !self.reads {
             return false;
@@ -252,7 +253,7 @@ impl Driver {
         if !peer.reads() {
             return moved;
         }
-        let bytes = pipe.read(most.min(READ));
+        let bytes = pipe.read(most.min(READ_BYTES));
         if !bytes.is_empty() {
             self.lines.push(&bytes);
             self.deliver_lines(peer, now);

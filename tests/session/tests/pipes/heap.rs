@@ -1,7 +1,6 @@
-//! Allocator that counts the bytes that are in use, for the whole test program.
+//! Allocator that counts the allocated bytes of the test process.
 //!
-//! Takes every allocation of the process and hands it on to the system's allocator. A test holds [`count_alone`] while it
-//! runs, so that nothing else is counted.
+//! A test holds the guard of [`count_alone`] while it runs, so that no other test is counted.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -37,18 +36,18 @@ unsafe impl GlobalAlloc for Counting {
 
 static COUNTING: Mutex<()> = Mutex::new(());
 
-/// Waits until no other test counts allocations; none does while the guard lives.
+/// Waits until no other test counts allocations; the guard excludes others.
 pub(crate) fn count_alone() -> MutexGuard<'static, ()> {
     // A test that failed has nothing in use any more.
     COUNTING.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns the bytes that the process has allocated and not freed.
+/// Returns the number of bytes that the process has allocated and not freed.
 pub(crate) fn in_use() -> usize {
     IN_USE.load(Ordering::Relaxed)
 }
 
-/// Returns the bytes that a step takes on the way, beside those that were in use before.
+/// Returns the peak of additional allocated bytes during a step.
 pub(crate) fn peak_of(step: impl FnOnce()) -> usize {
     let before = in_use();
     PEAK.store(before, Ordering::Relaxed);

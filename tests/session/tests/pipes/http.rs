@@ -1,7 +1,8 @@
-//! Two endpoints over Streamable HTTP: a POST for each message of the client, each with a connection of its own, and a GET stream.
+//! Two endpoints over Streamable HTTP: a POST on a separate connection for each message of the client, and a GET
+//! stream.
 //!
-//! Takes and returns the bytes of bodies and events in pieces of any size. A connection that no peer reads or writes stops
-//! while the others continue; one that is cut is lost to both endpoints.
+//! Bytes of bodies and events are moved in pieces of any size. A connection can be suspended while the others continue,
+//! or cut, which both endpoints notice.
 
 use std::collections::BTreeMap;
 
@@ -10,15 +11,15 @@ use mcp_exact_session::http::post_headers;
 use mcp_exact_tests_session::*;
 use mcp_exact_tests_support::Rng;
 
-use crate::driver::{Link, Pipe, READ};
+use crate::driver::{Link, Pipe, READ_BYTES};
 
-/// The part of a response to a request of the client that has arrived.
+/// Received part of the response to a client's HTTP request.
 #[derive(Debug, Default)]
 struct Response {
-    /// Bytes that are being written into the pipe.
+    /// Bytes that wait to be written to the pipe.
     out: Vec<u8>,
     written: usize,
-    /// Status of a response whose body is no stream of events.
+    /// HTTP status of a response whose body is not an event stream.
     status: u16,
     is_finished: bool,
 }
@@ -28,16 +29,16 @@ struct Response {
 struct Exchange {
     headers: HttpRequest,
     body: Vec<u8>,
-    /// Bytes of the body that have come to the server.
+    /// Bytes of the body that have arrived at the server.
     sent: usize,
-    /// Stream of the server, once the whole request has come.
+    /// Stream of the server, after the complete request has arrived.
     stream: Option<StreamId>,
     is_standalone: bool,
     response: Response,
     down: Pipe,
     lines: Lines,
     refusal: Vec<u8>,
-    /// True if no task reads or writes this pipe.
+    /// True if the connection is suspended.
     stalls: bool,
 }
 
@@ -48,7 +49,7 @@ pub(crate) struct Http {
     exchanges: BTreeMap<StreamId, Exchange>,
     message_bytes: usize,
     pipe: usize,
-    /// True if a connection was cut: its requests end by timeouts.
+    /// True if a connection was cut, so that its requests end by timeouts.
     was_cut: bool,
 }
 
@@ -68,7 +69,7 @@ impl Http {
         }
     }
 
-    /// Opens the stream of what belongs to no request.
+    /// Opens the standalone stream.
     pub(crate) fn open_standalone(&mut self) {
         let stream = self.client.open_standalone();
         let mut exchange = self.exchange(HttpRequest::default(), Vec::new());
@@ -102,7 +103,7 @@ impl Http {
         self.client.closed(stream, Closed::Lost, now);
     }
 
-    /// Takes one message of the client: a new POST. Returns true if there was one.
+    /// Starts a POST with the next message of the client; returns false if there is none.
     fn post(&mut self, now: Time) -> bool {
         let mut body = Vec::new();
         match self.client.poll_transmit(&mut body) {
@@ -141,7 +142,7 @@ impl Http {
         moved | read | ended
     }
 
-    /// Brings the request to the server; the endpoint takes it when it is whole and wanted.
+    /// Moves the request to the server; a complete request is passed to the endpoint when it accepts input.
     fn send_request(&mut self, exchange: &mut Exchange, most: usize, now: Time) -> bool {
         if exchange.stream.is_some() || exchange.response.is_finished {
             return false;
@@ -223,7 +224,8 @@ impl Http {
         moved
     }
 
-    /// Moves bytes into the client, if it takes them; returns whether any were moved, and whether the response has ended.
+    /// Moves bytes to the client, if it accepts input; returns whether bytes were moved, and whether the response has
+    /// ended.
     fn read_response(
         &mut self,
         stream: StreamId,
@@ -239,7 +241,7 @@ impl Http {
         if !self.client.wants_input() && !self.client.is_closed() {
             return (moved, false);
         }
-        let bytes = exchange.down.read(most.min(READ));
+        let bytes = exchange.down.read(most.min(READ_BYTES));
         if refused {
             exchange.refusal.extend(&bytes);
         } else if !bytes.is_empty() {
@@ -300,7 +302,7 @@ impl Link for Http {
         let of = |exchange: &Exchange| {
             let whole = exchange.body.capacity() + exchange.response.out.capacity();
             // Lines that have come take as much again while their buffer grows.
-            whole + self.pipe + 2 * (self.message_bytes + READ) + (16 << 10)
+            whole + self.pipe + 2 * (self.message_bytes + READ_BYTES) + (16 << 10)
         };
         self.exchanges.values().map(of).sum()
     }
@@ -309,7 +311,7 @@ impl Link for Http {
         !self.was_cut && !self.exchanges.values().any(|exchange| exchange.stalls)
     }
 
-    /// Lets a connection stop, continue, or break.
+    /// Suspends, resumes or cuts a connection.
     fn disturb(&mut self, rng: &mut Rng, now: Time) {
         let streams: Vec<StreamId> = self.exchanges.keys().copied().collect();
         if streams.is_empty() {
@@ -349,7 +351,7 @@ impl Link for Http {
     }
 }
 
-/// Ends an exchange without the server's endpoint.
+/// Ends an exchange that has not reached the server endpoint.
 fn refuse(exchange: &mut Exchange, status: u16) {
     exchange.response.status = status;
     exchange.response.is_finished = true;

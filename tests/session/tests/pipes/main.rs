@@ -1,8 +1,8 @@
-//! Two endpoints over pipes of any size, and over the connections of Streamable HTTP: never a deadlock, memory below the sum
-//! of the limits, every request ends once, and nothing is held afterwards.
+//! Properties of two endpoints over pipes of any size, and over connections of Streamable HTTP: no deadlock, memory
+//! within the limits, every request ends once, and nothing is held afterwards.
 //!
-//! Seeded, so that a failure comes again. `MCP_EXACT_SEEDS` sets the number of runs, which nightly tests raise. A program of
-//! its own, because it counts allocations.
+//! Runs are seeded, so that failures are reproducible. `MCP_EXACT_SEEDS` sets the number of runs, which nightly tests
+//! increase. This is a separate test executable, because it counts allocations.
 
 #![allow(
     clippy::print_stdout,
@@ -23,11 +23,11 @@ use mcp_exact_tests_session::*;
 use mcp_exact_tests_support::Rng;
 use network::{Network, Report, Setup};
 
-/// Runs without `MCP_EXACT_SEEDS`.
+/// Default number of runs.
 const SEEDS: u64 = 80;
 
-/// The default limits, with every number of bytes divided by `scale`, and every other number where possible.
-fn scaled(scale: usize) -> Limits {
+/// Returns the default limits divided by `scale`.
+fn scaled_limits(scale: usize) -> Limits {
     let limits = Limits::default();
     let few = |number: usize| (number / scale).max(16);
     Limits {
@@ -62,7 +62,7 @@ fn setup(seed: u64, revisions: &[&'static str]) -> Setup {
     Setup {
         seed,
         revision: revisions[rng.below(revisions.len())],
-        limits: scaled(scale),
+        limits: scaled_limits(scale),
         pipe: (1 << (smallest + rng.below(21 - smallest))) + rng.below(3),
         steps: if scale == 1 { 60 } else { 400 },
         burst: if scale == 1 { 1 } else { 1 << rng.below(6) },
@@ -76,8 +76,8 @@ fn add(sum: &mut BTreeMap<&'static str, usize>, counts: &BTreeMap<&'static str, 
     }
 }
 
-/// Runs every seed on the links that `connect` makes of two configurations and the capacity of a pipe; checks that nothing was
-/// spared the endpoints.
+/// Runs every seed on links that `connect` creates; checks that the runs together cover all kinds of outcomes and
+/// usage.
 fn check_links<L: Link>(
     seeds: u64,
     revisions: &[&'static str],
@@ -128,7 +128,8 @@ fn endpoints_over_pipes_never_deadlock() {
     check_links(seeds(), &all(), Pipes::new);
 }
 
-/// The same over Streamable HTTP, where each request has a connection that may stop or break while the others continue.
+/// The same properties hold over Streamable HTTP, where each request has a connection that may be suspended or cut
+/// while the others continue.
 #[test]
 fn endpoints_over_http_never_deadlock() {
     let revisions: Vec<_> = all().into_iter().filter(|id| *id != "2024-11-05").collect();
@@ -139,7 +140,8 @@ fn endpoints_over_http_never_deadlock() {
     });
 }
 
-/// The calls and answers of the default limits over pipes of 64 KiB that once made two endpoints wait for each other.
+/// Large calls and results over pipes of 64 KiB with default limits do not block each other, which an earlier version
+/// did.
 #[test]
 fn large_calls_and_answers_pass() {
     let _alone = heap::count_alone();

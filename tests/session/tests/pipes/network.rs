@@ -1,25 +1,24 @@
-//! Two endpoints with a link between them, and programs that send messages of every size: the subject of the property.
+//! Two endpoints with a link between them, and applications that send messages of random sizes.
 //!
-//! Takes random choices; counts ends and usage. Panics if a request ends twice, if an endpoint exceeds its limits, and if
-//! nothing moves although a request waits.
+//! Panics if a request ends twice, if an endpoint exceeds its limits, or if nothing moves although a request waits.
 
 use std::collections::BTreeMap;
 
 use mcp_exact_tests_session::*;
 use mcp_exact_tests_support::Rng;
 
-use crate::driver::{Link, READ};
+use crate::driver::{Link, READ_BYTES};
 use crate::heap;
 
-/// Memory that neither a limit nor a message counts: tables, queues, configurations, capacities that are not used.
-const TABLES: usize = 512 << 10;
+/// Allowance for memory that the limits do not count: tables, queues, configurations, spare capacity.
+const UNCOUNTED_BYTES: usize = 512 << 10;
 
 /// Outcomes of the requests of one endpoint.
 #[derive(Debug, Default)]
 pub(crate) struct Ends {
     /// Requests that have not ended, with the bytes of their parameters.
     open: BTreeMap<RequestKey, usize>,
-    /// Parameters of the open ones.
+    /// Size of the params of all open requests, in bytes.
     bytes: usize,
     pub(crate) counts: BTreeMap<&'static str, usize>,
 }
@@ -54,9 +53,9 @@ pub(crate) struct Setup {
     pub(crate) limits: Limits,
     pub(crate) pipe: usize,
     pub(crate) steps: usize,
-    /// Most calls at once.
+    /// Maximum number of concurrent calls.
     pub(crate) burst: usize,
-    /// True if peers stop reading or writing.
+    /// True if peers suspend reading and writing at random.
     pub(crate) stops: bool,
 }
 
@@ -65,17 +64,17 @@ pub(crate) struct Setup {
 pub(crate) struct Report {
     pub(crate) client: BTreeMap<&'static str, usize>,
     pub(crate) server: BTreeMap<&'static str, usize>,
-    /// Looks at which the output of an endpoint was full.
+    /// Number of checks at which the output of an endpoint was full.
     pub(crate) full: usize,
     /// True if an endpoint has closed because its peer does not read.
     pub(crate) exhausted: bool,
     /// Largest share of its documented bound that an endpoint has held, in percent.
     pub(crate) peak: usize,
-    /// Largest share of what usage and programs explain that was allocated, in percent.
+    /// Peak of the allocated bytes, in percent of the bytes that the usage of the endpoints and the applications account for.
     pub(crate) allocated: usize,
 }
 
-/// Client and server on a link, and their programs.
+/// Client and server on a link, and their applications.
 pub(crate) struct Network<L> {
     setup: Setup,
     rng: Rng,
@@ -83,8 +82,9 @@ pub(crate) struct Network<L> {
     now: Time,
     calls: Ends,
     server_calls: Ends,
-    /// Requests that the server's application has not answered, and those of the server that the client's has not.
+    /// Requests that the server's application has not answered.
     waiting: Vec<RequestKey>,
+    /// Requests of the server that the client's application has not answered.
     asked: Vec<ServerRequestKey>,
     /// Largest answer and largest message of a program so far.
     largest: usize,
@@ -94,7 +94,7 @@ pub(crate) struct Network<L> {
 }
 
 impl<L: Link> Network<L> {
-    /// Programs on the link that `connect` makes of two configurations and the capacity of a pipe.
+    /// Creates a network with the link that `connect` creates from two configurations and the capacity of a pipe.
     pub(crate) fn new(
         setup: Setup,
         connect: impl FnOnce(ClientConfig, ServerConfig, usize) -> L,
@@ -121,7 +121,7 @@ impl<L: Link> Network<L> {
         }
     }
 
-    /// Lets everything happen, then waits for the end, and checks that nothing is left.
+    /// Runs random steps, then waits until all requests have ended, and checks that nothing is left.
     pub(crate) fn run(mut self) -> Report {
         self.settle();
         for _ in 0..self.setup.steps {
@@ -148,7 +148,7 @@ impl<L: Link> Network<L> {
                 self.link.disturb(&mut self.rng, self.now);
             }
             _ => {
-                let most = 1 + self.rng.below(2 * READ);
+                let most = 1 + self.rng.below(2 * READ_BYTES);
                 self.link.pump(&mut self.rng, most, self.now);
             }
         }
@@ -157,7 +157,7 @@ impl<L: Link> Network<L> {
         }
     }
 
-    /// Bytes of a message: mostly short, up to a quarter above the limit.
+    /// Returns a random message size: usually small, at most a quarter above the limit.
     fn size(&mut self) -> usize {
         let most = self.text.len();
         let size = match self.rng.below(10) {
@@ -289,11 +289,11 @@ impl<L: Link> Network<L> {
         moved
     }
 
-    /// Runs programs and pipes until nothing moves.
+    /// Runs applications and pipes until nothing moves.
     fn settle(&mut self) {
         loop {
             let mut moved = self.take_events();
-            moved |= self.link.pump_all(2 * READ, self.now);
+            moved |= self.link.pump_all(2 * READ_BYTES, self.now);
             moved |= self.take_events();
             moved |= !self.waiting.is_empty() || !self.asked.is_empty();
             self.reply();
@@ -305,7 +305,7 @@ impl<L: Link> Network<L> {
         }
     }
 
-    /// Nothing moves any more although both peers read and write: then no request waits.
+    /// Checks that no request waits when nothing moves although both peers read and write.
     fn check_nothing_waits(&mut self) {
         if self.report.exhausted {
             return;
@@ -324,7 +324,7 @@ impl<L: Link> Network<L> {
         }
     }
 
-    /// Requests to peers that have stopped end by timeouts.
+    /// Advances the clock, so that requests to suspended peers end by timeouts.
     fn end_by_timeouts(&mut self) {
         for _ in 0..10_000 {
             let next = [
@@ -343,7 +343,7 @@ impl<L: Link> Network<L> {
         assert_eq!(open, (0, 0), "every request ends");
     }
 
-    /// Ends the session; nothing is held afterwards.
+    /// Ends the session, and checks that nothing is held afterwards.
     fn finish(mut self) -> Report {
         self.link.client().shutdown(self.now);
         self.link.server().shutdown(self.now);
@@ -384,7 +384,7 @@ impl<L: Link> Network<L> {
         let mut explained = 0;
         let usages = [self.link.client().usage(), self.link.server().usage()];
         for usage in &usages {
-            let held = held(usage);
+            let held = held_bytes(usage);
             assert!(held <= bound, "{held} of {bound}: {usage:?}");
             self.report.peak = self.report.peak.max(held * 100 / bound);
             let is_full =
@@ -394,7 +394,7 @@ impl<L: Link> Network<L> {
         }
         // Parameters that are kept for another try, and are the local application's.
         explained += self.calls.bytes + self.server_calls.bytes;
-        explained += self.link.bytes() + self.text.len() + TABLES;
+        explained += self.link.bytes() + self.text.len() + UNCOUNTED_BYTES;
         let allocated = heap::in_use().saturating_sub(self.base);
         let share = allocated * 100 / explained;
         assert!(
@@ -405,7 +405,7 @@ impl<L: Link> Network<L> {
     }
 }
 
-fn held(usage: &Usage) -> usize {
+fn held_bytes(usage: &Usage) -> usize {
     usage.in_flight_bytes
         + usage.queued_bytes
         + usage.events_bytes

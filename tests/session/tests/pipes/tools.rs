@@ -1,11 +1,11 @@
-//! Memory that a list of tools takes in a client that mirrors parameters into headers (2026-07-28:
+//! Memory usage of a tool list in a client that mirrors parameters into headers (2026-07-28:
 //! `basic/transports/streamable-http`, "Custom Headers from Tool Parameters").
 
 use mcp_exact_tests_session::*;
 
 use crate::heap;
 
-/// A schema that is nested as deep as a message may be takes a multiple of its text that does not grow with the depth.
+/// The memory for a schema is proportional to its text, even at the maximum nesting depth.
 #[test]
 fn deep_schema_takes_memory_by_its_length() {
     let _alone = heap::count_alone();

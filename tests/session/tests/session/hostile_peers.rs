@@ -1,12 +1,13 @@
-//! Peers that do not read, go away in the middle, or use one entry point to get around the rules of another.
+//! Hostile peers: they do not read, disconnect during requests, or use one entry point to circumvent the rules of
+//! another.
 //!
-//! Each test names what must hold; figures are small limits, so that a peer reaches them at once.
+//! The tests use small limits, so that a peer reaches them quickly.
 
 use mcp_exact_tests_session::*;
 
-const LATEST: &str = "2025-11-25";
+const LAST_HANDSHAKE_REVISION: &str = "2025-11-25";
 
-/// A server over Streamable HTTP in the middle of a session.
+/// Creates a server over Streamable HTTP in an initialized session.
 fn in_session(revision: &str, offered: &[&str]) -> ServerEndpoint<()> {
     let settings = server_config(offered).build().expect("a configuration");
     let mut server = ServerEndpoint::new(settings, Binding::StreamableHttp, Time::ZERO);
@@ -27,7 +28,7 @@ fn post(server: &mut ServerEndpoint<()>, body: &Value) -> StreamId {
     stream
 }
 
-/// Returns the output on the streams whose clients read.
+/// Returns the output on the streams that clients read.
 fn out(server: &mut ServerEndpoint<()>) -> Vec<(Transmit, String)> {
     let mut sent = Vec::new();
     let mut bytes = Vec::new();
@@ -60,7 +61,7 @@ fn listen(id: u64, filter: Value) -> Value {
 }
 
 /// "The server MAY send JSON-RPC requests and notifications before sending the JSON-RPC response" (2025-11-25,
-/// `basic/transports`, "Sending Messages to the Server"): the stream of the client's own POST stays open.
+/// `basic/transports`, "Sending Messages to the Server"): the stream of the client's POST stays open.
 #[test]
 fn client_post_takes_notifications() {
     for revision in SESSIONS.into_iter().chain([NEW]) {
@@ -90,7 +91,8 @@ fn client_post_takes_notifications() {
     }
 }
 
-/// Batches exist in 2025-03-26 alone (`basic`, "Batching"): a session of it carries no request of 2026-07-28 in one.
+/// Batches exist only in 2025-03-26 (`basic`, "Batching"): a batch in such a session cannot contain a request of
+/// 2026-07-28.
 #[test]
 fn batch_holds_no_stateless_request() {
     let offered = ["2025-03-26", NEW];
@@ -114,7 +116,8 @@ fn batch_holds_no_stateless_request() {
     assert_eq!(server.usage(), Usage::default());
 }
 
-/// A client of HTTP with SSE that posts and does not read its events makes nothing grow: beyond the reserve its POSTs get 503.
+/// An HTTP+SSE client that posts without reading its events cannot exhaust memory: when the reserve is used up, its
+/// POSTs get status 503.
 #[test]
 fn unread_events_refuse_posts() {
     let mut config = server_config(&["2024-11-05"]);
@@ -141,10 +144,10 @@ fn unread_events_refuse_posts() {
     assert!(matches!(accepted, Transmit::Status { status: 202, .. }));
 }
 
-/// Unread answers count as streams: their number is limited, too.
+/// Streams with unread responses count towards the limit of streams.
 #[test]
 fn unread_answers_count_as_streams() {
-    let mut server = in_session(LATEST, &[LATEST]);
+    let mut server = in_session(LAST_HANDSHAKE_REVISION, &[LAST_HANDSHAKE_REVISION]);
     let limit = server.settings().limits.streams;
     for id in 0..limit {
         post(&mut server, &request(id as u64, "ping", json!({})));
@@ -159,17 +162,21 @@ fn unread_answers_count_as_streams() {
     assert!(server.open(StreamKind::Post).is_ok());
 }
 
-/// Calls that wait for the user take all streams; the answers of the user, which end them, still come in.
+/// When calls that wait for the user use all streams, the user's answers, which end the calls, are still accepted.
 #[test]
 fn answers_pass_while_calls_take_all_streams() {
-    let mut config = server_config(&[LATEST]);
+    let mut config = server_config(&[LAST_HANDSHAKE_REVISION]);
     config.limits.streams = 4;
-    let mut posts = HttpServerHarness::new(config, LATEST, json!({ "elicitation": {} }));
+    let mut posts = HttpServerHarness::new(
+        config,
+        LAST_HANDSHAKE_REVISION,
+        json!({ "elicitation": {} }),
+    );
     let standalone = posts.machine.open(StreamKind::Standalone);
     standalone.expect("a stream");
     let now = Time::ZERO;
     for id in 1..4 {
-        let (_, key) = posts.serve(&call(LATEST, id, json!({})));
+        let (_, key) = posts.serve(&call(LAST_HANDSHAKE_REVISION, id, json!({})));
         let asks = posts.machine.reply(key, questions(&["a"], None), now);
         asks.expect("it may ask");
     }
@@ -191,10 +198,10 @@ fn answers_pass_while_calls_take_all_streams() {
     assert_eq!(events.filter(again).count(), 3);
 }
 
-/// Changes that wait for a stream are limited by the subscriptions of the client.
+/// The number of changes that wait for a stream is limited by the client's subscriptions.
 #[test]
 fn unsubscribing_drops_waiting_changes() {
-    let mut server = in_session(LATEST, &[LATEST]);
+    let mut server = in_session(LAST_HANDSHAKE_REVISION, &[LAST_HANDSHAKE_REVISION]);
     for n in 0..3 {
         let uri = format!("file:///{n}");
         for method in ["resources/subscribe", "resources/unsubscribe"] {
@@ -209,7 +216,7 @@ fn unsubscribing_drops_waiting_changes() {
     assert!(!format!("{server:?}").contains("file:///"));
 }
 
-/// A change that several subscriptions ask for is reported once.
+/// A change that several subscriptions include is reported once per subscription stream.
 #[test]
 fn interests_are_merged_once() {
     let mut raw = RawServer::new(server_config(&[NEW]));
@@ -226,10 +233,14 @@ fn interests_are_merged_once() {
     assert!(interests.tools && !interests.prompts);
 }
 
-/// Every request ends once: also when the server refuses its own revision, is probed again, and goes away.
+/// Every request ends once, even if the server refuses its revision, is probed again, and disconnects.
 #[test]
 fn restart_ends_requests_in_flight() {
-    let mut raw = RawClient::begun(client_config(&[NEW, LATEST]), NEW, json!({ "tools": {} }));
+    let mut raw = RawClient::begun(
+        client_config(&[NEW, LAST_HANDSHAKE_REVISION]),
+        NEW,
+        json!({ "tools": {} }),
+    );
     let keys = ["tools/list"; 2].map(|method| {
         let sent = raw
             .machine
@@ -237,7 +248,7 @@ fn restart_ends_requests_in_flight() {
         sent.expect("it leaves")
     });
     let refused = |id: &Value| {
-        let data = json!({ "supported": [LATEST], "requested": NEW });
+        let data = json!({ "supported": [LAST_HANDSHAKE_REVISION], "requested": NEW });
         let error = json!({ "code": code::UNSUPPORTED_VERSION, "message": "no", "data": data });
         json!({ "jsonrpc": "2.0", "id": id, "error": error })
     };
@@ -252,10 +263,14 @@ fn restart_ends_requests_in_flight() {
     assert_eq!(raw.outcomes(), ended);
 }
 
-/// A client that has ended its input answers no request of the server: the application learns it at once, and replies.
+/// After the client has closed its side, requests to the client fail immediately, so that the application can reply.
 #[test]
 fn draining_server_requires_no_input() {
-    let mut raw = RawServer::begun(server_config(&[LATEST]), LATEST, json!({ "roots": {} }));
+    let mut raw = RawServer::begun(
+        server_config(&[LAST_HANDSHAKE_REVISION]),
+        LAST_HANDSHAKE_REVISION,
+        json!({ "roots": {} }),
+    );
     raw.send(&request(1, "tools/call", json!({ "name": "x" })));
     let key = raw.request().key;
     raw.machine
@@ -274,7 +289,7 @@ fn draining_server_requires_no_input() {
     assert!(raw.machine.is_closed());
 }
 
-/// An application that has got a subscription gets its end, while other requests continue.
+/// The application is notified of the end of a subscription, while other requests continue.
 #[test]
 fn draining_ends_subscriptions_first() {
     let mut raw = RawServer::new(server_config(&[NEW]));
@@ -291,10 +306,10 @@ fn draining_ends_subscriptions_first() {
     assert_eq!(raw.machine.usage().in_flight, 1);
 }
 
-/// A session that is over keeps no stream for a client that may come back, and nothing of it.
+/// An ended session keeps no detached streams or other state.
 #[test]
 fn shutdown_forgets_detached_streams() {
-    let mut server = in_session(LATEST, &[LATEST]);
+    let mut server = in_session(LAST_HANDSHAKE_REVISION, &[LAST_HANDSHAKE_REVISION]);
     let call = post(&mut server, &request(1, "tools/list", json!({})));
     let standalone = server.open(StreamKind::Standalone).expect("a stream");
     for stream in [call, standalone] {
@@ -307,10 +322,10 @@ fn shutdown_forgets_detached_streams() {
     assert_eq!(usage, Usage::default());
 }
 
-/// A client that shuts down ends its session at the server, even while the standalone stream is disconnected.
+/// When a client shuts down, its session at the server ends, even if the standalone stream is disconnected.
 #[test]
 fn detached_client_still_ends_session() {
-    let mut poster = HttpHarness::new(LATEST);
+    let mut poster = HttpHarness::new(LAST_HANDSHAKE_REVISION);
     let standalone = poster.client.open_standalone();
     poster.client.detached(standalone, Time::ZERO);
     poster.client.shutdown(Time::ZERO);
@@ -318,10 +333,10 @@ fn detached_client_still_ends_session() {
     assert_eq!(ended, Some(Transmit::EndSession));
 }
 
-/// A request that is cancelled while its stream is detached leaves nothing to resume.
+/// After a request was cancelled while its stream is detached, the stream cannot be resumed.
 #[test]
 fn cancelled_detached_request_leaves_nothing() {
-    let mut server = in_session(LATEST, &[LATEST]);
+    let mut server = in_session(LAST_HANDSHAKE_REVISION, &[LAST_HANDSHAKE_REVISION]);
     let stream = post(&mut server, &request(1, "tools/list", json!({})));
     server.detached(stream, Time::ZERO);
     let params = json!({ "requestId": 1 });
@@ -332,11 +347,11 @@ fn cancelled_detached_request_leaves_nothing() {
     assert!(!server.attached(stream, Time::ZERO));
 }
 
-/// Completions name elicitations that the session knows (2025-11-25, `client/elicitation`): a process that resumes must know
-/// them. A session that is over knows none.
+/// Completion notifications refer to known elicitations (2025-11-25, `client/elicitation`), which a resumed session
+/// must still know. An ended session knows none.
 #[test]
 fn elicitation_makes_snapshot_due() {
-    let mut server = in_session(LATEST, &[LATEST]);
+    let mut server = in_session(LAST_HANDSHAKE_REVISION, &[LAST_HANDSHAKE_REVISION]);
     post(
         &mut server,
         &request(1, "tools/call", json!({ "name": "x" })),
@@ -366,9 +381,9 @@ fn elicitation_makes_snapshot_due() {
 /// methods of undeclared capabilities are not served.
 #[test]
 fn undeclared_tasks_are_not_served() {
-    let mut config = server_config(&[LATEST]);
+    let mut config = server_config(&[LAST_HANDSHAKE_REVISION]);
     config.capabilities = object(json!({ "tools": {} }));
-    let mut raw = RawServer::begun(config, LATEST, json!({}));
+    let mut raw = RawServer::begun(config, LAST_HANDSHAKE_REVISION, json!({}));
     for (method, params) in [
         ("tasks/list", json!({})),
         ("tasks/get", json!({ "taskId": "t" })),
@@ -388,7 +403,7 @@ fn undeclared_tasks_are_not_served() {
 /// 2026-07-28 has no sessions: nothing may be inferred from earlier requests (`basic`, "Statelessness").
 #[test]
 fn stateless_revision_has_no_snapshot() {
-    let settings = server_config(&[NEW, LATEST])
+    let settings = server_config(&[NEW, LAST_HANDSHAKE_REVISION])
         .build()
         .expect("a configuration");
     let snapshot = Snapshot::new(agreed_on(NEW, json!({})), 0);

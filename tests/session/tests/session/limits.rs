@@ -1,4 +1,5 @@
-//! Bounds: each has an error that names it, answers are never dropped, and input is not wanted rather than kept.
+//! Limits: each has an error with its name, responses are never dropped, and an endpoint stops accepting input instead
+//! of storing too much.
 
 mod client;
 mod memory;
@@ -10,7 +11,7 @@ use mcp_exact_tests_session::*;
 
 const REVISION: &str = "2025-11-25";
 
-/// A server in a session whose client can do everything.
+/// Creates a server in a session with a client that has all capabilities.
 fn server(set: impl FnOnce(&mut Limits)) -> RawServer {
     server_at(REVISION, set)
 }
@@ -22,7 +23,7 @@ fn server_at(revision: &str, set: impl FnOnce(&mut Limits)) -> RawServer {
     RawServer::begun(config, revision, capabilities)
 }
 
-/// A client in a session, or without one, whose server can do everything.
+/// Creates a client, with or without a session, of a server that has all capabilities.
 fn client_at(revision: &str, set: impl FnOnce(&mut Limits)) -> RawClient {
     let mut config = client_config(&[revision]);
     set(&mut config.limits);
@@ -43,14 +44,14 @@ fn list(id: u64) -> Value {
     json!({ "jsonrpc": "2.0", "id": id, "method": "tools/list" })
 }
 
-/// The bound that an error names.
+/// Returns the limit that an error names.
 fn limit_of(answer: &Value) -> String {
     let limit = answer["error"]["data"]["limit"].as_str();
     limit.unwrap_or_default().to_owned()
 }
 
-/// The limits that are reported as violations; there are no others.
-fn violated(violations: Vec<Violation>) -> Vec<String> {
+/// Returns the limits that are reported as violations; other violations are not allowed.
+fn violated_limits(violations: Vec<Violation>) -> Vec<String> {
     let name = |violation| match violation {
         Violation::Limit(limit) => limit.name().to_owned(),
         other => panic!("{other:?}"),
@@ -58,19 +59,19 @@ fn violated(violations: Vec<Violation>) -> Vec<String> {
     violations.into_iter().map(name).collect()
 }
 
-/// The bound that a call is refused with.
-fn refused<T: std::fmt::Debug>(result: Result<T, SendError>) -> Vec<String> {
+/// Returns the limit that the error of a refused call names.
+fn refusals<T: std::fmt::Debug>(result: Result<T, SendError>) -> Vec<String> {
     match result {
         Err(SendError::Limit(limit)) => vec![limit.name().to_owned()],
         other => panic!("{other:?}"),
     }
 }
 
-/// Returns the reaction of a server to a frame: the text of an error, and of one violation. The session continues.
-fn said_by_server(server: &mut RawServer, text: &str) -> Vec<String> {
+/// Sends a frame to a server; returns the texts of the error and of the violation. The session must continue.
+fn reaction_of_server(server: &mut RawServer, text: &str) -> Vec<String> {
     let answers = server.send_text(text);
     assert_eq!(answers.len(), 1, "{answers:?}");
-    let mut names = violated(server.violations());
+    let mut names = violated_limits(server.violations());
     assert_eq!(names.len(), 1, "{names:?}");
     names.push(limit_of(&answers[0]));
     assert_eq!(server.send(&list(99)).len(), 0, "the session goes on");

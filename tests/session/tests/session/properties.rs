@@ -1,5 +1,5 @@
-//! Invariants for any network and any peer: no panic, memory within the limits, every request ends exactly once, and equal
-//! inputs give equal outputs. Seeded, so that a failure comes again.
+//! Invariants for any network and any peer: no panic, memory within the limits, every request ends exactly once, and
+//! equal inputs give equal outputs. Runs are seeded, so that failures are reproducible.
 
 #![allow(
     clippy::print_stdout,
@@ -36,8 +36,8 @@ fn run(seed: u64, client: &[&str], server: &[&str], faults: usize, steps: usize)
     world.finish()
 }
 
-/// The same with the schema check of every message.
-fn judged(
+/// The invariants hold, and every message is valid against its schema.
+fn run_with_checker(
     seed: u64,
     client: &[&str],
     server: &[&str],
@@ -54,15 +54,15 @@ fn judged(
 }
 
 #[test]
-fn every_request_of_both_sides_ends_exactly_once_whatever_the_network_does() {
+fn every_request_ends_exactly_once() {
     let mut seen = BTreeMap::new();
     let mut answers: BTreeMap<_, (usize, usize)> = BTreeMap::new();
-    let mut reached = BTreeSet::new();
+    let mut reached_limits = BTreeSet::new();
     for (client, server) in peers() {
         for seed in 0..120 {
             let faults = [0, 10, 40][usize::try_from(seed % 3).unwrap_or(0)];
             let record = run(seed, &client, &server, faults, 150);
-            reached.extend(record.reached);
+            reached_limits.extend(record.reached);
             for (end, count) in record.outcomes {
                 *seen.entry(end).or_insert(0_usize) += count;
             }
@@ -72,16 +72,19 @@ fn every_request_of_both_sides_ends_exactly_once_whatever_the_network_does() {
             }
         }
     }
-    println!("ended: {seen:?}; answered and cancelled: {answers:?}; reached: {reached:?}");
+    println!("ended: {seen:?}; answered and cancelled: {answers:?}; reached: {reached_limits:?}");
     // What is looked at after each step is no more than the limits, and as much.
     for role in ["client", "server"] {
         for name in ["in_flight", "sent", "remembered_ids"] {
-            assert!(reached.contains(&(role, name)), "{role} {name} {reached:?}");
+            assert!(
+                reached_limits.contains(&(role, name)),
+                "{role} {name} {reached_limits:?}"
+            );
         }
     }
     assert!(
-        reached.contains(&("server", "subscriptions")),
-        "{reached:?}"
+        reached_limits.contains(&("server", "subscriptions")),
+        "{reached_limits:?}"
     );
     // All of them happen to both sides, and often.
     for role in ["client", "server"] {
@@ -98,13 +101,13 @@ fn every_request_of_both_sides_ends_exactly_once_whatever_the_network_does() {
 }
 
 #[test]
-fn every_message_is_valid_whatever_the_network_does() {
+fn every_message_is_valid() {
     let mut checked: BTreeMap<String, usize> = BTreeMap::new();
     let mut early = 0;
     for (client, server) in peers() {
         for seed in 0..12 {
             let faults = [0, 10, 40][usize::try_from(seed % 3).unwrap_or(0)];
-            let checker = judged(seed, &client, &server, faults, 150);
+            let checker = run_with_checker(seed, &client, &server, faults, 150);
             early += checker.early;
             for (revision, count) in checker.checked {
                 *checked.entry(revision).or_default() += count;
@@ -120,8 +123,8 @@ fn every_message_is_valid_whatever_the_network_does() {
     }
 }
 
-/// Returns the next message of the test's client: one of the handshake's session, or a request that carries its revision.
-fn either_era(rng: &mut Rng, id: usize) -> (Value, Option<String>) {
+/// Returns a random message of a client: a message of a session, or a request that carries its revision.
+fn random_client_message(rng: &mut Rng, id: usize) -> (Value, Option<String>) {
     let modern = rng.chance(50);
     let methods = [
         "tools/list",
@@ -148,7 +151,7 @@ fn either_era(rng: &mut Rng, id: usize) -> (Value, Option<String>) {
 }
 
 #[test]
-fn every_message_of_a_server_is_valid_with_both_eras_on_one_connection() {
+fn mixed_lifecycles_yield_valid_messages() {
     let mut checked: BTreeMap<String, usize> = BTreeMap::new();
     for (at, session) in handshake().into_iter().enumerate() {
         for seed in 0..20_u64 {
@@ -158,7 +161,7 @@ fn every_message_of_a_server_is_valid_with_both_eras_on_one_connection() {
             let mut raw = RawServer::begun(server_config(&all()), session, json!({ "roots": {} }));
             let mut waiting = Vec::new();
             for id in 1..60 {
-                let (message, own) = either_era(&mut rng, id);
+                let (message, own) = random_client_message(&mut rng, id);
                 let text = message.to_string();
                 judge_request(&mut checker, &text, own.as_deref().unwrap_or(session));
                 let _ = raw.machine.receive(
@@ -229,10 +232,10 @@ fn every_message_of_a_server_is_valid_with_both_eras_on_one_connection() {
     }
 }
 
-/// Lets the checker know of a request of the test, which need not be valid itself.
+/// Records a request of the test, which need not be valid, in the schema checker.
 fn judge_request(checker: &mut SchemaChecker, text: &str, revision: &str) {
     let message: Value = serde_json::from_str(text).expect("JSON");
-    checker.asked(true, &message, revision);
+    checker.record_request(true, &message, revision);
 }
 
 #[test]
@@ -246,7 +249,7 @@ fn the_same_inputs_give_the_same_outputs() {
     }
 }
 
-/// Text that is or resembles a message.
+/// Returns a random text that is or resembles a message.
 fn hostile(rng: &mut Rng) -> Vec<u8> {
     let id = *rng.pick(&[
         "1",

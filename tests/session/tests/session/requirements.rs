@@ -1,14 +1,13 @@
-//! The ledger of requirements, `docs/requirements.toml`: every row is proved by existing tests, or gives the reason why it
-//! is not.
+//! Checks `docs/requirements.toml`: every requirement names the tests that prove it, or the reason why there are none.
 //!
-//! Reads the ledger and the sources of the tests that it names. Prints how many rows of each revision are proved. Runs the tests
-//! of this package again through every entry point that a row lists, each in a process of its own.
+//! Prints the number of proved requirements of each revision. Runs the tests of this package again through every listed
+//! entry point, each in a separate process.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use mcp_exact_tests_session::{ENTRANCE, Entrance, all};
+use mcp_exact_tests_session::{ENTRANCE_VARIABLE, Entrance, all};
 use toml::{Table, Value};
 
 const ROLES: [&str; 4] = ["client", "server", "both", "transport"];
@@ -81,7 +80,7 @@ fn row(row: &Value) -> Row {
     }
 }
 
-/// Returns the faults of a ledger; `known` are the tests that exist.
+/// Returns the errors in the table; `known` are the existing tests.
 fn faults(rows: &[Row], known: &BTreeSet<String>) -> Vec<String> {
     let mut faults = Vec::new();
     for pair in rows.windows(2) {
@@ -135,10 +134,10 @@ fn faults(rows: &[Row], known: &BTreeSet<String>) -> Vec<String> {
 }
 
 /// Prefix of the names of the tests in this executable.
-const OURS: &str = "session::";
+const TEST_PREFIX: &str = "session::";
 
-/// The tests that rows can name: `session::module::name` of this package, `unit::module::tests::name` of the crate, and
-/// `transport::module::name` of the package that tests transports.
+/// Returns the tests that requirements can name: `session::module::name` of this package, `unit::module::tests::name`
+/// of the crate, and `transport::module::name` of the package that tests transports.
 fn known_tests() -> BTreeSet<String> {
     let mut known = BTreeSet::new();
     gather(
@@ -180,7 +179,7 @@ fn gather(folder: &Path, prefix: &str, known: &mut BTreeSet<String>) {
     }
 }
 
-/// The tests of a source by their paths in it: functions behind `#[test]`, and the modules that are open there.
+/// Returns the tests of a source file: the names of functions with `#[test]`, with the enclosing modules.
 fn tests_in(source: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut modules: Vec<(usize, String)> = Vec::new();
@@ -213,7 +212,7 @@ fn tests_in(source: &str) -> Vec<String> {
 }
 
 #[test]
-fn every_row_of_the_ledger_is_proved_or_says_why_not() {
+fn every_requirement_is_proved_or_explained() {
     let (rows, known) = (rows(), known_tests());
     assert!(rows.len() > 300, "{} rows", rows.len());
     assert!(known.contains("session::lifecycle::handshake::life_version_echo"));
@@ -239,7 +238,7 @@ fn every_row_of_the_ledger_is_proved_or_says_why_not() {
     }
 }
 
-/// The tests that are left out of an entry point: they depend on one transport.
+/// Returns the tests that are not run through an entry point, because they depend on one transport.
 fn left_out(entrance: Entrance) -> BTreeSet<String> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/session/one_transport.txt");
     let text = std::fs::read_to_string(path).expect("a list");
@@ -250,11 +249,11 @@ fn left_out(entrance: Entrance) -> BTreeSet<String> {
         .collect()
 }
 
-/// Runs tests of this executable again with messages that come through an entry point. Gives the entry points that each test has
-/// taken: a test with a transport of its own does not take that of its process.
+/// Runs tests of this executable again with messages that come through an entry point. Returns the entry points that
+/// each test has used; a test with its own transport does not use that of its process.
 fn run_through(entrance: Entrance, tests: &BTreeSet<&str>) -> Vec<(String, String)> {
     let mut command = Command::new(std::env::current_exe().expect("a path"));
-    command.env(ENTRANCE, entrance.name());
+    command.env(ENTRANCE_VARIABLE, entrance.name());
     // With one thread, tests would run on the main one, which does not have their names.
     command.args(["--exact", "--nocapture", "--test-threads", "2"]);
     let output = command.args(tests).output().expect("it starts");
@@ -274,13 +273,16 @@ fn run_through(entrance: Entrance, tests: &BTreeSet<&str>) -> Vec<(String, Strin
     taken.collect()
 }
 
-/// A rule holds on every transport: tests demand the behaviour, the entry point of their process moves the messages. A row lists
-/// the entry points that its tests have taken; `UPDATE_EXPECT=1` writes them.
+/// Requirements hold on every transport: the same tests run through each entry point. A requirement lists the entry
+/// points that its tests have used; `UPDATE_EXPECT=1` updates the list.
 #[test]
 fn rules_hold_through_every_entrance() {
     let rows = rows();
     let ours = |row: &Row| -> Vec<String> {
-        let ours = row.tests.iter().filter_map(|test| test.strip_prefix(OURS));
+        let ours = row
+            .tests
+            .iter()
+            .filter_map(|test| test.strip_prefix(TEST_PREFIX));
         ours.map(str::to_owned).collect()
     };
     let all: BTreeSet<String> = rows.iter().flat_map(ours).collect();

@@ -1,7 +1,7 @@
-//! A client and a server with a network between them that loses, repeats and reorders frames, by a seed.
+//! Seeded simulation of a client and a server with a network that loses, repeats and reorders frames.
 //!
-//! Takes random choices; returns the events. Panics when a request of either side ends twice or never, when one that was
-//! taken is not answered exactly once, and when an endpoint holds more than its limits.
+//! Panics if a request of either side ends twice or never, if a delivered request is not answered exactly once, or if
+//! an endpoint exceeds its limits.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
@@ -9,7 +9,7 @@ use std::time::Duration;
 use mcp_exact_tests_session::*;
 use mcp_exact_tests_support::Rng;
 
-/// A client and a server with a network between them that loses, repeats and reorders frames.
+/// Client and server with a network that loses, repeats and reorders frames.
 pub(crate) struct SimulatedNetwork {
     rng: Rng,
     client: ClientEndpoint,
@@ -17,30 +17,30 @@ pub(crate) struct SimulatedNetwork {
     now: Time,
     to_server: VecDeque<Vec<u8>>,
     to_client: VecDeque<Vec<u8>>,
-    /// Percent of frames that are lost, repeated or delayed.
+    /// Probability in percent that a frame is lost, repeated or delayed.
     faults: usize,
     waiting: Vec<RequestKey>,
     questions: Vec<(ServerRequestKey, String)>,
     ends: BTreeMap<RequestKey, usize>,
-    /// The same of the server's own requests.
+    /// Number of ends of each of the server's requests.
     server_ends: BTreeMap<RequestKey, usize>,
     raised: BTreeSet<RequestKey>,
-    /// Requests that the server and the client have received and answered.
+    /// Requests that the server and the client have received, with their answers.
     served: [Account; 2],
     record: EventRecord,
-    /// True if the session is being ended: later requests are not answered.
+    /// True if the session is ending, so that later requests are not answered.
     over: bool,
-    /// Holds each message against its schema, where that is wanted.
+    /// Checker of each message against its schema, if enabled.
     pub(crate) checker: Option<SchemaChecker>,
 }
 
-/// Record of the events of a run.
+/// Statistics of a run.
 #[derive(Debug, Default)]
 pub(crate) struct EventRecord {
     pub(crate) transcript: Vec<String>,
     /// Number of requests of a role by outcome.
     pub(crate) outcomes: BTreeMap<(&'static str, &'static str), usize>,
-    /// The bounds that a role has reached.
+    /// Limits that a role has reached.
     pub(crate) reached: BTreeSet<(&'static str, &'static str)>,
     /// Number of requests that a role has answered, and number of those that were cancelled before.
     pub(crate) answers: BTreeMap<&'static str, (usize, usize)>,
@@ -48,7 +48,7 @@ pub(crate) struct EventRecord {
 }
 
 impl EventRecord {
-    fn ended(&mut self, role: &'static str, outcome: &Outcome) {
+    fn record_end(&mut self, role: &'static str, outcome: &Outcome) {
         let kind = match outcome {
             Outcome::Result(_) => "result",
             Outcome::Error(_) => "error",
@@ -61,7 +61,7 @@ impl EventRecord {
     }
 }
 
-/// The requests that one side has taken, by their ids, and their answers.
+/// Requests that one side has received, by id, with the numbers of their answers.
 #[derive(Debug, Default)]
 struct Account {
     came: BTreeMap<String, usize>,
@@ -70,13 +70,13 @@ struct Account {
 }
 
 impl Account {
-    fn came(&mut self, message: &Value) {
+    fn record_request_received(&mut self, message: &Value) {
         if message["method"].is_string() && message.get("id").is_some() {
             *self.came.entry(message["id"].to_string()).or_default() += 1;
         }
     }
 
-    fn left(&mut self, message: &Value) {
+    fn record_answer(&mut self, message: &Value) {
         if message["method"].is_null() {
             let id = message["id"].to_string();
             *self.answered.entry(id).or_default() += 1;
@@ -87,14 +87,14 @@ impl Account {
         (self.came.values().sum(), self.answered.values().sum())
     }
 
-    /// No request was answered more often than it came.
+    /// Checks that no request was answered more often than it was received.
     fn check(&self) {
         for (id, answers) in &self.answered {
             assert!(Some(answers) <= self.came.get(id), "{id}: {self:?}");
         }
     }
 
-    /// Each one has its one answer, or was cancelled, or is still being served.
+    /// Checks that each request was answered once, was cancelled, or is still being served.
     fn check_open(&self, open: usize) {
         self.check();
         let (came, answered) = self.totals();
@@ -102,7 +102,7 @@ impl Account {
     }
 }
 
-/// Limits that a short run reaches.
+/// Returns limits that are low enough to be reached in a short run.
 pub(crate) fn limits() -> Limits {
     Limits {
         in_flight: 4,
@@ -119,7 +119,7 @@ pub(crate) fn limits() -> Limits {
 }
 
 impl SimulatedNetwork {
-    /// Two sides that speak these revisions and have sent nothing yet.
+    /// Creates a client and a server with these revisions that have not exchanged messages.
     pub(crate) fn new(
         seed: u64,
         client_revisions: &[&str],
@@ -152,7 +152,7 @@ impl SimulatedNetwork {
         }
     }
 
-    /// One action of a program, the network or the clock.
+    /// Runs one random action of an application, the network or the clock.
     pub(crate) fn act(&mut self) {
         match self.rng.below(17) {
             0 | 1 => self.request(),
@@ -296,7 +296,7 @@ impl SimulatedNetwork {
         }
     }
 
-    /// Moves a frame, or loses it, repeats it, or lets a later one overtake it.
+    /// Delivers a frame, or loses, repeats or reorders it.
     fn deliver(&mut self, to_server: bool) {
         let fault = self.rng.chance(self.faults);
         let kind = self.rng.below(3);
@@ -321,14 +321,14 @@ impl SimulatedNetwork {
                 .server
                 .receive(StreamId::DUPLEX, &frame, with, self.now);
             if taken.is_ok() {
-                self.served[0].came(&message);
+                self.served[0].record_request_received(&message);
             }
         } else {
             // A client that speaks the newer lifecycle answers nothing.
             let answers = !self.client_is_modern();
             let taken = self.client.receive(StreamId::DUPLEX, &frame, self.now);
             if taken.is_ok() && answers {
-                self.served[1].came(&message);
+                self.served[1].record_request_received(&message);
             }
         }
     }
@@ -379,17 +379,17 @@ impl SimulatedNetwork {
         }
     }
 
-    /// Takes what both endpoints send and report; no request ends twice, none is raised twice in a round, and each one that
-    /// was taken is answered once.
+    /// Handles the output and events of both endpoints; checks that no request ends twice or is delivered twice per
+    /// retry, and that each delivered request is answered once.
     pub(crate) fn collect(&mut self) {
-        self.transmitted(true);
-        self.transmitted(false);
+        self.handle_output(true);
+        self.handle_output(false);
         while let Some(event) = self.client.poll_event() {
             self.record.transcript.push(format!("{event:?}"));
             match event {
                 ClientEvent::Completed(key, outcome) => {
                     *self.ends.get_mut(&key).expect("sent") += 1;
-                    self.record.ended("client", &outcome);
+                    self.record.record_end("client", &outcome);
                 }
                 ClientEvent::Request {
                     key, request: ask, ..
@@ -416,7 +416,7 @@ impl SimulatedNetwork {
                 ServerEvent::Cancelled { .. } => self.served[0].cancelled += 1,
                 ServerEvent::Completed(key, outcome) => {
                     *self.server_ends.get_mut(&key).expect("sent") += 1;
-                    self.record.ended("server", &outcome);
+                    self.record.record_end("server", &outcome);
                 }
                 _ => {}
             }
@@ -431,8 +431,8 @@ impl SimulatedNetwork {
         }
     }
 
-    /// Takes what one endpoint sends.
-    fn transmitted(&mut self, from_client: bool) {
+    /// Handles the output of one endpoint.
+    fn handle_output(&mut self, from_client: bool) {
         let mut out = Vec::new();
         loop {
             let transmit = if from_client {
@@ -451,7 +451,7 @@ impl SimulatedNetwork {
             }
             self.checker(from_client, &frame);
             let message = serde_json::from_slice(&frame).expect("JSON");
-            self.served[usize::from(from_client)].left(&message);
+            self.served[usize::from(from_client)].record_answer(&message);
             if from_client {
                 self.to_server.push_back(frame)
             } else {
@@ -460,7 +460,7 @@ impl SimulatedNetwork {
         }
     }
 
-    /// Ends the session on both sides; every request of either has ended exactly once then.
+    /// Ends the session on both sides, and checks that every request has ended exactly once.
     pub(crate) fn finish(mut self) -> EventRecord {
         self.over = true;
         match self.rng.below(3) {

@@ -1,5 +1,5 @@
-//! A server process that is killed at random points and resumed from the latest written snapshot: no id is used twice,
-//! agreements are kept, lost requests are reported, and only one of two processes resumes. Seeded.
+//! Seeded runs of a server process that is killed at random points and resumed from the latest saved snapshot: no id is
+//! used twice, negotiated properties are kept, lost requests are reported, and only one of two processes can resume.
 
 #![allow(
     clippy::print_stdout,
@@ -12,7 +12,7 @@ use std::sync::Arc;
 use mcp_exact_tests_session::*;
 use mcp_exact_tests_support::Rng;
 
-/// Store of one session: it takes a snapshot only if its version is higher than that of the stored one.
+/// Store of one session, which accepts a snapshot only if its version is higher than that of the stored one.
 #[derive(Debug)]
 struct Store {
     version: u64,
@@ -36,16 +36,16 @@ impl Store {
     }
 }
 
-/// Events of one request, as the client has seen them.
+/// Number of events of one request that the client has received.
 #[derive(Debug, Default)]
-struct Seen {
+struct EventCounts {
     results: usize,
-    /// Answers that report the restart of the server.
+    /// Number of responses that report the restart of the server.
     lost: usize,
 }
 
-/// Event of the transport's log, which outlives the process, as a snapshot demands: recorded before the snapshot, and sent
-/// after it.
+/// Event of the transport's log, which outlives the process; it is recorded before the snapshot is saved, and sent
+/// afterwards.
 #[derive(Debug)]
 struct Event {
     stream: StreamId,
@@ -53,25 +53,26 @@ struct Event {
     message: Value,
 }
 
-/// A session whose server is killed again and again.
+/// Session whose server is killed repeatedly.
 struct KilledServer {
     rng: Rng,
     settings: Arc<ServerSettings>,
     server: ServerEndpoint<()>,
     store: Store,
-    /// True if snapshots are written when they are due soon, too.
+    /// True if snapshots are also saved when they are only due soon.
     eager: bool,
-    /// Kills in 1,000 acts, and most requests of the server at once: with few kills, the ids that a snapshot has reserved are used up.
+    /// Kills per 1,000 actions, and maximum number of concurrent server requests; with few kills, the ids that a
+    /// snapshot has reserved are used up.
     deaths: usize,
     asks: usize,
     log: Vec<Event>,
     /// Requests that the application has not answered, and whether they subscribe.
     waiting: Vec<(RequestKey, bool)>,
     last_id: u64,
-    seen: BTreeMap<u64, Seen>,
-    /// Requests that a written snapshot holds, by their ids.
+    seen: BTreeMap<u64, EventCounts>,
+    /// Ids of the requests in the saved snapshot.
     known: BTreeSet<u64>,
-    /// Resources of subscriptions, by the ids of the requests; and those that the client was promised.
+    /// Resources of subscription requests, by request id.
     uris: BTreeMap<u64, String>,
     promised: BTreeSet<String>,
     server_ids: BTreeSet<u64>,
@@ -116,7 +117,7 @@ impl KilledServer {
         }
     }
 
-    /// One action of the client, the application or the transport; then the process may be killed.
+    /// Runs one random action of the client, the application or the transport, and may kill the process afterwards.
     fn act(&mut self) {
         match self.rng.below(6) {
             0 | 1 => self.post_request(),
@@ -164,7 +165,7 @@ impl KilledServer {
                 json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": { "name": "x" } })
             }
         };
-        self.seen.insert(id, Seen::default());
+        self.seen.insert(id, EventCounts::default());
         self.post(&message);
     }
 
@@ -224,7 +225,7 @@ impl KilledServer {
         }
     }
 
-    /// Writes a snapshot if one is due; returns true if messages may be sent.
+    /// Saves a snapshot if one is due; returns true if messages may be sent.
     fn write(&mut self) -> bool {
         let due = self.server.snapshot_due();
         if due == SnapshotDue::Now || (self.eager && due == SnapshotDue::Soon) {
@@ -246,11 +247,11 @@ impl KilledServer {
                 "an event id is used twice: {event:?}"
             );
             self.streams.insert(event.stream);
-            self.see(&event.message);
+            self.record_client_message(&event.message);
         }
     }
 
-    fn see(&mut self, message: &Value) {
+    fn record_client_message(&mut self, message: &Value) {
         let id = message["id"].as_u64().expect("a number");
         if message["method"].is_string() {
             assert!(self.server_ids.insert(id), "an id is used twice: {message}");
@@ -297,7 +298,7 @@ impl KilledServer {
         );
     }
 
-    /// The client resumes the streams of lost requests.
+    /// Resumes the streams of lost requests as the client.
     fn report_lost(&mut self, known: &BTreeSet<u64>) {
         let before = self.log.len();
         let last = self.streams.last().map_or(0, |stream| stream.number()) + 2048;
@@ -324,8 +325,8 @@ impl KilledServer {
     }
 }
 
-/// A snapshot is written when it is due: then "no id is used twice, no event is repeated, and lost requests are reported", wherever
-/// the process is killed, and of two processes that resume only one can write.
+/// If snapshots are saved when they are due: "no id is used twice, no event is repeated, and lost requests are
+/// reported", wherever the process is killed; and only one of two resuming processes can save.
 #[test]
 fn killed_servers_resume_without_loss() {
     let (mut kills, mut reported) = (0, 0);

@@ -26,7 +26,10 @@ pub(super) fn request_by_client(spec: &RevisionSpec, method: &str) -> Cells {
         params.as_object_mut().expect("an object").remove("_meta");
         Some(object(params))
     };
-    for (name, declared) in [("", Declared::Both), (" undeclared", Declared::ClientOnly)] {
+    for (name, declared) in [
+        ("", DeclaringPeers::Both),
+        (" undeclared", DeclaringPeers::ClientOnly),
+    ] {
         let mut client = client(spec, declared);
         let result = client.request(method, ours(params()), CallOptions::default(), Time::ZERO);
         let left = of_client(&mut client);
@@ -38,14 +41,19 @@ pub(super) fn request_by_client(spec: &RevisionSpec, method: &str) -> Cells {
         );
         add(&format!("receive{name}"), of_server(&mut server));
     }
-    let mut server = server_on(spec, Declared::Both, State::Fresh, Binding::Duplex);
+    let mut server = server_on(spec, DeclaringPeers::Both, State::Fresh, Binding::Duplex);
     to_server(
         &mut server,
-        &message(spec, Declared::Both, Some(json!(1)), method, params()),
+        &message(spec, DeclaringPeers::Both, Some(json!(1)), method, params()),
     );
     add("receive first", of_server(&mut server));
     add("receive by POST", received_by_post(spec, method));
-    let mut client = client_on(spec, Declared::Both, State::Ready, Binding::StreamableHttp);
+    let mut client = client_on(
+        spec,
+        DeclaringPeers::Both,
+        State::Ready,
+        Binding::StreamableHttp,
+    );
     add("is_repeatable", client.is_repeatable(method).to_string());
     let result = client.request(method, ours(params()), CallOptions::default(), Time::ZERO);
     if let (Ok(_), Some(Transmit::Frame { http, .. })) =
@@ -66,7 +74,7 @@ pub(super) fn request_by_client(spec: &RevisionSpec, method: &str) -> Cells {
     let left = of_client(&mut client);
     add("request as task", sent(result, left));
     for (name, reply) in replies() {
-        if let Some((mut server, key)) = during(spec, Declared::Both, method) {
+        if let Some((mut server, key)) = during(spec, DeclaringPeers::Both, method) {
             let sent = match server.reply(key, reply, Time::ZERO) {
                 Ok(_) => of_server(&mut server),
                 Err(error) => of_error(&error),
@@ -87,7 +95,12 @@ pub(super) fn client_of(spec: &RevisionSpec, capabilities: Value) -> ClientEndpo
 
 /// A POST with every header but `Mcp-Name`.
 pub(super) fn received_by_post(spec: &RevisionSpec, method: &str) -> String {
-    let mut server = server_on(spec, Declared::Both, State::Ready, Binding::StreamableHttp);
+    let mut server = server_on(
+        spec,
+        DeclaringPeers::Both,
+        State::Ready,
+        Binding::StreamableHttp,
+    );
     let stream = server.open(StreamKind::Post).expect("a stream");
     let header = |name: &str, value: &str| (name.to_owned(), value.to_owned());
     let headers = vec![
@@ -98,7 +111,7 @@ pub(super) fn received_by_post(spec: &RevisionSpec, method: &str) -> String {
         http: Some(HttpRequest::new(headers)),
         ..FrameContext::new(())
     };
-    let text = message(spec, Declared::Both, Some(json!(1)), method, params()).to_string();
+    let text = message(spec, DeclaringPeers::Both, Some(json!(1)), method, params()).to_string();
     server
         .receive(stream, text.as_bytes(), context, Time::ZERO)
         .expect("open");
@@ -125,7 +138,10 @@ pub(super) fn replies() -> Vec<(&'static str, Reply)> {
 pub(super) fn request_by_server(spec: &RevisionSpec, method: &str) -> Cells {
     let mut cells = Cells::new();
     let mut add = |entrance: &str, value: String| cells.push((entrance.to_owned(), value));
-    for (name, declared) in [("", Declared::Both), (" undeclared", Declared::ServerOnly)] {
+    for (name, declared) in [
+        ("", DeclaringPeers::Both),
+        (" undeclared", DeclaringPeers::ServerOnly),
+    ] {
         if let Some((mut server, key)) = during(spec, declared, "tools/call") {
             let options = CallOptions::default();
             let result = server.request(
@@ -146,7 +162,12 @@ pub(super) fn request_by_server(spec: &RevisionSpec, method: &str) -> Cells {
         let received = of_client(&mut client);
         add(&format!("receive{name}"), received);
     }
-    let mut early = server_on(spec, Declared::Both, State::Negotiated, Binding::Duplex);
+    let mut early = server_on(
+        spec,
+        DeclaringPeers::Both,
+        State::Negotiated,
+        Binding::Duplex,
+    );
     let result = early.request(
         Scope::Peer,
         method,
@@ -156,7 +177,7 @@ pub(super) fn request_by_server(spec: &RevisionSpec, method: &str) -> Cells {
     );
     let left = of_server(&mut early);
     add("request before initialized", sent(result, left));
-    let mut fresh = client_on(spec, Declared::Both, State::Fresh, Binding::Duplex);
+    let mut fresh = client_on(spec, DeclaringPeers::Both, State::Fresh, Binding::Duplex);
     to_client(
         &mut fresh,
         &server_message(Some(json!(1)), method, params()),
@@ -198,7 +219,10 @@ pub(super) fn input_request(spec: &RevisionSpec, method: &str) -> Cells {
     let mut cells = Cells::new();
     let mut add = |entrance: &str, value: String| cells.push((entrance.to_owned(), value));
     let embedded = || json!({ "resultType": "input_required", "inputRequests": { "a": { "method": method, "params": params() } } });
-    for (name, declared) in [("", Declared::Both), (" undeclared", Declared::ServerOnly)] {
+    for (name, declared) in [
+        ("", DeclaringPeers::Both),
+        (" undeclared", DeclaringPeers::ServerOnly),
+    ] {
         let request = InputRequest::new(method, Some(object(params())));
         let required = Reply::InputRequired {
             requests: vec![("a".to_owned(), request)],
@@ -264,7 +288,10 @@ pub(super) fn answered(client: &mut ClientEndpoint) -> String {
 pub(super) fn notification_by_client(spec: &RevisionSpec, method: &str) -> Cells {
     let mut cells = Cells::new();
     let mut add = |entrance: &str, value: String| cells.push((entrance.to_owned(), value));
-    for (name, declared) in [("", Declared::Both), (" undeclared", Declared::ServerOnly)] {
+    for (name, declared) in [
+        ("", DeclaringPeers::Both),
+        (" undeclared", DeclaringPeers::ServerOnly),
+    ] {
         let mut client = client(spec, declared);
         let result = client.notify(method, Some(object(params())));
         let left = of_client(&mut client);
@@ -273,11 +300,16 @@ pub(super) fn notification_by_client(spec: &RevisionSpec, method: &str) -> Cells
         to_server(&mut server, &server_message(None, method, params()));
         add(&format!("receive{name}"), of_server(&mut server));
     }
-    let mut fresh = server_on(spec, Declared::Both, State::Fresh, Binding::Duplex);
+    let mut fresh = server_on(spec, DeclaringPeers::Both, State::Fresh, Binding::Duplex);
     to_server(&mut fresh, &server_message(None, method, params()));
     add("receive first", of_server(&mut fresh));
     if spec.lifecycle() == Lifecycle::Initialize {
-        let mut early = server_on(spec, Declared::Both, State::Negotiated, Binding::Duplex);
+        let mut early = server_on(
+            spec,
+            DeclaringPeers::Both,
+            State::Negotiated,
+            Binding::Duplex,
+        );
         to_server(&mut early, &server_message(None, method, params()));
         add("receive before initialized", of_server(&mut early));
     }
@@ -294,14 +326,14 @@ pub(super) fn notification_by_server(spec: &RevisionSpec, method: &str) -> Cells
         ("to the client", None),
     ];
     for (name, declared) in [
-        ("", Declared::Both),
-        (" undeclared", Declared::without(Side::Server)),
+        ("", DeclaringPeers::Both),
+        (" undeclared", DeclaringPeers::without(Side::Server)),
     ] {
         for (place, request) in scopes {
             // Without `tools` nobody calls one; the methods of the endpoint itself are there.
             let asked = match request {
                 None => Some((server(spec, declared), Scope::Peer)),
-                Some("tools/call") if declared != Declared::Both => None,
+                Some("tools/call") if declared != DeclaringPeers::Both => None,
                 Some(request) => during(spec, declared, request)
                     .map(|(server, key)| (server, Scope::During(key))),
             };
@@ -343,12 +375,17 @@ pub(super) fn notification_by_server(spec: &RevisionSpec, method: &str) -> Cells
         add(&format!("receive{name}"), of_client(&mut client));
     }
     if !discover {
-        let mut early = server_on(spec, Declared::Both, State::Negotiated, Binding::Duplex);
+        let mut early = server_on(
+            spec,
+            DeclaringPeers::Both,
+            State::Negotiated,
+            Binding::Duplex,
+        );
         let result = early.notify(Scope::Peer, method, Some(object(params())));
         let left = of_server(&mut early);
         add("notify before initialized", sent(result, left));
     }
-    let mut fresh = client_on(spec, Declared::Both, State::Fresh, Binding::Duplex);
+    let mut fresh = client_on(spec, DeclaringPeers::Both, State::Fresh, Binding::Duplex);
     to_client(&mut fresh, &server_message(None, method, params()));
     add("receive first", of_client(&mut fresh));
     cells
@@ -369,7 +406,10 @@ pub(super) fn published(spec: &RevisionSpec, kind: &str) -> Cells {
         "resources/subscribe"
     };
     let mut cells = Cells::new();
-    for (name, declared) in [("", Declared::Both), (" undeclared", Declared::ClientOnly)] {
+    for (name, declared) in [
+        ("", DeclaringPeers::Both),
+        (" undeclared", DeclaringPeers::ClientOnly),
+    ] {
         let mut idle = server(spec, declared);
         idle.publish(&change);
         cells.push((format!("publish{name}"), of_server(&mut idle)));

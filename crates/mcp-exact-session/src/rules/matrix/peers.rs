@@ -44,13 +44,13 @@ pub(super) fn client_capabilities() -> Value {
 
 /// Peers that have declared their capabilities: both, the sender alone or the receiver alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Declared {
+pub(super) enum DeclaringPeers {
     Both,
     ServerOnly,
     ClientOnly,
 }
 
-impl Declared {
+impl DeclaringPeers {
     pub(super) fn of_server(self) -> Value {
         match self {
             Self::ClientOnly => json!({}),
@@ -92,7 +92,7 @@ pub(super) enum State {
 
 pub(super) fn server_on(
     spec: &RevisionSpec,
-    declared: Declared,
+    declared: DeclaringPeers,
     state: State,
     binding: Binding,
 ) -> ServerEndpoint<()> {
@@ -109,13 +109,13 @@ pub(super) fn server_on(
     ServerEndpoint::resume(settings, binding, snapshot, Time::ZERO).expect("offered")
 }
 
-pub(super) fn server(spec: &RevisionSpec, declared: Declared) -> ServerEndpoint<()> {
+pub(super) fn server(spec: &RevisionSpec, declared: DeclaringPeers) -> ServerEndpoint<()> {
     server_on(spec, declared, State::Ready, Binding::Duplex)
 }
 
 pub(super) fn client_on(
     spec: &RevisionSpec,
-    declared: Declared,
+    declared: DeclaringPeers,
     state: State,
     binding: Binding,
 ) -> ClientEndpoint {
@@ -132,7 +132,7 @@ pub(super) fn client_on(
     ClientEndpoint::resume(settings, binding, snapshot, Time::ZERO).expect("offered")
 }
 
-pub(super) fn client(spec: &RevisionSpec, declared: Declared) -> ClientEndpoint {
+pub(super) fn client(spec: &RevisionSpec, declared: DeclaringPeers) -> ClientEndpoint {
     client_on(spec, declared, State::Ready, Binding::Duplex)
 }
 
@@ -213,7 +213,7 @@ pub(super) fn of_client(client: &mut ClientEndpoint) -> String {
 
 pub(super) fn message(
     spec: &RevisionSpec,
-    declared: Declared,
+    declared: DeclaringPeers,
     id: Option<Value>,
     method: &str,
     params: Value,
@@ -251,7 +251,7 @@ pub(super) fn to_client(client: &mut ClientEndpoint, message: &Value) {
 /// A server in the middle of a request with a progress token and a log level.
 pub(super) fn during(
     spec: &RevisionSpec,
-    declared: Declared,
+    declared: DeclaringPeers,
     method: &str,
 ) -> Option<(ServerEndpoint<()>, RequestKey)> {
     let mut server = server(spec, declared);

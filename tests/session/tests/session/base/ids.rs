@@ -1,10 +1,10 @@
-//! Ids come back with the same spelling, in every answer, and a message without a readable id is answered without one if the
-//! revision has such errors: both roles, every revision (`basic`, "Messages").
+//! Responses repeat the id of the request with the same spelling; a message without a readable id is answered with an
+//! error without id, in revisions that allow it (`basic`, "Messages"). Both roles and every revision are tested.
 
 use mcp_exact_tests_session::*;
 
-/// Ids as they may be spelled.
-const SPELT: [&str; 9] = [
+/// Ids in different spellings.
+const ID_SPELLINGS: [&str; 9] = [
     "1",
     "\"1\"",
     "1.0",
@@ -16,8 +16,8 @@ const SPELT: [&str; 9] = [
     "\"\u{e9} x\"",
 ];
 
-/// Documents without an id that can be read, and the code of their error.
-const UNREADABLE: [(&str, i64); 9] = [
+/// Documents without a readable id, with the error code.
+const UNREADABLE_IDS: [(&str, i64); 9] = [
     ("{", -32700),
     ("nonsense", -32700),
     ("{}", -32600),
@@ -33,13 +33,13 @@ fn server(revision: &str) -> CheckedServer {
     CheckedServer::ready(server_config(&[revision]), revision, json!({}))
 }
 
-/// A request of a client with an id that is spelled like this.
+/// Returns a request with an id in this spelling.
 fn spelt(revision: &str, id: &str, method: &str) -> String {
     let request = request_at(revision, "here", method, json!({}), json!({}));
     request.to_string().replace("\"here\"", id)
 }
 
-/// Returns whether a text is an answer with this id, so spelled, and with a result or an error.
+/// Returns true if a text is a response with this spelling of the id, and with a result or an error.
 #[track_caller]
 fn check(text: &str, id: &str, has: &str) {
     assert!(text.contains(&format!("\"id\":{id},")), "{id}: {text}");
@@ -50,7 +50,7 @@ fn check(text: &str, id: &str, has: &str) {
 #[test]
 fn rpc_response_id_is_spelt_as_it_came_in_results_and_errors_of_a_server() {
     for revision in all() {
-        for id in SPELT {
+        for id in ID_SPELLINGS {
             for (reply, has) in [
                 (tools(), "result"),
                 (Reply::Error(PeerError::internal("no")), "error"),
@@ -88,7 +88,7 @@ fn rpc_response_id_is_spelt_as_it_came_in_results_and_errors_of_a_server() {
 fn rpc_response_id_is_spelt_as_it_came_in_batches() {
     let batches = |id: &&str| defines(id, "JSONRPCBatchRequest");
     let revision = all().into_iter().find(batches).expect("one has them");
-    let ids = SPELT.iter();
+    let ids = ID_SPELLINGS.iter();
     let lists: Vec<String> = ids.map(|id| spelt(revision, id, "tools/list")).collect();
     let mut server = server(revision);
     assert!(
@@ -101,7 +101,7 @@ fn rpc_response_id_is_spelt_as_it_came_in_batches() {
         _ => None,
     });
     let keys: Vec<RequestKey> = keys.collect();
-    assert_eq!(keys.len(), SPELT.len());
+    assert_eq!(keys.len(), ID_SPELLINGS.len());
     let now = server.now;
     for (at, key) in keys.into_iter().enumerate() {
         let reply = match at % 2 {
@@ -112,7 +112,7 @@ fn rpc_response_id_is_spelt_as_it_came_in_batches() {
     }
     check_batch(&server.texts());
     let mut client = client_at(revision);
-    let ids = SPELT.iter();
+    let ids = ID_SPELLINGS.iter();
     let asks: Vec<String> = ids
         .map(|id| format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"roots/list"}}"#))
         .collect();
@@ -131,24 +131,24 @@ fn rpc_response_id_is_spelt_as_it_came_in_batches() {
     check_batch(&client.texts());
 }
 
-/// One array with an answer to each id.
+/// The responses to a batch are one array with a response for each id.
 #[track_caller]
 fn check_batch(texts: &[String]) {
     let [text] = texts else {
         panic!("{texts:?}");
     };
     assert!(text.starts_with('[') && text.ends_with(']'), "{text}");
-    for id in SPELT {
+    for id in ID_SPELLINGS {
         let there = text.matches(&format!("\"id\":{id},")).count();
         assert_eq!(there, 1, "{id}: {text}");
     }
-    assert_eq!(text.matches("\"id\"").count(), SPELT.len(), "{text}");
+    assert_eq!(text.matches("\"id\"").count(), ID_SPELLINGS.len(), "{text}");
 }
 
 #[test]
 fn rpc_response_id_is_spelt_as_it_came_in_results_and_errors_of_a_client() {
     for revision in handshake() {
-        for id in SPELT {
+        for id in ID_SPELLINGS {
             for (answer, has) in [
                 (Ok(result(json!({ "roots": [] }))), "result"),
                 (Err(PeerError::internal("no")), "error"),
@@ -174,7 +174,7 @@ fn rpc_response_id_is_spelt_as_it_came_in_results_and_errors_of_a_client() {
     }
 }
 
-/// An error without id, if the revision has such errors and this role sends responses.
+/// Checks that the answer is an error without id, if the revision allows it and this role sends responses.
 #[track_caller]
 fn check_unaddressed(revision: &str, answers: &[Value], code: Option<i64>) {
     let codes: Vec<Option<i64>> = answers
@@ -192,7 +192,7 @@ fn check_unaddressed(revision: &str, answers: &[Value], code: Option<i64>) {
 #[test]
 fn rpc_unreadable_ids_are_answered_without_one_by_servers_where_errors_may_lack_it() {
     for revision in all() {
-        for (text, code) in UNREADABLE {
+        for (text, code) in UNREADABLE_IDS {
             let mut server = server(revision);
             let answers = server.send_text(text);
             let code = (!errors_need_id(revision)).then_some(code);
@@ -210,7 +210,7 @@ fn rpc_unreadable_ids_are_answered_without_one_by_clients_where_errors_may_lack_
     for revision in all() {
         // From 2026-07-28 on a client sends no responses.
         let answers_at_all = lifecycle(revision) == Some(Lifecycle::Initialize);
-        for (text, code) in UNREADABLE {
+        for (text, code) in UNREADABLE_IDS {
             let mut client = client_at(revision);
             let answers = client.send_text(text);
             let code = (answers_at_all && !errors_need_id(revision)).then_some(code);
@@ -227,7 +227,7 @@ fn rpc_unreadable_ids_are_answered_without_one_by_clients_where_errors_may_lack_
     }
 }
 
-/// The raw ends detect a message of the application that breaks its schema.
+/// The test harnesses detect a message of the application that violates its schema.
 #[test]
 #[should_panic(expected = "not valid in 2025-06-18")]
 fn raw_ends_of_a_server_check_what_leaves() {

@@ -1,4 +1,4 @@
-//! The base protocol: JSON-RPC as the revisions have it (`basic`).
+//! Base protocol: JSON-RPC in each revision (`basic`).
 
 mod ids;
 mod requirements;

@@ -1,4 +1,4 @@
-//! The ledger's rows on JSON-RPC, for every revision and both sides (`basic`).
+//! Requirements of `docs/requirements.toml` on JSON-RPC, for every revision and both sides (`basic`).
 
 use mcp_exact_tests_session::*;
 
@@ -10,7 +10,7 @@ fn list(revision: &str, id: Value) -> Value {
     request_at(revision, id, "tools/list", json!({}), json!({}))
 }
 
-/// Returns whether a revision has errors without id: then there is one, and no id in it.
+/// Returns true if a revision allows errors without id; the only answer must be such an error then.
 fn check_unaddressed(revision: &str, answers: &[Value], code: i64) {
     if !errors_need_id(revision) {
         assert_eq!(answers.len(), 1, "{revision}: {answers:?}");
@@ -182,8 +182,8 @@ fn rpc_version_2_0_both_ways() {
     }
 }
 
-/// Returns the outcome of a request with this answer.
-fn ended(revision: &str, answer: &Value) -> Vec<Outcome> {
+/// Returns the outcomes of a request after this response.
+fn outcomes_after(revision: &str, answer: &Value) -> Vec<Outcome> {
     let mut client = client_at(revision);
     let (_, sent) = client.request("tools/list", json!(null));
     let mut answer = answer.clone();
@@ -197,7 +197,7 @@ fn ended(revision: &str, answer: &Value) -> Vec<Outcome> {
 fn check_unusable(answers: &[Value]) {
     for revision in all() {
         for answer in answers {
-            let outcomes = ended(revision, answer);
+            let outcomes = outcomes_after(revision, answer);
             let [Outcome::Error(error)] = &outcomes[..] else {
                 panic!("{revision} {answer}: {outcomes:?}");
             };
@@ -272,7 +272,7 @@ fn rpc_error_code_integer() {
         error(json!(true)),
     ]);
     for revision in all() {
-        let outcomes = ended(revision, &error(json!(-7)));
+        let outcomes = outcomes_after(revision, &error(json!(-7)));
         assert!(
             matches!(&outcomes[..], [Outcome::Error(e)] if e.code() == Some(-7) && !e.is_local())
         );
@@ -461,7 +461,7 @@ fn rpc_legacy_codes_not_allocated() {
 fn rpc_legacy_codes_no_meaning() {
     let revision = "2026-07-28";
     for code in -32019..=-32000 {
-        let outcomes = ended(
+        let outcomes = outcomes_after(
             revision,
             &json!({ "error": { "code": code, "message": "m", "data": { "supported": ["2025-11-25"] } } }),
         );

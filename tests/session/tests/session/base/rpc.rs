@@ -1,8 +1,8 @@
-//! JSON-RPC as the revisions have it: ids, responses, notifications, batches, and what cannot be read (`basic`).
+//! JSON-RPC in each revision: ids, responses, notifications, batches, and malformed messages (`basic`).
 
 use mcp_exact_tests_session::*;
 
-fn begun(revision: &str) -> RawServer {
+fn negotiated_server(revision: &str) -> RawServer {
     RawServer::begun(server_config(&[revision]), revision, json!({}))
 }
 
@@ -22,7 +22,7 @@ fn rpc_response_id_matches_as_it_came() {
         "0",
         "-5",
     ] {
-        let mut server = begun("2025-06-18");
+        let mut server = negotiated_server("2025-06-18");
         let text = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/list"}}"#);
         assert!(server.send_text(&text).is_empty());
         let key = server.request().key;
@@ -44,7 +44,7 @@ fn rpc_response_id_matches_as_it_came() {
 
 #[test]
 fn rpc_id_unique_among_those_in_flight() {
-    let mut server = begun("2025-06-18");
+    let mut server = negotiated_server("2025-06-18");
     assert!(server.send(&list(json!(1))).is_empty());
     let first = server.request().key;
     assert_eq!(server.send(&list(json!(1)))[0]["error"]["code"], -32600);
@@ -79,7 +79,7 @@ fn rpc_id_unique_in_what_leaves() {
 #[test]
 fn rpc_id_not_null() {
     for revision in handshake() {
-        let mut server = begun(revision);
+        let mut server = negotiated_server(revision);
         let answers = server.send(&list(json!(null)));
         check_without_id(revision, &answers, -32600);
         assert_eq!(server.violations().len(), 1);
@@ -108,7 +108,7 @@ fn rpc_what_cannot_be_read_is_an_error_without_id_where_there_are_such_errors() 
             (r#"{"jsonrpc":"1.0","method":"ping"}"#, -32600),
             (r#"{"jsonrpc":"2.0","id":{},"method":"ping"}"#, -32600),
         ] {
-            let mut server = begun(revision);
+            let mut server = negotiated_server(revision);
             let answers = server.send_text(text);
             check_without_id(revision, &answers, code);
             assert!(
@@ -121,7 +121,7 @@ fn rpc_what_cannot_be_read_is_an_error_without_id_where_there_are_such_errors() 
 
 #[test]
 fn rpc_utf8() {
-    let mut server = begun("2025-11-25");
+    let mut server = negotiated_server("2025-11-25");
     let bytes = b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"\xff\"}";
     server
         .machine
@@ -133,7 +133,7 @@ fn rpc_utf8() {
 #[test]
 fn rpc_version_2_0() {
     for version in [json!("1.0"), json!(2.0), json!(null)] {
-        let mut server = begun("2025-06-18");
+        let mut server = negotiated_server("2025-06-18");
         let message = json!({ "jsonrpc": version, "id": 1, "method": "ping" });
         let answers = server.send(&message);
         assert_eq!(
@@ -146,7 +146,7 @@ fn rpc_version_2_0() {
 #[test]
 fn rpc_params_that_are_no_object_are_refused() {
     for params in [json!([]), json!(5), json!(null)] {
-        let mut server = begun("2025-06-18");
+        let mut server = negotiated_server("2025-06-18");
         let message =
             json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": params });
         assert_eq!(server.send(&message)[0]["error"]["code"], -32602);
@@ -155,7 +155,7 @@ fn rpc_params_that_are_no_object_are_refused() {
 
 #[test]
 fn rpc_members_of_the_envelope_that_are_there_twice_are_refused() {
-    let mut server = begun("2025-06-18");
+    let mut server = negotiated_server("2025-06-18");
     for text in [
         r#"{"jsonrpc":"2.0","id":1,"id":2,"method":"tools/list"}"#,
         r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","method":"ping"}"#,
@@ -172,14 +172,14 @@ fn rpc_members_of_the_envelope_that_are_there_twice_are_refused() {
 
 #[test]
 fn rpc_notification_no_id() {
-    let mut server = begun("2025-06-18");
+    let mut server = negotiated_server("2025-06-18");
     let message = json!({ "jsonrpc": "2.0", "id": 1, "method": "notifications/initialized" });
     assert_eq!(server.send(&message)[0]["error"]["code"], -32601);
 }
 
 #[test]
 fn rpc_no_reply_to_notification() {
-    let mut server = begun("2025-11-25");
+    let mut server = negotiated_server("2025-11-25");
     for message in [
         json!({ "jsonrpc": "2.0", "method": "notifications/unknown" }),
         json!({ "jsonrpc": "2.0", "method": "notifications/cancelled" }),
@@ -220,7 +220,7 @@ fn rpc_result_xor_error() {
 }
 
 #[test]
-fn rpc_responses_to_nothing_are_told_and_change_nothing() {
+fn rpc_unexpected_responses_are_violations() {
     let mut client = RawClient::begun(
         client_config(&["2025-06-18"]),
         "2025-06-18",
@@ -273,7 +273,7 @@ fn rpc_error_and_result_end_a_request_once() {
 
 #[test]
 fn a_server_answers_each_request_once() {
-    let mut server = begun("2025-06-18");
+    let mut server = negotiated_server("2025-06-18");
     server.send(&list(json!(1)));
     let key = server.request().key;
     assert_eq!(
@@ -289,7 +289,7 @@ fn a_server_answers_each_request_once() {
 
 #[test]
 fn rpc_batch_received_and_answered_in_one_array() {
-    let mut server = begun("2025-03-26");
+    let mut server = negotiated_server("2025-03-26");
     let cancelled = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": 3 } });
     let frame = json!([
         list(json!(1)),
@@ -332,7 +332,7 @@ fn rpc_batch_received_and_answered_in_one_array() {
 
 #[test]
 fn rpc_batch_of_notifications_and_responses_is_not_answered() {
-    let mut server = begun("2025-03-26");
+    let mut server = negotiated_server("2025-03-26");
     server
         .machine
         .ping(RequestTimeout::default(), server.now)
@@ -350,9 +350,9 @@ fn rpc_batch_of_notifications_and_responses_is_not_answered() {
 }
 
 #[test]
-fn rpc_batch_where_there_are_none_leaves_nobody_waiting() {
+fn rpc_batch_without_support_is_answered() {
     for revision in ["2024-11-05", "2025-06-18", "2025-11-25"] {
-        let mut server = begun(revision);
+        let mut server = negotiated_server(revision);
         let answers = server.send(&json!([list(json!(1)), list(json!(2))]));
         let ids: Vec<&Value> = answers.iter().map(|answer| &answer["id"]).collect();
         assert_eq!(ids, [&json!(1), &json!(2)], "{revision}");
@@ -367,7 +367,7 @@ fn rpc_batch_where_there_are_none_leaves_nobody_waiting() {
         ));
     }
     for revision in handshake() {
-        let mut server = begun(revision);
+        let mut server = negotiated_server(revision);
         check_without_id(revision, &server.send(&json!([])), -32600);
     }
 }
@@ -402,7 +402,7 @@ fn rpc_batch_reaches_a_client_too() {
 #[test]
 fn ping_both_ways() {
     for revision in handshake() {
-        let mut server = begun(revision);
+        let mut server = negotiated_server(revision);
         let ping = json!({ "jsonrpc": "2.0", "id": "p", "method": "ping" });
         assert_eq!(
             server.send(&ping),
@@ -420,7 +420,7 @@ fn ping_both_ways() {
 
 #[test]
 fn std_no_newline_in_what_leaves() {
-    let mut server = begun("2025-06-18");
+    let mut server = negotiated_server("2025-06-18");
     server.send(&list(json!(1)));
     let key = server.request().key;
     let open: JsonObject = "{\"tools\":[],\"x\":{\n\"y\":\r\n\"a\\nb\"}}"
@@ -436,7 +436,7 @@ fn std_no_newline_in_what_leaves() {
 
 #[test]
 fn unknown_methods_and_methods_of_the_other_side_are_not_found() {
-    let mut server = begun("2025-06-18");
+    let mut server = negotiated_server("2025-06-18");
     for method in [
         "nothing",
         "sampling/createMessage",

@@ -1,11 +1,11 @@
-//! The ledger's rows on requests of a server to its client: elicitation and sampling (`client/elicitation`,
-//! `client/sampling`).
+//! Requirements of `docs/requirements.toml` on requests of a server to its client: elicitation and sampling
+//! (`client/elicitation`, `client/sampling`).
 
 use mcp_exact_tests_session::*;
 
-const ELICIT: &str = "elicitation/create";
-const SAMPLE: &str = "sampling/createMessage";
-const OLD: &str = "2025-11-25";
+const ELICITATION_METHOD: &str = "elicitation/create";
+const SAMPLING_METHOD: &str = "sampling/createMessage";
+const LAST_HANDSHAKE_REVISION: &str = "2025-11-25";
 
 fn form() -> Value {
     json!({ "message": "m", "requestedSchema": { "type": "object", "properties": {} } })
@@ -13,7 +13,7 @@ fn form() -> Value {
 
 fn url(revision: &str) -> Value {
     let mut params = json!({ "mode": "url", "message": "m", "url": "https://x.example/" });
-    if revision == OLD {
+    if revision == LAST_HANDSHAKE_REVISION {
         params["elicitationId"] = json!("e-1");
     }
     params
@@ -66,8 +66,9 @@ fn ask(
     })
 }
 
-/// A client that is asked: the error that it answers, or the question that its program gets.
-fn asked(
+/// Sends a request of the server to a client; returns the error that the client responds with, or the request that its
+/// application receives.
+fn send_server_request(
     revision: &str,
     capabilities: Value,
     method: &str,
@@ -106,8 +107,9 @@ fn asked(
 
 #[test]
 fn elic_absent_mode_is_form() {
-    for revision in [OLD, NEW] {
-        let asked_form = |capabilities| asked(revision, capabilities, ELICIT, form());
+    for revision in [LAST_HANDSHAKE_REVISION, NEW] {
+        let asked_form =
+            |capabilities| send_server_request(revision, capabilities, ELICITATION_METHOD, form());
         assert!(
             asked_form(json!({ "elicitation": {} })).is_ok(),
             "{revision}"
@@ -121,16 +123,27 @@ fn elic_absent_mode_is_form() {
         );
         let mut null = form();
         null["mode"] = json!(null);
-        let refused = asked(revision, json!({ "elicitation": {} }), ELICIT, null);
+        let refused = send_server_request(
+            revision,
+            json!({ "elicitation": {} }),
+            ELICITATION_METHOD,
+            null,
+        );
         assert_eq!(refused.map(|_| ()), Err(Some(-32602)), "{revision}");
     }
-    let ask = asked(OLD, json!({ "elicitation": {} }), ELICIT, form()).expect("asked");
+    let ask = send_server_request(
+        LAST_HANDSHAKE_REVISION,
+        json!({ "elicitation": {} }),
+        ELICITATION_METHOD,
+        form(),
+    )
+    .expect("asked");
     assert!(ask.typed().is_ok());
 }
 
 #[test]
 fn elic_declared_modes_only() {
-    for revision in [OLD, NEW] {
+    for revision in [LAST_HANDSHAKE_REVISION, NEW] {
         for (modes, form_leaves, url_leaves) in [
             (json!({}), true, false),
             (json!({ "form": {} }), true, false),
@@ -139,18 +152,18 @@ fn elic_declared_modes_only() {
         ] {
             let capabilities = json!({ "elicitation": modes });
             assert_eq!(
-                ask(revision, capabilities.clone(), ELICIT, form()).is_ok(),
+                ask(revision, capabilities.clone(), ELICITATION_METHOD, form()).is_ok(),
                 form_leaves,
                 "{revision} {modes}"
             );
             assert_eq!(
-                ask(revision, capabilities, ELICIT, url(revision)).is_ok(),
+                ask(revision, capabilities, ELICITATION_METHOD, url(revision)).is_ok(),
                 url_leaves,
                 "{revision} {modes}"
             );
         }
         for params in [form(), url(revision)] {
-            let refused = ask(revision, json!({}), ELICIT, params);
+            let refused = ask(revision, json!({}), ELICITATION_METHOD, params);
             assert!(
                 matches!(refused, Err(SendError::Capability { .. })),
                 "{revision}: {refused:?}"
@@ -159,7 +172,7 @@ fn elic_declared_modes_only() {
     }
 }
 
-/// Questions that lack something, towards a client that could be asked.
+/// Requests without a required member, for a client that supports the method.
 fn check_refused(revision: &str, method: &str, bad: &Value) {
     let able = json!({ "elicitation": { "form": {}, "url": {} }, "sampling": { "tools": {} } });
     let sent = ask(revision, able.clone(), method, bad.clone());
@@ -167,62 +180,66 @@ fn check_refused(revision: &str, method: &str, bad: &Value) {
         matches!(sent, Err(SendError::Params { .. })),
         "{revision} {bad}: {sent:?}"
     );
-    let taken = asked(revision, able, method, bad.clone());
+    let taken = send_server_request(revision, able, method, bad.clone());
     assert_eq!(taken.map(|_| ()), Err(Some(-32602)), "{revision} {bad}");
 }
 
 #[test]
 fn elic_form_params() {
-    for revision in [OLD, NEW] {
+    for revision in [LAST_HANDSHAKE_REVISION, NEW] {
         let mut spelt = form();
         spelt["mode"] = json!("form");
         for params in [form(), spelt] {
             let sent = ask(
                 revision,
                 json!({ "elicitation": {} }),
-                ELICIT,
+                ELICITATION_METHOD,
                 params.clone(),
             )
             .expect("it leaves");
             assert_eq!(sent["params"], params, "{revision}");
         }
-        check_refused(revision, ELICIT, &json!({ "message": "m" }));
+        check_refused(revision, ELICITATION_METHOD, &json!({ "message": "m" }));
         check_refused(
             revision,
-            ELICIT,
+            ELICITATION_METHOD,
             &json!({ "message": "m", "requestedSchema": null }),
         );
-        check_refused(revision, ELICIT, &json!({ "message": "m", "mode": "form" }));
+        check_refused(
+            revision,
+            ELICITATION_METHOD,
+            &json!({ "message": "m", "mode": "form" }),
+        );
     }
 }
 
 #[test]
 fn elic_required_params() {
-    for revision in [OLD, NEW] {
+    for revision in [LAST_HANDSHAKE_REVISION, NEW] {
         for params in [form(), url(revision)] {
             let mut bad = params.clone();
             bad.as_object_mut().expect("an object").remove("message");
-            check_refused(revision, ELICIT, &bad);
+            check_refused(revision, ELICITATION_METHOD, &bad);
             bad["message"] = json!(5);
-            check_refused(revision, ELICIT, &bad);
+            check_refused(revision, ELICITATION_METHOD, &bad);
         }
     }
 }
 
 #[test]
 fn elic_url_params() {
-    for revision in [OLD, NEW] {
+    for revision in [LAST_HANDSHAKE_REVISION, NEW] {
         let able = json!({ "elicitation": { "url": {} } });
-        let sent = ask(revision, able, ELICIT, url(revision)).expect("it leaves");
+        let sent = ask(revision, able, ELICITATION_METHOD, url(revision)).expect("it leaves");
         assert_eq!(sent["params"], url(revision));
         let mut lacking = vec!["url", "message"];
-        if revision == OLD {
+        if revision == LAST_HANDSHAKE_REVISION {
             lacking.push("elicitationId");
         }
         for name in lacking {
             let mut bad = url(revision);
             bad.as_object_mut().expect("an object").remove(name);
-            check_refused(revision, ELICIT, &bad);
+            check_refused(revision, ELICITATION_METHOD, &bad);
         }
     }
 }
@@ -251,11 +268,16 @@ fn elic_one_mode() {
 #[test]
 fn elic_undeclared_mode_32602() {
     for (modes, params) in [
-        (json!({}), url(OLD)),
-        (json!({ "form": {} }), url(OLD)),
+        (json!({}), url(LAST_HANDSHAKE_REVISION)),
+        (json!({ "form": {} }), url(LAST_HANDSHAKE_REVISION)),
         (json!({ "url": {} }), form()),
     ] {
-        let answered = asked(OLD, json!({ "elicitation": modes }), ELICIT, params);
+        let answered = send_server_request(
+            LAST_HANDSHAKE_REVISION,
+            json!({ "elicitation": modes }),
+            ELICITATION_METHOD,
+            params,
+        );
         assert_eq!(answered.map(|_| ()), Err(Some(-32602)), "{modes}");
     }
 }
@@ -267,7 +289,11 @@ fn complete(id: &Value) -> Value {
 
 fn url_server() -> CheckedServer {
     let capabilities = json!({ "elicitation": { "url": {} } });
-    CheckedServer::ready(server_config(&[OLD]), OLD, capabilities)
+    CheckedServer::ready(
+        server_config(&[LAST_HANDSHAKE_REVISION]),
+        LAST_HANDSHAKE_REVISION,
+        capabilities,
+    )
 }
 
 fn say_complete(server: &mut CheckedServer, params: Value) -> Result<Sent, SendError> {
@@ -280,12 +306,12 @@ fn say_complete(server: &mut CheckedServer, params: Value) -> Result<Sent, SendE
 #[test]
 fn elic_complete_has_id_and_goes_to_the_initiator() {
     let id = json!(" {\"\u{e9}\"}\n");
-    let mut params = url(OLD);
+    let mut params = url(LAST_HANDSHAKE_REVISION);
     params["elicitationId"] = id.clone();
     let mut server = url_server();
     let key = server
         .serve(&request_at(
-            OLD,
+            LAST_HANDSHAKE_REVISION,
             1,
             "tools/call",
             json!({ "name": "x" }),
@@ -294,7 +320,7 @@ fn elic_complete_has_id_and_goes_to_the_initiator() {
         .key;
     let asks = vec![(
         "q".to_owned(),
-        InputRequest::new(ELICIT, Some(object(params))),
+        InputRequest::new(ELICITATION_METHOD, Some(object(params))),
     )];
     server.reply(
         key,
@@ -340,16 +366,22 @@ fn elic_complete_unknown_ignored_and_ids_are_opaque() {
         // The longest that is remembered.
         json!("x".repeat(Limits::default().name_bytes)),
     ];
-    let mut client = CheckedClient::ready(client_config(&[OLD]), OLD, json!({ "tools": {} }));
+    let mut client = CheckedClient::ready(
+        client_config(&[LAST_HANDSHAKE_REVISION]),
+        LAST_HANDSHAKE_REVISION,
+        json!({ "tools": {} }),
+    );
     for id in &ids {
         // Not asked yet.
         assert!(
             client.send(&complete(id)).is_empty() && client.events().is_empty(),
             "{id}"
         );
-        let mut params = url(OLD);
+        let mut params = url(LAST_HANDSHAKE_REVISION);
         params["elicitationId"] = id.clone();
-        client.send(&json!({ "jsonrpc": "2.0", "id": "q", "method": ELICIT, "params": params }));
+        client.send(
+            &json!({ "jsonrpc": "2.0", "id": "q", "method": ELICITATION_METHOD, "params": params }),
+        );
         let ask = client.asks().remove(0).0;
         client.answer(ask, json!({ "action": "accept" }));
         client.send(&complete(id));
@@ -371,7 +403,7 @@ fn elic_complete_unknown_ignored_and_ids_are_opaque() {
     }
     // The error that demands an elicitation establishes its id as well.
     let (_, sent) = client.request("tools/call", json!({ "name": "x" }));
-    let error = json!({ "code": -32042, "message": "m", "data": { "elicitations": [url(OLD)] } });
+    let error = json!({ "code": -32042, "message": "m", "data": { "elicitations": [url(LAST_HANDSHAKE_REVISION)] } });
     client.send(&json!({ "jsonrpc": "2.0", "id": sent["id"], "error": error }));
     client.events();
     client.send(&complete(&json!("e-1")));
@@ -407,14 +439,14 @@ fn call(server: &mut CheckedServer, revision: &str) -> RequestKey {
 #[test]
 fn elic_url_required_code_and_list() {
     let mut server = url_server();
-    let key = call(&mut server, OLD);
-    let mut second = url(OLD);
+    let key = call(&mut server, LAST_HANDSHAKE_REVISION);
+    let mut second = url(LAST_HANDSHAKE_REVISION);
     second["elicitationId"] = json!("e-2");
-    let listed = json!([url(OLD), second]);
+    let listed = json!([url(LAST_HANDSHAKE_REVISION), second]);
     let answer = server.reply(key, demand(listed.clone())).remove(0);
     assert_eq!(answer["error"]["code"], -32042);
     assert_eq!(answer["error"]["data"]["elicitations"], listed);
-    let oracle = mcp_exact_tests_support::Oracle::new(&documents()[OLD]);
+    let oracle = mcp_exact_tests_support::Oracle::new(&documents()[LAST_HANDSHAKE_REVISION]);
     let errors = oracle.errors("URLElicitationRequiredError", &answer);
     assert!(errors.is_empty(), "{errors:?}");
     // What was demanded can be completed.
@@ -426,22 +458,22 @@ fn elic_url_required_code_and_list() {
 
 #[test]
 fn elic_url_required_shape_and_only_then() {
-    let mut without_id = url(OLD);
+    let mut without_id = url(LAST_HANDSHAKE_REVISION);
     without_id
         .as_object_mut()
         .expect("an object")
         .remove("elicitationId");
-    let mut without_mode = url(OLD);
+    let mut without_mode = url(LAST_HANDSHAKE_REVISION);
     without_mode
         .as_object_mut()
         .expect("an object")
         .remove("mode");
     let mut server = url_server();
-    let key = call(&mut server, OLD);
+    let key = call(&mut server, LAST_HANDSHAKE_REVISION);
     for bad in [
         demand(json!([])),
         demand(json!([form()])),
-        demand(json!([url(OLD), form()])),
+        demand(json!([url(LAST_HANDSHAKE_REVISION), form()])),
         demand(json!([without_id])),
         demand(json!([without_mode])),
         demand(json!("x")),
@@ -456,19 +488,26 @@ fn elic_url_required_shape_and_only_then() {
     assert!(server.drain().is_empty(), "and the request still waits");
     assert_eq!(server.reply(key, PeerError::internal("no")).len(), 1);
     // Nor of a client that has no such mode, nor in a revision that has no such error.
-    let mut form_only =
-        CheckedServer::ready(server_config(&[OLD]), OLD, json!({ "elicitation": {} }));
-    let key = call(&mut form_only, OLD);
-    let sent = form_only
-        .machine
-        .reply(key, demand(json!([url(OLD)])), Time::ZERO);
+    let mut form_only = CheckedServer::ready(
+        server_config(&[LAST_HANDSHAKE_REVISION]),
+        LAST_HANDSHAKE_REVISION,
+        json!({ "elicitation": {} }),
+    );
+    let key = call(&mut form_only, LAST_HANDSHAKE_REVISION);
+    let sent = form_only.machine.reply(
+        key,
+        demand(json!([url(LAST_HANDSHAKE_REVISION)])),
+        Time::ZERO,
+    );
     assert!(
         matches!(sent, Err(SendError::Capability { .. })),
         "{sent:?}"
     );
     let mut new = CheckedServer::ready(server_config(&[NEW]), NEW, json!({}));
     let key = call(&mut new, NEW);
-    let answer = new.reply(key, demand(json!([url(OLD)]))).remove(0);
+    let answer = new
+        .reply(key, demand(json!([url(LAST_HANDSHAKE_REVISION)])))
+        .remove(0);
     assert_eq!(answer["error"]["code"], -32603);
 }
 
@@ -495,7 +534,7 @@ fn elic_decline_handled() {
         // The application goes on as it likes: it asks again, or it ends.
         let asks = vec![(
             "q".to_owned(),
-            InputRequest::new(ELICIT, Some(object(form()))),
+            InputRequest::new(ELICITATION_METHOD, Some(object(form()))),
         )];
         let again = server
             .reply(
@@ -531,21 +570,21 @@ fn samp_message_shape() {
         json!(["text"]),
         json!({}),
     ] {
-        check_refused(NEW, SAMPLE, &sample(json!({ "messages": bad })));
+        check_refused(NEW, SAMPLING_METHOD, &sample(json!({ "messages": bad })));
     }
     let system = sample(json!({ "messages": [{ "role": "system", "content": content }] }));
-    let sent = ask(NEW, json!({ "sampling": {} }), SAMPLE, system);
+    let sent = ask(NEW, json!({ "sampling": {} }), SAMPLING_METHOD, system);
     assert!(matches!(sent, Err(SendError::Params { .. })), "{sent:?}");
     for role in ["user", "assistant"] {
         let good = sample(json!({ "messages": [{ "role": role, "content": content }] }));
-        assert!(ask(NEW, json!({ "sampling": {} }), SAMPLE, good).is_ok());
+        assert!(ask(NEW, json!({ "sampling": {} }), SAMPLING_METHOD, good).is_ok());
     }
 }
 
 #[test]
 fn samp_tools_declared_and_not_sent_undeclared() {
     let tool = json!({ "name": "t", "inputSchema": { "type": "object" } });
-    for revision in [OLD, NEW] {
+    for revision in [LAST_HANDSHAKE_REVISION, NEW] {
         for more in [
             json!({ "tools": [tool] }),
             json!({ "tools": [] }),
@@ -554,7 +593,7 @@ fn samp_tools_declared_and_not_sent_undeclared() {
             let sent = ask(
                 revision,
                 json!({ "sampling": {} }),
-                SAMPLE,
+                SAMPLING_METHOD,
                 sample(more.clone()),
             );
             assert!(
@@ -562,16 +601,24 @@ fn samp_tools_declared_and_not_sent_undeclared() {
                 "{revision} {more}: {sent:?}"
             );
             let able = json!({ "sampling": { "tools": {} } });
-            assert!(ask(revision, able.clone(), SAMPLE, sample(more.clone())).is_ok());
+            assert!(
+                ask(
+                    revision,
+                    able.clone(),
+                    SAMPLING_METHOD,
+                    sample(more.clone())
+                )
+                .is_ok()
+            );
             // The same at the client: an error without the capability, an input request with it.
-            let refused = asked(
+            let refused = send_server_request(
                 revision,
                 json!({ "sampling": {} }),
-                SAMPLE,
+                SAMPLING_METHOD,
                 sample(more.clone()),
             );
             assert_eq!(refused.map(|_| ()), Err(Some(-32602)), "{revision} {more}");
-            assert!(asked(revision, able, SAMPLE, sample(more)).is_ok());
+            assert!(send_server_request(revision, able, SAMPLING_METHOD, sample(more)).is_ok());
         }
         // What is configured is declared.
         let mut client =

@@ -1,4 +1,4 @@
-//! Features of clients: what servers request of them (`client/*`).
+//! Features of clients: requests that servers send to clients (`client/*`).
 
 mod elicitation;
 mod server_requests;

@@ -1,4 +1,5 @@
-//! Requests of a server outside of a reply, on the revisions that have them (`basic/lifecycle`, `client/*`, up to 2025-11-25).
+//! Requests of a server outside of a reply, in the revisions that have them (`basic/lifecycle`, `client/*`, up to
+//! 2025-11-25).
 
 use std::time::Duration;
 
@@ -166,7 +167,7 @@ fn canc_requests_of_a_server_time_out_and_are_cancelled() {
     );
 }
 
-/// A question that is refused in a reply is refused as a request of a server as well, and nothing is sent.
+/// An input request that is refused in a reply is also refused as a separate request, and nothing is sent.
 #[test]
 fn a_request_of_a_server_is_checked_as_a_question_in_a_reply_is() {
     let able = json!({ "roots": {}, "sampling": {}, "elicitation": {} });

@@ -1,10 +1,10 @@
-//! Only negotiated capabilities are used: nothing is sent without them, and what comes without them is refused
+//! Only negotiated capabilities are used: messages that require others are not sent, and are refused when received
 //! (`basic/lifecycle`, "Operation"; the feature pages).
 
 use mcp_exact_tests_session::*;
 
-/// Requests of clients, and the capability of the server that each needs.
-const CLIENT: [(&str, &str); 9] = [
+/// Requests of clients, each with the required capability of the server.
+const CLIENT_REQUESTS: [(&str, &str); 9] = [
     ("tools/list", "tools"),
     ("tools/call", "tools"),
     ("prompts/list", "prompts"),
@@ -21,7 +21,7 @@ fn life_only_negotiated_capabilities_as_sender() {
     for revision in handshake() {
         let mut client = RawClient::begun(client_config(&[revision]), revision, json!({}));
         client.drain();
-        for (method, capability) in CLIENT {
+        for (method, capability) in CLIENT_REQUESTS {
             let sent = client
                 .machine
                 .request(method, None, CallOptions::default(), client.now);
@@ -54,7 +54,7 @@ fn life_only_negotiated_capabilities_as_receiver() {
         let mut config = server_config(&[revision]);
         config.capabilities = JsonObject::new();
         let mut server = RawServer::begun(config, revision, json!({}));
-        for (method, _) in CLIENT {
+        for (method, _) in CLIENT_REQUESTS {
             let params = json!({ "name": "x", "uri": "a:b", "level": "info" });
             let message = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
             assert_eq!(
@@ -91,7 +91,7 @@ fn subscriptions_need_their_own_capability() {
     );
 }
 
-/// A question as it is asked with these capabilities of the client, and what becomes of it.
+/// Input request, the capabilities of the client, and the expected outcome.
 fn ask(
     revision: &str,
     capabilities: Value,
@@ -127,8 +127,8 @@ fn ask(
     sent
 }
 
-/// The same question, asked of a client that has these capabilities.
-fn asked(revision: &str, capabilities: Value, method: &str, params: Value) -> Option<i64> {
+/// Sends the same request to a client with these capabilities.
+fn send_to_client(revision: &str, capabilities: Value, method: &str, params: Value) -> Option<i64> {
     let mut config = client_config(&[revision]);
     config.capabilities = object(capabilities);
     let mut client = RawClient::begun(config, revision, json!({}));
@@ -215,7 +215,7 @@ fn questions_need_the_capabilities_of_the_client() {
         let sent = ask(revision, capabilities.clone(), method, params.clone());
         assert_eq!(sent.is_ok(), code.is_none(), "{case}: {sent:?}");
         assert_eq!(
-            asked(revision, capabilities, method, params),
+            send_to_client(revision, capabilities, method, params),
             code,
             "{case}"
         );
@@ -232,7 +232,7 @@ fn elicitation_is_not_asked_of_revisions_without_it() {
             json!({}),
         );
         assert!(matches!(sent, Err(SendError::Method { .. })), "{sent:?}");
-        let refused = asked(
+        let refused = send_to_client(
             revision,
             json!({ "elicitation": {} }),
             "elicitation/create",

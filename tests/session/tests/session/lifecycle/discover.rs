@@ -94,7 +94,7 @@ fn ver_no_inference_from_earlier_requests() {
 }
 
 #[test]
-fn both_eras_on_one_connection() {
+fn both_lifecycles_on_one_connection() {
     let mut server = server_of_all();
     server.send(&request("a", "tools/list", json!({}), json!({})));
     let modern = server.request();
@@ -230,7 +230,7 @@ fn rpc_forbidden_codes_do_not_leave() {
 }
 
 #[test]
-fn rpc_a_client_sends_no_responses_in_this_era() {
+fn rpc_client_sends_no_responses_after_discover() {
     let mut client = RawClient::begun(client_config(&[NEW]), NEW, json!({}));
     client.drain();
     for message in [
@@ -311,7 +311,7 @@ fn canc_by_a_client_on_a_duplex_stream_and_by_the_end_of_a_post() {
 }
 
 #[test]
-fn hdr_version_method_and_name_say_what_the_body_says() {
+fn hdr_version_method_and_name_match_the_body() {
     let config = server_config(&[NEW]).build().expect("a configuration");
     let answer = |headers: &[(&str, &str)], message: &Value| {
         let mut server: ServerEndpoint<()> =

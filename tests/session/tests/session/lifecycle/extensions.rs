@@ -1,5 +1,5 @@
-//! Extensions that both sides declare (2026-07-28: `basic/versioning`, "Extension Negotiation"), with the tasks extension and its
-//! generated types; and the tasks of 2025-11-25, which pass through.
+//! Extensions that both sides have declared (2026-07-28: `basic/versioning`, "Extension Negotiation"), with the tasks
+//! extension and its generated types; and the tasks of 2025-11-25, which pass through.
 
 use mcp_exact_tests_session::*;
 use mcp_ext_tasks::{
@@ -23,7 +23,7 @@ fn tasks() -> Extensions {
     }
 }
 
-fn connected(client_has: bool, server_has: bool) -> (RawClient, RawServer) {
+fn connect_pair(client_has: bool, server_has: bool) -> (RawClient, RawServer) {
     let mut client = client_config(&["2026-07-28"]);
     let mut server = server_config(&["2026-07-28"]);
     if client_has {
@@ -58,7 +58,7 @@ where
     client.drain().remove(0)
 }
 
-fn answered(client: &mut RawClient, answer: &[Value]) -> RawResult {
+fn answer_call(client: &mut RawClient, answer: &[Value]) -> RawResult {
     assert_eq!(answer.len(), 1, "{answer:?}");
     client.send(&answer[0]);
     match client.outcomes().pop() {
@@ -67,7 +67,7 @@ fn answered(client: &mut RawClient, answer: &[Value]) -> RawResult {
     }
 }
 
-fn created() -> CreateTaskResult {
+fn created_task() -> CreateTaskResult {
     let at = "2026-07-28T00:00:00Z";
     let ttl = mcp_ext_tasks::Nullable::Null;
     CreateTaskResult::new("t-1", TaskStatus::Working, at, at, ttl)
@@ -75,17 +75,17 @@ fn created() -> CreateTaskResult {
 
 #[test]
 fn ext_tasks_work_typed_from_both_sides() {
-    let (mut client, mut server) = connected(true, true);
+    let (mut client, mut server) = connect_pair(true, true);
     let (_, call) = client.request("tools/call", json!({ "name": "slow" }));
     server.send(&call);
     let request = server.request();
-    let reply = Reply::result(&created()).expect("an object");
+    let reply = Reply::result(&created_task()).expect("an object");
     server
         .machine
         .reply(request.key, reply, server.now)
         .expect("negotiated");
     let answer = server.drain();
-    let result = answered(&mut client, &answer);
+    let result = answer_call(&mut client, &answer);
     let task: CreateTaskResult = mcp_ext_tasks::from_str(result.object().text()).expect("a task");
     assert_eq!(
         (&*task.task_id, &task.status),
@@ -104,7 +104,7 @@ fn ext_tasks_work_typed_from_both_sides() {
         .reply(request.key, result_of(working), server.now)
         .expect("it waits");
     let answer = server.drain();
-    let got = answered(&mut client, &answer)
+    let got = answer_call(&mut client, &answer)
         .decode_as::<GetTaskRequest>()
         .expect("typed");
     assert!(matches!(got, GetTaskResult::Working(_)), "{got:?}");
@@ -119,7 +119,7 @@ fn ext_tasks_work_typed_from_both_sides() {
         .reply(key, reply, server.now)
         .expect("it waits");
     let answer = server.drain();
-    answered(&mut client, &answer)
+    answer_call(&mut client, &answer)
         .decode_as::<UpdateTaskRequest>()
         .expect("typed");
 }
@@ -129,8 +129,8 @@ fn result_of(value: Value) -> Reply {
 }
 
 #[test]
-fn ext_tasks_tell_their_subscribers() {
-    let (mut client, mut server) = connected(true, true);
+fn ext_tasks_notify_their_subscribers() {
+    let (mut client, mut server) = connect_pair(true, true);
     let filter = json!({ "notifications": { "taskIds": ["t-1"], "unknown": 1 } });
     let (key, listen) = client.request("subscriptions/listen", filter);
     let acknowledged = server.send(&listen);
@@ -180,7 +180,7 @@ fn ext_tasks_tell_their_subscribers() {
 #[test]
 fn ext_nothing_of_an_extension_without_both_sides() {
     // The client has not declared it.
-    let (mut client, mut server) = connected(false, true);
+    let (mut client, mut server) = connect_pair(false, true);
     let get = |client: &mut RawClient| {
         let params = Some(object(json!({ "taskId": "t" })));
         client
@@ -191,7 +191,7 @@ fn ext_nothing_of_an_extension_without_both_sides() {
     let (_, call) = client.request("tools/call", json!({ "name": "slow" }));
     server.send(&call);
     let key = server.request().key;
-    let task = Reply::result(&created()).expect("an object");
+    let task = Reply::result(&created_task()).expect("an object");
     let refused = server.machine.reply(key, task, server.now);
     let capability = format!("extensions.{TASKS}");
     assert_eq!(
@@ -228,7 +228,7 @@ fn ext_nothing_of_an_extension_without_both_sides() {
     );
 
     // The server has not declared it.
-    let (mut client, mut server) = connected(true, false);
+    let (mut client, mut server) = connect_pair(true, false);
     let expected = SendError::Capability {
         method: "tasks/get".into(),
         capability,
@@ -241,7 +241,7 @@ fn ext_nothing_of_an_extension_without_both_sides() {
     );
 }
 
-/// Tasks are declared in the revision that defines them; later they are an extension, which is declared as one.
+/// Tasks are declared as a capability in the revision that defines them, and as an extension in later revisions.
 #[test]
 fn ext_tasks_are_declared_towards_2025_11_25() {
     let mut config = server_config(&["2025-11-25"]);

@@ -73,7 +73,7 @@ fn life_initialize_first() {
 }
 
 #[test]
-fn life_initialize_twice_is_refused_and_the_session_goes_on() {
+fn life_second_initialize_is_refused() {
     let mut server = RawServer::begun(config(), "2025-06-18", json!({}));
     let answers = server.send(&initialize("2025-11-25", json!({})));
     assert_eq!(answers[0]["error"]["code"], -32600);
@@ -221,7 +221,7 @@ fn life_initialize_not_cancelled() {
 }
 
 #[test]
-fn a_client_goes_on_with_what_a_refusal_says_is_supported() {
+fn client_retries_with_a_supported_revision() {
     let mut client = RawClient::new(client_config(&["2025-11-25", "2024-11-05"]));
     let first = client.drain().remove(0);
     let refusal = json!({ "jsonrpc": "2.0", "id": first["id"], "error": {
@@ -260,7 +260,7 @@ fn a_client_refuses_an_answer_that_is_no_initialize_result() {
 }
 
 #[test]
-fn an_agreement_comes_back_from_its_text_and_the_session_goes_on() {
+fn cached_negotiation_resumes_the_session() {
     let mut server = RawServer::begun(config(), "2025-06-18", json!({ "roots": {} }));
     let timeout = RequestTimeout::default();
     let pinged = server.machine.ping(timeout, server.now);
@@ -302,7 +302,7 @@ fn an_agreement_comes_back_from_its_text_and_the_session_goes_on() {
 }
 
 #[test]
-fn a_client_that_goes_on_with_a_session_uses_no_id_again() {
+fn resumed_client_uses_new_ids() {
     let offer = ["2025-11-25"];
     let mut pair = Pair::new(client_config(&offer), server_config(&offer));
     pair.run();

@@ -1,5 +1,5 @@
-//! A client that speaks both lifecycles finds out which one its server belongs to (2026-07-28: `basic/versioning`,
-//! `basic/transports/stdio`, "Backward Compatibility"), whatever real servers answer.
+//! A client that supports both lifecycles detects the one of its server (2026-07-28: `basic/versioning`,
+//! `basic/transports/stdio`, "Backward Compatibility"), for all responses of real servers.
 
 use mcp_exact_tests_session::*;
 
@@ -77,7 +77,7 @@ fn ver_fallback_an_answer_that_is_no_discovery() {
 }
 
 #[test]
-fn ver_unsupported_that_lists_supported_is_no_reason_to_think_a_server_old() {
+fn ver_unsupported_with_list_is_not_a_fallback() {
     let (mut client, probe) = client();
     client.send(&error(
         &probe,
@@ -108,7 +108,7 @@ fn ver_unsupported_that_lists_the_revision_is_retried_once() {
 }
 
 #[test]
-fn ver_unsupported_with_a_common_handshake_revision_goes_on_with_it() {
+fn ver_unsupported_selects_a_common_handshake_revision() {
     for supported in [json!(["2025-03-26"]), json!(["2099-01-01", "2025-03-26"])] {
         let (mut client, probe) = client();
         let next = client.send(&error(
@@ -125,7 +125,7 @@ fn ver_unsupported_with_a_common_handshake_revision_goes_on_with_it() {
 }
 
 #[test]
-fn ver_other_modern_errors_are_no_reason_either() {
+fn ver_other_discover_errors_are_not_a_fallback() {
     for code in [-32020, -32021] {
         let (mut client, probe) = client();
         assert!(
@@ -159,7 +159,7 @@ fn ver_discover_agrees() {
 }
 
 #[test]
-fn ver_a_slow_server_is_probed_once_more() {
+fn ver_slow_server_is_probed_again() {
     let (mut client, _) = client();
     let deadline = client.machine.poll_timeout().expect("a deadline");
     client.machine.handle_timeout(deadline);
@@ -350,7 +350,7 @@ fn ver_http_with_sse_is_the_last_resort() {
     assert!(matches!(client.poll_event(), Some(ClientEvent::UseHttpSse)));
 }
 
-/// A server that left after a probe and cannot be started again: the negotiation has failed.
+/// If a server exits after a probe and cannot be restarted, the negotiation fails.
 #[test]
 fn ver_a_server_that_cannot_be_started_again_is_lost() {
     let settings = client_config(&newest_first())

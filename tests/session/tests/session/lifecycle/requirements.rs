@@ -1,4 +1,5 @@
-//! The ledger's rows on the handshake, on declared capabilities and on pings, revision by revision (`basic/lifecycle`).
+//! Requirements of `docs/requirements.toml` on the handshake, declared capabilities and pings, for each revision
+//! (`basic/lifecycle`).
 
 use mcp_exact_tests_session::*;
 

@@ -1,5 +1,5 @@
-//! The ledger's rows on requests that carry their revision: metadata, caching, lists, logs, results (2026-07-28:
-//! `basic`, `server`).
+//! Requirements of `docs/requirements.toml` on requests that carry their revision: metadata, caching, lists, logs,
+//! results (2026-07-28: `basic`, `server`).
 
 use std::sync::Arc;
 
@@ -289,7 +289,7 @@ fn meta_undeclared_capability_32021() {
 }
 
 #[test]
-fn meta_undeclared_not_relied_on_whatever_was_declared_before() {
+fn meta_earlier_declarations_are_ignored() {
     let mut server = server();
     let able = server
         .serve(&request(
@@ -393,7 +393,7 @@ fn cache_ttl_non_negative() {
 }
 
 #[test]
-fn lists_are_answered_by_whoever_declares_them() {
+fn lists_are_answered_if_declared() {
     let mut server = server();
     for (method, params, body) in methods() {
         // An empty list is a list, and a program's error is an answer.
@@ -459,7 +459,7 @@ fn log_silent_without_level_and_below_it() {
     assert_eq!(server.drain().len(), 2);
 }
 
-/// A validator of results: structured content has to be an object with a number.
+/// Validator of results that requires structured content to be an object with a number.
 #[derive(Debug)]
 struct HasNumber;
 

@@ -1,5 +1,5 @@
-//! The ledger's rows on subscriptions, versions and extensions (2026-07-28: `basic/patterns/subscriptions`,
-//! `basic/versioning`, `server/discover`).
+//! Requirements of `docs/requirements.toml` on subscriptions, versions and extensions (2026-07-28:
+//! `basic/patterns/subscriptions`, `basic/versioning`, `server/discover`).
 
 use std::collections::BTreeSet;
 
@@ -184,7 +184,7 @@ fn ver_discover_is_answered_by_a_server_that_has_nothing() {
 }
 
 #[test]
-fn ver_no_inference_a_fresh_machine_says_the_same() {
+fn ver_no_inference_between_endpoints() {
     let messages = [
         request(
             1,

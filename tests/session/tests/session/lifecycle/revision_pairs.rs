@@ -1,8 +1,9 @@
-//! Every client revision against every server revision, and peers of several: generated from the list of revisions.
+//! Negotiation between all pairs of client and server revisions, and between peers with several revisions, generated
+//! from the list of revisions.
 
 use mcp_exact_tests_session::*;
 
-/// Every revision alone, every run of neighbours, and all of them, newest first as a program offers them.
+/// Returns sets of revisions: each revision, each pair of neighbours, and all revisions, newest first.
 fn sets() -> Vec<Vec<&'static str>> {
     let all = all();
     let mut sets = Vec::new();
@@ -16,8 +17,8 @@ fn sets() -> Vec<Vec<&'static str>> {
     sets
 }
 
-/// Returns the revision that the official pages demand, or nothing.
-fn expected(client: &[&str], server: &[&str]) -> Option<&'static str> {
+/// Returns the revision that the specification requires; `None` if the negotiation must fail.
+fn expected_revision(client: &[&str], server: &[&str]) -> Option<&'static str> {
     let of = |ids: &[&str], wanted: Lifecycle| -> Vec<&'static str> {
         let known = |id: &&str| all().into_iter().find(|known| known == id);
         ids.iter()
@@ -59,7 +60,7 @@ fn life_version_echo_and_alternative_for_every_pair_of_peers() {
             let found = negotiated.as_ref().ok().map(|revision| revision.as_str());
             assert_eq!(
                 found,
-                expected(&client, &server),
+                expected_revision(&client, &server),
                 "{client:?} {server:?} {negotiated:?}"
             );
             match negotiated {
@@ -80,7 +81,7 @@ fn life_version_echo_and_alternative_for_every_pair_of_peers() {
     assert!(agreed > 0 && failed > 0);
 }
 
-/// The error of a failure names the revisions that the local peer offers, and the hint.
+/// A negotiation error contains the offered revisions and a hint.
 fn assert_actionable(error: &NegotiationError, offered: &[&str]) {
     let words = error.to_string();
     assert!(offered.iter().all(|id| words.contains(id)), "{words}");

@@ -3,22 +3,22 @@
 use mcp_exact_tests_session::*;
 
 use super::table::Case;
-use super::{client, client_at, limit_of, refused, violated};
+use super::{client, client_at, limit_of, refusals, violated_limits};
 
-/// A frame above a limit is a violation; the session continues.
+/// A frame that exceeds a limit is a violation; the session continues.
 pub(super) fn frame(set: fn(&mut Limits), text: &str) -> Vec<String> {
     let mut client = client(set);
     client.send_text(text);
-    let names = violated(client.violations());
+    let names = violated_limits(client.violations());
     assert_eq!(client.send(&ping(1)).len(), 1, "the session goes on");
     names
 }
 
-/// The body of an HTTP status is a message too.
+/// The limit of messages also applies to the body of an HTTP error status.
 pub(super) fn body() -> Vec<String> {
     let mut config = client_config(&[NEW]);
     config.limits.message_bytes = 400;
-    let (mut client, on, _) = posted(config);
+    let (mut client, on, _) = posted_list_request(config);
     let error = json!({ "code": -32000, "message": "m", "data": "x".repeat(400) });
     let body = json!({ "jsonrpc": "2.0", "id": 1, "error": error }).to_string();
     let why = TransportFailure::Status {
@@ -34,7 +34,7 @@ pub(super) fn body() -> Vec<String> {
         panic!("no end");
     };
     assert!(error.is_local());
-    violated(vec![violation])
+    violated_limits(vec![violation])
 }
 
 fn ping(id: u64) -> Value {
@@ -45,11 +45,11 @@ fn roots(id: u64) -> Value {
     json!({ "jsonrpc": "2.0", "id": id, "method": "roots/list" })
 }
 
-/// A request of the server that is refused with an error and reported.
-fn said(client: &mut RawClient, message: &Value) -> Vec<String> {
+/// Sends a request of the server that must be refused with an error and reported as a violation.
+fn refuse_server_request(client: &mut RawClient, message: &Value) -> Vec<String> {
     let answers = client.send(message);
     assert_eq!((answers.len(), &answers[0]["id"]), (1, &message["id"]));
-    let mut names = violated(client.violations());
+    let mut names = violated_limits(client.violations());
     assert_eq!(names.len(), 1, "{names:?}");
     names.push(limit_of(&answers[0]));
     names
@@ -62,7 +62,7 @@ pub(super) const NAMES: &[Case] = &[
     },
     || {
         let method = json!({ "jsonrpc": "2.0", "id": 1, "method": "x".repeat(65) });
-        said(&mut client(short), &method)
+        refuse_server_request(&mut client(short), &method)
     },
     || {
         let id = json!({ "jsonrpc": "2.0", "id": "x".repeat(65), "method": "roots/list" });
@@ -71,13 +71,13 @@ pub(super) const NAMES: &[Case] = &[
     || {
         let with = |token: String| json!({ "jsonrpc": "2.0", "id": 1, "method": "roots/list", "params": { "_meta": { "progressToken": token } } });
         assert!(client(short).send(&with("x".repeat(64))).is_empty());
-        said(&mut client(short), &with("x".repeat(65)))
+        refuse_server_request(&mut client(short), &with("x".repeat(65)))
     },
     // Where servers send no requests, a longer method is refused all the same.
     || {
         let mut client = client_at(NEW, short);
         client.send(&json!({ "jsonrpc": "2.0", "id": 1, "method": "x".repeat(65) }));
-        violated(client.violations())
+        violated_limits(client.violations())
     },
 ];
 
@@ -85,7 +85,7 @@ fn short(limits: &mut Limits) {
     limits.name_bytes = 64;
 }
 
-pub(super) fn served() -> Vec<String> {
+pub(super) fn exceed_served_requests() -> Vec<String> {
     let mut client = client(|limits| limits.in_flight = 1);
     assert!(client.send(&roots(1)).is_empty());
     vec![limit_of(&client.send(&roots(2))[0])]
@@ -103,14 +103,14 @@ fn request(client: &mut RawClient) -> Result<RequestKey, SendError> {
     client.machine.request("tools/list", None, options, now)
 }
 
-pub(super) fn sent() -> Vec<String> {
+pub(super) fn exceed_sent_requests() -> Vec<String> {
     let mut client = client(|limits| limits.pending = 2);
     assert!(request(&mut client).is_ok() && request(&mut client).is_ok());
-    refused(request(&mut client))
+    refusals(request(&mut client))
 }
 
-/// A client without a session that has called a tool, whose answer is this.
-fn answered(set: fn(&mut Limits), body: &Value) -> RawClient {
+/// Returns the limits that are reported when the call of a client without a session gets this response.
+fn client_with_answer(set: fn(&mut Limits), body: &Value) -> RawClient {
     let mut client = client_at(NEW, set);
     let (_, sent) = client.request("tools/call", json!({ "name": "x" }));
     client.send(&json!({ "jsonrpc": "2.0", "id": sent["id"], "result": body }));
@@ -120,7 +120,10 @@ fn answered(set: fn(&mut Limits), body: &Value) -> RawClient {
 pub(super) fn sent_between_rounds() -> Vec<String> {
     let requests = json!({ "q": { "method": "roots/list" } });
     let body = json!({ "resultType": "input_required", "inputRequests": requests });
-    refused(request(&mut answered(|limits| limits.pending = 1, &body)))
+    refusals(request(&mut client_with_answer(
+        |limits| limits.pending = 1,
+        &body,
+    )))
 }
 
 pub(super) fn cancelled_forgotten() {
@@ -151,8 +154,8 @@ pub(super) fn cancelled_forgotten() {
     assert_eq!(client.machine.usage().remembered_ids, 1);
 }
 
-/// Sends elicitations of these ids, and returns the completions that the application gets.
-fn completed(client: &mut RawClient, ids: &[String]) -> Vec<bool> {
+/// Sends elicitations with these ids; returns for each whether the application receives its completion.
+fn known_completions(client: &mut RawClient, ids: &[String]) -> Vec<bool> {
     for (at, id) in ids.iter().enumerate() {
         let params = json!({ "mode": "url", "message": "m", "url": "https://x.example/", "elicitationId": id });
         let ask =
@@ -172,17 +175,17 @@ fn completed(client: &mut RawClient, ids: &[String]) -> Vec<bool> {
 pub(super) fn elicitations_forgotten() {
     let ids = ["a", "b"].map(str::to_owned);
     let mut client = client(|limits| limits.remembered_ids = 1);
-    assert_eq!(completed(&mut client, &ids), [false, true]);
+    assert_eq!(known_completions(&mut client, &ids), [false, true]);
 }
 
 #[test]
 fn limits_an_elicitation_with_a_long_id_is_not_remembered() {
     let ids = ["x".repeat(65), "x".repeat(64)];
-    assert_eq!(completed(&mut client(short), &ids), [false, true]);
+    assert_eq!(known_completions(&mut client(short), &ids), [false, true]);
 }
 
-/// Makes tasks of these ids, and returns those whose progress the application gets.
-fn progressed(client: &mut RawClient, ids: &[String]) -> Vec<bool> {
+/// Creates tasks with these ids; returns for each whether the application receives its progress.
+fn known_progress(client: &mut RawClient, ids: &[String]) -> Vec<bool> {
     let mut tokens = Vec::new();
     for id in ids {
         let params = json!({ "name": "x", "task": { "ttl": 60000 } });
@@ -212,7 +215,7 @@ fn progressed(client: &mut RawClient, ids: &[String]) -> Vec<bool> {
 pub(super) fn tasks_forgotten() {
     let ids = ["a", "b"].map(str::to_owned);
     let mut client = client(|limits| limits.remembered_ids = 1);
-    assert_eq!(progressed(&mut client, &ids), [false, true]);
+    assert_eq!(known_progress(&mut client, &ids), [false, true]);
     assert_eq!(client.machine.usage().tasks, 1);
 }
 
@@ -220,14 +223,14 @@ pub(super) fn tasks_forgotten() {
 fn limits_a_task_with_a_long_id_is_not_remembered() {
     let ids = ["x".repeat(65), "x".repeat(64)];
     let mut client = client(short);
-    assert_eq!(progressed(&mut client, &ids), [false, true]);
+    assert_eq!(known_progress(&mut client, &ids), [false, true]);
     assert_eq!(client.machine.usage().tasks, 1);
 }
 
 pub(super) fn requests_per_second() -> Vec<String> {
     let mut client = client(|limits| limits.requests_per_second = 1);
     assert!(client.send(&ping(1))[0].get("result").is_some());
-    let names = said(&mut client, &ping(2));
+    let names = refuse_server_request(&mut client, &ping(2));
     client.now = Time::from_millis(1000);
     assert!(client.send(&ping(3))[0].get("result").is_some());
     names
@@ -243,12 +246,12 @@ pub(super) fn notifications_per_second() -> Vec<String> {
         [ClientEvent::Changed { .. }, ClientEvent::Violation(_)]
     ));
     match events.pop() {
-        Some(ClientEvent::Violation(violation)) => violated(vec![violation]),
+        Some(ClientEvent::Violation(violation)) => violated_limits(vec![violation]),
         other => panic!("{other:?}"),
     }
 }
 
-/// The bound that the one outcome names.
+/// Returns the limit that the only outcome names.
 fn outcome(mut client: RawClient) -> Vec<String> {
     let outcomes = client.outcomes();
     let [(_, Outcome::Error(error))] = &outcomes[..] else {
@@ -262,21 +265,24 @@ fn outcome(mut client: RawClient) -> Vec<String> {
 pub(super) fn asks() -> Vec<String> {
     let ask = json!({ "method": "roots/list" });
     let body = json!({ "resultType": "input_required", "inputRequests": { "a": ask, "b": ask } });
-    outcome(answered(|limits| limits.input_requests = 1, &body))
+    outcome(client_with_answer(
+        |limits| limits.input_requests = 1,
+        &body,
+    ))
 }
 
 pub(super) fn rounds() -> Vec<String> {
     let body = json!({ "resultType": "input_required", "requestState": "x" });
-    outcome(answered(|limits| limits.retries = 0, &body))
+    outcome(client_with_answer(|limits| limits.retries = 0, &body))
 }
 
 pub(super) fn state_bytes() -> Vec<String> {
     let body = json!({ "resultType": "input_required", "requestState": "x".repeat(9) });
-    outcome(answered(|limits| limits.state_bytes = 8, &body))
+    outcome(client_with_answer(|limits| limits.state_bytes = 8, &body))
 }
 
-/// A client over HTTP that has asked for the tools, the stream of its POST, and its message.
-fn posted(config: ClientConfig) -> (ClientEndpoint, StreamId, Value) {
+/// Creates a client over HTTP that has requested the tool list; returns also the stream and the message of its POST.
+fn posted_list_request(config: ClientConfig) -> (ClientEndpoint, StreamId, Value) {
     let agreed = json!({ "revision": NEW, "capabilities": { "tools": {} } });
     let agreed: SessionInfo = agreed.to_string().parse().expect("an agreement");
     let http = Binding::StreamableHttp;
@@ -302,7 +308,7 @@ fn posted(config: ClientConfig) -> (ClientEndpoint, StreamId, Value) {
 pub(super) fn tool_bytes() -> Vec<String> {
     let mut config = client_config(&[NEW]);
     config.limits.tool_bytes = 100;
-    let (mut client, on, sent) = posted(config);
+    let (mut client, on, sent) = posted_list_request(config);
     let region = json!({ "type": "string", "x-mcp-header": "Region" });
     let schema = json!({ "type": "object", "properties": { "region": region } });
     let tools = json!([{ "name": "x".repeat(100), "inputSchema": schema }]);
@@ -312,12 +318,13 @@ pub(super) fn tool_bytes() -> Vec<String> {
     let received = client.receive(on, answer.as_bytes(), Time::ZERO);
     received.expect("taken");
     match client.poll_event() {
-        Some(ClientEvent::Violation(violation)) => violated(vec![violation]),
+        Some(ClientEvent::Violation(violation)) => violated_limits(vec![violation]),
         other => panic!("{other:?}"),
     }
 }
 
-/// An error that is kept until other answers arrive is no larger than a state: a larger one ends its request.
+/// An error that is stored until other answers arrive is limited to the maximum size of a state; a larger one ends its
+/// request.
 #[test]
 fn limits_a_large_error_is_not_kept_for_another_try() {
     for (size, again) in [(10, true), (1000, false)] {
@@ -336,7 +343,7 @@ fn limits_a_large_error_is_not_kept_for_another_try() {
     }
 }
 
-/// A server that never reads: refusals use the reserve, and when it is used up the endpoint closes.
+/// If a server never reads, refusals use the reserve, and the endpoint closes when the reserve is used up.
 pub(super) fn reserved_bytes() -> Vec<String> {
     let mut client = client(|limits| {
         limits.queued = 4;

@@ -1,20 +1,19 @@
-//! Memory that a peer fills, in bytes: the counted parts, the point at which input is refused, and the actions that make
-//! room again.
+//! Memory that a peer can fill, in bytes: what is counted, when input is refused, and how memory is released.
 
 use mcp_exact_tests_session::*;
 
 use super::{client, server};
 
-const BIG: usize = 1 << 16;
+const LARGE_SIZE: usize = 1 << 16;
 
-/// A message with an id that is new each time.
+/// Returns a message with a new id.
 type Message = fn(u64) -> Value;
 
 fn big() -> String {
-    "x".repeat(BIG)
+    "x".repeat(LARGE_SIZE)
 }
 
-/// Gives an endpoint the same messages until it wants no more; how many it has taken.
+/// Passes messages to an endpoint until it accepts no more; returns their number.
 macro_rules! fill {
     ($side:expr, $message:expr) => {{
         let mut count = 0_u64;
@@ -29,10 +28,10 @@ macro_rules! fill {
 }
 
 fn small(limits: &mut Limits) {
-    limits.queued_bytes = 3 * BIG;
+    limits.queued_bytes = 3 * LARGE_SIZE;
 }
 
-/// Every kind of event that can be large counts with its content, and taking events makes room.
+/// The content of every kind of event is counted, and taking events releases memory.
 #[test]
 fn limits_events_of_a_server_count_by_bytes() {
     let kinds: [(&str, Message); 4] = [
@@ -59,7 +58,7 @@ fn limits_events_of_a_server_count_by_bytes() {
         assert!((2..=3).contains(&taken), "{kind}: {taken}");
         let load = server.machine.usage();
         assert!(
-            (3 * BIG..5 * BIG).contains(&load.events_bytes),
+            (3 * LARGE_SIZE..5 * LARGE_SIZE).contains(&load.events_bytes),
             "{kind}: {load:?}"
         );
         let text = message(99).to_string();
@@ -76,7 +75,7 @@ fn limits_events_of_a_server_count_by_bytes() {
     }
 }
 
-/// A request that was cancelled before the application has seen it is still an event.
+/// A request that was cancelled before the application has received it still counts as an event.
 #[test]
 fn limits_cancelled_requests_count_until_they_are_taken() {
     let mut server = server(small);
@@ -93,7 +92,7 @@ fn limits_cancelled_requests_count_until_they_are_taken() {
             );
         }
     }
-    assert!(server.machine.usage().in_flight_bytes < 2 * BIG);
+    assert!(server.machine.usage().in_flight_bytes < 2 * LARGE_SIZE);
     server.events();
     assert!(server.machine.wants_input());
 }
@@ -117,7 +116,7 @@ fn limits_events_of_a_client_count_by_bytes() {
     }
 }
 
-/// Finished and running requests count as well: results, errors, progress.
+/// Results, errors and progress of requests are counted, too.
 #[test]
 fn limits_outcomes_and_progress_count_by_bytes() {
     let answers: [fn(&Value) -> Value; 3] = [
@@ -161,7 +160,8 @@ fn limits_outcomes_and_progress_count_by_bytes() {
     assert_eq!(server.events().len(), 3);
 }
 
-/// A message as large as all that may wait is taken when nothing waits: no bound keeps a peer waiting for ever.
+/// An endpoint with empty queues accepts a message that is as large as the limit of its queues, so that no peer waits
+/// for ever.
 #[test]
 fn limits_what_exceeds_an_empty_queue_is_taken() {
     let mut server = server(|limits| limits.queued_bytes = 400);
@@ -181,7 +181,7 @@ fn limits_what_exceeds_an_empty_queue_is_taken() {
     assert!(server.machine.wants_input());
 }
 
-/// Not even no room at all.
+/// Even with a limit of zero, a message is accepted when the queues are empty.
 #[test]
 fn limits_of_nothing_let_one_thing_at_a_time_through() {
     let mut config = server_config(&["2025-11-25"]);
@@ -201,7 +201,7 @@ fn limits_of_nothing_let_one_thing_at_a_time_through() {
     }
 }
 
-/// Messages that wait for `initialized` use up the room for others, but `initialized` itself is still accepted.
+/// Messages that wait for `initialized` can fill the queue, but `initialized` itself is still accepted.
 #[test]
 fn limits_requests_that_wait_for_initialized_do_not_keep_it_out() {
     let mut config = server_config(&["2025-11-25"]);
@@ -225,7 +225,7 @@ fn limits_requests_that_wait_for_initialized_do_not_keep_it_out() {
     assert_eq!(server.machine.usage().queued_bytes, 0);
 }
 
-/// For any number of subscribed resources with names of any length, a server stays within its limit.
+/// A server stays within its memory limit for any number and length of subscribed URIs.
 #[test]
 fn limits_subscriptions_hold_what_they_may() {
     let mut server = server(|_| {});
@@ -248,7 +248,7 @@ fn limits_subscriptions_hold_what_they_may() {
     assert!(load.subscription_bytes <= Limits::default().subscription_bytes);
 }
 
-/// The ids of elicitations and tasks that a server makes up take no more than the names of anything else.
+/// The ids of elicitations and tasks, which a server chooses, are limited like other names.
 #[test]
 fn limits_long_ids_are_not_kept() {
     let mut client = client(|_| {});
@@ -269,10 +269,11 @@ fn limits_long_ids_are_not_kept() {
         client.drain();
     }
     assert_eq!(client.machine.usage().elicitations, 0);
-    assert!(format!("{:?}", client.machine).len() < BIG);
+    assert!(format!("{:?}", client.machine).len() < LARGE_SIZE);
 }
 
-/// What a request says about its sender is kept as long as the request (2026-07-28, `basic`, "_meta").
+/// The information about the sender of a request is kept as long as the request, and is counted (2026-07-28, `basic`,
+/// "_meta").
 #[test]
 fn limits_requests_count_with_their_senders() {
     let mut server = RawServer::new(server_config(&[NEW]));
@@ -280,5 +281,5 @@ fn limits_requests_count_with_their_senders() {
     let sender = json!({ "name": big(), "version": "1" });
     message["params"]["_meta"]["io.modelcontextprotocol/clientInfo"] = sender;
     assert!(server.send(&message).is_empty());
-    assert!(server.machine.usage().in_flight_bytes > 2 * BIG);
+    assert!(server.machine.usage().in_flight_bytes > 2 * LARGE_SIZE);
 }

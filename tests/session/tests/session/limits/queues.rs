@@ -1,13 +1,13 @@
-//! Messages that exceed the limits of queues, by count or by bytes: in a batch, where one message of the peer uses the room
-//! of the next one; and by own messages that nobody reads.
+//! Messages that exceed the limits of queues, by number or by bytes: messages of a batch, and own messages that the
+//! peer does not read.
 
 use mcp_exact_tests_session::*;
 
-use super::{client_at, limit_of, refused, server_at, violated};
+use super::{client_at, limit_of, refusals, server_at, violated_limits};
 
-const BATCHES: &str = "2025-03-26";
+const BATCH_REVISION: &str = "2025-03-26";
 
-/// Requests of the peer, and then a notification: two requests fill any of the queues.
+/// Requests and a notification of the peer; two requests fill any of the queues.
 fn batch(method: &str, notification: &str) -> Value {
     let params = json!({ "x": "x".repeat(60) });
     let request =
@@ -15,7 +15,7 @@ fn batch(method: &str, notification: &str) -> Value {
     json!([request(1), request(2), request(3), { "jsonrpc": "2.0", "method": notification }])
 }
 
-/// The bounds that the errors of a batch name, beside two results.
+/// Returns the limits that the errors of a batch name, apart from two results.
 fn of_batch(answers: &[Value]) -> Vec<String> {
     let [Value::Array(answers)] = answers else {
         panic!("{answers:?}");
@@ -28,7 +28,7 @@ fn of_batch(answers: &[Value]) -> Vec<String> {
 }
 
 pub(super) fn of_server(set: fn(&mut Limits)) -> Vec<String> {
-    let mut server = server_at(BATCHES, set);
+    let mut server = server_at(BATCH_REVISION, set);
     let text = batch("tools/list", "notifications/roots/list_changed");
     assert!(server.send(&text).is_empty());
     assert!(!server.machine.wants_input());
@@ -44,14 +44,14 @@ pub(super) fn of_server(set: fn(&mut Limits)) -> Vec<String> {
             other => panic!("{other:?}"),
         }
     }
-    let mut names = violated(told);
+    let mut names = violated_limits(told);
     names.extend(of_batch(&server.drain()));
     assert_eq!(names.len(), 2, "{names:?}");
     // Nobody takes what this side says.
     let now = server.now;
     let mut ping = || server.machine.ping(RequestTimeout::default(), now);
     let first = std::iter::repeat_with(&mut ping).find(Result::is_err);
-    names.extend(refused(first.expect("one is too many")));
+    names.extend(refusals(first.expect("one is too many")));
     assert_eq!(server.machine.publish(&Change::Tools), 0, "dropped");
     server.drain();
     assert!(server.machine.wants_input());
@@ -61,7 +61,7 @@ pub(super) fn of_server(set: fn(&mut Limits)) -> Vec<String> {
 pub(super) fn of_client(set: fn(&mut Limits)) -> Vec<String> {
     let mut names = Vec::new();
     for notification in ["notifications/tools/list_changed", "notifications/message"] {
-        let mut client = client_at(BATCHES, set);
+        let mut client = client_at(BATCH_REVISION, set);
         let mut text = batch("roots/list", notification);
         text[3]["params"] = json!({ "level": "error", "data": "x" });
         assert!(client.send(&text).is_empty());
@@ -78,18 +78,18 @@ pub(super) fn of_client(set: fn(&mut Limits)) -> Vec<String> {
                 other => panic!("{other:?}"),
             }
         }
-        names.extend(violated(told));
+        names.extend(violated_limits(told));
         names.extend(of_batch(&client.drain()));
     }
     assert_eq!(names.len(), 4, "{names:?}");
-    let mut client = client_at(BATCHES, set);
+    let mut client = client_at(BATCH_REVISION, set);
     let (options, now) = (CallOptions::default(), client.now);
     let mut request = || {
         let options = options.clone();
         client.machine.request("tools/list", None, options, now)
     };
     let first = std::iter::repeat_with(&mut request).find(Result::is_err);
-    names.extend(refused(first.expect("one is too many")));
+    names.extend(refusals(first.expect("one is too many")));
     let changed = client
         .machine
         .notify("notifications/roots/list_changed", None);

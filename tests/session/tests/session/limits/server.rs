@@ -4,7 +4,7 @@ use mcp_exact_tests_session::modern::request;
 use mcp_exact_tests_session::*;
 
 use super::table::Case;
-use super::{REVISION, limit_of, list, refused, said_by_server, server, violated};
+use super::{REVISION, limit_of, list, reaction_of_server, refusals, server, violated_limits};
 
 fn modern(set: impl FnOnce(&mut Limits)) -> RawServer {
     let mut config = server_config(&[NEW]);
@@ -12,17 +12,17 @@ fn modern(set: impl FnOnce(&mut Limits)) -> RawServer {
     RawServer::new(config)
 }
 
-/// A frame above a limit is answered without an id.
+/// A frame that exceeds a limit is answered with an error without id.
 pub(super) fn frame(set: fn(&mut Limits), text: &str) -> Vec<String> {
     assert!(server(set).send_text(text)[0].get("id").is_none());
-    said_by_server(&mut server(set), text)
+    reaction_of_server(&mut server(set), text)
 }
 
 pub(super) const NAMES: &[Case] = &[
     || {
         let method = json!({ "jsonrpc": "2.0", "id": 1, "method": "x".repeat(65) });
         assert_eq!(server(short).send(&method)[0]["id"], 1);
-        said_by_server(&mut server(short), &method.to_string())
+        reaction_of_server(&mut server(short), &method.to_string())
     },
     || {
         let id = json!({ "jsonrpc": "2.0", "id": "x".repeat(65), "method": "tools/list" });
@@ -35,7 +35,7 @@ pub(super) const NAMES: &[Case] = &[
         let token = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list",
             "params": { "_meta": { "progressToken": "x".repeat(65) } } });
         assert_eq!(server(short).send(&token)[0]["id"], 1);
-        said_by_server(&mut server(short), &token.to_string())
+        reaction_of_server(&mut server(short), &token.to_string())
     },
     || {
         let text = request(1, "tools/list", json!({}), json!({})).to_string();
@@ -51,7 +51,7 @@ pub(super) const NAMES: &[Case] = &[
             let answers = server.send_text(&with);
             assert_eq!(answers[0]["id"], 1);
             names.push(limit_of(&answers[0]));
-            names.extend(violated(server.violations()));
+            names.extend(violated_limits(server.violations()));
         }
         assert_eq!(names.len(), 4, "{names:?}");
         names
@@ -62,7 +62,7 @@ fn short(limits: &mut Limits) {
     limits.name_bytes = 64;
 }
 
-pub(super) fn served() -> Vec<String> {
+pub(super) fn exceed_served_requests() -> Vec<String> {
     let mut server = server(|limits| limits.in_flight = 2);
     assert!(server.send(&list(1)).is_empty() && server.send(&list(2)).is_empty());
     vec![limit_of(&server.send(&list(3))[0])]
@@ -75,7 +75,7 @@ pub(super) fn served_bytes() -> Vec<String> {
     vec![limit_of(&server.send(&big(2))[0])]
 }
 
-/// InputResponses wait for each other: one that takes too much is none.
+/// Answers to several input requests are collected; an answer that is too large becomes an error.
 pub(super) fn answers_served() -> Vec<String> {
     let mut server = server(|limits| limits.in_flight_bytes = 500);
     assert_eq!(ask(&mut server, &["a", "b", "c"], None), Ok(Sent::Queued));
@@ -93,7 +93,7 @@ pub(super) fn answers_served() -> Vec<String> {
     else {
         panic!("{events:?}");
     };
-    let mut names = violated(vec![violation.clone()]);
+    let mut names = violated_limits(vec![violation.clone()]);
     // The last one waits for nothing.
     assert!(again.responses.result("a").is_some() && again.responses.result("c").is_some());
     let Some(Outcome::Error(error)) = again.responses.get("b") else {
@@ -125,7 +125,7 @@ fn ask(server: &mut RawServer, names: &[&str], state: Option<&str>) -> Result<Se
 
 pub(super) fn asks_sent() -> Vec<String> {
     let mut server = server(|limits| limits.pending = 2);
-    let names = refused(ask(&mut server, &["a", "b", "c"], None));
+    let names = refusals(ask(&mut server, &["a", "b", "c"], None));
     assert!(server.drain().is_empty(), "nothing has left");
     names
 }
@@ -134,7 +134,7 @@ pub(super) fn requests_sent() -> Vec<String> {
     let mut server = server(|limits| limits.pending = 1);
     let now = server.now;
     assert!(server.machine.ping(RequestTimeout::default(), now).is_ok());
-    refused(server.machine.ping(RequestTimeout::default(), now))
+    refusals(server.machine.ping(RequestTimeout::default(), now))
 }
 
 pub(super) fn cancelled_forgotten() {
@@ -161,7 +161,7 @@ pub(super) fn cancelled_forgotten() {
     assert_eq!(server.machine.usage().remembered_ids, 1);
 }
 
-/// The ids are the application's own: they may be as long as it likes.
+/// Ids that the application chooses are not limited.
 pub(super) fn elicitations_forgotten() {
     let mut server = server(|limits| {
         limits.remembered_ids = 1;
@@ -199,10 +199,10 @@ pub(super) fn streams() -> Vec<String> {
     );
     assert!(server.open(StreamKind::Post).is_ok());
     let refused_one = std::iter::repeat_with(|| server.open(StreamKind::Post)).find(Result::is_err);
-    refused(refused_one.expect("one is too many"))
+    refusals(refused_one.expect("one is too many"))
 }
 
-/// A slow reader of one stream: what waits there is limited by itself.
+/// The output that waits on one stream is limited separately.
 pub(super) fn stream_bytes() -> Vec<String> {
     let mut config = server_config(&[REVISION]);
     config.limits.stream_bytes = 100;
@@ -214,13 +214,13 @@ pub(super) fn stream_bytes() -> Vec<String> {
         machine.request(Scope::Peer, "roots/list", None, options, Time::ZERO)
     };
     let first = std::iter::repeat_with(&mut request).find(Result::is_err);
-    let names = refused(first.expect("one is too many"));
+    let names = refusals(first.expect("one is too many"));
     assert!(posts.machine.queued_bytes_on(stream) >= 100);
     assert!(posts.machine.wants_input());
     names
 }
 
-/// A peer that never reads: refusals use the reserve, and when it is used up the endpoint closes.
+/// If a peer never reads, refusals use the reserve, and the endpoint closes when the reserve is used up.
 pub(super) fn reserved_bytes() -> Vec<String> {
     let mut server = server(|limits| {
         limits.queued = 4;
@@ -258,7 +258,7 @@ pub(super) fn requests_per_second() -> Vec<String> {
     let mut server = server(|limits| limits.requests_per_second = 2);
     assert!(server.send(&list(1)).is_empty());
     let answers = server.send(&list(2));
-    let mut names = violated(server.violations());
+    let mut names = violated_limits(server.violations());
     names.push(limit_of(&answers[0]));
     names
 }
@@ -267,7 +267,7 @@ pub(super) fn notifications_per_second() -> Vec<String> {
     let mut server = server(|limits| limits.notifications_per_second = 1);
     let changed = json!({ "jsonrpc": "2.0", "method": "notifications/roots/list_changed" });
     (0..2).for_each(|_| drop(server.send(&changed)));
-    violated(server.violations())
+    violated_limits(server.violations())
 }
 
 /// Sends a subscription; returns the immediate answer of the server.
@@ -278,8 +278,8 @@ fn subscribe(server: &mut RawServer, uri: &str) -> Vec<Value> {
     )
 }
 
-/// The same, and the application accepts it.
-fn subscribed(server: &mut RawServer, uri: &str) {
+/// Sends a subscription that the application accepts.
+fn subscribe_and_accept(server: &mut RawServer, uri: &str) {
     let refused = subscribe(server, uri);
     assert!(refused.is_empty(), "{refused:?}");
     accept(server);
@@ -301,7 +301,7 @@ fn listen(server: &mut RawServer, id: u64, uri: &str) -> Value {
 pub(super) const SUBSCRIPTIONS: &[Case] = &[
     || {
         let mut server = server(|limits| limits.subscriptions = 1);
-        subscribed(&mut server, "a:b");
+        subscribe_and_accept(&mut server, "a:b");
         vec![limit_of(&subscribe(&mut server, "c:d")[0])]
     },
     // One that waits for its reply counts.
@@ -322,8 +322,8 @@ pub(super) const SUBSCRIPTION_BYTES: &[Case] = &[
     || {
         let mut server = server(|limits| limits.subscription_bytes = 100);
         let names = ["a", "b", "c"].map(|name| format!("{name}:{}", "x".repeat(48)));
-        subscribed(&mut server, &names[0]);
-        subscribed(&mut server, &names[1]);
+        subscribe_and_accept(&mut server, &names[0]);
+        subscribe_and_accept(&mut server, &names[1]);
         assert_eq!(server.machine.usage().subscription_bytes, 100);
         let refused = vec![limit_of(&subscribe(&mut server, &names[2])[0])];
         // What is given up makes room, so that another one fits.
@@ -331,7 +331,7 @@ pub(super) const SUBSCRIPTION_BYTES: &[Case] = &[
         server.send(&json!({ "jsonrpc": "2.0", "id": 1, "method": "resources/unsubscribe", "params": params }));
         accept(&mut server);
         assert_eq!(server.machine.usage().subscription_bytes, 50);
-        subscribed(&mut server, &names[2]);
+        subscribe_and_accept(&mut server, &names[2]);
         assert_eq!(server.machine.usage().subscription_bytes, 100);
         refused
     },
@@ -354,7 +354,7 @@ pub(super) const SUBSCRIPTION_BYTES: &[Case] = &[
 
 pub(super) fn asks() -> Vec<String> {
     let mut server = server(|limits| limits.input_requests = 1);
-    refused(ask(&mut server, &["a", "b"], None))
+    refusals(ask(&mut server, &["a", "b"], None))
 }
 
 pub(super) fn answers_of_a_round() -> Vec<String> {
@@ -371,10 +371,10 @@ pub(super) fn answers_of_a_round() -> Vec<String> {
 
 pub(super) fn rounds() -> Vec<String> {
     let mut server = server(|limits| limits.retries = 0);
-    refused(ask(&mut server, &["a"], None))
+    refusals(ask(&mut server, &["a"], None))
 }
 
 pub(super) fn state_bytes() -> Vec<String> {
     let mut server = server(|limits| limits.state_bytes = 8);
-    refused(ask(&mut server, &["a"], Some("123456789")))
+    refusals(ask(&mut server, &["a"], Some("123456789")))
 }

@@ -1,19 +1,19 @@
-//! The table of limits: for every field of `Limits` and each role, cases that exceed it and report its name, or the reason
-//! why there are none.
+//! Table of limits: for every field of `Limits` and each role, cases that exceed the limit, or the reason why there are
+//! none.
 //!
-//! A new field does not compile without a row.
+//! A new field without a row is a compile error.
 
 use mcp_exact_tests_session::*;
 
 use super::{client, queues, server};
 
-/// An endpoint is made to exceed a bound; returns the names that it says.
+/// Function that makes an endpoint exceed a limit; returns the names of the reported limits.
 pub(super) type Case = fn() -> Vec<String>;
 
-/// Source of the excess over a limit.
+/// Cause of exceeding a limit.
 enum Exceeded {
     By(&'static [Case]),
-    /// Nothing is refused: something is forgotten.
+    /// Nothing is refused, because old entries are removed.
     Forgotten(&'static [fn()]),
     Never(&'static str),
 }
@@ -66,10 +66,10 @@ fn rows() -> Vec<Row> {
         batch_items: By(&[|| server::frame(|l| l.batch_items = 1, "[1,2]")]),
             By(&[|| client::frame(|l| l.batch_items = 1, "[1,2]")]);
         name_bytes: By(server::NAMES), By(client::NAMES);
-        in_flight: By(&[server::served]), By(&[client::served]);
+        in_flight: By(&[server::exceed_served_requests]), By(&[client::exceed_served_requests]);
         in_flight_bytes: By(&[server::served_bytes, server::answers_served]), By(&[client::served_bytes]);
         pending: By(&[server::asks_sent, server::requests_sent]),
-            By(&[client::sent, client::sent_between_rounds]);
+            By(&[client::exceed_sent_requests, client::sent_between_rounds]);
         remembered_ids: Forgotten(&[server::cancelled_forgotten, server::elicitations_forgotten]),
             Forgotten(&[
                 client::cancelled_forgotten,

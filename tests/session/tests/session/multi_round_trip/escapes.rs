@@ -2,18 +2,18 @@
 
 use mcp_exact_tests_session::*;
 
-/// A text whose letters are escaped.
-fn escaped(text: &str) -> String {
+/// Returns a text with escaped letters.
+fn escape_all(text: &str) -> String {
     let letters = text.chars().map(|c| format!("\\u{:04x}", u32::from(c)));
     letters.collect()
 }
 
-/// `"mode":"\u0075rl"` is an elicitation by URL: without the capability it neither leaves nor is delivered.
+/// `"mode":"\u0075rl"` is an elicitation by URL: without the capability, it is neither sent nor delivered.
 #[test]
 fn escaped_mode_needs_the_capability() {
     let params = format!(
         r#"{{"mode":"{}","message":"m","url":"https://example.com","elicitationId":"e"}}"#,
-        escaped("url")
+        escape_all("url")
     );
     // The server's own request, and its input request.
     for capabilities in [
@@ -89,12 +89,12 @@ fn escaped_mode_needs_the_capability() {
     );
 }
 
-/// `resultType` is compared unescaped, in both directions and in its name, too.
+/// The name and value of `resultType` are compared after unescaping, in both directions.
 #[test]
 fn escaped_result_type_is_understood() {
     for (kind, name) in [
-        (escaped("complete"), "resultType".to_owned()),
-        ("complete".to_owned(), escaped("resultType")),
+        (escape_all("complete"), "resultType".to_owned()),
+        ("complete".to_owned(), escape_all("resultType")),
     ] {
         let mut client = modern::client();
         let (key, sent) = client.request("tools/call", json!({ "name": "x" }));
@@ -109,13 +109,13 @@ fn escaped_result_type_is_understood() {
             "{outcomes:?}"
         );
     }
-    let required = escaped("input_required");
+    let required = escape_all("input_required");
     let mut client = modern::client();
     let (_, sent) = client.request("tools/call", json!({ "name": "x" }));
     let text = format!(
         r#"{{"jsonrpc":"2.0","id":{},"result":{{"resultType":"{required}","inputRequests":{{"a":{{"method":"{}"}}}}}}}}"#,
         sent["id"],
-        escaped("roots/list")
+        escape_all("roots/list")
     );
     client.send_text(&text);
     assert_eq!(client.asks().len(), 1);
@@ -134,7 +134,7 @@ fn escaped_result_type_is_understood() {
     );
 }
 
-/// Methods, ids, tokens, levels and URIs are compared unescaped.
+/// Methods, ids, tokens, levels and URIs are compared after unescaping.
 #[test]
 fn escaped_names_are_understood() {
     for revision in all() {
@@ -147,8 +147,11 @@ fn escaped_names_are_understood() {
             json!({}),
         );
         let text = plain.to_string();
-        let text = text.replace("\"tools/call\"", &format!("\"{}\"", escaped("tools/call")));
-        let text = text.replace("\"t\"", &format!("\"{}\"", escaped("t")));
+        let text = text.replace(
+            "\"tools/call\"",
+            &format!("\"{}\"", escape_all("tools/call")),
+        );
+        let text = text.replace("\"t\"", &format!("\"{}\"", escape_all("t")));
         assert!(server.send_text(&text).is_empty(), "{revision}");
         let request = server.request();
         assert_eq!(request.method(), "tools/call");
@@ -163,8 +166,8 @@ fn escaped_names_are_understood() {
         server.drain();
         let cancel = format!(
             r#"{{"jsonrpc":"2.0","method":"{}","params":{{"requestId":"{}"}}}}"#,
-            escaped("notifications/cancelled"),
-            escaped("i")
+            escape_all("notifications/cancelled"),
+            escape_all("i")
         );
         server.send_text(&cancel);
         assert!(
@@ -175,7 +178,7 @@ fn escaped_names_are_understood() {
     let mut server = CheckedServer::ready(server_config(&["2025-11-25"]), "2025-11-25", json!({}));
     let level = format!(
         r#"{{"jsonrpc":"2.0","id":1,"method":"logging/setLevel","params":{{"level":"{}"}}}}"#,
-        escaped("error")
+        escape_all("error")
     );
     server.send_text(&level);
     assert!(
@@ -184,7 +187,7 @@ fn escaped_names_are_understood() {
     );
     let subscribe = format!(
         r#"{{"jsonrpc":"2.0","id":2,"method":"resources/subscribe","params":{{"uri":"{}"}}}}"#,
-        escaped("a:b")
+        escape_all("a:b")
     );
     server.send_text(&subscribe);
     let key = server.request().key;

@@ -1,9 +1,9 @@
-//! Handlers that are called again with the input that they have asked for, in every revision (2026-07-28:
-//! `basic/patterns/mrtr`; up to 2025-11-25: `client/roots`).
+//! Handlers that are called again with the requested input, in every revision (2026-07-28: `basic/patterns/mrtr`; up to
+//! 2025-11-25: `client/roots`).
 
 use mcp_exact_tests_session::*;
 
-/// A handler that needs two inputs, one after the other.
+/// Handles a request that needs two inputs, one after the other.
 fn handle(request: &IncomingRequest<()>) -> Reply {
     let ask = |method: &str| InputRequest::new(method, None);
     let reply = || -> Result<Reply, Box<Reply>> {
@@ -58,7 +58,7 @@ fn input_is_asked_for_and_delivered() {
     }
 }
 
-/// If the client answers with an error, or not in time, the handler replies an error instead of asking for ever.
+/// If the client answers with an error or not in time, the handler can reply with an error.
 #[test]
 fn refused_input_becomes_an_error() {
     for revision in handshake() {

@@ -1,4 +1,4 @@
-//! Gateways: input requests, states, capabilities, codes and extensions that pass through (2026-07-28:
+//! Gateways: input requests, states, capabilities, error codes and extensions that are relayed (2026-07-28:
 //! `basic/patterns/mrtr`, `basic/versioning`).
 
 use mcp_exact_tests_session::*;
@@ -11,7 +11,8 @@ fn call(more: Value) -> Value {
     modern::request(1, "tools/call", params, json!({ "roots": {} }))
 }
 
-/// A gateway's server hands `requestState` over as received, and lets the state of its upstream server out.
+/// A gateway's server endpoint passes `requestState` unchanged to the application, and sends the state of the upstream
+/// server unchanged.
 #[test]
 fn pass_through_keeps_the_state() {
     let mut config = server_config(&[NEW]);
@@ -84,8 +85,8 @@ fn input_required_passes_to_the_program() {
     );
 }
 
-/// Capabilities "are declared per request": a gateway's client declares those of the client behind it, and input requests are held
-/// to them.
+/// Capabilities "are declared per request": a gateway's client endpoint declares those of the downstream client, and
+/// input requests may use only these.
 #[test]
 fn capabilities_of_one_call_count_for_it() {
     let mut config = client_config(&[NEW]);
@@ -147,10 +148,10 @@ fn error_codes_are_kept_on_request() {
     }
 }
 
-/// With `AllowAll`, methods that no revision defines pass, in every direction and form; methods that a revision defines for
-/// the other direction do not.
+/// With `AllowAll`, methods that no revision defines are allowed in every direction and form; methods that a revision
+/// defines for the other direction are not.
 #[test]
-fn allow_all_passes_what_nobody_defines() {
+fn allow_all_relays_undefined_methods() {
     for revision in all() {
         let mut server = server_config(&[revision]);
         server.extensions.policy = ExtensionPolicy::AllowAll;
@@ -222,9 +223,9 @@ fn allow_all_passes_what_nobody_defines() {
     }
 }
 
-/// The number of retries is known of a result, and raw parameters of events are kept.
+/// The number of retries is available with a result, and raw params of events are kept.
 #[test]
-fn retries_and_raw_params_are_told() {
+fn retries_and_raw_params_are_available() {
     let mut client = modern::client();
     let (_, mut sent) = client.request("tools/call", json!({ "name": "x" }));
     for _ in 0..2 {
@@ -251,7 +252,7 @@ fn retries_and_raw_params_are_told() {
     }
 }
 
-/// Only 2026-07-28 knows input that comes with a request: an older server gets none.
+/// Only 2026-07-28 has input in a request: it is not sent to an older server.
 #[test]
 fn input_stays_out_of_sessions() {
     let revision = "2025-11-25";
@@ -270,7 +271,7 @@ fn input_stays_out_of_sessions() {
     assert_eq!(client.drain()[0]["params"], json!({ "name": "x" }));
 }
 
-/// A name that is there twice has no one meaning: the request is refused.
+/// A request with a duplicate name is ambiguous and refused.
 #[test]
 fn responses_of_one_name_are_refused() {
     let mut server = CheckedServer::new(server_config(&[NEW]), NEW);

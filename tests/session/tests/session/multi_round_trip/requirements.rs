@@ -1,4 +1,5 @@
-//! The ledger's rows on requests that are answered with questions (2026-07-28: `basic/patterns/mrtr`).
+//! Requirements of `docs/requirements.toml` on requests that are answered with input requests (2026-07-28:
+//! `basic/patterns/mrtr`).
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -102,7 +103,7 @@ fn elicit_of(method: &str, params: Value) -> InputRequest {
 }
 
 #[test]
-fn mrtr_integrity_rejected_whatever_is_changed() {
+fn mrtr_integrity_changed_state_is_rejected() {
     let mut server = server();
     let capabilities = json!({ "elicitation": {} });
     let call = |id: u64, more: Value| {
@@ -354,9 +355,9 @@ fn mrtr_request_kinds() {
     }
 }
 
-/// A seal that opens each state once.
+/// Seal that opens each state only once.
 #[derive(Debug)]
-struct Once(Sealed, Mutex<BTreeSet<String>>);
+struct Once(ChecksumSeal, Mutex<BTreeSet<String>>);
 
 impl Seal for Once {
     fn seal(&self, payload: &str, context: &[u8]) -> String {
@@ -372,7 +373,7 @@ impl Seal for Once {
 #[test]
 fn mrtr_single_use() {
     let mut config = server_config(&[NEW]);
-    config.seal = Some(Arc::new(Once(Sealed(7), Mutex::default())));
+    config.seal = Some(Arc::new(Once(ChecksumSeal(7), Mutex::default())));
     let mut server = CheckedServer::ready(config, NEW, json!({}));
     let capabilities = json!({ "elicitation": {} });
     let key = server

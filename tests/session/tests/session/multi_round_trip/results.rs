@@ -21,12 +21,13 @@ fn ask(method: &str) -> Value {
     }
 }
 
-fn required(requests: Value) -> Value {
+fn input_required_result(requests: Value) -> Value {
     json!({ "resultType": "input_required", "inputRequests": requests })
 }
 
-/// "The set of supported `ResultType` values MUST be created from the set defined in the core protocol and include any additional
-/// values of supported extensions that are advertised via capabilities": nothing else leaves, and the request still waits.
+/// "The set of supported `ResultType` values MUST be created from the set defined in the core protocol and include any
+/// additional values of supported extensions that are advertised via capabilities": other types are not sent, and the
+/// request stays open.
 #[test]
 fn unknown_result_types_never_leave() {
     for (at, (method, params, body)) in modern::methods().into_iter().enumerate() {
@@ -56,7 +57,7 @@ fn unknown_result_types_never_leave() {
     }
 }
 
-/// The same for a type of an extension that the client has not declared; with the declaration it leaves.
+/// A `resultType` of an extension is sent only if the client has declared the extension.
 #[test]
 fn extension_result_needs_the_declaration() {
     let mut extension = Extension::new("com.example/later");
@@ -117,7 +118,7 @@ fn input_required_answers_three_methods_only() {
         typed.insert("inputRequests", object(json!({ "a": ask("roots/list") })));
         let asks = vec![("a".to_owned(), InputRequest::new("roots/list", None))];
         let replies: [Reply; 3] = [
-            result(required(json!({ "a": ask("roots/list") }))).into(),
+            result(input_required_result(json!({ "a": ask("roots/list") }))).into(),
             RawResult::from(typed).into(),
             Reply::InputRequired {
                 requests: asks,
@@ -146,8 +147,8 @@ fn input_required_answers_three_methods_only() {
     }
 }
 
-/// "Servers MUST NOT send an `inputRequests` that the client has not declared support for in its capabilities", also within a
-/// result that the application has written itself.
+/// "Servers MUST NOT send an `inputRequests` that the client has not declared support for in its capabilities", this
+/// also applies to results that the application has written itself.
 #[test]
 fn raw_input_required_asks_for_declared_input_only() {
     for (method, declared) in [
@@ -169,7 +170,7 @@ fn raw_input_required_asks_for_declared_input_only() {
             let sent = try_reply(
                 &mut server,
                 key,
-                result(required(json!({ "a": ask(method) }))),
+                result(input_required_result(json!({ "a": ask(method) }))),
             );
             if passes {
                 assert_eq!(sent, Ok(Sent::Queued), "{method}")
@@ -190,15 +191,15 @@ fn raw_input_required_is_well_formed() {
     for bad in [
         json!({ "resultType": "input_required" }),
         json!({ "resultType": "input_required", "inputRequests": {} }),
-        required(json!([])),
-        required(json!({ "a": 5 })),
-        required(json!({ "a": {} })),
-        required(json!({ "a": { "method": 5 } })),
-        required(json!({ "a": { "method": "roots/list", "params": [] } })),
-        required(json!({ "a": { "method": "tools/list" } })),
-        required(json!({ "a": { "method": "ping" } })),
-        required(json!({ "a": { "method": "elicitation/create" } })),
-        required(
+        input_required_result(json!([])),
+        input_required_result(json!({ "a": 5 })),
+        input_required_result(json!({ "a": {} })),
+        input_required_result(json!({ "a": { "method": 5 } })),
+        input_required_result(json!({ "a": { "method": "roots/list", "params": [] } })),
+        input_required_result(json!({ "a": { "method": "tools/list" } })),
+        input_required_result(json!({ "a": { "method": "ping" } })),
+        input_required_result(json!({ "a": { "method": "elicitation/create" } })),
+        input_required_result(
             json!({ "a": { "method": "elicitation/create", "params": { "message": "m", "mode": "url" } } }),
         ),
         json!({ "resultType": "input_required", "requestState": 5 }),
@@ -222,7 +223,8 @@ fn raw_input_required_is_well_formed() {
     }
 }
 
-/// Names of input requests are the keys of their responses: a client cannot answer two of one name, and asks nobody.
+/// Names of input requests are the keys of their responses: a client cannot answer two requests with the same key, and
+/// sends neither to its application.
 #[test]
 fn names_of_input_requests_are_unique() {
     let mut client = modern::client();
@@ -241,7 +243,7 @@ fn names_of_input_requests_are_unique() {
     assert!(error.to_string().contains("a name twice"), "{error}");
 }
 
-/// Older revisions have no `resultType`: there it is a member like any other.
+/// In older revisions, `resultType` is an unknown member without meaning.
 #[test]
 fn result_type_means_nothing_in_older_revisions() {
     for revision in handshake() {
@@ -279,7 +281,7 @@ fn unknown_result_type_is_invalid_for_a_client() {
     }
 }
 
-/// Real clients crash on an embedded request without `params`: `roots/list` carries an empty object.
+/// The embedded request `roots/list` has empty `params`, because some clients crash without them.
 #[test]
 fn embedded_roots_list_has_params() {
     let mut server = modern::server();

@@ -4,8 +4,8 @@
 use mcp_exact_tests_session::modern::{request, server_of_all};
 use mcp_exact_tests_session::*;
 
-/// A call that the server has answered with an input request: the result.
-fn questioned(server: &mut RawServer, id: u64) -> Value {
+/// Calls a tool that the server answers with an input request; returns the result.
+fn call_with_input_request(server: &mut RawServer, id: u64) -> Value {
     let params = json!({ "name": "x", "arguments": { "a": 1 } });
     server.send(&request(
         id,
@@ -32,7 +32,7 @@ fn again(state: &Value, arguments: Value) -> Value {
 #[test]
 fn mrtr_the_server_keeps_nothing_between_rounds() {
     let mut first = server_of_all();
-    let asked = questioned(&mut first, 1);
+    let asked = call_with_input_request(&mut first, 1);
     assert_eq!(asked["inputRequests"]["q"]["method"], "elicitation/create");
     // Another machine of the same configuration goes on.
     let mut other = server_of_all();
@@ -52,7 +52,7 @@ fn mrtr_the_server_keeps_nothing_between_rounds() {
 #[test]
 fn mrtr_integrity_of_the_state() {
     let mut server = server_of_all();
-    let state = questioned(&mut server, 1)["requestState"].clone();
+    let state = call_with_input_request(&mut server, 1)["requestState"].clone();
     let text = state.as_str().expect("a string").to_owned();
     let refused = |server: &mut RawServer, message: &Value| {
         let answers = server.send(message);
@@ -68,7 +68,7 @@ fn mrtr_integrity_of_the_state() {
     refused(&mut server, &again(&json!(""), json!({ "a": 1 })));
     refused(&mut server, &again(&json!(5), json!({ "a": 1 })));
     let mut config = server_config(&[NEW]);
-    config.seal = Some(std::sync::Arc::new(Sealed(8)));
+    config.seal = Some(std::sync::Arc::new(ChecksumSeal(8)));
     refused(
         &mut RawServer::new(config),
         &again(&state, json!({ "a": 1 })),

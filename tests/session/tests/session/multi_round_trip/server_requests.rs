@@ -1,11 +1,11 @@
-//! Questions in the middle of a request, towards clients with a session: they leave as requests, and the request is raised
-//! again with the answers.
+//! Input requests to clients with a session: they are sent as requests, and the original request is delivered again
+//! with the answers.
 
 use mcp_exact_tests_session::*;
 
 const REVISION: &str = "2025-11-25";
 
-fn served(config: ServerConfig) -> (RawServer, RequestKey) {
+fn serve_call(config: ServerConfig) -> (RawServer, RequestKey) {
     let capabilities = json!({ "roots": {}, "elicitation": {}, "sampling": {} });
     let mut server = RawServer::begun(config, REVISION, capabilities);
     server.send(
@@ -27,7 +27,7 @@ fn roots(names: &[&str]) -> Reply {
 
 #[test]
 fn a_request_is_raised_again_once_all_questions_have_ended() {
-    let (mut server, key) = served(server_config(&[REVISION]));
+    let (mut server, key) = serve_call(server_config(&[REVISION]));
     assert_eq!(
         server.machine.reply(key, roots(&["a", "b"]), server.now),
         Ok(Sent::Queued)
@@ -57,12 +57,12 @@ fn a_request_is_raised_again_once_all_questions_have_ended() {
 }
 
 #[test]
-fn questions_have_bounds_and_names_of_their_own() {
+fn questions_have_limits_and_unique_names() {
     let mut config = server_config(&[REVISION]);
     config.limits.input_requests = 2;
     config.limits.retries = 1;
     config.limits.state_bytes = 8;
-    let (mut server, key) = served(config);
+    let (mut server, key) = serve_call(config);
     let mut reply = |reply| server.machine.reply(key, reply, Time::ZERO);
     assert_eq!(
         reply(roots(&["a", "b", "c"])),

@@ -43,8 +43,8 @@ fn drain(server: &mut ServerEndpoint<()>) -> Vec<Value> {
     all
 }
 
-/// A server, and the state that it has given for the request.
-fn asked(config: ServerConfig) -> (ServerEndpoint<()>, String) {
+/// Returns a server, with the `requestState` that it has returned for a request.
+fn server_with_state(config: ServerConfig) -> (ServerEndpoint<()>, String) {
     let mut server = server(config);
     let request = receive(&mut server, 1, CALL, Some("alice"), Time::ZERO).expect("a request");
     server
@@ -72,7 +72,7 @@ fn state_is_bound_to_values_not_texts() {
         r#"{"name":"x","arguments":{"b":["c",{"d":null,"e":true}],"f":"é","a":10e-1}}"#,
         "{\"name\":\"x\",\n\"arguments\":{\"a\":1,\t\"b\":[ \"c\" , {\"d\":null,\"e\":true}],\"f\":\"é\"}}",
     ] {
-        let (mut server, state) = asked(server_config(&[NEW]));
+        let (mut server, state) = server_with_state(server_config(&[NEW]));
         let request = receive(
             &mut server,
             2,
@@ -125,7 +125,7 @@ fn state_of_another_request_is_refused() {
         r#"{"name":"x"}"#,
     ];
     for other in other_calls {
-        let (mut server, state) = asked(server_config(&[NEW]));
+        let (mut server, state) = server_with_state(server_config(&[NEW]));
         assert!(
             receive(
                 &mut server,
@@ -149,7 +149,7 @@ fn state_of_another_request_is_refused() {
         (Some("null"), Some("alice"), Time::ZERO),
         (Some(r#""""#), Some("alice"), Time::ZERO),
     ] {
-        let (mut server, state) = asked(server_config(&[NEW]));
+        let (mut server, state) = server_with_state(server_config(&[NEW]));
         let state = state_of.unwrap_or(&state);
         let refused = receive(&mut server, 2, &again(state, CALL), principal, now);
         assert!(refused.is_none(), "{state} {principal:?} {now:?}");
@@ -157,11 +157,11 @@ fn state_of_another_request_is_refused() {
     }
 }
 
-/// A state made by one process is opened by another process with the same key, until it expires: "these measures bound the
-/// replay window ... but do not by themselves guarantee single-use". It can be used again.
+/// A state made by one process is opened by another process with the same key, until it expires: "these measures bound
+/// the replay window ... but do not by themselves guarantee single-use". The same state can be used several times.
 #[test]
 fn state_can_be_used_again_until_it_expires() {
-    let (_, state) = asked(server_config(&[NEW]));
+    let (_, state) = server_with_state(server_config(&[NEW]));
     let mut other = server(server_config(&[NEW]));
     let late = Time::from_millis(599_999);
     for id in [2, 3] {
@@ -170,7 +170,7 @@ fn state_can_be_used_again_until_it_expires() {
         assert_eq!(request.retries, 1);
     }
     let mut config = server_config(&[NEW]);
-    config.seal = Some(std::sync::Arc::new(Sealed(8)));
+    config.seal = Some(std::sync::Arc::new(ChecksumSeal(8)));
     let mut stranger = server(config);
     assert!(
         receive(
@@ -184,13 +184,13 @@ fn state_can_be_used_again_until_it_expires() {
     );
 }
 
-/// With a seal the retries of a request are counted; without one nothing counts them, and a request with responses is the first
+/// With a seal, the retries of a request are counted; without one, every request with responses counts as the first
 /// retry.
 #[test]
 fn retries_are_counted_with_a_seal() {
     let mut config = server_config(&[NEW]);
     config.limits.retries = 3;
-    let (mut server, mut state) = asked(config.clone());
+    let (mut server, mut state) = server_with_state(config.clone());
     for retry in 1..=3 {
         let request = receive(
             &mut server,

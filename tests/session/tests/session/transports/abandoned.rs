@@ -1,12 +1,12 @@
-//! POSTs whose answer is no longer awaited: the transport closes them (2026-07-28: `basic/patterns/cancellation`,
+//! POSTs whose response is no longer needed: the transport closes them (2026-07-28: `basic/patterns/cancellation`,
 //! "Transport-Specific Cancellation"; up to 2025-11-25: `basic/utilities/cancellation`).
 
 use std::time::Duration;
 
 use mcp_exact_tests_session::*;
 
-/// Returns the output, frames as their messages.
-fn taken(client: &mut ClientEndpoint) -> Vec<(Transmit, Value)> {
+/// Returns the output, with frames as JSON messages.
+fn output_messages(client: &mut ClientEndpoint) -> Vec<(Transmit, Value)> {
     let mut bytes = Vec::new();
     let mut taken = Vec::new();
     while let Some(transmit) = client.poll_transmit(&mut bytes) {
@@ -34,7 +34,7 @@ fn cancelled_call_closes_its_post() {
                 "cancel" => poster.client.cancel(key, "enough", Time::ZERO),
                 _ => poster.client.handle_timeout(Time::from_millis(60_000)),
             }
-            let taken = taken(&mut poster.client);
+            let taken = output_messages(&mut poster.client);
             assert_eq!(closes(&taken, post), 1, "{revision} {how}: {taken:?}");
             let messages: Vec<&Value> = taken
                 .iter()
@@ -63,7 +63,7 @@ fn cancelled_call_closes_its_post() {
     }
 }
 
-/// A call that was not even sent is withdrawn: no message of it is sent.
+/// A call that is cancelled before it was sent is not sent at all.
 #[test]
 fn cancelled_call_that_has_not_left_never_leaves() {
     for revision in ["2025-06-18", NEW] {
@@ -76,7 +76,7 @@ fn cancelled_call_that_has_not_left_never_leaves() {
         poster
             .client
             .cancel(key.expect("it is queued"), "enough", Time::ZERO);
-        let taken = taken(&mut poster.client);
+        let taken = output_messages(&mut poster.client);
         assert!(
             taken.iter().all(|(_, message)| message.is_null()),
             "{taken:?}"
@@ -84,20 +84,20 @@ fn cancelled_call_that_has_not_left_never_leaves() {
     }
 }
 
-/// A probe that meets silence is given up, and its POST closed, before `initialize` is sent.
+/// After a probe without a response, its POST is closed before `initialize` is sent.
 #[test]
 fn silent_probe_closes_its_post() {
     let mut config = client_config(&newest_first());
     config.probe_timeout = Duration::from_secs(3);
     let settings = config.build().expect("a configuration");
     let mut client = ClientEndpoint::new(settings, Binding::StreamableHttp, None, Time::ZERO);
-    let first = taken(&mut client);
+    let first = output_messages(&mut client);
     let Transmit::Frame { stream: probe, .. } = first[0].0 else {
         panic!("{first:?}");
     };
     assert_eq!(first[0].1["method"], "server/discover");
     client.handle_timeout(Time::from_millis(3000));
-    let next = taken(&mut client);
+    let next = output_messages(&mut client);
     assert_eq!(closes(&next, probe), 1, "{next:?}");
     let methods: Vec<_> = next
         .iter()
@@ -142,8 +142,8 @@ fn server_closes_the_post_of_a_cancelled_request() {
     }
 }
 
-/// Ids of different callers collide: from 2026-07-28 on a `cancelled` that is posted gets 202 and does nothing. "The server MUST
-/// treat a client disconnect as cancellation of that request."
+/// From 2026-07-28 on, a posted `cancelled` gets status 202 and has no effect, because ids of different clients may be
+/// equal. "The server MUST treat a client disconnect as cancellation of that request."
 #[test]
 fn posted_cancelled_touches_no_stateless_request() {
     let mut posts = posts(NEW);

@@ -4,10 +4,11 @@
 use mcp_exact_session::frame::{Line, Lines};
 use mcp_exact_tests_session::*;
 
-/// Bytes that a pipe of the operating system holds.
-const PIPE: usize = 64 << 10;
+/// Capacity of a pipe of the operating system, in bytes.
+const PIPE_CAPACITY: usize = 64 << 10;
 
-/// One direction between two endpoints: the frame that its sender writes, and at most [`PIPE`] bytes on their way.
+/// Connection in one direction between two endpoints: the frame that is being written, and at most [`PIPE_CAPACITY`] bytes in
+/// transit.
 struct Pipe {
     writing: Vec<u8>,
     written: usize,
@@ -25,10 +26,10 @@ impl Pipe {
         }
     }
 
-    /// Writes what fits; returns true if anything did.
+    /// Writes as many bytes as fit; returns true if bytes were written.
     fn write(&mut self, mut poll: impl FnMut(&mut Vec<u8>) -> bool) -> bool {
         let mut moved = false;
-        while self.on_the_way.len() < PIPE {
+        while self.on_the_way.len() < PIPE_CAPACITY {
             if self.written == self.writing.len() {
                 self.writing.clear();
                 self.written = 0;
@@ -37,7 +38,7 @@ impl Pipe {
                 }
                 frame::end_line(&mut self.writing);
             }
-            let room = PIPE - self.on_the_way.len();
+            let room = PIPE_CAPACITY - self.on_the_way.len();
             let end = self.writing.len().min(self.written + room);
             self.on_the_way
                 .extend_from_slice(&self.writing[self.written..end]);
@@ -47,7 +48,7 @@ impl Pipe {
         moved
     }
 
-    /// Reads the available bytes, and passes on whole frames; returns true if there were any.
+    /// Reads the available bytes and delivers complete frames; returns true if bytes were available.
     fn read(&mut self, mut take: impl FnMut(&[u8])) -> bool {
         let moved = !self.on_the_way.is_empty();
         self.reading.push(&self.on_the_way);
@@ -62,7 +63,7 @@ impl Pipe {
     }
 }
 
-/// Two endpoints of ours never block each other: 2 MiB calls against 3 MiB answers over pipes of 64 KiB, with default limits.
+/// Two endpoints never block each other: 2 MiB calls against 3 MiB answers over pipes of 64 KiB, with default limits.
 /// "Every request ends once": with a result, or with an error that names the limit.
 #[test]
 fn large_calls_and_answers_never_deadlock() {
@@ -140,7 +141,8 @@ fn large_calls_and_answers_never_deadlock() {
     }
 }
 
-/// A peer that never reads is refused from the reserve and, when that is full, cut off: "memory stays bounded throughout".
+/// If a peer never reads, its requests are refused from the reserve, and the connection is closed when the reserve is
+/// full: "memory stays bounded throughout".
 #[test]
 fn peer_that_never_reads_is_cut_off() {
     for revision in all() {
@@ -187,7 +189,7 @@ fn peer_that_never_reads_is_cut_off() {
     }
 }
 
-/// The same for a client, where servers send requests.
+/// A client also closes the connection to a server that never reads, in revisions in which servers send requests.
 #[test]
 fn server_that_never_reads_is_cut_off() {
     for revision in handshake() {
@@ -216,7 +218,7 @@ fn server_that_never_reads_is_cut_off() {
     }
 }
 
-/// Over HTTP a slow reader of one stream delays no other one.
+/// Over HTTP, a slow reader of one stream does not delay other streams.
 #[test]
 fn slow_stream_delays_no_other() {
     for revision in ["2025-11-25", NEW] {

@@ -1,4 +1,4 @@
-//! Batches whose members end at different times (2025-03-26: `basic`, "Batching"; JSON-RPC 2.0, section 6).
+//! Batches whose requests end at different times (2025-03-26: `basic`, "Batching"; JSON-RPC 2.0, section 6).
 
 use mcp_exact_tests_session::*;
 
@@ -22,7 +22,8 @@ fn requests(server: &mut ServerEndpoint<()>) -> Vec<RequestKey> {
         .collect()
 }
 
-/// Answers that wait for a slow member of their batch are counted, and limit further input: memory is bounded.
+/// Responses that wait for a slow request of their batch are counted and limit further input, so that memory is
+/// bounded.
 #[test]
 fn waiting_batch_answers_are_counted() {
     let mut config = server_config(&[REVISION]);
@@ -66,8 +67,8 @@ fn waiting_batch_answers_are_counted() {
     );
 }
 
-/// "The response objects being returned from a batch call MAY be returned in any order": one array, once, when the last member
-/// has ended; a cancelled member has no answer.
+/// "The response objects being returned from a batch call MAY be returned in any order": one array is sent when the
+/// last request has ended; a cancelled request has no response.
 #[test]
 fn batch_with_cancelled_member_is_answered_once() {
     let mut server = CheckedServer::ready(server_config(&[REVISION]), REVISION, json!({}));
@@ -90,7 +91,7 @@ fn batch_with_cancelled_member_is_answered_once() {
     assert!(server.drain().is_empty());
 }
 
-/// The connection of a batch is closed: its members can still be replied to, and nothing is sent or kept.
+/// After the connection of a batch is closed, replies to its requests are accepted, but nothing is sent or kept.
 #[test]
 fn batch_on_a_closed_stream_sends_nothing() {
     let mut posts = posts(REVISION);
@@ -118,7 +119,7 @@ fn batch_on_a_closed_stream_sends_nothing() {
     );
 }
 
-/// A process that dies with a batch in flight: the resumed endpoint answers every member, on the one stream of the batch.
+/// If a process dies with a batch in flight, the resumed endpoint answers every request of the batch, on its stream.
 #[test]
 fn batch_is_reported_lost_as_a_whole() {
     let mut posts = posts(REVISION);
@@ -155,7 +156,7 @@ fn batch_is_reported_lost_as_a_whole() {
     assert_eq!((usage.queued, usage.queued_bytes, usage.streams), (0, 0, 0));
 }
 
-/// A server on a duplex stream in the middle of a session.
+/// Creates a server on a duplex stream in an initialized session.
 fn duplex(revision: &str) -> RawServer {
     let settings = server_config(&[revision]).build().expect("a configuration");
     let snapshot = Snapshot::new(agreed_on(revision, json!({ "roots": {} })), 0);
@@ -163,8 +164,8 @@ fn duplex(revision: &str) -> RawServer {
     RawServer::of(server.expect("offered"), Time::ZERO)
 }
 
-/// "Requests ... the receiver MUST respond with a result or an error": each one of a batch that is too long is refused, and a
-/// request that is answered in it ends.
+/// "Requests ... the receiver MUST respond with a result or an error": each request of a batch that is too long is
+/// refused, and responses in it are accepted.
 #[test]
 fn batch_above_the_limit_leaves_no_caller_waiting() {
     for revision in [REVISION, "2025-06-18"] {
@@ -199,7 +200,7 @@ fn batch_above_the_limit_leaves_no_caller_waiting() {
     }
 }
 
-/// A member with a name above the limit is refused alone.
+/// Only the request with a name above the limit is refused.
 #[test]
 fn batch_member_above_a_limit_is_refused_alone() {
     let mut server = duplex(REVISION);
@@ -214,4 +215,27 @@ fn batch_member_above_a_limit_is_refused_alone() {
     assert_eq!(limits, [&Value::Null, &json!("name_bytes"), &Value::Null]);
     let ids: Vec<&Value> = answers.iter().map(|answer| &answer["id"]).collect();
     assert_eq!(ids, [&json!(1), &json!(2), &json!(3)]);
+}
+
+/// "Cancellation notifications MUST only reference requests that were previously issued in the same direction and are believed to still
+/// be in-progress" (2025-03-26, `basic/utilities/cancellation`): a request of the same batch is, on the process that serves the batch.
+#[test]
+fn cancellation_stays_with_its_batch() {
+    let server = CheckedServer::ready(server_config(&[REVISION]), REVISION, json!({}));
+    let cancel = |id: u64| {
+        let params = json!({ "requestId": id });
+        json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params })
+    };
+    let divide = |messages: Value| {
+        let divided = server.machine.divide(messages.to_string().as_bytes());
+        [divided.own, divided.foreign].map(|part| {
+            let part = part.map(|bytes| String::from_utf8(bytes).expect("UTF-8"));
+            part.map_or(Value::Null, |text| text.parse().expect("JSON"))
+        })
+    };
+    for batch in [json!([tool(7), cancel(7)]), json!([cancel(7), tool(7)])] {
+        assert_eq!(divide(batch.clone()), [batch, Value::Null]);
+    }
+    let (own, foreign) = (json!([tool(7)]), json!([cancel(8)]));
+    assert_eq!(divide(json!([tool(7), cancel(8)])), [own, foreign]);
 }

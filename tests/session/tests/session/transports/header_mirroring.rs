@@ -3,7 +3,7 @@
 
 use mcp_exact_tests_session::*;
 
-/// A client over HTTP whose server is the test.
+/// Client over HTTP whose server is the test.
 struct Http {
     machine: ClientEndpoint,
     events: Vec<ClientEvent>,
@@ -98,7 +98,7 @@ impl Http {
         }
     }
 
-    fn ended(&self, key: RequestKey) -> Vec<&Outcome> {
+    fn outcomes_of(&self, key: RequestKey) -> Vec<&Outcome> {
         let ends = self.events.iter().filter_map(|event| match event {
             ClientEvent::Completed(done, outcome) if *done == key => Some(outcome),
             _ => None,
@@ -158,7 +158,7 @@ fn hdr_params_of_a_listed_tool_are_mirrored_into_the_call() {
 }
 
 #[test]
-fn hdr_tools_that_break_a_rule_are_excluded_and_told() {
+fn hdr_invalid_tools_are_excluded_and_reported() {
     let mut http = Http::new(client_config(&["2026-07-28"]));
     let bad = tool("bad", json!("a b"));
     let good = tool("good", json!("Region"));
@@ -231,11 +231,11 @@ fn hdr_mismatch_lists_again_and_retries_once() {
         (&json!("tools/call"), &request["params"]["arguments"])
     );
     assert_ne!(again["id"], request["id"]);
-    assert!(http.ended(key).is_empty());
+    assert!(http.outcomes_of(key).is_empty());
     // Once: the second refusal is the outcome.
     http.refuse(on, &again, mismatch());
     http.nothing_leaves();
-    let [Outcome::Error(error)] = http.ended(key)[..] else {
+    let [Outcome::Error(error)] = http.outcomes_of(key)[..] else {
         panic!("{:?}", http.events);
     };
     assert_eq!(error.code(), Some(code::HEADER_MISMATCH));
@@ -250,7 +250,7 @@ fn hdr_mismatch_of_a_tool_that_is_gone_ends_the_call() {
     let (on, _, list) = http.post();
     http.answer(on, &list, page(json!([]), None));
     assert!(
-        matches!(http.ended(key)[..], [Outcome::Error(_)]),
+        matches!(http.outcomes_of(key)[..], [Outcome::Error(_)]),
         "{:?}",
         http.events
     );
@@ -262,36 +262,48 @@ fn hdr_mismatch_of_a_tool_that_is_gone_ends_the_call() {
     http.machine.cancel(key, "enough", Time::ZERO);
     http.take();
     assert!(
-        matches!(http.ended(key)[..], [Outcome::Cancelled]),
+        matches!(http.outcomes_of(key)[..], [Outcome::Cancelled]),
         "{:?}",
         http.events
     );
 }
 
-fn unsupported(supported: Value) -> Value {
+fn unsupported_versions_error(supported: Value) -> Value {
     json!({ "code": -32022, "message": "no", "data": { "supported": supported, "requested": "2026-07-28" } })
 }
 
 #[test]
-fn neg_a_server_that_changed_is_asked_once_more() {
+fn neg_changed_server_is_probed_again() {
     let mut http = Http::new(client_config(&["2026-07-28"]));
     let key = http.request("tools/list", json!({})).expect("it leaves");
     let (on, _, request) = http.post();
-    http.refuse(on, &request, unsupported(json!(["2026-07-28"])));
+    http.refuse(
+        on,
+        &request,
+        unsupported_versions_error(json!(["2026-07-28"])),
+    );
     let (on, _, again) = http.post();
     assert_eq!(again["method"], "tools/list");
-    http.refuse(on, &again, unsupported(json!(["2026-07-28"])));
+    http.refuse(
+        on,
+        &again,
+        unsupported_versions_error(json!(["2026-07-28"])),
+    );
     assert!(
-        matches!(http.ended(key)[..], [Outcome::Error(_)]),
+        matches!(http.outcomes_of(key)[..], [Outcome::Error(_)]),
         "{:?}",
         http.events
     );
     // Nothing in common: the error is the outcome, and it says what the server speaks.
     let key = http.request("tools/list", json!({})).expect("it leaves");
     let (on, _, request) = http.post();
-    http.refuse(on, &request, unsupported(json!(["1900-01-01"])));
+    http.refuse(
+        on,
+        &request,
+        unsupported_versions_error(json!(["1900-01-01"])),
+    );
     assert!(
-        matches!(http.ended(key)[..], [Outcome::Error(_)]),
+        matches!(http.outcomes_of(key)[..], [Outcome::Error(_)]),
         "{:?}",
         http.events
     );
@@ -304,7 +316,7 @@ fn neg_a_server_that_went_back_to_the_handshake_is_followed() {
     let mut raw = RawClient::begun(config, "2026-07-28", json!({ "tools": {} }));
     let (first, one) = raw.request("tools/list", json!({}));
     let (second, two) = raw.request("tools/call", json!({ "name": "x" }));
-    let supported = unsupported(json!(["2025-06-18", "2025-03-26"]));
+    let supported = unsupported_versions_error(json!(["2025-06-18", "2025-03-26"]));
     let error =
         |request: &Value| json!({ "jsonrpc": "2.0", "id": request["id"], "error": supported });
     let sent = raw.send(&error(&one));
@@ -345,7 +357,7 @@ fn neg_a_server_that_went_back_to_the_handshake_is_followed() {
 fn neg_what_waits_for_another_revision_ends_with_the_negotiation() {
     let config = client_config(&["2026-07-28", "2025-06-18"]);
     let mut raw = RawClient::begun(config, "2026-07-28", json!({ "tools": {} }));
-    let supported = unsupported(json!(["2025-06-18"]));
+    let supported = unsupported_versions_error(json!(["2025-06-18"]));
     let (cancelled, one) = raw.request("tools/list", json!({}));
     let (closed, two) = raw.request("tools/list", json!({}));
     let sent = raw.send(&json!({ "jsonrpc": "2.0", "id": one["id"], "error": supported }));
@@ -360,8 +372,8 @@ fn neg_what_waits_for_another_revision_ends_with_the_negotiation() {
     );
 }
 
-/// "Implementations SHOULD always enforce a maximum timeout" (2026-07-28, `basic/patterns/cancellation`, "Timeouts"): the lists in
-/// the middle of a call are a part of it.
+/// "Implementations SHOULD always enforce a maximum timeout" (2026-07-28, `basic/patterns/cancellation`, "Timeouts"):
+/// tool lists that a call needs count towards the timeout of the call.
 #[test]
 fn hdr_lists_in_the_middle_of_a_call_do_not_start_its_time_again() {
     let at = |seconds: u64| Time::from_millis(1000 * seconds);
@@ -395,5 +407,5 @@ fn hdr_lists_in_the_middle_of_a_call_do_not_start_its_time_again() {
     }
     http.machine.handle_timeout(at(100));
     http.take();
-    assert_eq!(http.ended(key), [&Outcome::TimedOut]);
+    assert_eq!(http.outcomes_of(key), [&Outcome::TimedOut]);
 }

@@ -1,4 +1,4 @@
-//! Hints of an endpoint to the transport beside messages: the end of a session, the order of POSTs, headers
+//! Hints of an endpoint to the transport in addition to messages: the end of a session, the order of POSTs, headers
 //! (`basic/transports`, "Session Management"; `basic/lifecycle`, "Initialization").
 
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use mcp_exact_session::http::{
 };
 use mcp_exact_tests_session::*;
 
-fn ends(client: &mut ClientEndpoint) -> usize {
+fn session_end_hints(client: &mut ClientEndpoint) -> usize {
     let mut bytes = Vec::new();
     let taken = std::iter::from_fn(|| client.poll_transmit(&mut bytes));
     taken
@@ -16,8 +16,8 @@ fn ends(client: &mut ClientEndpoint) -> usize {
         .count()
 }
 
-/// "Clients that no longer need a particular session SHOULD send an HTTP DELETE to the MCP endpoint": once, after everything else,
-/// and only where sessions have ids.
+/// "Clients that no longer need a particular session SHOULD send an HTTP DELETE to the MCP endpoint": the hint is given
+/// once, after all messages, and only if sessions have ids.
 #[test]
 fn shutdown_ends_the_session_by_delete() {
     for revision in all() {
@@ -33,20 +33,24 @@ fn shutdown_ends_the_session_by_delete() {
             assert_eq!(client.poll_end_session(), None, "the request leaves first");
             let expected =
                 usize::from(SESSIONS.contains(&revision) && binding == Binding::StreamableHttp);
-            assert_eq!(ends(&mut client), expected, "{revision} {binding:?}");
+            assert_eq!(
+                session_end_hints(&mut client),
+                expected,
+                "{revision} {binding:?}"
+            );
             client.shutdown(Time::ZERO);
-            assert_eq!(ends(&mut client), 0);
+            assert_eq!(session_end_hints(&mut client), 0);
         }
     }
     // A session that the server has ended is not ended again.
     let mut poster = HttpHarness::new("2025-11-25");
     poster.client.session_ended(Time::ZERO);
     poster.client.shutdown(Time::ZERO);
-    assert_eq!(ends(&mut poster.client), 0);
+    assert_eq!(session_end_hints(&mut poster.client), 0);
 }
 
-/// The client "MUST send an `initialized` notification": real servers refuse requests that overtake it, so the transport waits for
-/// the answer to this POST and to no other.
+/// The client "MUST send an `initialized` notification": some servers refuse requests that overtake it, so the
+/// transport must wait for the response to this POST.
 #[test]
 fn initialized_is_a_barrier() {
     for revision in SESSIONS {
@@ -81,7 +85,7 @@ fn initialized_is_a_barrier() {
     }
 }
 
-/// "The first event is `endpoint`" (2024-11-05): nothing is sent before, by any of the functions that give output.
+/// "The first event is `endpoint`" (2024-11-05): no output function returns a message before this event.
 #[test]
 fn nothing_leaves_before_the_endpoint_is_known() {
     let settings = client_config(&["2024-11-05"])
@@ -171,7 +175,7 @@ fn delete_belongs_to_a_session_or_gets_405() {
     }
 }
 
-/// Tools of a server, with a parameter that is mirrored.
+/// Returns a tool list with a parameter that is mirrored into a header.
 #[derive(Debug)]
 struct Region;
 
@@ -183,8 +187,9 @@ impl ToolHeaders for Region {
     }
 }
 
-/// "Servers that process the request body MUST reject requests where the values specified in the headers do not match the
-/// corresponding values in the request body": the endpoint does, if it knows the parameters that a tool mirrors.
+/// "Servers that process the request body MUST reject requests where the values specified in the headers do not match
+/// the corresponding values in the request body": the endpoint rejects them if it knows the mirrored parameters of the
+/// tool.
 #[test]
 fn tool_headers_are_compared() {
     let arguments = json!({ "arguments": { "region": "eu" } });
@@ -226,7 +231,8 @@ fn tool_headers_are_compared() {
     }
 }
 
-/// After a lost session, lists and reads can be sent again; requests with a possible effect and unknown ones cannot.
+/// After a session was lost, list and read requests can be repeated; requests with possible side effects and unknown
+/// ones cannot.
 #[test]
 fn repeatable_requests_have_no_effect() {
     for revision in all() {

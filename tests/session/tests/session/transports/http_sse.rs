@@ -1,5 +1,5 @@
-//! HTTP with SSE (2024-11-05, `basic/transports`): one stream of events, a POST for each message, and how a client comes there.
-//! The event `endpoint` is the transport's; the endpoints see messages only.
+//! HTTP with SSE (2024-11-05, `basic/transports`): one event stream, a POST for each message, and the fallback of a
+//! client to this transport. The transport handles the event `endpoint`; the endpoints receive only messages.
 
 use mcp_exact_tests_session::*;
 
@@ -21,7 +21,7 @@ fn machines(revision: &str) -> (ClientEndpoint, StreamId, ServerEndpoint<()>, St
     (client, events, server, theirs)
 }
 
-/// Moves all messages; returns the events of the client.
+/// Delivers all messages; returns the events of the client.
 fn run(
     client: &mut ClientEndpoint,
     events: StreamId,

@@ -1,5 +1,5 @@
-//! `Mcp-Method` is compared as it is (2026-07-28: `basic/transports/streamable-http`, "Standard Request Headers", "Server
-//! Validation").
+//! `Mcp-Method` is compared without decoding (2026-07-28: `basic/transports/streamable-http`, "Standard Request
+//! Headers", "Server Validation").
 
 use mcp_exact_tests_session::*;
 
@@ -56,7 +56,7 @@ fn hdr_name_is_decoded() {
 /// `_meta` lacks a required member gets -32602 (`basic`, "_meta"); this is checked first, so a request without both gets the
 /// error about `_meta`.
 #[test]
-fn hdr_and_meta_missing_tell_of_meta() {
+fn hdr_and_meta_missing_report_meta() {
     let bare = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {} });
     let (status, refused) = posts(NEW).answer(&[], &bare);
     assert_eq!((status, &refused["error"]["code"]), (400, &json!(-32602)));

@@ -1,5 +1,5 @@
-//! Transports (`basic/transports`; 2026-07-28: `basic/transports/stdio`, `basic/transports/streamable-http`): the stream and
-//! the status of each message, and the meaning of the end of a stream or a session.
+//! Transports (`basic/transports`; 2026-07-28: `basic/transports/stdio`, `basic/transports/streamable-http`): the
+//! stream and status of each message, and the effect of the end of a stream or session.
 
 mod abandoned;
 mod backpressure;

@@ -9,7 +9,7 @@ fn long() -> String {
     "x".repeat(LIMIT)
 }
 
-/// Passes the parts of a message that the framing keeps, as a transport gets them.
+/// Passes an oversized message to a function in the form that the framing returns.
 fn oversized(text: &str, take: impl FnOnce(&Oversized<'_>)) {
     let mut lines = Lines::new(LIMIT);
     for part in text.as_bytes().chunks(1000) {
@@ -67,8 +67,8 @@ fn to_client(client: &mut CheckedClient, text: &str) -> Vec<Value> {
     taken
 }
 
-/// "Requests ... the receiver MUST respond with a result or an error": an oversized request whose id is within reach is refused
-/// with an error that names the limit, wherever its id is.
+/// "Requests ... the receiver MUST respond with a result or an error": an oversized request is refused with an error
+/// that names the limit and the request's id, if the id is in the kept parts.
 #[test]
 fn oversized_request_is_refused_by_id() {
     for revision in all() {
@@ -99,7 +99,7 @@ fn oversized_request_is_refused_by_id() {
     }
 }
 
-/// An oversized result ends the call that waits for it at once; an oversized error, too.
+/// An oversized result or error ends the waiting call immediately.
 #[test]
 fn oversized_response_fails_its_call() {
     for revision in all() {
@@ -128,7 +128,7 @@ fn oversized_response_fails_its_call() {
     }
 }
 
-/// Both directions: a request of the server to its client, and the client's answer to one.
+/// Oversized server requests and oversized responses of the client are handled in the same way.
 #[test]
 fn oversized_messages_end_server_requests() {
     for revision in handshake() {
@@ -207,7 +207,8 @@ fn oversized_message_without_id_is_reported() {
     }
 }
 
-/// "If the server cannot accept the input, it MUST return an HTTP error status code": 413, once, for whatever was posted.
+/// "If the server cannot accept the input, it MUST return an HTTP error status code": the status is 413, for every kind
+/// of posted message.
 #[test]
 fn oversized_post_gets_413() {
     for revision in ["2025-03-26", "2025-06-18", "2025-11-25", NEW] {
@@ -242,7 +243,7 @@ fn oversized_post_gets_413() {
     }
 }
 
-/// The same limit counts for frames that a transport has not framed by lines.
+/// The same limit applies to frames of transports without line framing.
 #[test]
 fn oversized_frame_is_refused_by_receive() {
     for revision in all() {

@@ -9,7 +9,7 @@ fn context(principal: Option<&str>) -> FrameContext<()> {
     }
 }
 
-/// A server over HTTP, in the session of a principal, before the first request.
+/// Creates a server over HTTP in the session of a principal.
 fn session_of(revision: &str, principal: Option<&str>) -> ServerEndpoint<()> {
     let settings = server_config(&[revision]).build().expect("a configuration");
     let mut server = ServerEndpoint::new(settings, Binding::StreamableHttp, Time::ZERO);
@@ -55,7 +55,7 @@ fn status_of(transmit: &Transmit) -> Option<u16> {
     }
 }
 
-/// Every kind of message that could harm the first principal.
+/// Returns every kind of message that could affect the session of the first principal.
 fn messages(question: &Value) -> Vec<Value> {
     let notification = |method: &str, params: Value| json!({ "jsonrpc": "2.0", "method": method, "params": params });
     vec![
@@ -121,7 +121,7 @@ fn principal_is_bound_for_every_message() {
     }
 }
 
-/// A session without a principal stays one: a later principal does not own it.
+/// A session without a principal cannot be taken over by a later principal.
 #[test]
 fn principal_cannot_be_added_later() {
     let mut server = session_of("2025-11-25", None);
@@ -133,7 +133,7 @@ fn principal_cannot_be_added_later() {
     assert!(matches!(events(&mut server)[..], [ServerEvent::Request(_)]));
 }
 
-/// An oversized message is a message, too.
+/// The check also applies to oversized messages.
 #[test]
 fn principal_is_bound_for_oversized_messages() {
     let mut server = session_of("2025-11-25", Some("alice"));
@@ -147,7 +147,7 @@ fn principal_is_bound_for_oversized_messages() {
     assert_eq!(status_of(&take(&mut server)[0].0), Some(404));
 }
 
-/// The principal survives the process.
+/// A snapshot contains the principal.
 #[test]
 fn principal_is_bound_after_resume() {
     let mut server = session_of("2025-11-25", Some("alice"));

@@ -1,4 +1,4 @@
-//! Notifications that are not taken (`basic/transports`, "Sending Messages to the Server").
+//! Notifications that are refused (`basic/transports`, "Sending Messages to the Server").
 
 use mcp_exact_tests_session::*;
 
@@ -8,12 +8,12 @@ fn notification(method: &str) -> Value {
     json!({ "jsonrpc": "2.0", "method": method })
 }
 
-fn fresh(config: ServerConfig) -> ServerEndpoint<()> {
+fn new_endpoint(config: ServerConfig) -> ServerEndpoint<()> {
     let settings = config.build().expect("a configuration");
     ServerEndpoint::new(settings, Binding::StreamableHttp, Time::ZERO)
 }
 
-/// The status of a POST.
+/// Returns the status of a POST.
 fn status(server: &mut ServerEndpoint<()>, message: &Value) -> u16 {
     let stream = server.open(StreamKind::Post).expect("a stream");
     let text = message.to_string();
@@ -31,8 +31,8 @@ fn status(server: &mut ServerEndpoint<()>, message: &Value) -> u16 {
     }
 }
 
-fn begun(config: ServerConfig, revision: &str) -> ServerEndpoint<()> {
-    let mut server = fresh(config);
+fn negotiated_endpoint(config: ServerConfig, revision: &str) -> ServerEndpoint<()> {
+    let mut server = new_endpoint(config);
     let capabilities = json!({ "roots": { "listChanged": true } });
     let stream = server.open(StreamKind::Post).expect("a stream");
     let text = initialize(revision, capabilities).to_string();
@@ -52,7 +52,7 @@ fn begun(config: ServerConfig, revision: &str) -> ServerEndpoint<()> {
 fn http_notification_before_initialize_is_400() {
     for revision in SESSIONS {
         for method in [ROOTS, "notifications/initialized", "notifications/progress"] {
-            let mut server = fresh(server_config(&[revision]));
+            let mut server = new_endpoint(server_config(&[revision]));
             assert_eq!(
                 status(&mut server, &notification(method)),
                 400,
@@ -62,13 +62,13 @@ fn http_notification_before_initialize_is_400() {
     }
 }
 
-/// The same for what exceeds a limit: the client can send it again later.
+/// A notification that exceeds a limit also gets an error status, so that the client can send it again later.
 #[test]
 fn http_notification_over_a_limit_is_refused() {
     for revision in SESSIONS {
         let mut config = server_config(&[revision]);
         config.limits.notifications_per_second = 1;
-        let mut server = begun(config, revision);
+        let mut server = negotiated_endpoint(config, revision);
         assert_eq!(status(&mut server, &notification(ROOTS)), 202);
         assert_eq!(status(&mut server, &notification(ROOTS)), 429);
         let events: Vec<_> = std::iter::from_fn(|| server.poll_event()).collect();
@@ -85,12 +85,13 @@ fn http_notification_over_a_limit_is_refused() {
     }
 }
 
-/// The same in a batch: "If the input consists solely of (any number of) JSON-RPC responses or notifications" (2025-03-26).
+/// A batch of notifications that are refused gets an error status: "If the input consists solely of (any number of)
+/// JSON-RPC responses or notifications" (2025-03-26).
 #[test]
 fn http_batch_of_refused_notifications_is_refused() {
     let mut config = server_config(&["2025-03-26"]);
     config.limits.notifications_per_second = 1;
-    let mut server = begun(config, "2025-03-26");
+    let mut server = negotiated_endpoint(config, "2025-03-26");
     assert_eq!(status(&mut server, &json!([notification(ROOTS)])), 202);
     assert_eq!(
         status(
@@ -101,9 +102,9 @@ fn http_batch_of_refused_notifications_is_refused() {
     );
 }
 
-/// The same for what is not a message, and for a response above the size limit.
+/// Malformed messages and oversized responses also get an error status.
 #[test]
-fn http_message_that_is_discarded_is_no_202() {
+fn http_discarded_message_is_not_202() {
     let long = "x".repeat(10_000);
     for revision in SESSIONS {
         for (message, expected) in [
@@ -119,11 +120,11 @@ fn http_message_that_is_discarded_is_no_202() {
         ] {
             let mut config = server_config(&[revision]);
             config.limits.message_bytes = 10_000;
-            let mut server = begun(config, revision);
+            let mut server = negotiated_endpoint(config, revision);
             assert_eq!(status(&mut server, &message), expected, "{revision}");
         }
     }
-    let mut server = begun(server_config(&["2025-03-26"]), "2025-03-26");
+    let mut server = negotiated_endpoint(server_config(&["2025-03-26"]), "2025-03-26");
     let batch = json!([notification(ROOTS), { "jsonrpc": "2.0", "id": 1, "result": 5 }]);
     assert_eq!(status(&mut server, &batch), 400);
 }
@@ -132,7 +133,7 @@ fn http_message_that_is_discarded_is_no_202() {
 #[test]
 fn http_unknown_notification_is_202() {
     for revision in SESSIONS {
-        let mut server = begun(server_config(&[revision]), revision);
+        let mut server = negotiated_endpoint(server_config(&[revision]), revision);
         for method in [
             "notifications/unknown",
             "notifications/message",
@@ -147,7 +148,7 @@ fn http_unknown_notification_is_202() {
     }
 }
 
-/// On a duplex stream a notification has no answer, and the application gets the violation.
+/// On a duplex stream, a refused notification is not answered, and the violation is reported to the application.
 #[test]
 fn std_dropped_notification_is_reported() {
     for revision in handshake() {

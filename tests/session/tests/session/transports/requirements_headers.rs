@@ -1,5 +1,5 @@
-//! The ledger's rows on the headers that repeat the body: revision, method and name (2025-06-18 and later:
-//! `basic/transports`; 2026-07-28: `basic/transports/streamable-http`, "Request Metadata").
+//! Requirements of `docs/requirements.toml` on the headers that repeat the body: revision, method and name (2025-06-18
+//! and later: `basic/transports`; 2026-07-28: `basic/transports/streamable-http`, "Request Metadata").
 
 use mcp_exact_session::http::{Posted, classify, decode_value, encode_value};
 use mcp_exact_tests_session::*;
@@ -71,7 +71,7 @@ fn hdr_version_unsupported_400() {
 }
 
 #[test]
-fn hdr_on_every_post_and_they_say_what_the_body_says() {
+fn hdr_on_every_post_match_the_body() {
     let config = client_config(&[NEW]).build().expect("a configuration");
     let mut probing = HttpHarness {
         client: ClientEndpoint::new(config, Binding::StreamableHttp, None, Time::ZERO),
@@ -165,7 +165,11 @@ fn hdr_version_matches_the_body_after_another_revision_was_chosen() {
     )));
 }
 
-fn named<'h>(version: &'h str, method: &'h str, name: &'h str) -> Vec<(&'h str, &'h str)> {
+fn headers_with_name<'h>(
+    version: &'h str,
+    method: &'h str,
+    name: &'h str,
+) -> Vec<(&'h str, &'h str)> {
     vec![
         ("MCP-Protocol-Version", version),
         ("Mcp-Method", method),
@@ -175,7 +179,7 @@ fn named<'h>(version: &'h str, method: &'h str, name: &'h str) -> Vec<(&'h str, 
 
 #[test]
 fn hdr_mismatch_is_refused_with_400_and_32020_before_anybody_sees_it() {
-    let good = named(NEW, "tools/call", "x");
+    let good = headers_with_name(NEW, "tools/call", "x");
     let mut bad = Vec::new();
     for at in 0..3 {
         let mut missing = good.clone();
@@ -224,7 +228,7 @@ fn hdr_version_mismatch_between_served_revisions() {
     let all = newest_first();
     let mut posts = HttpServerHarness::new(server_config(&all), NEW, json!({}));
     let (status, body) = posts.answer(
-        &named("2025-11-25", "tools/call", "x"),
+        &headers_with_name("2025-11-25", "tools/call", "x"),
         &call(NEW, 1, json!({})),
     );
     assert_eq!((status, &body["error"]["code"]), (400, &json!(-32020)));
@@ -233,7 +237,7 @@ fn hdr_version_mismatch_between_served_revisions() {
 #[test]
 fn hdr_version_missing() {
     // A server without old clients refuses, one with them takes it for theirs unless it carries its revision.
-    let mut without = named(NEW, "tools/call", "x");
+    let mut without = headers_with_name(NEW, "tools/call", "x");
     without.remove(0);
     let (status, body) = posts(NEW).answer(&without, &call(NEW, 1, json!({})));
     assert_eq!((status, &body["error"]["code"]), (400, &json!(-32020)));
@@ -282,7 +286,7 @@ fn hdr_names_are_decoded_before_they_are_compared() {
     let posted = |name: &str, said: &str| {
         let mut posts = posts(NEW);
         posts.post(
-            &named(NEW, "tools/call", said),
+            &headers_with_name(NEW, "tools/call", said),
             &call(NEW, 1, json!({ "name": name })),
         );
         matches!(posts.machine.poll_event(), Some(ServerEvent::Request(_)))

@@ -1,5 +1,5 @@
-//! The ledger's rows on HTTP: bodies, statuses, media types, sessions and origins (`basic/transports`; 2026-07-28:
-//! `basic/transports/streamable-http`).
+//! Requirements of `docs/requirements.toml` on HTTP: bodies, statuses, media types, sessions and origins
+//! (`basic/transports`; 2026-07-28: `basic/transports/streamable-http`).
 
 use mcp_exact_session::http::{
     Posted, check_origin, classify, classify_get, content_type, get_headers, is_session_id,
@@ -327,7 +327,7 @@ fn http_response_content_type() {
 }
 
 #[test]
-fn http_status_by_error_in_this_era_and_200_in_sessions() {
+fn http_status_by_error_without_sessions() {
     let headers = |method: &'static str| [("MCP-Protocol-Version", NEW), ("Mcp-Method", method)];
     let unknown = request_at(NEW, 1, "nothing", json!({}), json!({}));
     let (status, body) = posts(NEW).answer(&headers("nothing"), &unknown);

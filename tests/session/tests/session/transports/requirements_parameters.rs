@@ -1,5 +1,5 @@
-//! The ledger's rows on parameters of tools that are mirrored into headers, and on the form of header values (2026-07-28:
-//! `basic/transports/streamable-http`, "Custom Headers from Tool Parameters").
+//! Requirements of `docs/requirements.toml` on tool parameters that are mirrored into headers, and on header values
+//! (2026-07-28: `basic/transports/streamable-http`, "Custom Headers from Tool Parameters").
 
 use mcp_exact_session::http::{
     BadTool, Mirrored, check_params, decode_value, encode_value, mirrored, param_headers,
@@ -193,7 +193,7 @@ fn hdr_x_types_and_places() {
     }
 }
 
-fn sorted(mut headers: Headers) -> Headers {
+fn sort_headers(mut headers: Headers) -> Headers {
     headers.sort();
     headers
 }
@@ -250,8 +250,8 @@ fn hdr_params_of_a_client() {
     ] {
         let headers = param_headers(&three(), Some(&object(arguments.clone())));
         assert_eq!(
-            headers.map(sorted),
-            Ok(sorted(pairs(&expected))),
+            headers.map(sort_headers),
+            Ok(sort_headers(pairs(&expected))),
             "{arguments}"
         );
     }
@@ -361,7 +361,7 @@ fn hdr_params_of_a_server() {
 }
 
 /// Returns the tools that `tools/list` returns, and the violations.
-fn listed(poster: &mut HttpHarness, tools: &Value) -> (Value, Vec<Violation>) {
+fn list_tools(poster: &mut HttpHarness, tools: &Value) -> (Value, Vec<Violation>) {
     let (_, on, _, sent) = poster.request("tools/list", json!(null));
     let body = json!({ "resultType": "complete", "tools": tools, "ttlMs": 0, "cacheScope": "private", "nextCursor": "n" });
     poster.receive(
@@ -404,7 +404,7 @@ fn hdr_x_rejected_tools_are_left_out_of_the_list() {
     ] {
         let tools = json!([good[0], tool_of("bad", bad.clone()), good[1]]);
         let mut poster = HttpHarness::new(NEW);
-        let (left, violations) = listed(&mut poster, &tools);
+        let (left, violations) = list_tools(&mut poster, &tools);
         assert_eq!(left, json!(good), "{bad}");
         assert!(
             matches!(&violations[..], [Violation::Tool { name, .. }] if name == "bad"),
@@ -429,7 +429,7 @@ fn hdr_params_leave_with_the_calls_of_a_client() {
         tool_of("execute_sql", properties),
         tool_of("plain", json!({}))
     ]);
-    assert_eq!(listed(&mut poster, &tools).0, tools);
+    assert_eq!(list_tools(&mut poster, &tools).0, tools);
     let arguments = json!({ "region": "\u{e9}", "n": 5, "query": "q" });
     let (_, on, headers, sent) = poster.request(
         "tools/call",
@@ -444,14 +444,17 @@ fn hdr_params_leave_with_the_calls_of_a_client() {
         ("Mcp-Param-Region", "=?base64?w6k=?="),
         ("Mcp-Param-N", "5"),
     ];
-    assert_eq!(sorted(headers), sorted(pairs(&expected)));
+    assert_eq!(sort_headers(headers), sort_headers(pairs(&expected)));
     // With the retry too.
     let body = json!({ "resultType": "input_required", "requestState": "s" });
     poster.receive(
         on,
         &json!({ "jsonrpc": "2.0", "id": sent["id"], "result": body }),
     );
-    assert_eq!(sorted(poster.out().remove(0).1), sorted(pairs(&expected)));
+    assert_eq!(
+        sort_headers(poster.out().remove(0).1),
+        sort_headers(pairs(&expected))
+    );
     let (_, _, headers, _) = poster.request(
         "tools/call",
         json!({ "name": "execute_sql", "arguments": { "region": null } }),

@@ -1,5 +1,5 @@
-//! The ledger's rows on the streams of HTTP: what goes out on which one, and what their end means (`basic/transports`;
-//! 2026-07-28: `basic/transports/streamable-http`).
+//! Requirements of `docs/requirements.toml` on the streams of HTTP: the messages on each stream, and the effect of its
+//! end (`basic/transports`; 2026-07-28: `basic/transports/streamable-http`).
 
 use mcp_exact_tests_session::*;
 

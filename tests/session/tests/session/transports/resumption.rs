@@ -3,17 +3,17 @@
 
 use mcp_exact_tests_session::*;
 
-fn wanted() -> Value {
+fn tool_call() -> Value {
     json!({ "_meta": { "progressToken": "t" } })
 }
 
-/// "Disconnection SHOULD NOT be interpreted as the client cancelling its request": the request continues, and its output
-/// waits for the next connection, in order.
+/// "Disconnection SHOULD NOT be interpreted as the client cancelling its request": the request continues, and its
+/// output waits in order for the next connection.
 #[test]
 fn detached_stream_keeps_request_and_output() {
     for revision in SESSIONS {
         let mut posts = posts(revision);
-        let (stream, key) = posts.serve(&call(revision, 1, wanted()));
+        let (stream, key) = posts.serve(&call(revision, 1, tool_call()));
         posts
             .machine
             .progress(key, &Progress::new(1.0))
@@ -51,13 +51,13 @@ fn detached_stream_keeps_request_and_output() {
     }
 }
 
-/// The queue of a detached stream has the limits of any other; the answer is never dropped.
+/// A detached stream has the same limits as any other stream; the response is never dropped.
 #[test]
 fn detached_output_is_bounded() {
     let mut config = server_config(&["2025-11-25"]);
     config.limits.stream_bytes = 1000;
     let mut posts = HttpServerHarness::new(config, "2025-11-25", json!({}));
-    let (stream, key) = posts.serve(&call("2025-11-25", 1, wanted()));
+    let (stream, key) = posts.serve(&call("2025-11-25", 1, tool_call()));
     posts.machine.detached(stream, Time::ZERO);
     let text = "x".repeat(300);
     for done in 1..100 {
@@ -81,7 +81,7 @@ fn detached_output_is_bounded() {
 #[test]
 fn detached_stateless_stream_cancels() {
     let mut posts = posts(NEW);
-    let (stream, key) = posts.serve(&call(NEW, 1, wanted()));
+    let (stream, key) = posts.serve(&call(NEW, 1, tool_call()));
     posts
         .machine
         .progress(key, &Progress::new(1.0))
@@ -119,15 +119,15 @@ fn detached_stateless_stream_cancels() {
     assert!(posts.out().is_empty());
 }
 
-/// "Event IDs MUST be globally unique across all streams within that session": number of the stream and number of the frame.
-/// A frame stays queued after a look at it, and is then taken unchanged; a detached stream still gives its output to an
-/// event log.
+/// "Event IDs MUST be globally unique across all streams within that session": an id consists of the numbers of the
+/// stream and of the frame. Peeking at a frame does not remove it; the output of a detached stream can still be
+/// recorded in an event log.
 #[test]
 fn frames_are_numbered_by_stream() {
     for revision in SESSIONS {
         let mut posts = posts(revision);
-        let (first, first_key) = posts.serve(&call(revision, 1, wanted()));
-        let (second, second_key) = posts.serve(&call(revision, 2, wanted()));
+        let (first, first_key) = posts.serve(&call(revision, 1, tool_call()));
+        let (second, second_key) = posts.serve(&call(revision, 2, tool_call()));
         for (key, done) in [(first_key, 1.0), (second_key, 1.0), (first_key, 2.0)] {
             posts
                 .machine
@@ -172,7 +172,7 @@ fn frames_are_numbered_by_stream() {
     }
 }
 
-/// A client resumes a stream as long as a request waits on it, and loses its requests with it.
+/// A client resumes a stream while a request waits on it; if the stream cannot be resumed, its requests are lost.
 #[test]
 fn client_knows_which_streams_to_resume() {
     for revision in SESSIONS {

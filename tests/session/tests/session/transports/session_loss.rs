@@ -2,7 +2,7 @@
 
 use mcp_exact_tests_session::*;
 
-/// Bodies with which real servers send 404.
+/// Returns bodies that real servers send with status 404.
 fn bodies() -> Vec<Vec<u8>> {
     let error = |id: Value| {
         let error = json!({ "code": -32001, "message": "Session not found" });
@@ -35,7 +35,7 @@ fn is_lost(events: &[ClientEvent]) -> bool {
 /// "When a client receives HTTP 404 in response to a request containing an `MCP-Session-Id`, it MUST start a new session by
 /// sending a new `InitializeRequest` without a session ID attached."
 #[test]
-fn sess_404_ends_whatever_was_posted() {
+fn sess_404_ends_every_posted_message() {
     for revision in SESSIONS {
         for body in bodies() {
             // A request: it ends once, and so does another one that waits.
@@ -74,8 +74,8 @@ fn sess_404_ends_whatever_was_posted() {
     }
 }
 
-/// There is no session before `initialize` is answered, and none from 2026-07-28 on: there 404 is the status of an unknown
-/// method ("404 Not Found", `basic/transports/streamable-http`).
+/// Without a session, before the response to `initialize` and from 2026-07-28 on, status 404 has another meaning: an
+/// unknown method ("404 Not Found", `basic/transports/streamable-http`).
 #[test]
 fn sess_404_without_session_loses_none() {
     for body in bodies() {
@@ -101,7 +101,7 @@ fn sess_404_without_session_loses_none() {
     }
 }
 
-/// Other statuses end their request alone.
+/// Other error statuses end only their request.
 #[test]
 fn sess_other_statuses_keep_the_session() {
     for status in [400, 401, 403, 405, 429, 500, 503] {

@@ -5,7 +5,7 @@ use mcp_exact_tests_session::*;
 
 const REVISION: &str = "2025-11-25";
 
-fn resumed(snapshot: Snapshot, binding: Binding) -> ServerEndpoint<()> {
+fn resume_server(snapshot: Snapshot, binding: Binding) -> ServerEndpoint<()> {
     let settings = server_config(&[REVISION]).build().expect("a configuration");
     ServerEndpoint::resume(settings, binding, snapshot, Time::ZERO).expect("offered")
 }
@@ -22,7 +22,7 @@ fn events(server: &mut ServerEndpoint<()>) -> Vec<ServerEvent<()>> {
     std::iter::from_fn(|| server.poll_event()).collect()
 }
 
-/// Agreements with the client survive: revision, capabilities, level, subscriptions; and the text of the snapshot is stable.
+/// A snapshot keeps the negotiated revision and capabilities, the log level and the subscriptions; its text is stable.
 #[test]
 fn snapshot_restores_what_was_promised() {
     let capabilities = json!({ "roots": {}, "elicitation": { "url": {} } });
@@ -35,7 +35,7 @@ fn snapshot_restores_what_was_promised() {
     assert_eq!(server.machine.snapshot_due(), SnapshotDue::No);
     let snapshot: Snapshot = text.parse().expect("a snapshot");
     assert_eq!(snapshot.to_string(), text);
-    let mut again = resumed(snapshot, Binding::Duplex);
+    let mut again = resume_server(snapshot, Binding::Duplex);
     assert_eq!(
         again.snapshot_due(),
         SnapshotDue::Now,
@@ -97,7 +97,7 @@ fn resumed_ids_are_new() {
         "not every message needs a snapshot: {}",
         used.len()
     );
-    let mut again = resumed(snapshot, Binding::Duplex);
+    let mut again = resume_server(snapshot, Binding::Duplex);
     again
         .request(
             Scope::Peer,
@@ -113,11 +113,11 @@ fn resumed_ids_are_new() {
     assert!(!used.contains(&message["id"].to_string()));
 }
 
-/// "Every request ends once": a request in flight gets an error that reports its loss, on its own stream, once the client
-/// resumes that; its event id is beyond those that may have been used.
+/// "Every request ends once": a request in flight gets an error that reports its loss, on its own stream, when the
+/// client resumes it; its event id is higher than all ids that may have been used.
 #[test]
 fn lost_requests_are_answered_by_an_error() {
-    let mut server = resumed(
+    let mut server = resume_server(
         Snapshot::new(agreed_on(REVISION, json!({})), 0),
         Binding::StreamableHttp,
     );
@@ -151,7 +151,7 @@ fn lost_requests_are_answered_by_an_error() {
     }
     assert_eq!(numbers, [0, 1, 2, 3]);
 
-    let mut again = resumed(snapshot, Binding::StreamableHttp);
+    let mut again = resume_server(snapshot, Binding::StreamableHttp);
     assert_eq!(
         again.writable_streams().count(),
         0,
@@ -183,15 +183,14 @@ fn lost_requests_are_answered_by_an_error() {
     assert!(matches!(events(&mut again)[..], [ServerEvent::Request(_)]));
 }
 
-/// A store that replaces a snapshot only by one of a higher version lets one of two processes continue, and stops the other
-/// one.
+/// If a store accepts only snapshots of a higher version, only one of two processes can continue a session.
 #[test]
 fn one_of_two_processes_resumes() {
     let mut server = CheckedServer::ready(server_config(&[REVISION]), REVISION, json!({}));
     let mut stored = server.machine.snapshot().expect("a session");
     let (mut one, mut two) = (
-        resumed(stored.clone(), Binding::Duplex),
-        resumed(stored.clone(), Binding::Duplex),
+        resume_server(stored.clone(), Binding::Duplex),
+        resume_server(stored.clone(), Binding::Duplex),
     );
     let mut written = Vec::new();
     for process in [&mut one, &mut two] {
@@ -207,7 +206,7 @@ fn one_of_two_processes_resumes() {
     assert!(server.machine.snapshot().expect("a session").version <= stored.version);
 }
 
-/// A session whose `notifications/initialized` has not come still waits for it.
+/// A resumed session that has not received `notifications/initialized` still waits for it.
 #[test]
 fn snapshot_before_initialized_waits_for_it() {
     let mut server = RawServer::new(server_config(&[REVISION]));
@@ -219,7 +218,7 @@ fn snapshot_before_initialized_waits_for_it() {
     assert_eq!(server.machine.snapshot_due(), SnapshotDue::Now);
     let snapshot = server.machine.snapshot().expect("a session");
     assert!(!snapshot.ready);
-    let mut again = resumed(snapshot, Binding::Duplex);
+    let mut again = resume_server(snapshot, Binding::Duplex);
     again
         .request(
             Scope::Peer,
@@ -238,7 +237,7 @@ fn snapshot_before_initialized_waits_for_it() {
     assert!(again.poll_transmit(&mut bytes).is_some());
 }
 
-/// A client resumes, too: its ids continue, and it makes no second handshake.
+/// A client endpoint can also be resumed: its ids continue, and there is no second handshake.
 #[test]
 fn client_resumes_without_a_handshake() {
     for revision in all() {
@@ -266,13 +265,13 @@ fn client_resumes_without_a_handshake() {
     }
 }
 
-/// Two endpoints of one session, in two processes: each takes over what the other one has saved, and keeps what it has not saved.
+/// Two processes with endpoints of one session merge each other's snapshots, and keep their own unsaved state.
 #[test]
 fn endpoints_of_one_session_merge() {
     let mut first = CheckedServer::ready(server_config(&[REVISION]), REVISION, json!({}));
     let base = first.machine.snapshot().expect("a session");
     first.machine.snapshot_saved();
-    let mut second = resumed(base.clone(), Binding::StreamableHttp);
+    let mut second = resume_server(base.clone(), Binding::StreamableHttp);
     second.reserve_until(2 << 32);
     assert_eq!(
         second.snapshot_due(),
@@ -318,7 +317,51 @@ fn endpoints_of_one_session_merge() {
     assert_eq!(second.snapshot().expect("a session").subscriptions, ["a:2"]);
 }
 
-/// The handshake ends on one process, and the other one is notified of it by the snapshot.
+/// A store has lost a version, and another process has saved it with other content: nothing that the client has chosen is lost.
+#[test]
+fn lost_versions_are_merged() {
+    let mut first = CheckedServer::ready(server_config(&[REVISION]), REVISION, json!({}));
+    let base = first.machine.snapshot().expect("a session");
+    first.machine.snapshot_saved();
+    let subscribe = json!({ "jsonrpc": "2.0", "id": 1, "method": "resources/subscribe", "params": { "uri": "a:1" } });
+    let key = first.serve(&subscribe).key;
+    first.reply(key, result(json!({})));
+    let lost = first.machine.snapshot().expect("a session");
+    first.machine.snapshot_saved();
+    let other = Snapshot {
+        version: lost.version,
+        log_level: Some(Level::Error),
+        subscriptions: vec!["b:1".to_owned()],
+        last_id: 7 << 32,
+        ..base.clone()
+    };
+    first.machine.merge_lost(other);
+    assert_eq!(first.machine.snapshot_due(), SnapshotDue::Now);
+    let merged = first.machine.snapshot().expect("a session");
+    first.machine.snapshot_saved();
+    assert_eq!(merged.version, lost.version + 1);
+    assert_eq!(
+        (merged.log_level, &merged.subscriptions[..], merged.last_id),
+        (
+            Some(Level::Error),
+            &["a:1".to_owned(), "b:1".to_owned()][..],
+            7 << 32
+        )
+    );
+    // An older version says nothing of what was chosen since, but its ids are used.
+    let older = Snapshot {
+        last_id: 9 << 32,
+        ..base
+    };
+    first.machine.merge_lost(older);
+    let again = first.machine.snapshot().expect("a session");
+    assert_eq!(
+        (again.log_level, &again.subscriptions[..], again.last_id),
+        (merged.log_level, &merged.subscriptions[..], 9 << 32)
+    );
+}
+
+/// If the handshake ends on one process, the other process learns this from the snapshot.
 #[test]
 fn merged_snapshot_ends_handshake() {
     let mut server = CheckedServer::ready(server_config(&[REVISION]), REVISION, json!({}));
@@ -327,19 +370,19 @@ fn merged_snapshot_ends_handshake() {
         ready: false,
         ..ready.clone()
     };
-    let mut other = resumed(early, Binding::StreamableHttp);
+    let mut other = resume_server(early, Binding::StreamableHttp);
     other.merge(ready);
     assert!(matches!(&events(&mut other)[..], [ServerEvent::Ready]));
     assert!(other.snapshot().expect("a session").ready);
 }
 
-/// What another process sends in the place of one that has died: an error for each request in flight on the stream.
+/// For a process that has died, another process sends an error for each request in flight on the stream.
 #[test]
 fn report_of_loss_answers_requests() {
     let config = server_config(&[REVISION]);
     let mut server = CheckedServer::ready(config, REVISION, json!({}));
     let snapshot = server.machine.snapshot().expect("a session");
-    let mut server = resumed(snapshot, Binding::StreamableHttp);
+    let mut server = resume_server(snapshot, Binding::StreamableHttp);
     let call = |id: Value| json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": { "name": "x" } });
     let first = post(&mut server, &call(json!("a")));
     let second = post(&mut server, &call(json!(7)));

@@ -1,5 +1,5 @@
-//! Standalone streams and the end of input (`basic/transports`, "Listening for Messages from the Server", "stdio"): the
-//! messages that wait, and the streams that carry them.
+//! Standalone streams and the end of input (`basic/transports`, "Listening for Messages from the Server", "stdio"):
+//! which messages wait, and on which stream they are sent.
 
 use mcp_exact_tests_session::*;
 
@@ -11,8 +11,7 @@ fn frames(posts: &mut HttpServerHarness) -> Vec<(StreamId, Value)> {
     posts.out().into_iter().filter_map(frame).collect()
 }
 
-/// Changes that are published while no stream is open wait for the next one, each once: they report that a list has changed,
-/// not how often.
+/// Changes that are published while no stream is open are sent once on the next stream.
 #[test]
 fn changes_wait_for_a_stream_each_once() {
     for revision in SESSIONS {
@@ -44,7 +43,7 @@ fn changes_wait_for_a_stream_each_once() {
     }
 }
 
-/// Undeclared changes do not wait.
+/// Changes of undeclared capabilities are not queued.
 #[test]
 fn undeclared_changes_do_not_wait() {
     let mut config = server_config(&["2025-11-25"]);
@@ -58,8 +57,8 @@ fn undeclared_changes_do_not_wait() {
     assert!(frames(&mut posts).is_empty());
 }
 
-/// "The server MUST send each of its JSON-RPC messages on only one of the connected streams": the newest one wins, a stream with
-/// a connection before one that has lost it.
+/// "The server MUST send each of its JSON-RPC messages on only one of the connected streams": the newest stream is
+/// used, and a connected stream is preferred to a detached one.
 #[test]
 fn newest_connected_stream_wins() {
     for revision in SESSIONS {
@@ -140,7 +139,7 @@ fn end_of_input_lets_answers_out() {
     }
 }
 
-/// With nothing in flight it closes at once; a lost stream ends everything.
+/// If no request is in flight, the endpoint closes immediately; a lost stream ends all requests.
 #[test]
 fn end_of_input_without_requests_closes() {
     for (how, in_flight) in [

@@ -1,5 +1,5 @@
-//! Both endpoints over HTTP, with statuses, streams and sessions made up: no socket (`basic/transports` of 2025-03-26 and
-//! later; 2026-07-28: `basic/transports/streamable-http`).
+//! Both endpoints over simulated HTTP, without sockets (`basic/transports` of 2025-03-26 and later; 2026-07-28:
+//! `basic/transports/streamable-http`).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,12 +7,12 @@ use std::sync::Arc;
 use mcp_exact_session::http::{Posted, classify};
 use mcp_exact_tests_session::*;
 
-/// An endpoint that serves sessions and single requests, and a client of it.
+/// Server endpoint that serves sessions and single requests, with its client.
 struct Web {
     client: ClientEndpoint,
     settings: Arc<ServerSettings>,
     session: Option<ServerEndpoint<()>>,
-    /// Stream of the client that each stream of the session answers.
+    /// Stream of the client by the corresponding stream of the session.
     answers: BTreeMap<StreamId, StreamId>,
     heard: Vec<ClientEvent>,
     posts: usize,
@@ -261,7 +261,7 @@ fn every_pair_of_peers_over_http() {
 }
 
 #[test]
-fn http_202_for_what_is_no_request() {
+fn http_202_for_messages_without_answer() {
     let mut web = Web::new(&["2025-11-25"], &["2025-11-25"]);
     web.run();
     // `initialize`, then `initialized`.

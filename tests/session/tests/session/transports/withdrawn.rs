@@ -1,5 +1,5 @@
-//! Messages that are about a request which is cancelled, or belong on a stream that is closed: they never leave
-//! (`basic/utilities/cancellation`, "Behavior Requirements"; 2026-07-28: `basic/patterns/cancellation`).
+//! Queued messages of a cancelled request or a closed stream are not sent (`basic/utilities/cancellation`, "Behavior
+//! Requirements"; 2026-07-28: `basic/patterns/cancellation`).
 
 use mcp_exact_tests_session::*;
 
@@ -7,8 +7,9 @@ fn cancel(id: u64) -> Value {
     json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": id } })
 }
 
-/// Queues a progress, a log and, where the revision has them, a request about the request; takes none of them.
-fn speak(server: &mut ServerEndpoint<()>, key: RequestKey) {
+/// Queues a progress notification, a log message and, if the revision has them, a server request for a request, without
+/// sending them.
+fn queue_messages(server: &mut ServerEndpoint<()>, key: RequestKey) {
     let during = Scope::During(key);
     assert_eq!(server.progress(key, &Progress::new(1.0)), Ok(Sent::Queued));
     assert_eq!(
@@ -28,7 +29,7 @@ fn speak(server: &mut ServerEndpoint<()>, key: RequestKey) {
     );
 }
 
-fn wanted() -> Value {
+fn tool_call() -> Value {
     json!({ "_meta": { "progressToken": "t", "io.modelcontextprotocol/logLevel": "debug" } })
 }
 
@@ -40,9 +41,9 @@ fn queued_messages_of_a_cancelled_request_never_leave() {
     for revision in all() {
         let capabilities = json!({ "roots": {}, "elicitation": {} });
         let mut server = CheckedServer::ready(server_config(&[revision]), revision, capabilities);
-        let key = server.serve(&call(revision, 1, wanted())).key;
-        let other = server.serve(&call(revision, 2, wanted())).key;
-        speak(&mut server.machine, key);
+        let key = server.serve(&call(revision, 1, tool_call())).key;
+        let other = server.serve(&call(revision, 2, tool_call())).key;
+        queue_messages(&mut server.machine, key);
         assert_eq!(
             server.machine.progress(other, &Progress::new(1.0)),
             Ok(Sent::Queued)
@@ -68,13 +69,13 @@ fn queued_messages_of_a_cancelled_request_never_leave() {
     }
 }
 
-/// The same over HTTP; there the POST is closed, and nothing precedes its end.
+/// Over HTTP, the POST is closed without sending the queued messages.
 #[test]
 fn queued_messages_on_a_cancelled_post_never_leave() {
     for revision in SESSIONS {
         let mut posts = posts(revision);
-        let (post, key) = posts.serve(&call(revision, 1, wanted()));
-        speak(&mut posts.machine, key);
+        let (post, key) = posts.serve(&call(revision, 1, tool_call()));
+        queue_messages(&mut posts.machine, key);
         let other = posts.post(&[], &cancel(1));
         let sent: Vec<Transmit> = posts
             .out()
@@ -89,20 +90,21 @@ fn queued_messages_on_a_cancelled_post_never_leave() {
         }));
     }
     let mut posts = posts(NEW);
-    let (post, key) = posts.serve(&call(NEW, 1, wanted()));
-    speak(&mut posts.machine, key);
+    let (post, key) = posts.serve(&call(NEW, 1, tool_call()));
+    queue_messages(&mut posts.machine, key);
     posts.machine.closed(post, Closed::Lost, Time::ZERO);
     assert!(posts.out().is_empty());
     assert_eq!(posts.machine.usage().queued_bytes, 0);
 }
 
-/// "The server MAY attach an `id` field to their SSE events"; "the ID MUST be globally unique across all streams within that session"
-/// (`basic/transports`, "Resumability and Redelivery"): a message that is recorded under a number keeps it, and leaves.
+/// "The server MAY attach an `id` field to their SSE events"; "the ID MUST be globally unique across all streams within
+/// that session" (`basic/transports`, "Resumability and Redelivery"): a message that was recorded under a number keeps
+/// the number and is sent.
 #[test]
 fn committed_messages_of_a_cancelled_request_leave() {
     for revision in SESSIONS {
         let mut posts = posts(revision);
-        let (post, key) = posts.serve(&call(revision, 1, wanted()));
+        let (post, key) = posts.serve(&call(revision, 1, tool_call()));
         let progress = |server: &mut ServerEndpoint<()>, step| {
             let sent = server.progress(key, &Progress::new(step));
             assert_eq!(sent, Ok(Sent::Queued));
@@ -126,8 +128,8 @@ fn committed_messages_of_a_cancelled_request_leave() {
     }
 }
 
-/// A request that waits for `notifications/initialized` belongs on its stream: if that has closed in the meantime, it ends and
-/// never leaves.
+/// A request that waits for `notifications/initialized` belongs on its stream: if the stream has closed in the
+/// meantime, the request ends and is not sent.
 #[test]
 fn deferred_request_of_a_closed_stream_never_leaves() {
     for revision in SESSIONS {

@@ -16,7 +16,7 @@ fn client() -> RawClient {
     client
 }
 
-fn cancelled(id: &Value) -> Value {
+fn cancelled_notification(id: &Value) -> Value {
     let params = json!({ "requestId": id, "reason": "enough" });
     json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params })
 }
@@ -31,7 +31,7 @@ fn canc_a_cancelled_request_is_not_answered() {
     let mut server = server();
     server.send(&call(json!(1)));
     let key = server.request().key;
-    assert!(server.send(&cancelled(&json!(1))).is_empty());
+    assert!(server.send(&cancelled_notification(&json!(1))).is_empty());
     let events = server.events();
     assert!(
         matches!(&events[..], [ServerEvent::Cancelled { key: stopped, reason: Some(reason) }]
@@ -57,7 +57,7 @@ fn canc_a_cancelled_request_is_not_answered() {
 fn canc_races_are_ignored() {
     let mut server = server();
     for id in [json!(1), json!("1"), json!("init")] {
-        assert!(server.send(&cancelled(&id)).is_empty());
+        assert!(server.send(&cancelled_notification(&id)).is_empty());
     }
     assert!(server.events().is_empty());
     server.send(&call(json!(1)));
@@ -67,7 +67,7 @@ fn canc_races_are_ignored() {
         .reply(key, PeerError::internal("x"), server.now)
         .expect("it waits");
     assert_eq!(server.drain().len(), 1);
-    assert!(server.send(&cancelled(&json!(1))).is_empty());
+    assert!(server.send(&cancelled_notification(&json!(1))).is_empty());
     assert!(server.events().is_empty(), "answered before");
 }
 
@@ -80,7 +80,7 @@ fn canc_own_in_flight_only() {
         .ping(RequestTimeout::default(), server.now)
         .expect("it leaves");
     let id = server.drain()[0]["id"].clone();
-    server.send(&cancelled(&id));
+    server.send(&cancelled_notification(&id));
     assert!(server.events().is_empty());
     server.send(&json!({ "jsonrpc": "2.0", "id": id, "result": {} }));
     assert!(
@@ -96,7 +96,7 @@ fn canc_by_the_client_leaves_and_ends_the_request() {
     let mut client = client();
     let (key, sent) = client.request("tools/call", json!({ "name": "x" }));
     client.machine.cancel(key, "enough", client.now);
-    assert_eq!(client.drain(), [cancelled(&sent["id"])]);
+    assert_eq!(client.drain(), [cancelled_notification(&sent["id"])]);
     assert_eq!(client.outcomes(), [(key, Outcome::Cancelled)]);
     client.machine.cancel(key, "enough", client.now);
     assert!(client.drain().is_empty() && client.outcomes().is_empty());
@@ -135,7 +135,7 @@ fn canc_questions_end_with_the_request_that_asks() {
         .expect("it may ask");
     let question = server.drain().remove(0);
     assert_eq!(question["method"], "roots/list");
-    let next = server.send(&cancelled(&json!(1)));
+    let next = server.send(&cancelled_notification(&json!(1)));
     assert_eq!(next[0]["params"]["requestId"], question["id"]);
     assert!(matches!(
         server.events()[..],
@@ -157,7 +157,7 @@ fn canc_by_the_server_takes_a_question_back() {
     let ClientEvent::Request { key, .. } = events[0] else {
         panic!("{events:?}");
     };
-    assert!(client.send(&cancelled(&json!("q"))).is_empty());
+    assert!(client.send(&cancelled_notification(&json!("q"))).is_empty());
     assert!(matches!(client.events()[..], [ClientEvent::RequestCancelled(asked)] if asked == key));
     let answered = client
         .machine
@@ -211,7 +211,7 @@ fn a_timeout_ends_a_request_and_tells_the_server() {
 }
 
 #[test]
-fn a_question_that_nobody_answers_times_out_and_the_request_goes_on() {
+fn unanswered_question_times_out() {
     let mut server = server();
     server.send(&call(json!(1)));
     let key = server.request().key;
@@ -303,11 +303,14 @@ fn canc_a_task_of_the_client_is_not_cancelled_by_notification() {
         };
         server.machine.reply(key, reply, now).expect("it may ask");
         assert_eq!(server.drain().len(), 1);
-        assert_eq!(server.send(&cancelled(&json!(1))).len(), usize::from(!task));
+        assert_eq!(
+            server.send(&cancelled_notification(&json!(1))).len(),
+            usize::from(!task)
+        );
     }
 }
 
-/// What was queued before the server has ended the session still leaves when the client ends its input.
+/// Output that was queued before the server has ended the session is still sent when the client closes its input.
 #[test]
 fn output_of_a_shutdown_outlives_the_input_of_the_client() {
     let settings = server_config(&[REVISION]).build().expect("a configuration");
@@ -337,7 +340,7 @@ fn canc_a_request_that_has_not_left_ends_with_its_cause() {
         .machine
         .request(during, "roots/list", None, options, now);
     let asked = asked.expect("it waits");
-    assert!(server.send(&cancelled(&json!(1))).is_empty());
+    assert!(server.send(&cancelled_notification(&json!(1))).is_empty());
     assert!(server.events().iter().any(
         |event| matches!(event, ServerEvent::Completed(key, Outcome::Cancelled) if *key == asked)
     ));
@@ -362,7 +365,7 @@ fn canc_a_question_that_has_not_left_never_leaves() {
         .reply(key, reply, server.now)
         .expect("it may ask");
     assert!(
-        server.send(&cancelled(&json!(1))).is_empty(),
+        server.send(&cancelled_notification(&json!(1))).is_empty(),
         "nothing to take back"
     );
     let initialized = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });

@@ -25,7 +25,7 @@ fn notification(method: &str, capabilities: Option<Value>) -> Value {
     json!({ "jsonrpc": "2.0", "method": method, "params": params })
 }
 
-fn delivered(events: &[ServerEvent<()>]) -> Option<&str> {
+fn delivered_method(events: &[ServerEvent<()>]) -> Option<&str> {
     match events {
         [ServerEvent::Notification(notification)] => {
             assert_eq!(notification.revision().as_str(), NEW);
@@ -36,8 +36,8 @@ fn delivered(events: &[ServerEvent<()>]) -> Option<&str> {
     }
 }
 
-/// Notifications that an extension adds reach the application, on a duplex stream and by POST, from a server of one lifecycle or
-/// of both.
+/// Notifications that an extension adds reach the application, on a duplex stream and by POST, for servers of one or
+/// both lifecycles.
 #[test]
 fn extension_notifications_reach_the_program() {
     let declared = json!({ "extensions": { ID: {} } });
@@ -46,7 +46,11 @@ fn extension_notifications_reach_the_program() {
             for method in [METHOD, "notifications/vendor"] {
                 let mut server = RawServer::new(config(&revisions));
                 server.send(&notification(method, capabilities.clone()));
-                assert_eq!(delivered(&server.events()), Some(method), "{revisions:?}");
+                assert_eq!(
+                    delivered_method(&server.events()),
+                    Some(method),
+                    "{revisions:?}"
+                );
             }
         }
     }
@@ -56,16 +60,16 @@ fn extension_notifications_reach_the_program() {
         let (status, _) = posts.answer(&headers, &notification(method, None));
         assert_eq!(status, 202);
         let events: Vec<_> = std::iter::from_fn(|| posts.machine.poll_event()).collect();
-        assert_eq!(delivered(&events), Some(method));
+        assert_eq!(delivered_method(&events), Some(method));
     }
     // In the middle of a session of the other lifecycle, on one connection.
     let mut server = RawServer::begun(config(&newest_first()), "2025-11-25", json!({}));
     server.send(&notification(METHOD, Some(declared)));
-    assert_eq!(delivered(&server.events()), Some(METHOD));
+    assert_eq!(delivered_method(&server.events()), Some(METHOD));
 }
 
-/// A client that has not declared the extension does not use it; neither is it used in a session, where no extension is
-/// negotiated.
+/// Such a notification is refused if the client has not declared the extension, and in sessions, in which no extensions
+/// are negotiated.
 #[test]
 fn undeclared_extension_notifications_are_refused() {
     let mut server = RawServer::new(config(&[NEW]));
@@ -92,7 +96,7 @@ fn undeclared_extension_notifications_are_refused() {
     );
 }
 
-/// A client's application sends them, if the server has declared the extension.
+/// A client's application can send them if the server has declared the extension.
 #[test]
 fn client_sends_negotiated_notifications() {
     for declares in [false, true] {

@@ -1,14 +1,14 @@
-//! Members that the endpoints add to messages of programs, and members that they leave alone: `_meta`, cache hints, progress
-//! tokens, HTTP hints (2026-07-28: `basic`, "_meta"; `server/utilities/caching`).
+//! Members that endpoints add to messages of applications, and members that they keep unchanged: `_meta`, cache hints,
+//! progress tokens, HTTP hints (2026-07-28: `basic`, "_meta"; `server/utilities/caching`).
 
 use mcp_exact_tests_session::*;
 
-const INFO: &str = "io.modelcontextprotocol/clientInfo";
-const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
-const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
+const CLIENT_INFO_KEY: &str = "io.modelcontextprotocol/clientInfo";
+const CLIENT_CAPABILITIES_KEY: &str = "io.modelcontextprotocol/clientCapabilities";
+const PROTOCOL_VERSION_KEY: &str = "io.modelcontextprotocol/protocolVersion";
 
-/// The text of the answer to a request, replied to with this text.
-fn answered(method: &str, params: Value, body: &str) -> String {
+/// Sends a request, replies with this text, and returns the text of the response.
+fn response_to(method: &str, params: Value, body: &str) -> String {
     let mut server = CheckedServer::ready(server_config(&[NEW]), NEW, json!({}));
     let key = server
         .serve(&request_at(NEW, 1, method, params, json!({})))
@@ -21,7 +21,7 @@ fn answered(method: &str, params: Value, body: &str) -> String {
 }
 
 #[test]
-fn meta_a_result_that_says_it_all_is_left_alone() {
+fn meta_complete_result_is_unchanged() {
     let said = r#""_meta":{"io.modelcontextprotocol/serverInfo":{"version":"2","name":"program"},"com.example/own":1.0},"resultType":"complete","ttlMs":5,"cacheScope":"private""#;
     for (method, params, rest) in [
         ("tools/list", json!({}), r#""tools":[]"#),
@@ -32,7 +32,7 @@ fn meta_a_result_that_says_it_all_is_left_alone() {
         ),
     ] {
         let body = format!("{{{said},{rest}}}");
-        let sent = answered(method, params, &body);
+        let sent = response_to(method, params, &body);
         assert_eq!(
             sent,
             format!(r#"{{"jsonrpc":"2.0","id":1,"result":{body}}}"#)
@@ -40,7 +40,7 @@ fn meta_a_result_that_says_it_all_is_left_alone() {
     }
     // All pages of a list say the scope of the configuration: once, where the application has said another one.
     let body = format!("{{{},\"tools\":[]}}", said.replace("private", "public"));
-    let sent = answered("tools/list", json!({}), &body);
+    let sent = response_to("tools/list", json!({}), &body);
     let body = body.replace("public", "private");
     assert_eq!(
         sent,
@@ -60,7 +60,7 @@ fn meta_each_member_that_a_result_lacks_is_added_once() {
                 body.as_object_mut().expect("an object").remove(*name);
             }
         }
-        let sent = answered("tools/list", json!({}), &body.to_string());
+        let sent = response_to("tools/list", json!({}), &body.to_string());
         for name in names {
             let spelt = format!("\"{name}\":");
             assert_eq!(sent.matches(&spelt).count(), 1, "{body}: {sent}");
@@ -75,19 +75,22 @@ fn meta_info_of_the_program_stays_and_the_rest_is_of_the_machine() {
     let (_, bare) = client.request("tools/list", json!(null));
     let bare = &bare["params"]["_meta"];
     let own = json!({ "name": "program", "version": "9" });
-    let lies = json!({ INFO: own, VERSION: "1900-01-01", CAPABILITIES: { "none": {} }, "com.example/own": [1] });
+    let lies = json!({ CLIENT_INFO_KEY: own, PROTOCOL_VERSION_KEY: "1900-01-01", CLIENT_CAPABILITIES_KEY: { "none": {} }, "com.example/own": [1] });
     let (_, sent) = client.request("tools/list", json!({ "_meta": lies }));
     let meta = &sent["params"]["_meta"];
-    assert_eq!(meta[INFO], own);
-    assert_eq!(meta[VERSION], NEW);
-    assert_eq!(meta[CAPABILITIES], bare[CAPABILITIES]);
+    assert_eq!(meta[CLIENT_INFO_KEY], own);
+    assert_eq!(meta[PROTOCOL_VERSION_KEY], NEW);
+    assert_eq!(meta[CLIENT_CAPABILITIES_KEY], bare[CLIENT_CAPABILITIES_KEY]);
     assert_eq!(meta["com.example/own"], json!([1]));
     // Without one of its own the machine's is said.
     let (_, sent) = client.request("tools/list", json!({ "_meta": { "com.example/own": [1] } }));
-    assert_eq!(sent["params"]["_meta"][INFO], bare[INFO]);
-    assert_eq!(bare[INFO]["name"], "client");
+    assert_eq!(
+        sent["params"]["_meta"][CLIENT_INFO_KEY],
+        bare[CLIENT_INFO_KEY]
+    );
+    assert_eq!(bare[CLIENT_INFO_KEY]["name"], "client");
     // Each is there once.
-    let text = json!({ "_meta": { INFO: own, VERSION: NEW, CAPABILITIES: {} } });
+    let text = json!({ "_meta": { CLIENT_INFO_KEY: own, PROTOCOL_VERSION_KEY: NEW, CLIENT_CAPABILITIES_KEY: {} } });
     let now = client.now;
     let sent = client.machine.request(
         "tools/list",
@@ -97,13 +100,17 @@ fn meta_info_of_the_program_stays_and_the_rest_is_of_the_machine() {
     );
     sent.expect("it leaves");
     let text = client.texts().remove(0);
-    for name in [INFO, VERSION, CAPABILITIES] {
+    for name in [
+        CLIENT_INFO_KEY,
+        PROTOCOL_VERSION_KEY,
+        CLIENT_CAPABILITIES_KEY,
+    ] {
         assert_eq!(text.matches(name).count(), 1, "{text}");
     }
 }
 
 #[test]
-fn prog_token_of_a_server_stands_beside_what_the_program_says_in_meta() {
+fn prog_token_is_added_to_application_meta() {
     for revision in handshake() {
         let able = json!({ "roots": {} });
         let mut server = CheckedServer::ready(server_config(&[revision]), revision, able);
@@ -145,7 +152,7 @@ fn prog_token_of_a_server_stands_beside_what_the_program_says_in_meta() {
     }
 }
 
-/// A client of a binding in the middle of its talk, and the hints with which its call of a tool leaves.
+/// Returns the HTTP hints of a tool call of a client with this binding.
 fn hints(revision: &str, binding: Binding) -> HttpHints {
     let capabilities = json!({ "tools": {} });
     let agreed = agreed_on(revision, capabilities);
@@ -212,7 +219,7 @@ fn hdr_hints_are_for_http_and_for_revisions_that_have_such_headers() {
 }
 
 #[test]
-fn prog_a_result_with_a_task_that_nobody_asked_for_keeps_no_token() {
+fn prog_unrequested_task_keeps_no_token() {
     for revision in handshake() {
         let able = json!({ "tools": {}, "tasks": { "requests": { "tools": { "call": {} } } } });
         let mut client = CheckedClient::ready(client_config(&[revision]), revision, able);

@@ -1,21 +1,21 @@
-//! Subscriptions from the view of a client (2026-07-28: `basic/patterns/subscriptions`, `basic/patterns/cancellation`,
+//! Subscriptions on the client side (2026-07-28: `basic/patterns/subscriptions`, `basic/patterns/cancellation`,
 //! "Timeouts"; `basic/versioning`, "Protocol Version Negotiation").
 
 use mcp_exact_tests_session::*;
 
-const TAG: &str = "io.modelcontextprotocol/subscriptionId";
+const SUBSCRIPTION_ID_KEY: &str = "io.modelcontextprotocol/subscriptionId";
 
-fn tagged(id: &Value, method: &str, more: Value) -> Value {
+fn tagged_notification(id: &Value, method: &str, more: Value) -> Value {
     let mut params = more;
-    params["_meta"] = json!({ TAG: id });
+    params["_meta"] = json!({ SUBSCRIPTION_ID_KEY: id });
     json!({ "jsonrpc": "2.0", "method": method, "params": params })
 }
 
-/// A subscription that is acknowledged: its key and its request.
+/// Opens an acknowledged subscription; returns its key and its request.
 fn listen(client: &mut RawClient) -> (RequestKey, Value) {
     let filter = json!({ "notifications": { "toolsListChanged": true } });
     let (key, sent) = client.request("subscriptions/listen", filter.clone());
-    client.send(&tagged(
+    client.send(&tagged_notification(
         &sent["id"],
         "notifications/subscriptions/acknowledged",
         filter,
@@ -24,8 +24,8 @@ fn listen(client: &mut RawClient) -> (RequestKey, Value) {
     (key, sent)
 }
 
-/// A subscription lasts until one of the peers ends it: "implementations MAY choose to reset the timeout clock when receiving a
-/// progress notification", but there is none.
+/// A subscription lasts until one of the peers ends it: "implementations MAY choose to reset the timeout clock when
+/// receiving a progress notification", but a subscription has no timeout.
 #[test]
 fn progress_brings_no_timeout_back() {
     let mut client = modern::client();
@@ -42,7 +42,7 @@ fn progress_brings_no_timeout_back() {
     assert_eq!(client.outcomes(), [(key, Outcome::Cancelled)]);
 }
 
-/// Without an acknowledgement it ends in time, like every request.
+/// Without an acknowledgement, a subscription times out like every request.
 #[test]
 fn unacknowledged_subscription_times_out() {
     let mut client = modern::client();
@@ -51,8 +51,8 @@ fn unacknowledged_subscription_times_out() {
     assert_eq!(client.outcomes(), [(key, Outcome::TimedOut)]);
 }
 
-/// A server that stops speaking the revision reports it in one answer; the subscription of the old revision continues, and
-/// so do its notifications while another revision is negotiated.
+/// If one response shows that the server no longer supports the revision, the subscription of the old revision
+/// continues, and so do its notifications while another revision is negotiated.
 #[test]
 fn notifications_pass_during_renegotiation() {
     let config = client_config(&[NEW, "2025-11-25"]);
@@ -65,7 +65,7 @@ fn notifications_pass_during_renegotiation() {
     let error = json!({ "code": -32022, "message": "Unsupported protocol version", "data": data });
     let next = client.send(&json!({ "jsonrpc": "2.0", "id": sent["id"], "error": error }));
     assert_eq!(next[0]["method"], "initialize");
-    let changed = tagged(
+    let changed = tagged_notification(
         &listened["id"],
         "notifications/tools/list_changed",
         json!({}),
@@ -83,8 +83,8 @@ fn notifications_pass_during_renegotiation() {
     );
 }
 
-/// "Clients do not send JSON-RPC responses" (`basic/transports/stdio`): a client that speaks nothing older sends none while it
-/// probes, either.
+/// "Clients do not send JSON-RPC responses" (`basic/transports/stdio`): a client that supports no older revision sends
+/// no responses during probing either.
 #[test]
 fn probing_client_writes_no_responses() {
     let questions = [

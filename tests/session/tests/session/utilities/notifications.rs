@@ -1,4 +1,4 @@
-//! Notifications that a server sends on its own: changes, logs (`server/*`, `server/utilities/logging`).
+//! Unsolicited notifications of a server: changes, logs (`server/*`, `server/utilities/logging`).
 
 use mcp_exact_tests_session::*;
 
@@ -100,7 +100,7 @@ fn notifications_of_a_client_reach_the_program_by_their_types() {
     ));
 }
 
-/// `logs` says what `log` does: a server without the capability logs nothing.
+/// `logs` returns false if `log` sends nothing, as for a server without the capability.
 #[test]
 fn logs_is_false_where_log_fails() {
     let revision = "2025-11-25";

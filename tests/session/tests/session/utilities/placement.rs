@@ -36,7 +36,7 @@ fn listen(filter: Value, meta: Value) -> Value {
     modern::request("l", "subscriptions/listen", params, json!({}))
 }
 
-/// A server with a subscription of this filter.
+/// Creates a server with a subscription that has this filter.
 fn listening(filter: Value, meta: Value) -> (CheckedServer, Scope) {
     let mut server = modern::server();
     server.send(&listen(filter, meta));
@@ -51,8 +51,8 @@ fn log(level: &str) -> Option<JsonObject> {
     Some(object(json!({ "level": level, "data": 1 })))
 }
 
-/// "The server MUST NOT emit `notifications/message` for a request that does not include this field"; "at or above the requested
-/// level": by `log`, raw and typed.
+/// "The server MUST NOT emit `notifications/message` for a request that does not include this field"; "at or above the
+/// requested level": this applies to `log`, raw and typed notifications.
 #[test]
 fn log_needs_the_level_of_its_request() {
     for (wanted, passes) in [
@@ -105,8 +105,8 @@ fn log_needs_the_level_of_its_request() {
     }
 }
 
-/// "`notifications/message` is request-scoped: the server MUST NOT deliver it on a `subscriptions/listen` stream"; progress of a
-/// subscription would go there, too.
+/// "`notifications/message` is request-scoped: the server MUST NOT deliver it on a `subscriptions/listen` stream";
+/// progress of a subscription is not sent there either.
 #[test]
 fn nothing_of_requests_leaves_on_a_listen_stream() {
     let meta = json!({ "progressToken": "t", "io.modelcontextprotocol/logLevel": "debug" });
@@ -131,8 +131,8 @@ fn nothing_of_requests_leaves_on_a_listen_stream() {
     assert!(server.drain().is_empty());
 }
 
-/// "Progress notifications MUST only reference tokens that were provided in an active request"; "the `progress` value MUST increase
-/// with each notification": raw ones, too, in every revision.
+/// "Progress notifications MUST only reference tokens that were provided in an active request"; "the `progress` value
+/// MUST increase with each notification": this also applies to raw notifications, in every revision.
 #[test]
 fn raw_progress_has_the_token_of_its_request() {
     for revision in all() {
@@ -204,8 +204,8 @@ fn raw_progress_has_the_token_of_its_request() {
     }
 }
 
-/// "Servers MUST NOT send `notifications/cancelled` for any other purpose" than the end of a subscription, and the acknowledgement
-/// is sent once: both are the endpoint's, in every revision.
+/// "Servers MUST NOT send `notifications/cancelled` for any other purpose" than the end of a subscription, and the
+/// acknowledgement is sent once: only the endpoint sends these notifications, in every revision.
 #[test]
 fn reserved_notifications_are_not_the_programs() {
     for revision in all() {
@@ -258,10 +258,10 @@ fn reserved_notifications_are_not_the_programs() {
     }
 }
 
-/// "The server MUST NOT send notification types the client has not explicitly requested": neither by `publish` nor raw nor
-/// typed, on a stream of another filter, on the stream of a call, or without a stream.
+/// "The server MUST NOT send notification types the client has not explicitly requested": this applies to `publish`,
+/// raw and typed notifications, on a stream with another filter, on the stream of a call, and without a stream.
 #[test]
-fn changes_go_to_listeners_that_ask() {
+fn changes_are_sent_to_subscribers() {
     for (method, member, change) in LISTS {
         let (mut wants, scope) = listening(json!({ member: true }), json!({}));
         assert_eq!(wants.machine.publish(&change), 1);
@@ -304,9 +304,9 @@ fn changes_go_to_listeners_that_ask() {
     assert_eq!(sent, Ok(Sent::Queued));
 }
 
-/// The same for the resources of `resourceSubscriptions`: those alone.
+/// Updates are sent only for the resources in `resourceSubscriptions`.
 #[test]
-fn updates_go_to_subscribers_of_the_resource() {
+fn updates_are_sent_to_resource_subscribers() {
     let (mut server, scope) = listening(json!({ "resourceSubscriptions": ["a:b"] }), json!({}));
     let mut notify = |params: Value| {
         server.machine.notify(
@@ -330,7 +330,7 @@ fn updates_go_to_subscribers_of_the_resource() {
     assert_eq!(server.drain().len(), 1);
 }
 
-/// A change that the server has not declared is never announced, for any filter.
+/// A change of a capability that the server has not declared is never announced, for any filter.
 #[test]
 fn undeclared_changes_are_not_announced() {
     let mut config = server_config(&[NEW]);
@@ -355,9 +355,9 @@ fn undeclared_changes_are_not_announced() {
     assert!(server.drain().is_empty());
 }
 
-/// One `publish` serves many endpoints: the registry names those whose clients want to know.
+/// For `publish` to many endpoints, a registry returns those with interested clients.
 #[test]
-fn registry_names_whoever_wants_a_change() {
+fn registry_returns_interested_endpoints() {
     let mut registry = Subscribers::new();
     let (listener, _) = listening(
         json!({ "toolsListChanged": true, "resourceSubscriptions": ["a:b"] }),

@@ -1,8 +1,8 @@
-//! Progress: tokens, values that increase, the end (`basic/utilities/progress`).
+//! Progress: tokens, increasing values, and the end of a request (`basic/utilities/progress`).
 
 use mcp_exact_tests_session::*;
 
-fn served(token: Value) -> (RawServer, RequestKey) {
+fn serve_request(token: Value) -> (RawServer, RequestKey) {
     let mut server = RawServer::begun(server_config(&["2025-06-18"]), "2025-06-18", json!({}));
     let params = json!({ "name": "x", "_meta": { "progressToken": token } });
     server.send(&json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params }));
@@ -13,7 +13,7 @@ fn served(token: Value) -> (RawServer, RequestKey) {
 #[test]
 fn prog_token_type_is_a_string_or_an_integer_and_comes_back_as_it_came() {
     for token in [json!("t"), json!(5), json!(0)] {
-        let (mut server, key) = served(token.clone());
+        let (mut server, key) = serve_request(token.clone());
         assert_eq!(
             server.machine.progress(key, &Progress::new(1.0)),
             Ok(Sent::Queued)
@@ -21,7 +21,7 @@ fn prog_token_type_is_a_string_or_an_integer_and_comes_back_as_it_came() {
         assert_eq!(server.drain()[0]["params"]["progressToken"], token);
     }
     for token in [json!(null), json!(1.5), json!([]), json!({})] {
-        let (mut server, key) = served(token.clone());
+        let (mut server, key) = serve_request(token.clone());
         assert_eq!(
             server.machine.progress(key, &Progress::new(1.0)),
             Ok(Sent::Suppressed),
@@ -32,7 +32,7 @@ fn prog_token_type_is_a_string_or_an_integer_and_comes_back_as_it_came() {
 
 #[test]
 fn prog_increasing_in_what_leaves() {
-    let (mut server, key) = served(json!("t"));
+    let (mut server, key) = serve_request(json!("t"));
     let mut say = |done: f64| server.machine.progress(key, &Progress::new(done));
     assert_eq!(say(1.0), Ok(Sent::Queued));
     assert_eq!(say(1.0), Err(SendError::Progress));
@@ -44,7 +44,7 @@ fn prog_increasing_in_what_leaves() {
 
 #[test]
 fn prog_stops_with_the_answer() {
-    let (mut server, key) = served(json!("t"));
+    let (mut server, key) = serve_request(json!("t"));
     let reply = Reply::Result(result(json!({ "content": [] })));
     server
         .machine

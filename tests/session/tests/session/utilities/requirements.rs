@@ -1,4 +1,5 @@
-//! The ledger's rows on cancellation, progress and pages (`basic/utilities`, `basic/patterns`).
+//! Requirements of `docs/requirements.toml` on cancellation, progress and pagination (`basic/utilities`,
+//! `basic/patterns`).
 
 use mcp_exact_tests_session::*;
 
@@ -12,7 +13,7 @@ pub(crate) fn call(revision: &str, id: Value, token: Value) -> Value {
     request_at(revision, id, "tools/call", params, json!({}))
 }
 
-fn cancelled(id: &Value) -> Value {
+fn cancelled_notification(id: &Value) -> Value {
     json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": id } })
 }
 
@@ -40,7 +41,7 @@ fn canc_own_in_flight_only_in_any_revision() {
         client.events();
         // The other direction's ids are others.
         let (key, sent) = client.request("tools/call", json!({ "name": "x" }));
-        assert!(client.send(&cancelled(&sent["id"])).is_empty());
+        assert!(client.send(&cancelled_notification(&sent["id"])).is_empty());
         assert!(client.events().is_empty(), "{revision}: {key:?} goes on");
     }
 }
@@ -136,7 +137,7 @@ fn canc_silent_after_cancel() {
     first["params"]["_meta"]["io.modelcontextprotocol/logLevel"] = json!("debug");
     let stopped = server.serve(&first).key;
     let other = server.serve(&call(revision, json!(2), json!("u"))).key;
-    server.send(&cancelled(&json!(1)));
+    server.send(&cancelled_notification(&json!(1)));
     let during = Scope::During(stopped);
     let said = [
         server.machine.progress(stopped, &Progress::new(1.0)),
@@ -183,7 +184,7 @@ fn canc_server_listen_only() {
     // A client takes it for nothing else.
     let mut client = client_at(revision);
     let (_, call) = client.request("tools/call", json!({ "name": "x" }));
-    client.send(&cancelled(&call["id"]));
+    client.send(&cancelled_notification(&call["id"]));
     assert!(client.events().is_empty());
 }
 
@@ -192,7 +193,7 @@ trait ServeAmong {
 }
 
 impl ServeAmong for CheckedServer {
-    /// The key of a request, whatever else has happened or left before it.
+    /// Returns the key of the delivered request, ignoring other events and output.
     fn serve_among(&mut self, message: &Value) -> RequestKey {
         self.drain();
         self.events();
@@ -279,7 +280,7 @@ fn prog_token_type_in_any_revision() {
 }
 
 #[test]
-fn prog_unique_whatever_the_program_brings() {
+fn prog_tokens_are_unique() {
     for revision in all() {
         let mut client = client_at(revision);
         let tokens: Vec<String> = (0..10)

@@ -1,14 +1,19 @@
-//! The ledger's rows on the tasks of 2025-11-25 (`basic/utilities/tasks`, `basic/utilities/progress`).
+//! Requirements of `docs/requirements.toml` on the tasks of 2025-11-25 (`basic/utilities/tasks`,
+//! `basic/utilities/progress`).
 
 use mcp_exact_tests_session::*;
 
 use super::requirements::{call, progress, server};
 
-const TASKS: &str = "2025-11-25";
+const TASKS_REVISION: &str = "2025-11-25";
 
 fn task_client(tasks: Value) -> CheckedClient {
     let capabilities = json!({ "tools": {}, "tasks": tasks });
-    CheckedClient::ready(client_config(&[TASKS]), TASKS, capabilities)
+    CheckedClient::ready(
+        client_config(&[TASKS_REVISION]),
+        TASKS_REVISION,
+        capabilities,
+    )
 }
 
 fn task_call() -> Value {
@@ -35,8 +40,10 @@ fn task_not_sent_undeclared() {
     let (_, sent) = client.request("tools/call", task_call());
     assert_eq!(sent["params"]["task"]["ttl"], 60000);
     // A server asks for no task either.
-    let mut server = server(TASKS);
-    let key = server.serve(&call(TASKS, json!(1), json!("t"))).key;
+    let mut server = server(TASKS_REVISION);
+    let key = server
+        .serve(&call(TASKS_REVISION, json!(1), json!("t")))
+        .key;
     let params = object(json!({ "messages": [], "maxTokens": 1, "task": {} }));
     let asks = vec![(
         "s".to_owned(),
@@ -58,13 +65,19 @@ fn task_not_sent_undeclared() {
 
 #[test]
 fn task_undeclared_ignored() {
-    let mut server = server(TASKS);
+    let mut server = server(TASKS_REVISION);
     let key = server
-        .serve(&request_at(TASKS, 1, "tools/call", task_call(), json!({})))
+        .serve(&request_at(
+            TASKS_REVISION,
+            1,
+            "tools/call",
+            task_call(),
+            json!({}),
+        ))
         .key;
     let answer = server.reply(key, content()).remove(0);
     assert_eq!(answer["result"], json!({ "content": [] }));
-    let mut client = client_at(TASKS);
+    let mut client = client_at(TASKS_REVISION);
     let schema = json!({ "type": "object", "properties": {} });
     for (method, params) in [
         (
@@ -85,19 +98,21 @@ fn task_undeclared_ignored() {
 }
 
 #[test]
-fn task_capability_declared_by_nobody_who_has_none() {
+fn task_capability_is_not_invented() {
     // Neither side says that it has tasks, and neither has: requests for them are not there.
-    let mut server = CheckedServer::new(server_config(&[TASKS]), TASKS);
-    let answer = server.send(&initialize(TASKS, json!({}))).remove(0);
+    let mut server = CheckedServer::new(server_config(&[TASKS_REVISION]), TASKS_REVISION);
+    let answer = server
+        .send(&initialize(TASKS_REVISION, json!({})))
+        .remove(0);
     assert!(answer["result"]["capabilities"].get("tasks").is_none());
     server.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
-    let mut client = CheckedClient::new(client_config(&[TASKS]), TASKS);
+    let mut client = CheckedClient::new(client_config(&[TASKS_REVISION]), TASKS_REVISION);
     assert!(
         client.drain()[0]["params"]["capabilities"]
             .get("tasks")
             .is_none()
     );
-    let mut client = client_at(TASKS);
+    let mut client = client_at(TASKS_REVISION);
     for method in ["tasks/list", "tasks/get", "tasks/result", "tasks/cancel"] {
         let message =
             json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": { "taskId": "t" } });

@@ -1,5 +1,5 @@
-//! The home views in both directions: errors, questions, answers and notifications between revisions, and the effect of each
-//! loss policy; typed messages of one revision.
+//! Typed views in the application's home revision, in both directions: errors, server requests, responses and
+//! notifications of other revisions, and the effect of each loss policy.
 
 use mcp_2025_03_26 as older;
 use mcp_2025_06_18 as old;
@@ -11,7 +11,7 @@ type Old = old::V2025_06_18;
 type New = new::V2025_11_25;
 type Latest = mcp_2026_07_28::V2026_07_28;
 
-const OLD: &str = "2025-06-18";
+const HOME_REVISION: &str = "2025-06-18";
 
 /// Checks the result of each policy for one conversion that loses the member at this pointer.
 #[track_caller]
@@ -42,13 +42,17 @@ fn check_policies<T>(
     value
 }
 
-fn able() -> Value {
+fn all_capabilities() -> Value {
     json!({ "roots": { "listChanged": true }, "sampling": { "tools": {} }, "elicitation": { "form": {}, "url": {} } })
 }
 
-fn served(revision: &str, method: &str, params: Value) -> (CheckedServer, IncomingRequest<()>) {
-    let mut server = CheckedServer::ready(server_config(&[revision]), revision, able());
-    let request = server.serve(&request_at(revision, 1, method, params, able()));
+fn serve_request(
+    revision: &str,
+    method: &str,
+    params: Value,
+) -> (CheckedServer, IncomingRequest<()>) {
+    let mut server = CheckedServer::ready(server_config(&[revision]), revision, all_capabilities());
+    let request = server.serve(&request_at(revision, 1, method, params, all_capabilities()));
     (server, request)
 }
 
@@ -59,7 +63,7 @@ fn an_error_at_home_has_the_code_that_the_revision_of_the_request_has_for_it() {
         let modern = lifecycle(revision) == Some(Lifecycle::Discover);
         let wanted = if modern { -32602 } else { -32002 };
         let params = json!({ "uri": "a:b" });
-        let (mut server, request) = served(revision, "resources/read", params.clone());
+        let (mut server, request) = serve_request(revision, "resources/read", params.clone());
         let reply = request.error_as::<Old>(&missing).expect("there is one");
         let answer = server.reply(request.key, reply).remove(0);
         assert_eq!(answer["error"]["code"], wanted, "{revision}");
@@ -68,7 +72,7 @@ fn an_error_at_home_has_the_code_that_the_revision_of_the_request_has_for_it() {
         for (uri, code) in [("a:b", wanted), ("c:d", -32602)] {
             let data = Json::from(json!({ "uri": uri }));
             let error = PeerError::invalid_params("no").with_data(data);
-            let (mut server, request) = served(revision, "resources/read", params.clone());
+            let (mut server, request) = serve_request(revision, "resources/read", params.clone());
             let reply = request.error_as::<Latest>(&error).expect("there is one");
             let answer = server.reply(request.key, reply).remove(0);
             assert_eq!(answer["error"]["code"], code, "{revision} {uri}");
@@ -76,7 +80,7 @@ fn an_error_at_home_has_the_code_that_the_revision_of_the_request_has_for_it() {
         }
     }
     // What is a result there is refused, with what to do instead.
-    let (_, request) = served(NEW, "tools/call", json!({ "name": "x" }));
+    let (_, request) = serve_request(NEW, "tools/call", json!({ "name": "x" }));
     let demand = PeerError::new(code::URL_ELICITATION_REQUIRED, "go there");
     let refused = request.error_as::<New>(&demand).expect_err("a result");
     assert!(refused.message().contains("input_required"), "{refused}");
@@ -95,7 +99,7 @@ fn sampling(more: Value) -> Value {
 fn a_question_at_home_is_asked_as_the_client_understands_it() {
     let params = sampling(json!({ "toolChoice": { "mode": "auto" } })).to_string();
     let params: new::CreateMessageRequestParams = new::from_str(&params).expect("typed");
-    let (mut server, request) = served(OLD, "tools/call", json!({ "name": "x" }));
+    let (mut server, request) = serve_request(HOME_REVISION, "tools/call", json!({ "name": "x" }));
     let ask = check_policies("/toolChoice", LossKind::Dropped, |policy| {
         request.input_request_as::<New, new::CreateMessageRequest>(&params, policy)
     });
@@ -118,15 +122,15 @@ fn a_question_at_home_is_asked_as_the_client_understands_it() {
     }
 }
 
-/// An answer to a sampling whose text has metadata, as texts have from 2025-06-18 on.
-fn sampled() -> Value {
+/// Returns a sampling result whose text has metadata, which exists from 2025-06-18 on.
+fn sampling_result() -> Value {
     let text = json!({ "type": "text", "text": "a", "_meta": { "com.example/own": 1 } });
     json!({ "role": "assistant", "model": "m", "content": text })
 }
 
 #[test]
 fn an_answer_of_the_client_comes_home() {
-    let (mut server, request) = served("2025-11-25", "tools/call", json!({ "name": "x" }));
+    let (mut server, request) = serve_request("2025-11-25", "tools/call", json!({ "name": "x" }));
     let params = new::from_str(&sampling(json!({})).to_string()).expect("typed");
     let ask = InputRequest::of::<new::CreateMessageRequest>(&params).expect("an object");
     assert_eq!(ask.method, "sampling/createMessage");
@@ -145,7 +149,7 @@ fn an_answer_of_the_client_comes_home() {
             state: None,
         },
     );
-    server.send(&json!({ "jsonrpc": "2.0", "id": sent[0]["id"], "result": sampled() }));
+    server.send(&json!({ "jsonrpc": "2.0", "id": sent[0]["id"], "result": sampling_result() }));
     let error = json!({ "code": 1, "message": "no" });
     server.send(&json!({ "jsonrpc": "2.0", "id": sent[1]["id"], "error": error }));
     let again = server.request();
@@ -174,8 +178,11 @@ fn an_answer_of_the_client_comes_home() {
     assert!(wrong.expect("a result").is_err());
 }
 
-/// A question to a client that speaks a revision.
-fn asked(revision: &str, params: Value) -> (CheckedClient, ServerRequestKey, ServerRequest) {
+/// Returns a server request to a client of a revision.
+fn client_with_request(
+    revision: &str,
+    params: Value,
+) -> (CheckedClient, ServerRequestKey, ServerRequest) {
     let mut client = client_at(revision);
     let method = "sampling/createMessage";
     client.send(&json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }));
@@ -186,7 +193,7 @@ fn asked(revision: &str, params: Value) -> (CheckedClient, ServerRequestKey, Ser
 #[test]
 fn a_question_of_the_server_comes_home() {
     let params = sampling(json!({ "toolChoice": { "mode": "auto" } }));
-    let (_, _, ask) = asked("2025-11-25", params);
+    let (_, _, ask) = client_with_request("2025-11-25", params);
     let home = check_policies("/toolChoice", LossKind::Dropped, |policy| {
         ask.typed_as::<Old, old::CreateMessageRequest>(policy)
     });
@@ -200,8 +207,9 @@ fn a_question_of_the_server_comes_home() {
 
 #[test]
 fn an_answer_at_home_is_given_as_the_server_understands_it() {
-    let (mut client, key, ask) = asked("2025-03-26", sampling(json!({})));
-    let answer: new::CreateMessageResult = new::from_str(&sampled().to_string()).expect("typed");
+    let (mut client, key, ask) = client_with_request("2025-03-26", sampling(json!({})));
+    let answer: new::CreateMessageResult =
+        new::from_str(&sampling_result().to_string()).expect("typed");
     let answer = check_policies("/content/_meta", LossKind::Dropped, |policy| {
         ask.response_as::<New>(&answer, policy)
     });
@@ -213,7 +221,7 @@ fn an_answer_at_home_is_given_as_the_server_understands_it() {
     let sent = client.drain().remove(0);
     let expected = json!({ "type": "text", "text": "a" });
     assert_eq!(sent["result"]["content"], expected);
-    let (_, _, ask) = asked(OLD, sampling(json!({})));
+    let (_, _, ask) = client_with_request(HOME_REVISION, sampling(json!({})));
     let tool = json!({ "role": "assistant", "model": "m", "content": { "type": "tool_use", "id": "t", "name": "x", "input": {} } });
     let tool: new::CreateMessageResult = new::from_str(&tool.to_string()).expect("typed");
     assert!(ask.response_as::<New>(&tool, LossPolicy::Accept).is_err());
@@ -222,7 +230,8 @@ fn an_answer_at_home_is_given_as_the_server_understands_it() {
 #[test]
 fn notifications_of_a_client_come_home() {
     for revision in handshake() {
-        let mut server = CheckedServer::ready(server_config(&[revision]), revision, able());
+        let mut server =
+            CheckedServer::ready(server_config(&[revision]), revision, all_capabilities());
         let method = "notifications/roots/list_changed";
         let params = json!({ "_meta": { "com.example/own": 1 } });
         server.send(&json!({ "jsonrpc": "2.0", "method": method, "params": params }));
@@ -273,7 +282,8 @@ fn notifications_of_a_server_come_home_unless_home_has_none_of_them() {
 
 #[test]
 fn notifications_of_a_generated_type_leave_as_such() {
-    let mut server = CheckedServer::ready(server_config(&[OLD]), OLD, json!({}));
+    let mut server =
+        CheckedServer::ready(server_config(&[HOME_REVISION]), HOME_REVISION, json!({}));
     let params = old::ResourceUpdatedNotificationParams::new("a:b");
     let sent = server
         .machine
@@ -294,7 +304,7 @@ fn notifications_of_a_generated_type_leave_as_such() {
 #[test]
 fn parameters_that_may_be_absent_are_an_option_wherever_they_are_typed() {
     let options = CallOptions::default();
-    let mut client = client_at(OLD);
+    let mut client = client_at(HOME_REVISION);
     let now = client.now;
     let page = old::PaginatedRequestParams {
         cursor: Some("c".into()),
@@ -318,7 +328,7 @@ fn parameters_that_may_be_absent_are_an_option_wherever_they_are_typed() {
     }
     let asked = InputRequest::of::<old::ListRootsRequest>(&None).expect("nothing to say");
     assert_eq!(asked, InputRequest::new("roots/list", None));
-    let (_, request) = served(OLD, "tools/call", json!({ "name": "x" }));
+    let (_, request) = serve_request(HOME_REVISION, "tools/call", json!({ "name": "x" }));
     let asked = request.input_request_as::<New, new::ListRootsRequest>(&None, LossPolicy::Refuse);
     assert_eq!(
         asked.expect("the same").value,
@@ -328,7 +338,7 @@ fn parameters_that_may_be_absent_are_an_option_wherever_they_are_typed() {
 
 #[test]
 fn parameters_that_are_absent_come_home_as_such() {
-    let mut client = client_at(OLD);
+    let mut client = client_at(HOME_REVISION);
     client.send(&json!({ "jsonrpc": "2.0", "id": 1, "method": "roots/list" }));
     let (_, ask) = client.asks().remove(0);
     let home = ask.typed_as::<New, new::ListRootsRequest>(LossPolicy::Refuse);
@@ -336,10 +346,10 @@ fn parameters_that_are_absent_come_home_as_such() {
 }
 
 #[test]
-fn a_change_is_told_without_parameters() {
-    let mut config = server_config(&[OLD]);
+fn list_changes_have_no_params() {
+    let mut config = server_config(&[HOME_REVISION]);
     config.capabilities = object(json!({ "tools": { "listChanged": true } }));
-    let mut server = CheckedServer::ready(config, OLD, json!({}));
+    let mut server = CheckedServer::ready(config, HOME_REVISION, json!({}));
     let sent = server
         .machine
         .notify_typed::<old::ToolListChangedNotification>(Scope::Peer, &None);

@@ -1,4 +1,4 @@
-//! Typed views of what came in: by the negotiated revision, and by one that the application names.
+//! Typed views of received messages: in the negotiated revision, and in a revision that the application chooses.
 
 mod home;
 mod negotiated;

@@ -1,9 +1,9 @@
-//! Typed views of what came in, by the revision that was negotiated.
+//! Typed views of received messages in the negotiated revision.
 
 use mcp_2025_06_18 as mcp;
 use mcp_exact_tests_session::*;
 
-fn called(revision: &str, params: Value) -> (RawServer, IncomingRequest<()>) {
+fn serve_call(revision: &str, params: Value) -> (RawServer, IncomingRequest<()>) {
     let mut server = RawServer::begun(server_config(&[revision]), revision, json!({}));
     let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
     server.send(&call);
@@ -14,7 +14,7 @@ fn called(revision: &str, params: Value) -> (RawServer, IncomingRequest<()>) {
 #[test]
 fn a_request_has_the_types_of_the_revision_that_it_speaks() {
     let params = json!({ "name": "echo", "arguments": { "text": "hi" }, "x-more": [1] });
-    let (_, request) = called("2025-06-18", params.clone());
+    let (_, request) = serve_call("2025-06-18", params.clone());
     let Ok(Negotiated::V2025_06_18(typed)) = request.typed() else {
         panic!("{:?}", request.typed());
     };
@@ -26,7 +26,7 @@ fn a_request_has_the_types_of_the_revision_that_it_speaks() {
     let exact = request.exact::<mcp::V2025_06_18>().expect("its revision");
     assert_eq!(exact, typed);
     assert!(request.exact::<mcp_2025_11_25::V2025_11_25>().is_err());
-    let (_, request) = called("2025-11-25", params);
+    let (_, request) = serve_call("2025-11-25", params);
     assert!(matches!(
         request.typed(),
         Ok(Negotiated::V2025_11_25(
@@ -37,7 +37,7 @@ fn a_request_has_the_types_of_the_revision_that_it_speaks() {
 
 #[test]
 fn params_that_do_not_fit_are_an_error_to_reply_with() {
-    let (mut server, request) = called("2025-06-18", json!({ "name": 5 }));
+    let (mut server, request) = serve_call("2025-06-18", json!({ "name": 5 }));
     let error = request.typed().expect_err("a number");
     assert_eq!(error.code(), Some(-32602));
     server
@@ -107,13 +107,13 @@ fn questions_and_answers_are_typed() {
     check_message("2025-06-18", true, Some("roots/list"), &client.drain()[0]);
 }
 
-/// Home is 2025-06-18; the test chooses the revision of the client.
+/// Tests views in the home revision 2025-06-18, for clients of several revisions.
 type Home = mcp::V2025_06_18;
 
 #[test]
 fn a_handler_at_home_serves_requests_of_every_revision() {
     for revision in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"] {
-        let (mut server, request) = called(revision, json!({ "name": "echo", "x-more": [1] }));
+        let (mut server, request) = serve_call(revision, json!({ "name": "echo", "x-more": [1] }));
         let home = request
             .typed_as::<Home>(LossPolicy::Refuse)
             .expect("it fits");
@@ -143,8 +143,8 @@ fn a_handler_at_home_serves_requests_of_every_revision() {
 }
 
 #[test]
-fn what_home_cannot_say_is_refused_or_told_as_the_program_wants() {
-    let (_, request) = called(
+fn home_losses_follow_the_policy() {
+    let (_, request) = serve_call(
         "2025-11-25",
         json!({ "name": "echo", "task": { "ttl": 5 } }),
     );
@@ -167,7 +167,7 @@ fn what_home_cannot_say_is_refused_or_told_as_the_program_wants() {
         .typed_as::<Home>(LossPolicy::Accept)
         .expect("convertible");
     assert!(quiet.losses.is_empty());
-    let (_, bad) = called("2024-11-05", json!({ "name": 5 }));
+    let (_, bad) = serve_call("2024-11-05", json!({ "name": 5 }));
     let error = bad
         .typed_as::<Home>(LossPolicy::Accept)
         .expect_err("a number");
