@@ -1,4 +1,4 @@
-//! A server mounted into an application of axum: `cargo run -p mcp-exact-transport --example axum_mount`.
+//! Server that is mounted in an axum application: `cargo run -p mcp-exact-transport --example axum_mount`.
 //!
 //! The service is at `/mcp`, HTTP+SSE of 2024-11-05 at `/mcp/sse`.
 

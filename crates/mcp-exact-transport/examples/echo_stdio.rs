@@ -1,4 +1,4 @@
-//! A server on standard streams. `cargo run -p mcp-exact-transport --example echo_stdio`; with the feature `blocking` and the
+//! Server over stdio. `cargo run -p mcp-exact-transport --example echo_stdio`; with the feature `blocking` and the
 //! argument `--blocking`, without a runtime.
 
 mod echo;

@@ -1,4 +1,5 @@
-//! A host of several servers, each isolated from the others: arguments that are URLs are connected to, others are started.
+//! Host of several servers, isolated from each other: arguments are the URLs of servers, or the commands that start
+//! them.
 //!
 //! `cargo run -p mcp-exact-transport --example host -- http://127.0.0.1:8080/mcp target/debug/examples/echo_stdio`
 #![allow(clippy::print_stdout, reason = "a program prints what it finds")]
@@ -10,16 +11,16 @@ use mcp_exact_transport::http::client::HttpEndpoint;
 use mcp_exact_transport::{ClientHandle, ServerCommand};
 use tokio::task::JoinHandle;
 
-type Failed = Box<dyn std::error::Error + Send + Sync>;
+type AnyError = Box<dyn std::error::Error + Send + Sync>;
 
-/// Refuses what servers ask: the host declares nothing that they may ask for.
+/// Refuses requests of servers, because the host declares no capabilities for them.
 fn handle(client: &ClientHandle, event: ClientEvent) {
     if let ClientEvent::Request { key, request, .. } = event {
         let _ = client.answer(key, Err(PeerError::method_not_found(request.method())));
     }
 }
 
-fn connect(server: &str) -> Result<(ClientHandle, JoinHandle<()>), Failed> {
+fn connect(server: &str) -> Result<(ClientHandle, JoinHandle<()>), AnyError> {
     let settings = ClientConfig::new(Identity::new("host", "1.0.0")).build()?;
     if server.contains("://") {
         Ok(HttpEndpoint::new(server)?.connect(settings, None, Arc::new(handle)))
@@ -29,7 +30,7 @@ fn connect(server: &str) -> Result<(ClientHandle, JoinHandle<()>), Failed> {
 }
 
 /// Connects to a server and prints its tools.
-async fn show(server: &str) -> Result<(), Failed> {
+async fn show(server: &str) -> Result<(), AnyError> {
     let (client, driver) = connect(server)?;
     let (session, _) = client.ready().await?;
     println!("{server}: speaks {}", session.revision);

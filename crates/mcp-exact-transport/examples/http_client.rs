@@ -1,8 +1,9 @@
-//! A client over HTTP: uses everything that a server offers and prints a line a step; the last line is the revision.
+//! Client over HTTP: uses all features of a server and prints one line per step; the last line is the negotiated
+//! revision.
 //!
-//! `cargo run -p mcp-exact-transport --example http_client -- [--sse] [--offer REVISION,…] [--restart] URL`. Fails when
-//! a step fails. `--sse` uses Only HTTP+SSE of 2024-11-05 is used. `--restart` shows what becomes of a call whose
-//! server is restarted: it prints `restart: waiting` during a call, and then expects a new session.
+//! `cargo run -p mcp-exact-transport --example http_client -- [--sse] [--offer REVISION,…] [--restart] URL`. The exit
+//! code is not 0 if a step fails. With `--sse`, only HTTP+SSE of 2024-11-05 is used. With `--restart`, the client
+//! prints `restart: waiting` during a call, and then expects that the server is restarted and a new session begins.
 
 #[path = "everything/uses.rs"]
 mod uses;
@@ -17,7 +18,7 @@ use mcp_exact_session::{
 use mcp_exact_transport::http::client::{HttpEndpoint, HttpTransport};
 use serde_json::{Value, json};
 
-use uses::{Failed, Session};
+use uses::{AnyError, Session};
 
 #[tokio::main]
 async fn main() -> ExitCode {
@@ -30,7 +31,7 @@ async fn main() -> ExitCode {
     }
 }
 
-async fn run() -> Result<(), Failed> {
+async fn run() -> Result<(), AnyError> {
     let mut config = ClientConfig::new(Identity::new("http_client", env!("CARGO_PKG_VERSION")));
     config.capabilities = r#"{"roots":{},"sampling":{},"elicitation":{}}"#.parse()?;
     let (mut url, mut transport, mut restart) = (None, HttpTransport::Automatic, false);
@@ -64,7 +65,7 @@ async fn run() -> Result<(), Failed> {
     say(&format!("negotiated {}", info.revision))
 }
 
-async fn use_everything(session: &Session, info: &SessionInfo) -> Result<(), Failed> {
+async fn use_everything(session: &Session, info: &SessionInfo) -> Result<(), AnyError> {
     if lifecycle(info.revision.as_str()) == Some(Lifecycle::Initialize) {
         session.request("ping", Value::Null).await?;
         say("ping: answered")?;
@@ -84,9 +85,9 @@ async fn use_everything(session: &Session, info: &SessionInfo) -> Result<(), Fai
     Ok(())
 }
 
-/// Calls the slow tool and waits for the restart of the server: the call ends without a result and is not repeated. Another
-/// session begins by itself.
-async fn survive_restart(session: &Session) -> Result<(), Failed> {
+/// Calls the slow tool and waits for the restart of the server: the call ends without a result and is not repeated. A
+/// new session starts automatically.
+async fn survive_restart(session: &Session) -> Result<(), AnyError> {
     session.list("tools/list", "tools").await?;
     let slow = json!({ "name": "slow", "arguments": {} });
     let call = session.call_with("tools/call", slow, || {
@@ -109,7 +110,7 @@ async fn survive_restart(session: &Session) -> Result<(), Failed> {
     }
 }
 
-pub(crate) fn say(line: &str) -> Result<(), Failed> {
+pub(crate) fn say(line: &str) -> Result<(), AnyError> {
     let mut stdout = std::io::stdout();
     writeln!(stdout, "{line}")?;
     Ok(stdout.flush()?)

@@ -1,7 +1,9 @@
-//! A server over HTTP with something of everything: tools with progress, logs and questions, a resource, a prompt.
+//! Server over HTTP with an example of every feature: tools with progress, logs and input requests, a resource, a
+//! prompt.
 //!
-//! `cargo run -p mcp-exact-transport --example http_server -- [--listen ADDRESS] [REVISION…]`. Streamable HTTP is at `/mcp`,
-//! HTTP+SSE of 2024-11-05 at `/sse`. Speaks every revision, or those that its arguments name, the most preferred one first.
+//! `cargo run -p mcp-exact-transport --example http_server -- [--listen ADDRESS] [REVISION…]`. Streamable HTTP is at
+//! `/mcp`, HTTP+SSE of 2024-11-05 at `/sse`. Supports every revision, or those that the arguments name, the most
+//! preferred one first.
 
 #[path = "everything/offer.rs"]
 mod offer;

@@ -1,10 +1,11 @@
-//! A server over HTTP on a socket of systemd, which starts the server with the first connection:
+//! Server over HTTP with systemd socket activation, which starts the server at the first connection:
 //!
 //! ```sh
 //! systemd-socket-activate -l 127.0.0.1:8080 target/debug/examples/socket_activation
 //! ```
 //!
-//! As units, `mcp.socket` has `ListenStream=127.0.0.1:8080`, and `mcp.service` has `ExecStart=` with the path of the program.
+//! With systemd units, `mcp.socket` has `ListenStream=127.0.0.1:8080`, and `mcp.service` has `ExecStart=` with the path
+//! of the program.
 
 #[cfg(unix)]
 mod echo;

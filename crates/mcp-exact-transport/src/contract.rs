@@ -105,11 +105,11 @@ pub async fn event_log(log: &dyn EventLog) {
         ends.is_ok_and(|events| events == [event(4, "end", true)]),
         "the end of a stream has to be kept"
     );
-    trimmed(log, &first).await;
-    removed(log, &second, &other).await;
+    check_trimming(log, &first).await;
+    check_removal(log, &second, &other).await;
 }
 
-async fn trimmed(log: &dyn EventLog, first: &LogStream) {
+async fn check_trimming(log: &dyn EventLog, first: &LogStream) {
     let trimmed = log.trim(first, 2).await;
     assert!(trimmed.is_ok(), "trimming failed");
     let gone = log.read_after(first, 1, usize::MAX).await;
@@ -145,7 +145,7 @@ async fn trimmed(log: &dyn EventLog, first: &LogStream) {
     );
 }
 
-async fn removed(log: &dyn EventLog, second: &LogStream, other: &LogStream) {
+async fn check_removal(log: &dyn EventLog, second: &LogStream, other: &LogStream) {
     assert!(log.remove_session("s-1").await.is_ok(), "removing failed");
     assert!(
         log.remove_session("s-1").await.is_ok(),

@@ -235,8 +235,11 @@ impl<E: Endpoint, T: Transport> Driver<E, T> {
 
     fn poll_inner(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         loop {
-            // Before output is taken, so that output which this reports needs no further turn. Ends registered for the next report.
-            while self.poll_notified(cx) {}
+            // Before output is taken, so that output which this reports needs no further turn. Usually ends registered for the
+            // next report. Reports that arrive all the time do not keep the connection from its messages.
+            if self.poll_notified(cx) && self.poll_notified(cx) {
+                cx.waker().wake_by_ref();
+            }
             let has_more = self.take_output();
             let flushed = self.transport.poll_flush(cx)?;
             let is_flushed = flushed.is_ready() && self.transport.queued() == 0;
@@ -309,7 +312,7 @@ impl<E: Endpoint, T: Transport> Driver<E, T> {
             return Ok(Poll::Pending);
         }
         if self.options.ping.is_some() {
-            self.hear();
+            self.read_input();
         }
         if polled == Poll::Ready(false) || has_closed {
             self.drain();
@@ -358,7 +361,7 @@ impl<E: Endpoint, T: Transport> Driver<E, T> {
         Ok(true)
     }
 
-    fn hear(&mut self) {
+    fn read_input(&mut self) {
         self.last_heard = Instant::now();
         self.is_pinged = false;
     }
@@ -387,7 +390,7 @@ impl<E: Endpoint, T: Transport> Driver<E, T> {
         if listens && self.shared.call(ping) {
             self.is_pinged = true
         } else {
-            self.hear()
+            self.read_input()
         }
         Ok(())
     }
@@ -432,11 +435,77 @@ impl<E: Endpoint, T> Drop for Driver<E, T> {
 
 #[cfg(test)]
 mod tests {
-    use std::task::Waker;
+    use std::sync::atomic::{AtomicU32, Ordering};
+    use std::task::{RawWaker, RawWakerVTable, Waker};
 
     use super::*;
     use crate::endpoint::fake::FullEndpoint;
     use crate::memory::memory_pair;
+
+    /// Program that reports output whenever the driver is about to wait for a report: when it clones its waker.
+    #[derive(Default)]
+    struct Flood {
+        notify: Arc<Notify>,
+        reports: AtomicU32,
+        wakes: AtomicU32,
+    }
+
+    /// Reports after which the flood ends, so that a driver that waits for its end fails the test instead of hanging.
+    const REPORTS: u32 = 10_000;
+
+    const VTABLE: RawWakerVTable = RawWakerVTable::new(
+        |data| {
+            let flood = Flood::of(data);
+            if flood.reports.fetch_add(1, Ordering::Relaxed) < REPORTS {
+                flood.notify.notify_one();
+            }
+            RawWaker::new(data, &VTABLE)
+        },
+        Flood::wake,
+        Flood::wake,
+        |_| {},
+    );
+
+    #[allow(unsafe_code)]
+    impl Flood {
+        fn of(data: *const ()) -> &'static Self {
+            // SAFETY: `waker` alone makes wakers of this table, from a reference that lives for ever.
+            unsafe { &*data.cast::<Self>() }
+        }
+
+        fn wake(data: *const ()) {
+            Self::of(data).wakes.fetch_add(1, Ordering::Relaxed);
+        }
+
+        fn waker(&'static self) -> Waker {
+            let raw = RawWaker::new(std::ptr::from_ref(self).cast(), &VTABLE);
+            // SAFETY: the functions of the table do nothing but use shared references, which threads may share.
+            unsafe { Waker::from_raw(raw) }
+        }
+    }
+
+    /// Reports that arrive all the time keep neither messages nor other tasks waiting.
+    #[tokio::test]
+    async fn flood_of_reports_starves_nothing() {
+        let flood: &'static Flood = Box::leak(Box::default());
+        let (mut near, far) = memory_pair(1024, 1024);
+        near.output().extend_from_slice(b"one");
+        near.end_frame();
+        assert!(
+            near.poll_flush(&mut Context::from_waker(Waker::noop()))
+                .is_ready()
+        );
+        let shared = FullEndpoint::shared(0);
+        let (notify, options) = (Arc::clone(&flood.notify), ConnectionOptions::default());
+        let mut driver = Driver::new(Arc::clone(&shared), far, (), notify, options);
+        let waker = flood.waker();
+        flood.notify.notify_one();
+        assert!(driver.poll(&mut Context::from_waker(&waker)).is_pending());
+        assert_eq!(shared.lock().endpoint.taken, ["one"]);
+        let reports = flood.reports.load(Ordering::Relaxed);
+        assert!(reports < 100, "{reports} reports were waited for");
+        assert!(flood.wakes.load(Ordering::Relaxed) > 0, "a report is lost");
+    }
 
     /// "Too many events wait for the program; the frame was not taken": the message is delivered again, in its order.
     #[tokio::test]

@@ -196,7 +196,8 @@ impl Default for MemoryEventLogLimits {
     }
 }
 
-/// Bounded event log in memory.
+/// Bounded event log in memory. Of a session with 1,024 streams or more, the oldest streams are removed once their
+/// events are.
 #[derive(Debug, Default)]
 pub struct MemoryEventLog {
     limits: MemoryEventLogLimits,
@@ -246,6 +247,10 @@ impl Stream {
     }
 }
 
+/// Number of streams of a session from which on each new stream removes the oldest stream without events. The stream of
+/// a cancelled call has no final event, so nothing else removes it before the end of the session.
+const SESSION_STREAMS: usize = 1024;
+
 /// Counts what an event takes beside its message.
 const EVENT_OVERHEAD: usize = 64;
 
@@ -277,9 +282,24 @@ impl State {
         self.sessions.get_mut(&key.session)?.get_mut(&key.stream)
     }
 
-    fn append(&mut self, key: &LogStream, event: LogEvent, limits: &MemoryEventLogLimits) {
+    /// Returns a stream; an unknown stream begins with the event `first`.
+    fn open(&mut self, key: &LogStream, first: u64) -> &mut Stream {
         let session = self.sessions.entry(Arc::clone(&key.session)).or_default();
-        let stream = session.entry(key.stream).or_default();
+        let mut begun = Stream::default();
+        if session.len() >= SESSION_STREAMS && !session.contains_key(&key.stream) {
+            let oldest = session.iter().find(|(_, old)| old.events.is_empty());
+            let oldest = oldest.map(|(number, _)| *number);
+            if let Some(mut oldest) = oldest.and_then(|number| session.remove(&number)) {
+                oldest.wake();
+            }
+            // The stream may have been removed before, with its earlier events.
+            begun.dropped = first.saturating_sub(1);
+        }
+        session.entry(key.stream).or_insert(begun)
+    }
+
+    fn append(&mut self, key: &LogStream, event: LogEvent, limits: &MemoryEventLogLimits) {
+        let stream = self.open(key, event.sequence);
         if event.sequence <= stream.last {
             return;
         }
@@ -291,9 +311,10 @@ impl State {
         stream.wake();
         stream.last = event.sequence;
         stream.bytes += bytes;
-        self.order.push_back((key.clone(), event.sequence));
+        let sequence = event.sequence;
         stream.events.push_back(event);
         let surplus = stream.surplus(limits);
+        self.order.push_back((key.clone(), sequence));
         self.bytes += bytes;
         self.events += 1;
         if let Some(through) = surplus {
@@ -303,8 +324,7 @@ impl State {
     }
 
     fn begin(&mut self, key: &LogStream, last_will: Option<Bytes>) {
-        let session = self.sessions.entry(Arc::clone(&key.session)).or_default();
-        session.entry(key.stream).or_default().last_will = last_will;
+        self.open(key, 1).last_will = last_will;
     }
 
     fn abandon(&mut self, key: &LogStream, limits: &MemoryEventLogLimits) {
@@ -518,7 +538,7 @@ mod tests {
     }
 
     #[test]
-    fn oldest_events_of_all_streams_go_first() {
+    fn oldest_events_are_removed_first() {
         let log = MemoryEventLog::bounded(MemoryEventLogLimits {
             total_bytes: 3 * (100 + EVENT_OVERHEAD),
             ..MemoryEventLogLimits::default()
@@ -543,7 +563,7 @@ mod tests {
     }
 
     #[test]
-    fn dropped_streams_leave_nothing() {
+    fn dropped_streams_release_all_state() {
         let log = MemoryEventLog::bounded(MemoryEventLogLimits {
             total_bytes: 1000,
             stream_events: 100,
@@ -583,6 +603,28 @@ mod tests {
                 .expect("known")
                 .is_empty()
         );
+    }
+
+    /// The number of streams without a final event, such as those of cancelled calls, is bounded. A removed stream that
+    /// continues does not hide its removed events.
+    #[test]
+    fn streams_without_an_end_are_bounded() {
+        let log = MemoryEventLog::bounded(MemoryEventLogLimits {
+            total_bytes: 1000,
+            ..MemoryEventLogLimits::default()
+        });
+        for stream in 1..=10_000 {
+            append(&log, "a", stream, 1, 2);
+        }
+        assert_eq!(log.lock().sessions["a"].len(), SESSION_STREAMS);
+        append(&log, "a", 1, 2, 2);
+        let key = LogStream {
+            session: "a".into(),
+            stream: 1,
+        };
+        let read = |after| log.lock().read(&key, after, usize::MAX);
+        assert!(matches!(read(0), Err(EventLogError::Trimmed { first: 2 })));
+        assert_eq!(read(1).expect("known").len(), 1);
     }
 
     #[test]

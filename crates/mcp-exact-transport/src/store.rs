@@ -4,7 +4,7 @@
 //! The module defines the traits `SessionStore` and `ChangeBus` and their in-memory implementations, which serve one
 //! process.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::future::ready;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, SystemTime};
@@ -68,8 +68,18 @@ pub trait SessionStore: Send + Sync + 'static {
 #[derive(Debug)]
 pub struct MemorySessionStore {
     limit: usize,
-    /// Records with their expiry; `None` for a session that was removed.
-    records: Mutex<HashMap<String, (SystemTime, Option<SessionRecord>)>>,
+    state: Mutex<Records>,
+}
+
+/// Content of a session store in memory.
+#[derive(Debug, Default)]
+struct Records {
+    /// Records with their expiry.
+    live: HashMap<String, (SystemTime, SessionRecord)>,
+    /// Sessions that have ended, with the expiry of that note.
+    ended: HashMap<String, SystemTime>,
+    /// Ids of `ended`, the latest last.
+    order: VecDeque<String>,
 }
 
 impl Default for MemorySessionStore {
@@ -80,38 +90,61 @@ impl Default for MemorySessionStore {
 }
 
 impl MemorySessionStore {
-    /// Creates a store of at most `limit` sessions.
+    /// Creates a store of at most `limit` sessions, which remembers as many sessions that have ended.
     pub fn bounded(limit: usize) -> Self {
         Self {
             limit,
-            records: Mutex::default(),
+            state: Mutex::default(),
         }
     }
+}
 
+impl Records {
     fn insert(
-        &self,
+        &mut self,
         id: &str,
         record: SessionRecord,
         lifetime: Duration,
+        limit: usize,
     ) -> Result<(), SessionStoreError> {
         let now = SystemTime::now();
-        let mut records = lock(&self.records);
-        let known = records.get(id).filter(|(expires, _)| *expires > now);
-        let is_newer = known.is_none_or(|(_, known)| {
-            let known = known.as_ref();
-            known.is_some_and(|known| known.version < record.version)
-        });
-        if !is_newer {
+        let has_ended = self.ended.get(id).is_some_and(|expires| *expires > now);
+        let known = self.live.get(id).filter(|(expires, _)| *expires > now);
+        if has_ended || known.is_some_and(|(_, known)| known.version >= record.version) {
             return Err(SessionStoreError::Superseded);
         }
-        if !records.contains_key(id) && records.len() >= self.limit {
-            records.retain(|_, (expires, _)| *expires > now);
-            if records.len() >= self.limit {
+        if !self.live.contains_key(id) && self.live.len() >= limit {
+            self.live.retain(|_, (expires, _)| *expires > now);
+            if self.live.len() >= limit {
                 return Err(SessionStoreError::Full);
             }
         }
-        records.insert(id.to_owned(), (end_of(lifetime), Some(record)));
+        let kept = (end_of(lifetime), record);
+        self.live.insert(id.to_owned(), kept);
         Ok(())
+    }
+
+    fn get(&self, id: &str) -> Option<&SessionRecord> {
+        let (expires, record) = self.live.get(id)?;
+        (*expires > SystemTime::now()).then_some(record)
+    }
+
+    /// Replaces a record by the note that the session has ended, and removes old notes: those that have expired, and of more than
+    /// `limit` the oldest. Returns true if there was a record.
+    fn end(&mut self, id: &str, lifetime: Duration, limit: usize) -> bool {
+        let had_record = self.get(id).is_some();
+        self.live.remove(id);
+        if self.ended.insert(id.to_owned(), end_of(lifetime)).is_none() {
+            self.order.push_back(id.to_owned());
+        }
+        let now = SystemTime::now();
+        while let Some(oldest) = self.order.front()
+            && (self.order.len() > limit || self.ended.get(oldest).is_none_or(|end| *end <= now))
+        {
+            self.ended.remove(oldest);
+            self.order.pop_front();
+        }
+        had_record
     }
 }
 
@@ -133,17 +166,15 @@ impl SessionStore for MemorySessionStore {
         record: SessionRecord,
         lifetime: Duration,
     ) -> StoreFuture<'a, (), SessionStoreError> {
-        Box::pin(ready(self.insert(id, record, lifetime)))
+        let mut state = lock(&self.state);
+        Box::pin(ready(state.insert(id, record, lifetime, self.limit)))
     }
 
     fn load<'a>(
         &'a self,
         id: &'a str,
     ) -> StoreFuture<'a, Option<SessionRecord>, SessionStoreError> {
-        let records = lock(&self.records);
-        let found = records.get(id);
-        let found = found.filter(|(expires, _)| *expires > SystemTime::now());
-        Box::pin(ready(Ok(found.and_then(|(_, record)| record.clone()))))
+        Box::pin(ready(Ok(lock(&self.state).get(id).cloned())))
     }
 
     fn remove<'a>(
@@ -151,11 +182,8 @@ impl SessionStore for MemorySessionStore {
         id: &'a str,
         lifetime: Duration,
     ) -> StoreFuture<'a, bool, SessionStoreError> {
-        let mut records = lock(&self.records);
-        let removed = records.insert(id.to_owned(), (end_of(lifetime), None));
-        let removed = removed.filter(|(expires, _)| *expires > SystemTime::now());
-        let is_removed = removed.is_some_and(|(_, record)| record.is_some());
-        Box::pin(ready(Ok(is_removed)))
+        let mut state = lock(&self.state);
+        Box::pin(ready(Ok(state.end(id, lifetime, self.limit))))
     }
 }
 
@@ -408,6 +436,35 @@ impl ChangeBus for MemoryChangeBus {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Clients that begin and end sessions all the time neither fill the store nor let it grow.
+    #[test]
+    fn ended_sessions_make_room() {
+        let (mut records, hour) = (Records::default(), Duration::from_secs(3600));
+        let record = || SessionRecord {
+            snapshot: String::new(),
+            principal: None,
+            version: 1,
+        };
+        for number in 0..10 {
+            let id = number.to_string();
+            let saved = records.insert(&id, record(), hour, 2);
+            assert!(saved.is_ok(), "{id}: {saved:?}");
+            assert!(records.end(&id, hour, 2));
+            let again = records.insert(&id, record(), hour, 2);
+            assert!(
+                matches!(again, Err(SessionStoreError::Superseded)),
+                "{id}: {again:?}"
+            );
+            assert!(records.ended.len() <= 2 && records.order.len() <= 2);
+        }
+        assert!(records.insert("a", record(), hour, 2).is_ok());
+        assert!(records.insert("b", record(), hour, 2).is_ok());
+        let full = records.insert("c", record(), hour, 2);
+        assert!(matches!(full, Err(SessionStoreError::Full)), "{full:?}");
+        records.end("d", Duration::ZERO, 2);
+        assert!(records.insert("d", record(), hour, 9).is_ok());
+    }
 
     #[test]
     fn bus_messages_survive_as_text() {

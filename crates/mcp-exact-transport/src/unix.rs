@@ -63,7 +63,7 @@ impl UnixServer {
         })
     }
 
-    /// Sets how many clients are served at the same time, 64 unless set. More of them wait.
+    /// Sets the maximum number of clients that are served at the same time; 64 by default. Further clients wait.
     #[must_use]
     pub fn connections(mut self, connections: usize) -> Self {
         self.connections = connections;

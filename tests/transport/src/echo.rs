@@ -1,4 +1,4 @@
-//! A server with a few tools, written against the events of the session, and a client that calls them.
+//! Test server with a few tools, which handles the events of the session, and a test client that calls them.
 //!
 //! Tools: `echo` replies at once, `later` from a task, `never` not at all, `count` and `slow` report progress, `ask` asks for roots, `note`
 //! writes its argument into the journal of the process.
@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use crate::file_store::Journal;
 
-/// Revisions that are served, the newest first.
+/// Supported revisions, newest first.
 pub const REVISIONS: [&str; 5] = [
     "2026-07-28",
     "2025-11-25",
@@ -25,7 +25,7 @@ pub const REVISIONS: [&str; 5] = [
     "2024-11-05",
 ];
 
-/// Progress notifications of the tool `steps`.
+/// Number of progress notifications of the tool `steps`.
 pub const STEPS: u32 = 20;
 
 /// Journal that the tool `note` writes to, if it is set.
@@ -201,7 +201,7 @@ fn reply(server: &ServerHandle, request: &IncomingRequest<RequestContext>) -> Op
     }
 }
 
-/// Handles the events of the test client: answers questions for roots.
+/// Handles the events of the test client: answers requests for roots.
 pub fn answer(client: &ClientHandle, event: ClientEvent) {
     if let ClientEvent::Request { key, request, .. } = event {
         let answer = match request.method() {
@@ -225,7 +225,7 @@ pub async fn call(client: &ClientHandle, tool: &str, text: &str) -> Result<Strin
     text_of(request.expect("sent").await)
 }
 
-/// Calls the tool `slow`, does something once the server has begun with it, and returns the text of its result.
+/// Calls the tool `slow`, runs a function after the call has started, and returns the text of the result.
 pub async fn call_slow(
     client: &ClientHandle,
     then: impl FnOnce() + Send + 'static,
@@ -257,7 +257,7 @@ fn text_of(outcome: Outcome) -> Result<String, Outcome> {
     }
 }
 
-/// Calls every tool once, on a connection of this revision.
+/// Calls every tool once on a connection with this revision.
 pub async fn use_all(client: &ClientHandle, revision: &str) {
     let (agreed, _) = client.ready().await.expect("connected");
     assert_eq!(agreed.revision.as_str(), revision);

@@ -1,7 +1,7 @@
-//! A session store and an event log in files: a process resumes the sessions of an earlier one, after `kill -9` too.
+//! Session store and event log in files: a process can resume the sessions of an earlier process, even after `kill -9`.
 //!
-//! One file a session and one a stream. A record is replaced by renaming; an event is one appended line, and a line that was
-//! not finished is no event.
+//! There is one file per session and one per stream. A record is replaced by renaming a file; an event is one appended
+//! line, and an incomplete line is ignored.
 
 use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
@@ -17,7 +17,7 @@ use mcp_exact_transport::event_log::{EventLog, EventLogError, LogEvent, LogStrea
 use mcp_exact_transport::store::{SessionRecord, SessionStore, SessionStoreError};
 use serde_json::{Value, json};
 
-/// Name of the file of a session. Clients name sessions: nothing of the id becomes part of a path as it is.
+/// Returns the file name of a session. The id is encoded, because clients send it.
 fn file_name(id: &str) -> String {
     id.bytes().map(|byte| format!("{byte:02x}")).collect()
 }
@@ -27,7 +27,7 @@ fn now() -> f64 {
     since.unwrap_or_default().as_secs_f64()
 }
 
-/// Reads a file; `None` if there is none.
+/// Reads a file; `None` if it does not exist.
 fn read(path: &Path) -> io::Result<Option<String>> {
     match fs::read_to_string(path) {
         Ok(text) => Ok(Some(text)),
@@ -36,7 +36,7 @@ fn read(path: &Path) -> io::Result<Option<String>> {
     }
 }
 
-/// Replaces a file at once: readers find the old or the new text.
+/// Replaces a file atomically: readers find the old or the new text.
 fn replace(path: &Path, text: &str) -> io::Result<()> {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -60,7 +60,7 @@ impl FileSessionStore {
         self.0.join(file_name(id)).with_extension("json")
     }
 
-    /// Returns what the file of a session says, if its lifetime is not over.
+    /// Returns the record of a session, if it has not expired.
     fn live(&self, id: &str) -> io::Result<Option<Value>> {
         let Some(text) = read(&self.path(id))? else {
             return Ok(None);
@@ -70,7 +70,7 @@ impl FileSessionStore {
         Ok(Some(record).filter(|_| is_live))
     }
 
-    /// Runs an action while no other process changes the records: on Unix, where the tests have several processes.
+    /// Runs an action under a lock between processes, on Unix.
     fn in_turn<T>(&self, action: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
         #[cfg(unix)]
         let lock = File::create(self.0.join("lock"))?;
@@ -152,11 +152,11 @@ impl SessionStore for FileSessionStore {
 #[derive(Debug)]
 pub struct FileEventLog {
     directory: PathBuf,
-    /// Number of the last event of each stream that this process has written to.
+    /// Number of the last event of each stream that this process has written.
     last: Mutex<HashMap<LogStream, u64>>,
 }
 
-/// Content of the file of a stream.
+/// Parsed file of a stream.
 #[derive(Default)]
 struct Stream {
     events: Vec<LogEvent>,
@@ -176,7 +176,7 @@ impl FileEventLog {
         })
     }
 
-    /// Returns true if the log holds nothing.
+    /// Returns true if the log is empty.
     pub fn is_empty(&self) -> bool {
         fs::read_dir(&self.directory).is_ok_and(|mut entries| entries.next().is_none())
     }
@@ -315,7 +315,7 @@ impl EventLog for FileEventLog {
     }
 }
 
-/// A file of lines that several processes append to.
+/// File of lines that several processes append to.
 #[derive(Debug)]
 pub struct Journal(Mutex<File>);
 
@@ -352,9 +352,9 @@ mod tests {
         contract::event_log(&log).await;
     }
 
-    /// A process that was killed in the middle of a write leaves half a line.
+    /// An incomplete line, which a process that was killed during a write leaves, is ignored.
     #[tokio::test]
-    async fn half_an_event_is_none() {
+    async fn incomplete_events_are_ignored() {
         let directory = tempfile::tempdir().expect("a directory");
         let log = FileEventLog::open(directory.path()).expect("opened");
         let stream = LogStream {

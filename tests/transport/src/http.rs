@@ -1,4 +1,4 @@
-//! A test server over HTTP, raw requests to it, and event streams that are read by hand.
+//! Test server over HTTP, raw requests to it, and functions to read event streams.
 
 use std::net::SocketAddr;
 use std::ops::Deref;
@@ -21,13 +21,13 @@ use crate::echo;
 
 pub const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"roots":{}},"clientInfo":{"name":"c","version":"1"}}}"#;
 
-/// A client that writes requests as text, each on a connection of its own.
+/// Client that writes requests as text, each on a separate connection.
 #[derive(Debug, Clone, Copy)]
 pub struct RawClient {
     pub address: SocketAddr,
 }
 
-/// A server in this process. [`RawClient`] sends its requests to this server.
+/// Server in this process. [`RawClient`] sends its requests to this server.
 pub struct TestServer {
     client: RawClient,
     pub service: HttpService,
@@ -99,7 +99,7 @@ impl RawClient {
         stream
     }
 
-    /// Sends a request on a connection of its own and returns status, headers and body.
+    /// Sends a request on a separate connection; returns status, headers and body.
     pub async fn send(&self, method: &str, headers: &[(&str, &str)], body: &str) -> Reply {
         self.send_to("/", method, headers, body).await
     }
@@ -122,7 +122,7 @@ impl RawClient {
         Reply::parse(&bytes)
     }
 
-    /// Text of a request; headers replace those that a client sends by default.
+    /// Returns the text of a request; the given headers replace the default ones.
     pub fn request(
         &self,
         path: &str,
@@ -158,7 +158,7 @@ impl RawClient {
         text
     }
 
-    /// Begins a session of 2025-11-25 and returns its id.
+    /// Starts a session of 2025-11-25; returns its id.
     pub async fn begin(&self) -> String {
         let reply = self.send("POST", &[], INITIALIZE).await;
         assert_eq!(reply.status, 200, "{reply:?}");
@@ -212,7 +212,7 @@ impl Reply {
     }
 }
 
-/// Joins the chunks of a body that have arrived.
+/// Joins the received chunks of a body.
 pub fn unchunk(text: &str) -> String {
     let mut body = String::new();
     let mut rest = text;
@@ -233,7 +233,7 @@ pub fn call(id: u32, tool: &str, text: &str) -> String {
     )
 }
 
-/// A call in the form of 2026-07-28, and its headers.
+/// Returns the headers and body of a tool call in 2026-07-28.
 pub fn stateless_call(id: u32, tool: &str, text: &str) -> (Vec<(&'static str, String)>, String) {
     let body = format!(
         r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"{tool}","arguments":{{"text":"{text}"}},"_meta":{{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{{}},"progressToken":{id}}}}}}}"#
@@ -268,7 +268,7 @@ pub async fn respond(
         .await
 }
 
-/// Numbers that look random and are the same in every run.
+/// Deterministic random number generator.
 pub struct Random(pub u64);
 
 impl Random {

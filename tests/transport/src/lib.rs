@@ -1,4 +1,4 @@
-//! A server and a client for the tests of the transports. The programs of this package serve it on standard streams.
+//! Test server and test client for the transports. The executables of this package run them.
 #![allow(missing_docs, clippy::missing_panics_doc)]
 
 pub mod echo;

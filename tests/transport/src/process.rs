@@ -1,4 +1,4 @@
-//! Processes of the tests: a server over HTTP that is started, stopped and killed, and the system's data about a process.
+//! Processes of the tests: servers over HTTP, signals, and resource usage of a process.
 
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::http::RawClient;
 
-/// A server over HTTP in a process of its own. Killed when it is dropped.
+/// Process of a server over HTTP, killed on drop.
 pub struct ServerProcess {
     child: Child,
     pub address: SocketAddr,
@@ -55,13 +55,13 @@ impl ServerProcess {
         signal(self.id(), name);
     }
 
-    /// Ends the process as `kill -9` does.
+    /// Kills the process (`kill -9`).
     pub fn kill(&mut self) {
         self.child.kill().expect("running");
         self.child.wait().expect("ended");
     }
 
-    /// Waits until the process has ended by itself, and returns true if it was with success.
+    /// Waits until the process exits; returns true if it was successful.
     pub fn has_ended_well(&mut self, within: Duration) -> bool {
         let mut status = None;
         wait_until("the server ends", within, || {
@@ -87,10 +87,10 @@ pub fn signal(process: u32, name: &str) {
     assert!(sent.expect("kill").success(), "{name} to {process}");
 }
 
-/// Waits until something holds.
+/// Waits until a condition holds.
 ///
 /// # Panics
-/// If it does not hold in time.
+/// If the condition does not hold within the time limit.
 pub fn wait_until(what: &str, within: Duration, mut holds: impl FnMut() -> bool) {
     let end = Instant::now() + within;
     while !holds() {
@@ -108,14 +108,14 @@ pub async fn settle(what: &str, within: Duration, mut holds: impl FnMut() -> boo
     }
 }
 
-/// Returns true if a process runs; one that has ended and was not waited for does not.
+/// Returns true if a process is running and not a zombie.
 pub fn is_running(process: u32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
     let state = stat.rsplit(") ").next().unwrap_or("").chars().next();
     state.is_some_and(|state| state != 'Z' && state != 'X')
 }
 
-/// Bytes of a process that are in memory: `VmRSS` now, or `VmHWM` at the peak.
+/// Returns the memory of a process in bytes: `VmRSS` is the current value, `VmHWM` the peak.
 pub fn memory(process: u32, line: &str) -> usize {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
     let value = status.lines().find_map(|text| text.strip_prefix(line));
@@ -123,12 +123,12 @@ pub fn memory(process: u32, line: &str) -> usize {
     kib.map_or(0, |kib: usize| kib << 10)
 }
 
-/// Number of open files of a process.
+/// Returns the number of open files of a process.
 pub fn open_files(process: u32) -> usize {
     std::fs::read_dir(format!("/proc/{process}/fd")).map_or(0, Iterator::count)
 }
 
-/// Allows this process and its children as many open files as the system lets it have.
+/// Raises the limit of open files of this process and its children to the maximum.
 pub fn raise_open_files() {
     #[cfg(unix)]
     {
@@ -144,7 +144,7 @@ pub fn raise_open_files() {
     }
 }
 
-/// Completes when the process is asked to end.
+/// Completes when the process receives a shutdown signal.
 pub async fn terminated() {
     #[cfg(unix)]
     {

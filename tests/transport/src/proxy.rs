@@ -1,5 +1,5 @@
-//! Proxies: one before a server, which cuts all its connections on request and leads to another server after a restart, and one
-//! that clients are configured to use.
+//! Proxies: a TCP proxy to a server, which can cut its connections and change its target, and an HTTP proxy that
+//! clients are configured to use.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -48,8 +48,8 @@ impl CuttingProxy {
         format!("http://{}{path}", self.address)
     }
 
-    /// Leads new connections to this server.
-    pub fn lead_to(&self, target: SocketAddr) {
+    /// Forwards new connections to this server.
+    pub fn forward_to(&self, target: SocketAddr) {
         *self.target.lock().expect("not poisoned") = target;
     }
 
@@ -58,15 +58,15 @@ impl CuttingProxy {
     }
 }
 
-/// A proxy for clients of one server (RFC 9112, section 3.2.2: they name the whole URI). The name of the server is known to the
-/// proxy alone.
+/// HTTP proxy to one server (RFC 9112, section 3.2.2: clients send the absolute URI). Only the proxy can resolve the
+/// name of the server.
 pub struct ForwardProxy {
     address: SocketAddr,
     heads: Arc<Mutex<Vec<String>>>,
 }
 
 impl ForwardProxy {
-    /// Starts a proxy that leads to `target` whatever server its clients name.
+    /// Starts a proxy that forwards all requests to `target`, regardless of the server in the URI.
     pub async fn start(target: SocketAddr) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("bound");
         let address = listener.local_addr().expect("an address");

@@ -1,4 +1,4 @@
-//! A change bus for processes of one machine: a hub that passes lines to the others.
+//! Change bus for processes on one machine: a hub forwards lines to all processes.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -8,7 +8,7 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{broadcast, mpsc};
 
-/// Passes every line that a process sends on to all of them.
+/// Hub that forwards every line of a process to all processes.
 pub struct Hub {
     pub address: SocketAddr,
 }
@@ -41,7 +41,7 @@ impl Hub {
     }
 }
 
-/// Change bus over a hub.
+/// Change bus that uses a hub.
 pub struct HubBus {
     out: mpsc::UnboundedSender<String>,
     receivers: Arc<Mutex<Vec<(u64, BusReceiver)>>>,

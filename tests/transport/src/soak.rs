@@ -1,8 +1,8 @@
-//! Mixed random traffic with faults, for as long as one likes; afterwards nothing may be left of it.
+//! Mixed random traffic with faults for a given time, with a check for leaks afterwards.
 //!
-//! Clients of every revision and transport call tools, cancel, leave and are cut off, beside raw clients that send nonsense
-//! or read nothing. Answers must be right, every call must end, and sessions, events, tasks, files and children must be
-//! released.
+//! Clients of every revision and transport call tools, cancel, disconnect and lose their connections; raw clients send
+//! malformed requests or do not read. Results must be correct, every call must end, and sessions, events, tasks, files
+//! and child processes must be released.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,12 +25,12 @@ use crate::http::{INITIALIZE, Random, TestServer, call, stateless_call};
 use crate::process::{memory, open_files, settle};
 use crate::proxy::CuttingProxy;
 
-/// Tasks that make traffic at the same time.
-const WORKERS: u64 = 12;
+/// Number of concurrent traffic tasks.
+const WORKER_COUNT: u64 = 12;
 /// Timeout of a call, on a machine under load.
-const CALL: Duration = Duration::from_secs(60);
-/// Growth of memory after the first third of the time that counts as a leak.
-const GROWTH: usize = 48 << 20;
+const CALL_TIMEOUT: Duration = Duration::from_secs(60);
+/// Growth of memory after the first third of the time that counts as a leak, in bytes.
+const MAX_MEMORY_GROWTH: usize = 48 << 20;
 
 /// Number of events, by name.
 #[derive(Default)]
@@ -65,16 +65,16 @@ impl std::fmt::Display for Counts {
 struct Site {
     server: TestServer,
     proxy: CuttingProxy,
-    /// Path of the server on standard streams.
+    /// Path of the stdio server.
     program: String,
     counts: Counts,
     stop: AtomicBool,
 }
 
-/// Makes traffic for a time; `program` is the test server on standard streams. Returns the counts of the events.
+/// Generates traffic for a time; `program` is the stdio test server. Returns the counts of the events.
 ///
 /// # Panics
-/// If an answer is wrong, a call does not end, or something is left.
+/// If a result is wrong, a call does not end, or a resource is leaked.
 pub async fn run(time: Duration, seed: u64, program: &str) -> Counts {
     let before = (open_files(std::process::id()), children());
     let log = Arc::new(MemoryEventLog::default());
@@ -96,8 +96,8 @@ pub async fn run(time: Duration, seed: u64, program: &str) -> Counts {
         stop: AtomicBool::new(false),
     });
     let mut workers = JoinSet::new();
-    for number in 0..WORKERS {
-        workers.spawn(work(
+    for number in 0..WORKER_COUNT {
+        workers.spawn(run_worker(
             Arc::clone(&site),
             Random(seed.wrapping_add(number * 7919)),
         ));
@@ -108,8 +108,8 @@ pub async fn run(time: Duration, seed: u64, program: &str) -> Counts {
         ended.expect("a worker panicked");
     }
     let service = site.server.service.clone();
-    settle("sessions end", CALL, || service.sessions() == 0).await;
-    settle("the event log is empty", CALL, || log.bytes() == 0).await;
+    settle("sessions end", CALL_TIMEOUT, || service.sessions() == 0).await;
+    settle("the event log is empty", CALL_TIMEOUT, || log.bytes() == 0).await;
     drop(service);
     let Ok(site) = Arc::try_unwrap(site) else {
         panic!("a worker has ended and holds the site");
@@ -118,14 +118,14 @@ pub async fn run(time: Duration, seed: u64, program: &str) -> Counts {
         mut server, counts, ..
     } = site;
     server.stop();
-    let ended = tokio::time::timeout(CALL, &mut server.task).await;
+    let ended = tokio::time::timeout(CALL_TIMEOUT, &mut server.task).await;
     ended.expect("in time").expect("task").expect("clean end");
     drop(server);
-    settle("children are gone", CALL, || children() <= before.1).await;
+    settle("children are gone", CALL_TIMEOUT, || children() <= before.1).await;
     // The proxy accepts for ever; the runtime keeps a few files of its own.
     let metrics = tokio::runtime::Handle::current().metrics();
-    settle("tasks end", CALL, || metrics.num_alive_tasks() <= 2).await;
-    settle("files are closed", CALL, || {
+    settle("tasks end", CALL_TIMEOUT, || metrics.num_alive_tasks() <= 2).await;
+    settle("files are closed", CALL_TIMEOUT, || {
         open_files(std::process::id()) <= before.0 + 8
     })
     .await;
@@ -135,7 +135,7 @@ pub async fn run(time: Duration, seed: u64, program: &str) -> Counts {
     counts
 }
 
-/// Waits for the end of the time; the memory of the process may not grow after the first third of it.
+/// Waits for the end of the run; checks that memory does not grow after the first third of the time.
 async fn watch_memory(site: &Site, time: Duration) {
     let process = std::process::id();
     tokio::time::sleep(time / 3).await;
@@ -143,10 +143,13 @@ async fn watch_memory(site: &Site, time: Duration) {
     tokio::time::sleep(time - time / 3).await;
     site.stop.store(true, Ordering::Release);
     let grown = memory(process, "VmRSS").saturating_sub(warm);
-    assert!(grown < GROWTH, "memory grew by {grown} bytes over {warm}");
+    assert!(
+        grown < MAX_MEMORY_GROWTH,
+        "memory grew by {grown} bytes over {warm}"
+    );
 }
 
-/// Number of child processes.
+/// Returns the number of child processes.
 fn children() -> usize {
     let process = std::process::id();
     let tasks = std::fs::read_dir(format!("/proc/{process}/task"));
@@ -158,7 +161,7 @@ fn children() -> usize {
     children.sum()
 }
 
-/// Cuts connections, announces changes and ends sessions, at random times.
+/// Cuts connections, announces changes and ends sessions at random times.
 async fn disturb(site: Arc<Site>, mut random: Random) {
     while !site.stop.load(Ordering::Acquire) {
         tokio::time::sleep(Duration::from_millis(20 + random.below(400))).await;
@@ -178,7 +181,7 @@ async fn disturb(site: Arc<Site>, mut random: Random) {
     }
 }
 
-async fn work(site: Arc<Site>, mut random: Random) {
+async fn run_worker(site: Arc<Site>, mut random: Random) {
     while !site.stop.load(Ordering::Acquire) {
         match random.below(16) {
             0 => nonsense(&site, &mut random).await,
@@ -196,7 +199,7 @@ fn pick<T: Copy>(random: &mut Random, all: &[T]) -> T {
     all[usize::try_from(random.below(count)).expect("small")]
 }
 
-/// A client over HTTP, through the proxy or past it.
+/// Connects a client over HTTP, directly or through the proxy.
 async fn over_http(site: &Site, random: &mut Random) {
     let revision = pick(random, &REVISIONS);
     let is_cut = random.below(2) == 0;
@@ -218,7 +221,7 @@ async fn over_http(site: &Site, random: &mut Random) {
     use_client(site, random, revision, connected).await;
 }
 
-/// A client and a server in this process.
+/// Connects a client to a server in this process.
 async fn in_memory(site: &Site, random: &mut Random) {
     let (near, far) = memory_pair(1 << 14, 4 << 20);
     let options = ConnectionOptions {
@@ -231,12 +234,12 @@ async fn in_memory(site: &Site, random: &mut Random) {
     let config = echo::client_settings(pick(random, &REVISIONS));
     let connected = connect(config, None, Arc::new(echo::answer), near, options);
     use_client(site, random, "in memory", connected).await;
-    let served = tokio::time::timeout(CALL, served).await;
+    let served = tokio::time::timeout(CALL_TIMEOUT, served).await;
     // An aborted client breaks the connection, which is an error of the transport and no panic.
     drop(served.expect("in time").expect("no panic"));
 }
 
-/// A server as a child process.
+/// Connects a client to a server that is a child process.
 async fn as_process(site: &Site, random: &mut Random) {
     let mode = pick(random, &["tokio", "threads"]);
     let command = ServerCommand::new(&site.program)
@@ -248,14 +251,14 @@ async fn as_process(site: &Site, random: &mut Random) {
     use_client(site, random, mode, connected.expect("started")).await;
 }
 
-/// Calls tools, and leaves in order or by dropping everything.
+/// Calls tools; then closes the client, or drops it.
 async fn use_client(
     site: &Site,
     random: &mut Random,
     what: &str,
     (client, driver): (ClientHandle, JoinHandle<()>),
 ) {
-    let ready = tokio::time::timeout(CALL, client.ready()).await;
+    let ready = tokio::time::timeout(CALL_TIMEOUT, client.ready()).await;
     let ready = ready.unwrap_or_else(|_| panic!("a client is not ready: {what}"));
     if ready.is_err() {
         site.counts.note("not connected");
@@ -271,7 +274,7 @@ async fn use_client(
         return;
     }
     client.close();
-    let ended = tokio::time::timeout(CALL, driver).await;
+    let ended = tokio::time::timeout(CALL_TIMEOUT, driver).await;
     let ended = ended.unwrap_or_else(|_| panic!("a driver does not end: {what}"));
     ended.expect("no panic");
     assert_eq!(
@@ -315,12 +318,16 @@ async fn one_call(site: &Site, random: &mut Random, client: &ClientHandle) {
             0 => drop(request),
             _ => {
                 request.cancel("enough");
-                drop(tokio::time::timeout(CALL, request).await.expect("it ends"));
+                drop(
+                    tokio::time::timeout(CALL_TIMEOUT, request)
+                        .await
+                        .expect("it ends"),
+                );
             }
         }
         return site.counts.note("cancelled");
     }
-    let outcome = tokio::time::timeout(CALL, request).await;
+    let outcome = tokio::time::timeout(CALL_TIMEOUT, request).await;
     match outcome.expect("a call ends") {
         Outcome::Result(result) => {
             let result: serde_json::Value = result.object().to_string().parse().expect("JSON");
@@ -339,14 +346,14 @@ async fn one_call(site: &Site, random: &mut Random, client: &ClientHandle) {
     }
 }
 
-/// Reads what comes for a while, and closes.
+/// Reads output for some time, and closes the connection.
 async fn listen(stream: &mut tokio::net::TcpStream) {
     let mut bytes = Vec::new();
     let read = stream.read_to_end(&mut bytes);
     let _ = tokio::time::timeout(Duration::from_millis(200), read).await;
 }
 
-/// A request with random bytes in it.
+/// Sends a request with random bytes.
 async fn nonsense(site: &Site, random: &mut Random) {
     let call = call(2, "echo", "a");
     let body = pick(random, &[INITIALIZE, &call, ""]);
@@ -366,7 +373,7 @@ async fn nonsense(site: &Site, random: &mut Random) {
     site.counts.note("nonsense");
 }
 
-/// A request that stops somewhere.
+/// Sends an incomplete request.
 async fn half_a_request(site: &Site, random: &mut Random) {
     let request = site.server.request("/mcp", "POST", &[], INITIALIZE);
     let length = random.below(request.len() as u64);
@@ -378,7 +385,7 @@ async fn half_a_request(site: &Site, random: &mut Random) {
     site.counts.note("cut off");
 }
 
-/// A call with much output that the client does not read.
+/// Sends a call with large output that the client does not read.
 async fn read_nothing(site: &Site) {
     let (headers, body) = stateless_call(1, "flood", "");
     let headers: Vec<(&str, &str)> = headers

@@ -1,4 +1,4 @@
-//! What the exporters of OpenTelemetry are given: the numbers of a service, and spans that continue the traces of clients.
+//! Data for OpenTelemetry exporters: the metrics of a service, and spans that continue the traces of clients.
 
 use std::collections::BTreeMap;
 use std::future::pending;
@@ -19,8 +19,8 @@ use tracing_subscriber::layer::SubscriberExt as _;
 use mcp_exact_tests_transport::echo;
 use mcp_exact_tests_transport::http::{INITIALIZE, TestServer, stateless_call};
 
-/// Collects all instruments and returns the sums of each.
-fn collected(
+/// Collects all instruments; returns the sum of each.
+fn collect_sums(
     provider: &SdkMeterProvider,
     exporter: &InMemoryMetricExporter,
 ) -> BTreeMap<String, i64> {
@@ -69,13 +69,13 @@ async fn instruments_report_the_service() {
         ("mcp.server.sessions", 1),
     ];
     let expected = expected.map(|(name, value)| (name.to_owned(), value));
-    assert_eq!(collected(&provider, &exporter), BTreeMap::from(expected));
+    assert_eq!(collect_sums(&provider, &exporter), BTreeMap::from(expected));
     server.service.end_sessions();
-    assert_eq!(collected(&provider, &exporter)["mcp.server.sessions"], 0);
+    assert_eq!(collect_sums(&provider, &exporter)["mcp.server.sessions"], 0);
 }
 
-/// Spans of all threads. A subscriber of one thread alone would miss spans: `tracing` notes once whether anybody wants those of a place
-/// in the code, and may ask the thread that comes there first.
+/// Exporter of the spans of all threads. The subscriber is global, because `tracing` caches per call site whether a
+/// subscriber is interested, and may query another thread's subscriber.
 static SPANS: LazyLock<(InMemorySpanExporter, Mutex<()>)> = LazyLock::new(|| {
     let exporter = InMemorySpanExporter::default();
     let provider = SdkTracerProvider::builder()

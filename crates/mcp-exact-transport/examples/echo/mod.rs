@@ -1,6 +1,6 @@
-//! A server with one tool, `echo`, for the examples.
+//! Server with one tool, `echo`, for the examples.
 //!
-//! Replies in the shape that every revision has.
+//! The replies are valid in every revision.
 
 use std::sync::Arc;
 
@@ -10,14 +10,14 @@ use mcp_exact_session::{
 };
 use mcp_exact_transport::{RequestContext, ServerHandle};
 
-/// Configuration of the server: its name, and that it has tools.
+/// Returns the configuration of the server: its name, and the capability `tools`.
 pub fn settings() -> Result<Arc<ServerSettings>, Box<dyn std::error::Error>> {
     let mut config = ServerConfig::new(Identity::new("echo", "1.0.0"));
     config.capabilities = r#"{"tools":{}}"#.parse()?;
     Ok(config.build()?)
 }
 
-/// Replies to requests; there is nothing to do for other events.
+/// Replies to requests; other events need no action.
 pub fn handle(server: &ServerHandle, event: ServerEvent<RequestContext>) {
     if let ServerEvent::Request(request) = event {
         let reply = reply(&request).unwrap_or_else(Reply::Error);

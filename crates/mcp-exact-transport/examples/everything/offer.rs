@@ -1,7 +1,7 @@
 //! Features that the example server offers: an echo, a slow tool, a tool that sends requests to the client, a resource and a
 //! prompt.
 //!
-//! Replies by the names of the specification, which are the same in every revision where it matters.
+//! Replies use the member names of the specification, which are the same in every revision for these features.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -14,16 +14,16 @@ use mcp_exact_transport::{RequestContext, ServerHandle, ServerHandler};
 use serde_json::{Value, json};
 use tokio::task::AbortHandle;
 
-const STEPS: u32 = 20;
-const STEP: Duration = Duration::from_millis(50);
+const PROGRESS_STEPS: u32 = 20;
+const STEP_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Serves all sessions; knows the slow calls that run, so that they can be cancelled.
+/// Handler of all sessions, with the running slow calls, so that they can be cancelled.
 #[derive(Default)]
 pub struct Handler {
     running: Mutex<Vec<Running>>,
 }
 
-/// A slow call in a task of its own.
+/// Slow call that runs in a separate task.
 struct Running {
     server: ServerHandle,
     key: RequestKey,
@@ -56,7 +56,7 @@ impl Handler {
         }
     }
 
-    /// Runs a slow call.
+    /// Starts a slow call.
     fn start(&self, server: &ServerHandle, key: RequestKey) {
         let task = tokio::spawn(slow(server.clone(), key));
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
@@ -68,7 +68,7 @@ impl Handler {
         });
     }
 
-    /// Stops slow calls.
+    /// Stops the slow calls for which `is_over` returns true.
     fn end(&self, is_over: impl Fn(&Running) -> bool) {
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         running.retain(|running| {
@@ -81,19 +81,20 @@ impl Handler {
     }
 }
 
-/// Reports progress twenty times, writes a log message, and replies. Errors mean that the session is over.
+/// Reports progress twenty times, writes a log message, and replies. Errors are ignored, because they mean that the
+/// session has ended.
 async fn slow(server: ServerHandle, key: RequestKey) {
-    for step in 1..=STEPS {
-        tokio::time::sleep(STEP).await;
-        let progress = Progress::new(f64::from(step)).of(f64::from(STEPS));
+    for step in 1..=PROGRESS_STEPS {
+        tokio::time::sleep(STEP_INTERVAL).await;
+        let progress = Progress::new(f64::from(step)).of(f64::from(PROGRESS_STEPS));
         let _ = server.progress(key, &progress.with_message("Working"));
     }
-    let steps = Json::string(&format!("{STEPS} steps"));
+    let steps = Json::string(&format!("{PROGRESS_STEPS} steps"));
     let _ = server.log(Scope::During(key), Level::Info, Some("slow"), steps);
     let _ = server.reply(key, result_of(text("Done")));
 }
 
-/// Returns the reply to a request; `None` when it comes later.
+/// Returns the reply to a request; `None` if the reply is sent later.
 fn answer(request: &IncomingRequest<RequestContext>) -> Result<Option<Reply>, PeerError> {
     // The parameters have to fit the revision that the client speaks.
     request.typed()?;
@@ -159,7 +160,7 @@ fn result_of(result: Value) -> Reply {
     )
 }
 
-/// Asks everything that the client declares, all at once. The same request comes again with the responses.
+/// Sends all input requests that the client supports, at once. The same request is delivered again with the responses.
 fn ask(request: &IncomingRequest<RequestContext>) -> Reply {
     if !request.responses.is_empty() {
         let responses: Vec<String> = request.responses.iter().map(show).collect();
@@ -190,14 +191,14 @@ fn ask(request: &IncomingRequest<RequestContext>) -> Reply {
     }
 }
 
-/// Returns true if the client declares the capability. A client that only elicits by URL may not have forms.
+/// Returns true if the client declares the capability. For elicitation, form mode is required.
 fn is_declared(request: &IncomingRequest<RequestContext>, capability: &str) -> bool {
     let declared = request.client().capabilities.get(capability);
     let modes: Option<Value> = declared.and_then(|declared| declared.text().parse().ok());
     modes.is_some_and(|modes| modes["url"].is_null() || !modes["form"].is_null())
 }
 
-/// Returns the part of a response that shows who gave it: the first root, the sampled message, the content of a form.
+/// Returns the characteristic part of a response: the first root, the sampled message, or the content of a form.
 fn show((question, response): (&str, &Outcome)) -> String {
     let Outcome::Result(result) = response else {
         return format!("{question}: {response:?}");

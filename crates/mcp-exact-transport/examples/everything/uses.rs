@@ -1,6 +1,6 @@
 //! Calls that the example client makes, and its answers to requests of the server.
 //!
-//! Fails where an answer does not show that the step has worked.
+//! A step fails if a response does not show that it has worked.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -16,20 +16,20 @@ use tokio::task::JoinHandle;
 
 use crate::say;
 
-pub type Failed = Box<dyn std::error::Error + Send + Sync>;
+pub type AnyError = Box<dyn std::error::Error + Send + Sync>;
 
-const WORD: &str = "hello";
-const ROOT: &str = "file:///tmp/example";
-const SAMPLED: &str = "a sampled message";
+const ECHO_TEXT: &str = "hello";
+const ROOT_URI: &str = "file:///tmp/example";
+const SAMPLED_TEXT: &str = "a sampled message";
 
-/// A connected client, and the requests that the server sends to it.
+/// Connected client, with the methods of the requests that the server has sent to it.
 pub struct Session {
     pub client: ClientHandle,
     asked: Arc<Mutex<Vec<String>>>,
 }
 
 /// Outcome of a request, with the progress and the server requests that came before it.
-pub struct Ended {
+pub struct RequestOutcome {
     pub outcome: Outcome,
     progress: Vec<f64>,
     /// Methods of the requests that the server sent while this request was pending.
@@ -51,18 +51,18 @@ impl Session {
     }
 
     /// Returns the result of a request.
-    pub async fn request(&self, method: &str, params: Value) -> Result<Value, Failed> {
+    pub async fn request(&self, method: &str, params: Value) -> Result<Value, AnyError> {
         let error = match self.call_with(method, params, || {}).await?.outcome {
             Outcome::Result(result) => return Ok(result.object().parse()?),
             Outcome::Error(error) => error.into(),
-            other => Failed::from(format!("{other:?}")),
+            other => AnyError::from(format!("{other:?}")),
         };
         say(&format!("{method}: {error}"))?;
         Err(error)
     }
 
-    /// Returns all pages of a list.
-    pub async fn list(&self, method: &str, member: &str) -> Result<Vec<Value>, Failed> {
+    /// Returns the entries of all pages of a list.
+    pub async fn list(&self, method: &str, member: &str) -> Result<Vec<Value>, AnyError> {
         let (mut items, mut params) = (Vec::new(), Value::Null);
         loop {
             let mut page = self.request(method, params).await?;
@@ -84,12 +84,12 @@ impl Session {
         method: &str,
         params: Value,
         first: impl FnOnce(),
-    ) -> Result<Ended, Failed> {
+    ) -> Result<RequestOutcome, AnyError> {
         self.run(method, params, |_| first()).await
     }
 
     /// Sends a request and cancels it at its first progress.
-    async fn cancelled(&self, method: &str, params: Value) -> Result<Ended, Failed> {
+    async fn cancelled(&self, method: &str, params: Value) -> Result<RequestOutcome, AnyError> {
         let cancel = |call: &mut PendingRequest| call.cancel("no longer wanted");
         self.run(method, params, cancel).await
     }
@@ -99,7 +99,7 @@ impl Session {
         method: &str,
         params: Value,
         first: impl FnOnce(&mut PendingRequest),
-    ) -> Result<Ended, Failed> {
+    ) -> Result<RequestOutcome, AnyError> {
         let is_call = method == "tools/call";
         let options = CallOptions {
             progress: is_call,
@@ -128,7 +128,7 @@ impl Session {
         };
         let progress = std::mem::take(&mut *lock(&values));
         let asked = std::mem::take(&mut *lock(&self.asked));
-        Ok(Ended {
+        Ok(RequestOutcome {
             outcome,
             progress,
             asked,
@@ -160,8 +160,9 @@ fn handle(client: &ClientHandle, event: ClientEvent, asked: &Mutex<Vec<String>>)
     }
 }
 
-/// Calls a tool. One that reports progress is called again and cancelled; one that asks has to show the answers.
-pub async fn use_tool(session: &Session, tool: &Value) -> Result<(), Failed> {
+/// Calls a tool. A tool that reports progress is called again and cancelled; the result of a tool that sends input
+/// requests must contain the answers.
+pub async fn use_tool(session: &Session, tool: &Value) -> Result<(), AnyError> {
     let params = json!({ "name": tool["name"], "arguments": sample(&tool["inputSchema"]) });
     let ended = session
         .call_with("tools/call", params.clone(), || {})
@@ -172,8 +173,8 @@ pub async fn use_tool(session: &Session, tool: &Value) -> Result<(), Failed> {
     let result: Value = result.object().parse()?;
     let content = result["content"].to_string();
     say(&format!("tools/call {params}: {}", shorten(&content)))?;
-    if tool["name"] == "echo" && !content.contains(WORD) {
-        return Err(format!("tools/call echo: no {WORD} came back").into());
+    if tool["name"] == "echo" && !content.contains(ECHO_TEXT) {
+        return Err(format!("tools/call echo: no {ECHO_TEXT} came back").into());
     }
     if !ended.progress.is_empty() {
         // The endpoint passes on increasing values only.
@@ -186,7 +187,10 @@ pub async fn use_tool(session: &Session, tool: &Value) -> Result<(), Failed> {
     if !ended.asked.is_empty() {
         say(&format!("ask: {}", ended.asked.join(", ")))?;
     }
-    for (method, answer) in [("roots/list", ROOT), ("sampling/createMessage", SAMPLED)] {
+    for (method, answer) in [
+        ("roots/list", ROOT_URI),
+        ("sampling/createMessage", SAMPLED_TEXT),
+    ] {
         if tool["name"] == "ask" && ended.asked.iter().any(|asked| asked == method) {
             if !content.contains(answer) {
                 return Err(format!("{method}: the tool has no such answer: {content}").into());
@@ -197,7 +201,7 @@ pub async fn use_tool(session: &Session, tool: &Value) -> Result<(), Failed> {
     Ok(())
 }
 
-pub async fn use_resources(session: &Session) -> Result<(), Failed> {
+pub async fn use_resources(session: &Session) -> Result<(), AnyError> {
     for resource in session.list("resources/list", "resources").await? {
         let params = json!({ "uri": resource["uri"] });
         let read = session.request("resources/read", params).await?;
@@ -212,13 +216,13 @@ pub async fn use_resources(session: &Session) -> Result<(), Failed> {
     }
 }
 
-fn is_unknown_method(error: &Failed) -> bool {
+fn is_unknown_method(error: &AnyError) -> bool {
     let error = error.downcast_ref::<PeerError>();
     error.and_then(PeerError::code) == Some(code::METHOD_NOT_FOUND)
 }
 
-/// Gets each prompt. If the server completes arguments, the client asks for their values.
-pub async fn use_prompts(session: &Session, completes: bool) -> Result<(), Failed> {
+/// Gets each prompt. If the server completes arguments, their values come from completions.
+pub async fn use_prompts(session: &Session, completes: bool) -> Result<(), AnyError> {
     for prompt in session.list("prompts/list", "prompts").await? {
         let arguments = prompt["arguments"].as_array().into_iter().flatten();
         let mut values = Map::new();
@@ -226,7 +230,7 @@ pub async fn use_prompts(session: &Session, completes: bool) -> Result<(), Faile
             let value = if completes {
                 complete(session, &prompt["name"], name).await?
             } else {
-                WORD.into()
+                ECHO_TEXT.into()
             };
             values.insert(name.into(), value);
         }
@@ -241,7 +245,7 @@ pub async fn use_prompts(session: &Session, completes: bool) -> Result<(), Faile
 }
 
 /// Returns the first value that the server proposes for an argument, or any text.
-async fn complete(session: &Session, prompt: &Value, name: &str) -> Result<Value, Failed> {
+async fn complete(session: &Session, prompt: &Value, name: &str) -> Result<Value, AnyError> {
     let params = json!({
         "ref": { "type": "ref/prompt", "name": prompt },
         "argument": { "name": name, "value": "" },
@@ -254,7 +258,7 @@ async fn complete(session: &Session, prompt: &Value, name: &str) -> Result<Value
     Ok(value)
 }
 
-/// The first characters of a long text.
+/// Returns the first characters of a long text.
 fn shorten(text: &str) -> String {
     text.chars().take(500).collect()
 }
@@ -267,7 +271,7 @@ fn sample(schema: &Value) -> Value {
         Some("boolean") => json!(true),
         Some("array") => json!([]),
         Some("object") => json!({}),
-        _ => schema["enum"].get(0).cloned().unwrap_or(json!(WORD)),
+        _ => schema["enum"].get(0).cloned().unwrap_or(json!(ECHO_TEXT)),
     };
     properties
         .map(|(name, schema)| {
@@ -281,9 +285,9 @@ fn sample(schema: &Value) -> Value {
 /// Returns the answer to a request of the server.
 fn answer(request: &ServerRequest) -> Result<RawResult, PeerError> {
     let answer = match request.method() {
-        "roots/list" => json!({ "roots": [{ "uri": ROOT, "name": "example" }] }),
+        "roots/list" => json!({ "roots": [{ "uri": ROOT_URI, "name": "example" }] }),
         "sampling/createMessage" => json!({ "role": "assistant", "model": "example",
-            "content": { "type": "text", "text": SAMPLED } }),
+            "content": { "type": "text", "text": SAMPLED_TEXT } }),
         "elicitation/create" => {
             let params = request.params();
             let form = params.and_then(|params| params.get("requestedSchema"));

@@ -15,7 +15,7 @@ use mcp_exact_session::{
 
 use super::waiters::{Wait, Waiters};
 use super::{
-    Dispatch, Endpoint, PendingRequest, ProgressCallback, Repeatable, Shared, Sorted, within,
+    Dispatch, Endpoint, PendingRequest, ProgressCallback, Repeatable, Shared, SortedEvent, within,
 };
 
 /// Handler of the events of a client: requests, log messages, changes and other notifications of the server.
@@ -165,11 +165,11 @@ impl Endpoint for ClientEndpoint {
         ClientEndpoint::request(self, "ping", None, options, now).is_ok()
     }
 
-    fn sort(event: ClientEvent) -> Sorted<ClientEvent> {
+    fn sort(event: ClientEvent) -> SortedEvent<ClientEvent> {
         match event {
-            ClientEvent::Completed(key, outcome) => Sorted::Done(key, outcome),
-            ClientEvent::Progress { key, progress, .. } => Sorted::Progress(key, progress),
-            event => Sorted::Other(event),
+            ClientEvent::Completed(key, outcome) => SortedEvent::Done(key, outcome),
+            ClientEvent::Progress { key, progress, .. } => SortedEvent::Progress(key, progress),
+            event => SortedEvent::Other(event),
         }
     }
 

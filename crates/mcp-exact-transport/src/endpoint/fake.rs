@@ -6,7 +6,7 @@ use std::time::Duration;
 use mcp_exact_session::frame::Oversized;
 use mcp_exact_session::{Closed, ReceiveError, StreamId, Time, Transmit};
 
-use super::{Dispatch, Endpoint, Shared, Signal, Sorted};
+use super::{Dispatch, Endpoint, Shared, Signal, SortedEvent};
 
 /// Endpoint that records the messages that it accepts.
 #[derive(Debug, Default)]
@@ -82,8 +82,8 @@ impl Endpoint for FullEndpoint {
         false
     }
 
-    fn sort((): ()) -> Sorted<()> {
-        Sorted::Other(())
+    fn sort((): ()) -> SortedEvent<()> {
+        SortedEvent::Other(())
     }
 
     fn note((): &mut (), (): &()) {}

@@ -76,7 +76,7 @@ pub(crate) trait Endpoint: Send + Sized + 'static {
     /// Sends a ping whose answer is not awaited. Returns false if no peer is connected, or the revision has no pings.
     fn ping(&mut self, timeout: Duration, now: Time) -> bool;
     /// Separates events that belong to requests of this endpoint from the others.
-    fn sort(event: Self::Event) -> Sorted<Self::Event>;
+    fn sort(event: Self::Event) -> SortedEvent<Self::Event>;
     /// Returns true if the session of the endpoint was lost, and a new one may follow.
     fn has_lost_session(_: &Self::Role) -> bool {
         false
@@ -97,7 +97,7 @@ fn within(timeout: Duration) -> RequestTimeout {
 }
 
 /// An event, or its effect on a request of the endpoint.
-pub(crate) enum Sorted<E> {
+pub(crate) enum SortedEvent<E> {
     Done(RequestKey, Outcome),
     Progress(RequestKey, Progress),
     Other(E),
@@ -148,10 +148,10 @@ impl<E: Endpoint> State<E> {
     }
 
     /// Returns the next event for the handler. Outcomes of awaited requests are delivered to their waiters immediately.
-    fn next(&mut self) -> Option<Next<E::Event>> {
+    fn next(&mut self) -> Option<OutsideWork<E::Event>> {
         loop {
             match E::sort(self.endpoint.poll_event()?) {
-                Sorted::Done(key, outcome) => {
+                SortedEvent::Done(key, outcome) => {
                     let Some(slot) = self.slots.remove(&key) else {
                         continue;
                     };
@@ -162,14 +162,14 @@ impl<E: Endpoint> State<E> {
                         slot.complete(outcome)
                     }
                 }
-                Sorted::Progress(key, progress) => {
+                SortedEvent::Progress(key, progress) => {
                     if let Some(slot) = self.slots.get(&key) {
-                        return Some(Next::Progress(Arc::clone(slot), progress));
+                        return Some(OutsideWork::Progress(Arc::clone(slot), progress));
                     }
                 }
-                Sorted::Other(event) => {
+                SortedEvent::Other(event) => {
                     E::note(&mut self.role, &event);
-                    return Some(Next::Event(event));
+                    return Some(OutsideWork::Event(event));
                 }
             }
         }
@@ -303,8 +303,8 @@ impl<E: Endpoint> Shared<E> {
             drop(state);
             let turn = HandlerTurn(self);
             match next {
-                Next::Event(event) => self.handler.dispatch(self, epoch, event),
-                Next::Progress(slot, progress) => slot.progress(&progress),
+                OutsideWork::Event(event) => self.handler.dispatch(self, epoch, event),
+                OutsideWork::Progress(slot, progress) => slot.progress(&progress),
             }
             state = turn.end();
         }
@@ -312,7 +312,7 @@ impl<E: Endpoint> Shared<E> {
 }
 
 /// Work that is done outside of the lock.
-enum Next<E> {
+enum OutsideWork<E> {
     Event(E),
     Progress(Arc<Slot>, Progress),
 }

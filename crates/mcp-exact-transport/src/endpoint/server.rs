@@ -15,7 +15,7 @@ use mcp_exact_session::{
 };
 
 use super::readers::Readers;
-use super::{Dispatch, Endpoint, PendingRequest, ProgressCallback, Shared, Sorted, within};
+use super::{Dispatch, Endpoint, PendingRequest, ProgressCallback, Shared, SortedEvent, within};
 use crate::clock;
 
 /// Information of a transport about a request or notification in addition to its message.
@@ -36,6 +36,18 @@ impl RequestContext {
         let mut all = self.headers();
         let found = all.find(|(known, _)| known.eq_ignore_ascii_case(name));
         found.map(|(_, value)| value)
+    }
+
+    /// Sets a header of the HTTP response to the value that a function makes of its current value, which is empty at first.
+    /// Headers are sent with the head of the response: later ones, those of other transports, and values that no header can
+    /// have are ignored. `HttpServerOptions::response_headers` has to be set.
+    #[cfg(feature = "http-server")]
+    pub fn update_response_header(&self, name: &'static str, update: impl FnOnce(&str) -> String) {
+        use crate::http::server::ResponseHeaders;
+        let http = self.http.as_ref();
+        if let Some(headers) = http.and_then(|http| http.extensions.get::<ResponseHeaders>()) {
+            headers.update(name, update);
+        }
     }
 
     /// Iterates over the headers of the HTTP request: names in lower case, and the values that are ASCII.
@@ -140,11 +152,11 @@ impl Endpoint for ServerEndpoint {
         ServerEndpoint::ping(self, within(timeout), now).is_ok()
     }
 
-    fn sort(event: Self::Event) -> Sorted<Self::Event> {
+    fn sort(event: Self::Event) -> SortedEvent<Self::Event> {
         match event {
-            ServerEvent::Completed(key, outcome) => Sorted::Done(key, outcome),
-            ServerEvent::Progress { key, progress, .. } => Sorted::Progress(key, progress),
-            event => Sorted::Other(event),
+            ServerEvent::Completed(key, outcome) => SortedEvent::Done(key, outcome),
+            ServerEvent::Progress { key, progress, .. } => SortedEvent::Progress(key, progress),
+            event => SortedEvent::Other(event),
         }
     }
 
@@ -204,7 +216,10 @@ impl ServerHandle {
     /// # Errors
     /// [`SendError`] if the reply was not sent; the request then still waits for its reply.
     pub fn reply(&self, to: RequestKey, reply: impl Into<Reply>) -> Result<Sent, SendError> {
-        let reply = reply.into();
+        self.send_reply(to, reply.into())
+    }
+
+    fn send_reply(&self, to: RequestKey, reply: Reply) -> Result<Sent, SendError> {
         self.shared
             .call(|state, now| state.endpoint.reply(to, reply, now))
     }
@@ -230,7 +245,16 @@ impl ServerHandle {
         logger: Option<&str>,
         data: impl Into<Json>,
     ) -> Result<Sent, SendError> {
-        let data = data.into();
+        self.send_log(scope, level, logger, data.into())
+    }
+
+    fn send_log(
+        &self,
+        scope: Scope,
+        level: Level,
+        logger: Option<&str>,
+        data: Json,
+    ) -> Result<Sent, SendError> {
         self.shared
             .call(|state, _| state.endpoint.log(scope, level, logger, data))
     }

@@ -1,6 +1,6 @@
-//! A child process and those that it has started: a process group on Unix, a job object on Windows.
+//! Child process with its descendants: a process group on Unix, a job object on Windows.
 //!
-//! Whatever happens to the value, no process of the group stays behind.
+//! When the value is dropped, all processes of the group are killed.
 
 use std::io;
 use std::process::ExitStatus;
@@ -44,7 +44,7 @@ impl Group {
         self.child.wait().await
     }
 
-    /// Ends the group, whose input is closed already, and returns how the first process has exited.
+    /// Ends the group after its input was closed, and returns the exit status of the first process.
     ///
     /// # Errors
     /// The process cannot be waited for.
@@ -112,16 +112,16 @@ impl Group {
         ))
     }
 
-    /// Waits for the exit of the processes.
+    /// Waits for the exit of the first process.
     ///
     /// # Errors
-    /// They cannot be waited for.
+    /// An IO error if waiting for the processes fails.
     pub(super) async fn wait(&mut self) -> io::Result<ExitStatus> {
         self.child.wait().await
     }
 
-    /// Ends the job, whose input is closed already, and returns how the first process has exited. There is no signal to ask
-    /// with.
+    /// Ends the job after its input was closed, and returns the exit status of the first process. Windows has no signal
+    /// that requests the exit.
     ///
     /// # Errors
     /// The process cannot be waited for.

@@ -1,15 +1,16 @@
 //! Programs that are started by a script, such as `npx.cmd` of Node.js on Windows.
 //!
-//! The shell of Windows finds `npx.cmd` for `npx`, and the system itself does not: it only adds `.exe`. Batch files are started by the
-//! standard library, which quotes their arguments.
+//! The Windows shell finds `npx.cmd` for `npx`; the system function that starts processes only adds `.exe`. Batch files
+//! are started by the standard library, which quotes their arguments.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 /// Extensions of programs, in the order in which they are preferred.
-const EXTENSIONS: [&str; 4] = ["exe", "com", "cmd", "bat"];
+const PROGRAM_EXTENSIONS: [&str; 4] = ["exe", "com", "cmd", "bat"];
 
-/// Returns the file that a program without path and extension names, in the directories of `PATH`. Others stay as they are.
+/// Returns the file of a program in the directories of `PATH`. A program with a path or an extension is returned
+/// unchanged.
 pub(super) fn find(
     program: &OsStr,
     directories: impl IntoIterator<Item = PathBuf>,
@@ -21,7 +22,7 @@ pub(super) fn find(
     }
     let files = directories.into_iter().flat_map(|directory| {
         let file = directory.join(name);
-        EXTENSIONS.map(|extension| file.with_extension(extension))
+        PROGRAM_EXTENSIONS.map(|extension| file.with_extension(extension))
     });
     let mut files = files.filter(|file| is_file(file));
     files

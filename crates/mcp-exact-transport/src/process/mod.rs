@@ -1,7 +1,7 @@
 //! Servers as child processes of a client (`basic/transports`, "stdio"; `basic/lifecycle`, "Shutdown").
 //!
-//! Starts the process in a group of its own, forwards its standard error, and ends it: its input is closed, then the group is
-//! asked to end, then killed. No process of the group outlives the handle's driver on any path.
+//! Starts the process in a separate process group, forwards its standard error, and ends it: closes its input, then
+//! sends SIGTERM to the group, then kills the group. No process of the group outlives the driver of the handle.
 
 mod group;
 #[cfg(any(windows, test))]
@@ -30,10 +30,10 @@ use crate::transport::Transport;
 use group::Group;
 use stderr::Stderr;
 
-/// Callback for the lines that a server writes to its standard error, without their ends.
+/// Callback for the lines that a server writes to its standard error, without line endings.
 pub type StderrCallback = Arc<dyn Fn(&str) + Send + Sync>;
 
-/// A server to start as a child process.
+/// Command that starts a server as a child process.
 #[derive(Clone)]
 pub struct ServerCommand {
     program: OsString,
@@ -48,9 +48,9 @@ pub struct ServerCommand {
 }
 
 impl ServerCommand {
-    /// Creates a command without arguments. It inherits the environment, and gets two seconds to exit after its input is
-    /// closed and two more after SIGTERM. On Windows, which has no signals, a program without path and extension is also found
-    /// as a script, such as `npx.cmd` for `npx`, and the processes are those of a job object.
+    /// Creates a command without arguments. The server inherits the environment, and has two seconds to exit after its
+    /// input is closed and two more after SIGTERM. On Windows, a program without path and extension can also be a
+    /// script, such as `npx.cmd` for `npx`; a job object contains the processes, and there is no SIGTERM.
     pub fn new(program: impl Into<OsString>) -> Self {
         Self {
             program: program.into(),
@@ -86,7 +86,7 @@ impl ServerCommand {
         self
     }
 
-    /// Gives the server only those variables of the environment that [`env`](Self::env) sets.
+    /// Starts the server with only the environment variables that [`env`](Self::env) sets.
     #[must_use]
     pub fn clear_env(mut self) -> Self {
         self.inherits_environment = false;
@@ -100,16 +100,17 @@ impl ServerCommand {
         self
     }
 
-    /// Sets a callback for the lines that the server writes to its standard error. It is called by the task that reads them and
-    /// must not block. Without one, they are events of `tracing` if the feature is on, and else are dropped; the last ones are
-    /// part of errors either way.
+    /// Sets a callback for the lines that the server writes to its standard error. The reading task calls the callback,
+    /// which must not block. Without a callback, lines are events of `tracing` if that feature is enabled, and are
+    /// otherwise dropped. The last lines are part of errors in any case.
     #[must_use]
     pub fn stderr(mut self, callback: impl Fn(&str) + Send + Sync + 'static) -> Self {
         self.stderr = Some(Arc::new(callback));
         self
     }
 
-    /// Sets how long the server may take to exit after its input is closed, and then after SIGTERM, before it is killed.
+    /// Sets the time limits for the exit of the server after its input is closed, and then after SIGTERM; after both,
+    /// it is killed.
     #[must_use]
     pub fn shutdown_waits(mut self, after_close: Duration, after_terminate: Duration) -> Self {
         self.close_wait = after_close;
@@ -117,12 +118,12 @@ impl ServerCommand {
         self
     }
 
-    /// Starts the server and connects a client to it. A server that leaves because of the probe for 2026-07-28 is started once
-    /// more.
+    /// Starts the server and connects a client to it. A server that exits because of the probe for 2026-07-28 is
+    /// started once more.
     ///
-    /// The driver runs as a task of the current tokio runtime until the handle is [closed](ClientHandle::close) or the server
-    /// leaves. It completes when no process of the server is left. If the runtime ends first, or the task is aborted, they are
-    /// killed.
+    /// The driver runs as a task of the current tokio runtime until the handle is [closed](ClientHandle::close) or the
+    /// server exits. The task completes when no process of the server is left. If the runtime ends first, or the task
+    /// is aborted, the processes are killed.
     ///
     /// # Errors
     /// [`ConnectError`] if the process cannot be started.
@@ -204,7 +205,7 @@ impl ServerCommand {
 }
 
 impl std::fmt::Debug for ServerCommand {
-    /// Shows the program alone: arguments and environment may hold secrets.
+    /// Shows only the program, because arguments and environment may contain secrets.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ServerCommand")
             .field("program", &self.program)
@@ -218,8 +219,8 @@ struct Process {
     stderr: Stderr,
 }
 
-/// Serves the connection until it ends. After the exit of the process, its last output is still read: a process that it has
-/// started may hold its streams open.
+/// Serves the connection until it ends. After the exit of the process, its remaining output is read for a limited time,
+/// because a descendant may keep the streams open.
 async fn serve_until_exit<T: Transport>(
     driver: &mut Driver<ClientEndpoint, T>,
     group: &mut Group,
@@ -235,7 +236,7 @@ async fn serve_until_exit<T: Transport>(
     }
 }
 
-/// Serves the connection, restarts the process when the endpoint wants it, and ends it.
+/// Driver of a child process: serves the connection, restarts the process at the endpoint's request, and ends it.
 struct Supervisor {
     command: ServerCommand,
     message_bytes: usize,

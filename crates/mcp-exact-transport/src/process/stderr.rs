@@ -1,6 +1,6 @@
-//! Standard error of a child process: forwarded line by line, and its last lines kept for errors.
+//! Reader of a child process's standard error: forwards each line, and keeps the last lines for errors.
 //!
-//! Reads bytes and gives text; a line that is too long is forwarded in pieces.
+//! A line that is too long is forwarded in pieces.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,10 +14,11 @@ use super::StderrCallback;
 use crate::observe;
 
 const LINE_BYTES: usize = 8 << 10;
-const KEPT_LINES: usize = 20;
-const KEPT_LINE_BYTES: usize = 500;
-/// Time to wait for the rest of the output after the exit. A process that has left the group may hold it open.
-const REST: Duration = Duration::from_millis(200);
+const MAX_LINES: usize = 20;
+const MAX_LINE_BYTES: usize = 500;
+/// Time to wait for remaining output after the exit, because a process that has left the group may keep the stream
+/// open.
+const REMAINING_OUTPUT_TIMEOUT: Duration = Duration::from_millis(200);
 
 type LastLines = Arc<Mutex<VecDeque<String>>>;
 
@@ -54,9 +55,12 @@ impl Stderr {
         Self { kept, task }
     }
 
-    /// Returns the last lines, once the stream has ended.
+    /// Waits for the end of the stream and returns the last lines.
     pub(super) async fn last_lines(mut self) -> String {
-        if tokio::time::timeout(REST, &mut self.task).await.is_err() {
+        if tokio::time::timeout(REMAINING_OUTPUT_TIMEOUT, &mut self.task)
+            .await
+            .is_err()
+        {
             self.task.abort();
         }
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
@@ -71,8 +75,8 @@ fn note(kept: &LastLines, callback: Option<&StderrCallback>, line: &[u8]) {
         None => observe::stderr_line(&line),
     }
     let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
-    if kept.len() == KEPT_LINES {
+    if kept.len() == MAX_LINES {
         kept.pop_front();
     }
-    kept.push_back(line.chars().take(KEPT_LINE_BYTES).collect());
+    kept.push_back(line.chars().take(MAX_LINE_BYTES).collect());
 }

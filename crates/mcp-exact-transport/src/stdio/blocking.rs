@@ -1,7 +1,7 @@
-//! A server on the standard streams in threads, without a runtime.
+//! Server over stdio with threads, without an async runtime.
 //!
-//! The calling thread reads and calls the handler. Replies of a burst of requests leave with one write; those of other threads
-//! leave from the thread that sends them.
+//! The calling thread reads messages and calls the handler. The replies to a burst of requests are written together; a
+//! thread that replies later writes its reply itself.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -22,21 +22,20 @@ use crate::endpoint::{
 use crate::line::Lines;
 use crate::transport::Received;
 
-/// Maximum time for which replies of a burst wait for each other. It is some times that of a write, so that a client with many
-/// calls in flight works on the first replies, and sends its next calls, while the others are made.
-const BURST: Duration = Duration::from_micros(25);
-const READ: usize = 64 << 10;
-/// Interval at which an endpoint is asked that another thread works for.
-const PAUSE: Duration = Duration::from_millis(1);
+/// Maximum time for which the replies of a burst are collected before they are written. It is a few times the duration
+/// of a write, so that a client with many calls in flight can process the first replies while the others are computed.
+const MAX_BURST_TIME: Duration = Duration::from_micros(25);
+const READ_BYTES: usize = 64 << 10;
+/// Interval at which a busy endpoint is retried.
+const RETRY_INTERVAL: Duration = Duration::from_millis(1);
 
-/// Serves the client on the standard streams until the end of input, and then waits up to two seconds for the replies of other
-/// threads. Needs no runtime: the handler runs on the calling thread and may block it.
+/// Serves the client on standard input and output until the end of input, and then waits up to two seconds for the
+/// replies of other threads. No async runtime is needed: the handler runs on the calling thread and may block it.
 ///
-/// From then on, output that the program prints to standard output goes to standard error, and reading standard input finds
-/// its end.
+/// Afterwards, other output of the process to standard output goes to standard error, and standard input is at its end.
 ///
 /// # Errors
-/// The streams were taken before, or reading or writing failed.
+/// An IO error if the streams were already taken, or if reading or writing fails.
 pub fn serve_blocking(
     settings: Arc<ServerSettings>,
     handler: Arc<dyn ServerHandler>,
@@ -58,7 +57,7 @@ pub fn serve_blocking(
     shared.call(|state, now| state.endpoint.closed(StreamId::DUPLEX, how, now));
     let until = Instant::now() + Duration::from_secs(2);
     while !shared.lock().endpoint.is_closed() && Instant::now() < until {
-        std::thread::sleep(PAUSE);
+        std::thread::sleep(RETRY_INTERVAL);
     }
     shared.call(|state, now| state.endpoint.shutdown(now));
     writer.stop_timer();
@@ -72,7 +71,7 @@ fn read_all(
     lines: &mut Lines,
 ) -> io::Result<()> {
     let context = FrameContext::new(RequestContext::default());
-    let mut bytes = vec![0; READ];
+    let mut bytes = vec![0; READ_BYTES];
     loop {
         let count = match input.read(&mut bytes) {
             Ok(count) => count,
@@ -85,7 +84,7 @@ fn read_all(
         let mut since = Instant::now();
         while let Some(received) = if is_over { lines.rest() } else { lines.next() } {
             let wants_more = receive(shared, received, &context, || writer.write(shared));
-            if !wants_more || since.elapsed() > BURST {
+            if !wants_more || since.elapsed() > MAX_BURST_TIME {
                 writer.write(shared);
                 since = Instant::now();
             }
@@ -99,8 +98,8 @@ fn read_all(
     }
 }
 
-/// Passes a message to the endpoint, and returns whether it wants another one. While another thread works on its events and it is
-/// full, waits for it and calls `write`.
+/// Passes a message to the endpoint; returns true if the endpoint accepts more messages. If the endpoint is full while
+/// another thread handles its events, calls `write` and retries.
 fn receive<E: Endpoint>(
     shared: &Arc<Shared<E>>,
     received: Received<'_>,
@@ -111,23 +110,23 @@ fn receive<E: Endpoint>(
         match shared.receive(StreamId::DUPLEX, received, context.clone()) {
             (Err(ReceiveError::Full), _) => {
                 write();
-                std::thread::sleep(PAUSE);
+                std::thread::sleep(RETRY_INTERVAL);
             }
             (_, wants_more) => return wants_more,
         }
     }
 }
 
-/// Writes the output of the endpoint, from any thread.
+/// Writer of the endpoint's output, for all threads.
 struct Writer {
     me: Weak<Self>,
     output: Mutex<Output>,
     shared: OnceLock<Weak<Shared<ServerEndpoint>>>,
-    /// The reading thread works through a burst and writes at its end, after it has cleared this: what another thread has queued
-    /// before it saw the burst is written then.
+    /// True while the reading thread handles a burst of messages. It clears the flag before it writes the output at the
+    /// end of the burst, so that output which other threads have queued in between is also written.
     is_in_burst: AtomicBool,
     timer: Mutex<Timer>,
-    /// Whether the timer has a deadline, which few servers ever have.
+    /// True if the timer has a deadline, which is rare.
     is_armed: AtomicBool,
     changed: Condvar,
 }
@@ -179,7 +178,7 @@ impl Writer {
         Burst(self)
     }
 
-    /// Writes everything that the endpoint sends, in its order.
+    /// Writes all queued output of the endpoint, in order.
     fn write(&self, shared: &Arc<Shared<ServerEndpoint>>) {
         let mut output = lock(&self.output);
         let Output {
@@ -205,7 +204,7 @@ impl Writer {
         lock(&self.output).error.take().map_or(Ok(()), Err)
     }
 
-    /// Calls the endpoint at its deadlines, until it is stopped.
+    /// Calls the endpoint at its deadlines until the writer is stopped.
     fn run_timer(&self) {
         let mut timer = lock(&self.timer);
         while !timer.is_stopped {
@@ -230,7 +229,7 @@ impl Writer {
         self.changed.notify_all();
     }
 
-    /// Sets the next deadline. The thread that waits for it starts with the first one.
+    /// Sets the next deadline. The first deadline starts the timer thread.
     fn arm(&self, deadline: Option<Time>) {
         if deadline.is_none() && !self.is_armed.load(Ordering::SeqCst) {
             return;
@@ -267,7 +266,8 @@ mod tests {
     use super::*;
     use crate::endpoint::fake::FullEndpoint;
 
-    /// "Too many events wait for the program; the frame was not taken": it is given again, and what waits is written meanwhile.
+    /// A message that the endpoint refuses because too many events wait is passed again, and queued output is written
+    /// in between.
     #[test]
     fn refused_message_is_given_again() {
         let shared = FullEndpoint::shared(2);

@@ -1,22 +1,23 @@
-//! Takes the standard streams of the process for the protocol, so that nothing else can read or write them by accident.
+//! Reserves standard input and output of the process for the protocol, so that no other code reads or writes them by
+//! accident.
 //!
-//! Afterwards reading standard input finds its end, and output that is printed to standard output goes to standard error:
-//! "The server MUST NOT write anything to its `stdout` that is not a valid MCP message" (`basic/transports/stdio`).
+//! Afterwards standard input is at its end, and other output to standard output goes to standard error: "The server
+//! MUST NOT write anything to its `stdout` that is not a valid MCP message" (`basic/transports/stdio`).
 
 use std::fs::File;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The streams, each with a descriptor of its own.
+/// Standard input and output under new file descriptors.
 pub(crate) struct Claimed {
     pub(crate) input: File,
     pub(crate) output: File,
 }
 
-/// Takes the streams.
+/// Reserves the standard streams.
 ///
 /// # Errors
-/// They were taken before, or one of them is closed.
+/// An IO error if the streams were already taken, or one of them is closed.
 pub(crate) fn claim() -> io::Result<Claimed> {
     static IS_CLAIMED: AtomicBool = AtomicBool::new(false);
     if IS_CLAIMED.swap(true, Ordering::AcqRel) {

@@ -1,7 +1,7 @@
-//! A server on the standard streams of its process (`basic/transports`, "stdio").
+//! Server over stdio (`basic/transports`, "stdio").
 //!
-//! Pipes and sockets are read and written without threads where the system allows it. On other descriptors, such as files and
-//! terminals, threads do it.
+//! Pipes and sockets are read and written without threads if the system supports it. Other file descriptors, such as
+//! files and terminals, are read and written in threads.
 
 #[cfg(feature = "blocking")]
 mod blocking;

@@ -1,8 +1,8 @@
-//! The standard streams for tokio.
+//! Standard input and output as asynchronous streams of tokio.
 //!
-//! On Linux a pipe is opened anew through `/proc`, so that the flag `O_NONBLOCK` is not shared with other processes. A Unix
-//! socket, which is the own end of a pair, is used without threads unless standard error is the same socket. Everything else is
-//! served by threads.
+//! On Linux, a pipe is reopened through `/proc`, so that the flag `O_NONBLOCK` is not shared with other processes. A
+//! Unix socket is used without threads, unless standard error is the same socket. All other files are read and written
+//! in threads.
 
 use std::fs::File;
 use std::future::Future;
@@ -23,13 +23,13 @@ use crate::line::LineTransport;
 /// Transport over the standard streams.
 pub type StdioTransport = LineTransport<StdioInput, StdioOutput>;
 
-/// Takes the standard streams for the protocol. From then on, output that the program prints to standard output goes to
-/// standard error, and reading standard input finds its end.
+/// Reserves standard input and output for the protocol. Afterwards, other output of the process to standard output goes
+/// to standard error, and standard input is at its end.
 ///
 /// Must be called within a tokio runtime.
 ///
 /// # Errors
-/// The streams were taken before, or are closed.
+/// An IO error if the streams were already taken, or are closed.
 pub fn stdio(message_bytes: usize) -> io::Result<StdioTransport> {
     let claimed = claim()?;
     let input = StdioInput::new(claimed.input)?;
@@ -37,17 +37,25 @@ pub fn stdio(message_bytes: usize) -> io::Result<StdioTransport> {
     Ok(LineTransport::new(input, output, message_bytes))
 }
 
-/// Serves the client on the standard streams until the end of input, SIGTERM or Ctrl-C. Calls in flight are answered first, as
-/// long as the default options wait.
+/// Serves the client on the standard streams until the end of input, SIGTERM or Ctrl-C. Calls in flight are answered
+/// first, within the time limit of the default [`ConnectionOptions`](crate::ConnectionOptions).
 ///
 /// # Errors
 /// [`ServeError`].
-pub async fn serve_stdio(
+pub fn serve_stdio(
     settings: Arc<ServerSettings>,
     handler: Arc<dyn ServerHandler>,
-) -> Result<(), ServeError> {
+) -> impl Future<Output = Result<(), ServeError>> + Send {
     let options = ConnectionOptions::default();
-    serve_stdio_with(settings, handler, options, shutdown_signal()).await
+    // The body of an async function is compiled in every crate that calls it, and so is all that it instantiates. What a function
+    // boxes is compiled here.
+    let serving: Pin<Box<dyn Future<Output = _> + Send>> = Box::pin(serve_stdio_with(
+        settings,
+        handler,
+        options,
+        shutdown_signal(),
+    ));
+    serving
 }
 
 /// Serves the client on the standard streams until the end of input or until `shutdown` completes.
@@ -64,7 +72,7 @@ pub async fn serve_stdio_with(
     serve(settings, handler, transport, options, shutdown).await
 }
 
-/// Completes when the process is asked to end: by Ctrl-C, and on Unix by SIGTERM.
+/// Completes on Ctrl-C and, on Unix, on SIGTERM.
 pub(crate) async fn shutdown_signal() {
     let interrupt = async {
         if tokio::signal::ctrl_c().await.is_err() {
@@ -182,7 +190,8 @@ impl AsyncWrite for StdioOutput {
     }
 }
 
-/// Reads a descriptor in a thread. The thread ends with the input, or after the next read once the reader is dropped.
+/// Reads a file descriptor in a thread. The thread ends at the end of input, or after the next read when the reader was
+/// dropped.
 #[derive(Debug)]
 struct ThreadReader {
     chunks: mpsc::Receiver<io::Result<Vec<u8>>>,
@@ -244,7 +253,8 @@ mod unix {
     use tokio::net::UnixStream;
     use tokio::net::unix::pipe;
 
-    /// Opens a pipe or a socket for reading; gives other files back, and those that the system does not allow it for.
+    /// Opens a pipe or a socket for reading; returns the file as error if it is of another kind or the system does not
+    /// support it.
     pub(super) fn open_input(file: File) -> Result<super::Input, File> {
         match kind(&file) {
             Some(FileType::Fifo) => {
@@ -257,7 +267,8 @@ mod unix {
         }
     }
 
-    /// Opens a pipe or a socket for writing; gives other files back, and those that the system does not allow it for.
+    /// Opens a pipe or a socket for writing; returns the file as error if it is of another kind or the system does not
+    /// support it.
     pub(super) fn open_output(file: File) -> Result<super::Output, File> {
         match kind(&file) {
             Some(FileType::Fifo) => {
@@ -275,8 +286,8 @@ mod unix {
         Some(FileType::from_raw_mode(stat.st_mode))
     }
 
-    /// A socket has its flags in common with its copies in other descriptors. Standard error stays blocking: code that
-    /// prints there expects to be able to wait.
+    /// Opens a socket, whose flags all duplicates of the descriptor share. A socket that is also standard error is
+    /// refused, because code that writes to standard error expects blocking writes.
     fn socket(file: File) -> Result<UnixStream, File> {
         let is_unix = socket_domain(&file).is_ok_and(|domain| domain == AddressFamily::UNIX);
         let same = |other: &rustix::fs::Stat, own: &rustix::fs::Stat| {
@@ -296,7 +307,7 @@ mod unix {
         opened.map_err(|_| file)
     }
 
-    /// Opens a pipe anew, so that it has flags of its own.
+    /// Reopens a pipe, so that its flags are not shared with other descriptors.
     #[cfg(any(target_os = "linux", target_os = "android"))]
     fn reopen(file: &File, mode: OFlags) -> Option<File> {
         use std::os::fd::AsRawFd;

@@ -1,7 +1,7 @@
-//! A client that calls one tool and prints its outcome: `caller REVISION TOOL URL`, or `caller REVISION TOOL COMMAND…` for a
-//! server on standard streams.
+//! Client that calls one tool and prints the outcome: `caller REVISION TOOL URL`, or `caller REVISION TOOL COMMAND…`
+//! for a server over stdio.
 //!
-//! Prints `calling` once the call was sent, and `peak BYTES` last: the most memory that it had.
+//! Prints `calling` after the call was sent, and finally its peak memory as `peak BYTES`.
 #![allow(clippy::print_stdout)]
 
 use std::sync::Arc;

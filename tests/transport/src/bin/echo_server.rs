@@ -1,4 +1,4 @@
-//! The test server on the standard streams. Its first argument selects its behaviour.
+//! Test server over stdio. The first argument selects its behaviour.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! Calls the tool `echo` of a server on standard streams as fast as it answers, and prints how many calls a second that were:
-//! `load CALLS IN_FLIGHT COMMAND…`. With one call in flight it prints the median of their times too.
+//! Calls the tool `echo` of a server over stdio as fast as possible, and prints the calls per second: `load CALLS
+//! IN_FLIGHT COMMAND…`. With one call in flight, also prints the median duration of a call.
 #![allow(clippy::print_stdout)]
 
 use std::io::{BufRead, BufReader, Write};

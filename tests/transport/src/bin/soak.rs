@@ -1,4 +1,5 @@
-//! Mixed random traffic with faults: `soak SECONDS [SEED]`. Fails if an answer is wrong, a call does not end, or something is left.
+//! Mixed random traffic with faults: `soak SECONDS [SEED]`. Fails if a result is wrong, a call does not end, or a
+//! resource is leaked.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 use std::time::{Duration, Instant, SystemTime};

@@ -1,5 +1,5 @@
-//! The wall clock is set by years while a server works, and the server is stopped and continued, as on a machine that
-//! sleeps.
+//! The wall clock changes by years while a server works, and the server is suspended and resumed, as on a sleeping
+//! machine.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -13,9 +13,9 @@ use mcp_exact_transport::ClientHandle;
 use mcp_exact_transport::http::client::HttpEndpoint;
 use tokio::task::JoinHandle;
 
-use super::{HTTP_SERVER, SOON};
+use super::{HTTP_SERVER, STEP_TIMEOUT};
 
-/// Builds the library that replaces the system's clock for a program.
+/// Builds a library that replaces the system clock of a program.
 fn library(directory: &Path) -> PathBuf {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/faults/clock.c");
     let library = directory.join("clock.so");
@@ -35,7 +35,7 @@ fn connect(server: &ServerProcess) -> (ClientHandle, JoinHandle<()>) {
 
 async fn call(client: &ClientHandle, tool: &str) -> String {
     let call = echo::call(client, tool, "a");
-    let answer = tokio::time::timeout(SOON, call).await;
+    let answer = tokio::time::timeout(STEP_TIMEOUT, call).await;
     answer.expect("in time").expect("an answer")
 }
 
@@ -68,7 +68,7 @@ async fn sessions_survive_a_clock_that_is_set() {
     driver.await.expect("driver");
 }
 
-/// The library does set the clock: a record that was saved for a minute is over ten years later.
+/// The library changes the clock: a record with a lifetime of one minute is expired ten years later.
 #[tokio::test]
 async fn records_expire_by_the_wall_clock() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -98,7 +98,7 @@ async fn records_expire_by_the_wall_clock() {
 
 /// Timers that expired while the process was stopped fire at once when it continues, without errors.
 #[tokio::test]
-async fn stopped_server_goes_on() {
+async fn suspended_server_continues() {
     let server = ServerProcess::start(HTTP_SERVER, &["stream_after=100", "header_timeout=500"]);
     let (client, driver) = connect(&server);
     client.ready().await.expect("connected");

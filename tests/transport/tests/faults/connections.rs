@@ -10,9 +10,9 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
-use super::{HTTP_SERVER, SOON};
+use super::{HTTP_SERVER, STEP_TIMEOUT};
 
-/// Text of a request on a connection that stays open.
+/// Returns the text of a request on a persistent connection.
 fn request(server: &ServerProcess, method: &str, headers: &str, body: &str) -> String {
     format!(
         "{method} /mcp HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\nAccept: application/json, text/event-stream\r\nContent-Length: {}\r\n{headers}\r\n{body}",
@@ -21,7 +21,7 @@ fn request(server: &ServerProcess, method: &str, headers: &str, body: &str) -> S
     )
 }
 
-/// A call that needs no session.
+/// Returns a call without a session.
 fn stateless(server: &ServerProcess, tool: &str) -> String {
     let (headers, body) = stateless_call(1, tool, "text");
     let headers: String = headers
@@ -31,13 +31,13 @@ fn stateless(server: &ServerProcess, tool: &str) -> String {
     request(server, "POST", &headers, &body)
 }
 
-/// Sends a request and reads until a text has come.
+/// Sends a request and reads until a text is received.
 async fn exchange(stream: &mut TcpStream, request: &str, until: &str) -> String {
     stream.write_all(request.as_bytes()).await.expect("written");
     let mut text = String::new();
     let mut buffer = [0; 2048];
     while !text.contains(until) {
-        let read = tokio::time::timeout(SOON, stream.read(&mut buffer)).await;
+        let read = tokio::time::timeout(STEP_TIMEOUT, stream.read(&mut buffer)).await;
         let count = read.expect("in time").expect("read");
         assert!(count > 0, "the connection ended: {text}");
         text.push_str(&String::from_utf8_lossy(&buffer[..count]));
@@ -49,7 +49,7 @@ async fn connect(server: &ServerProcess) -> TcpStream {
     TcpStream::connect(server.address).await.expect("connected")
 }
 
-/// Calls a tool on a connection of its own.
+/// Calls a tool on a separate connection.
 async fn call(server: &ServerProcess) {
     let text = stateless(server, "echo");
     let answer = exchange(&mut connect(server).await, &text, "\"text\":\"text\"").await;
@@ -86,7 +86,7 @@ async fn thousand_clients_are_served_at_once() {
     call(&server).await;
     drop(streams);
     let process = server.id();
-    settle("connections are closed", SOON, || {
+    settle("connections are closed", STEP_TIMEOUT, || {
         open_files(process) <= before
     })
     .await;
@@ -104,12 +104,12 @@ async fn connections_above_the_limit_wait() {
     let early = tokio::time::timeout(Duration::from_millis(200), third.read(&mut byte)).await;
     assert!(early.is_err(), "it has to wait");
     drop(first);
-    let read = tokio::time::timeout(SOON, third.read(&mut byte)).await;
+    let read = tokio::time::timeout(STEP_TIMEOUT, third.read(&mut byte)).await;
     assert_eq!(read.expect("in time").expect("read"), 1);
     drop(second);
 }
 
-/// Clients that send a byte now and then hold a connection as long as the timeout allows, and delay no other client.
+/// Clients that send a byte occasionally keep a connection only until the timeout, and do not delay other clients.
 #[tokio::test]
 async fn slow_loris_is_cut_off() {
     let server = ServerProcess::start(HTTP_SERVER, &["header_timeout=500"]);
@@ -135,19 +135,19 @@ async fn slow_loris_is_cut_off() {
         assert!(is_cut.expect("no panic"));
     }
     let start = Instant::now();
-    while let Ok(Some(is_cut)) = tokio::time::timeout(SOON, lorises.join_next()).await {
+    while let Ok(Some(is_cut)) = tokio::time::timeout(STEP_TIMEOUT, lorises.join_next()).await {
         assert!(is_cut.expect("no panic"), "it was never cut off");
         call(&server).await;
     }
-    assert!(lorises.is_empty() && start.elapsed() < SOON);
+    assert!(lorises.is_empty() && start.elapsed() < STEP_TIMEOUT);
     let process = server.id();
-    settle("connections are closed", SOON, || {
+    settle("connections are closed", STEP_TIMEOUT, || {
         open_files(process) <= before
     })
     .await;
 }
 
-/// Clients that do not read: their streams are closed, and memory stays within the limits.
+/// Streams of clients that do not read are closed, and memory stays within the limits.
 #[tokio::test]
 async fn slow_readers_take_no_memory() {
     let server = ServerProcess::start(HTTP_SERVER, &["stream_bytes=65536"]);

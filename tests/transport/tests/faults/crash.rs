@@ -1,4 +1,4 @@
-//! `kill -9` under load: the next process resumes every session, and no call is worked on twice.
+//! `kill -9` under load: the next process resumes every session, and no call is executed twice.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -15,22 +15,22 @@ use mcp_exact_tests_transport::proxy::CuttingProxy;
 use mcp_exact_transport::http::client::HttpEndpoint;
 use mcp_exact_transport::{ClientHandle, ProgressCallback};
 
-use super::{HTTP_SERVER, SOON};
+use super::{HTTP_SERVER, STEP_TIMEOUT};
 
 const CLIENTS: usize = 6;
-const KILLS: usize = 12;
+const KILL_COUNT: usize = 12;
 
 /// Outcomes of the calls of a client.
 #[derive(Debug, Default)]
 struct Calls {
-    /// Arguments of the tool `note`, and whether it has answered.
+    /// Arguments of calls of the tool `note`, with true if the call was answered.
     noted: HashMap<String, bool>,
     answered: usize,
     lost: usize,
 }
 
-/// Calls tools until it is stopped.
-async fn work(client: ClientHandle, name: usize, stop: Arc<AtomicBool>) -> Calls {
+/// Calls tools until `stop` is set.
+async fn run_calls(client: ClientHandle, name: usize, stop: Arc<AtomicBool>) -> Calls {
     let mut calls = Calls::default();
     for number in 0.. {
         if stop.load(Ordering::Acquire) {
@@ -43,7 +43,7 @@ async fn work(client: ClientHandle, name: usize, stop: Arc<AtomicBool>) -> Calls
             continue;
         }
         let text = format!("{name}-{number}");
-        let outcome = tokio::time::timeout(SOON, echo::call(&client, "note", &text)).await;
+        let outcome = tokio::time::timeout(STEP_TIMEOUT, echo::call(&client, "note", &text)).await;
         let has_answered = match outcome.expect("in time") {
             Ok(answer) => {
                 assert_eq!(answer, text);
@@ -62,7 +62,8 @@ async fn work(client: ClientHandle, name: usize, stop: Arc<AtomicBool>) -> Calls
     calls
 }
 
-/// Calls a tool with progress; returns true if its result came. Then all of its progress came before, once and in order.
+/// Calls a tool with progress; returns true if the call has a result, and checks that all progress was received before,
+/// once and in order.
 async fn steps(client: &ClientHandle) -> bool {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let note = Arc::clone(&seen);
@@ -77,7 +78,9 @@ async fn steps(client: &ClientHandle) -> bool {
     let Ok(request) = request else {
         return false;
     };
-    let outcome = tokio::time::timeout(SOON, request).await.expect("in time");
+    let outcome = tokio::time::timeout(STEP_TIMEOUT, request)
+        .await
+        .expect("in time");
     let seen = seen.lock().expect("not poisoned");
     let expected: Vec<f64> = (1..=STEPS).map(f64::from).collect();
     match outcome {
@@ -90,7 +93,7 @@ async fn steps(client: &ClientHandle) -> bool {
     matches!(outcome, Outcome::Result(_))
 }
 
-/// Number of records in a directory. A process that was killed may have left one that it had not yet put in place.
+/// Returns the number of records in a directory, without temporary files of killed processes.
 fn count_records(directory: &Path) -> usize {
     let files = std::fs::read_dir(directory).expect("a directory");
     let names = files.map(|file| file.expect("a file").path());
@@ -127,15 +130,15 @@ async fn sessions_survive_kills_under_load() {
         );
         let (client, driver) = connected;
         client.ready().await.expect("connected");
-        let work = tokio::spawn(work(client.clone(), name, Arc::clone(&stop)));
+        let work = tokio::spawn(run_calls(client.clone(), name, Arc::clone(&stop)));
         clients.push((client, driver, work));
     }
     let mut random = Random(11);
-    for _ in 0..KILLS {
+    for _ in 0..KILL_COUNT {
         tokio::time::sleep(Duration::from_millis(50 + random.below(200))).await;
         server.kill();
         server = start();
-        proxy.lead_to(server.address);
+        proxy.forward_to(server.address);
     }
     stop.store(true, Ordering::Release);
     let (mut answered, mut lost) = (0, 0);
@@ -149,8 +152,8 @@ async fn sessions_survive_kills_under_load() {
         assert_eq!(client.usage().pending, 0);
         drop((client, driver));
     }
-    println!("{answered} calls answered, {lost} lost in {KILLS} kills");
-    assert!(answered > CLIENTS * KILLS / 2 && lost > 0);
+    println!("{answered} calls answered, {lost} lost in {KILL_COUNT} kills");
+    assert!(answered > CLIENTS * KILL_COUNT / 2 && lost > 0);
     assert_eq!(lost_sessions.load(Ordering::SeqCst), 0, "sessions go on");
     let sessions = count_records(&directory.path().join("sessions"));
     assert_eq!(sessions, CLIENTS, "no session was begun beside them");

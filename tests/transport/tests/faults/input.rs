@@ -9,10 +9,10 @@ use mcp_exact_tests_transport::process::{ServerProcess, memory};
 use mcp_exact_transport::http::server::HttpServerOptions;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use super::{CALLER, HTTP_SERVER, SOON, STDIO_SERVER};
+use super::{CALLER_PROGRAM, HTTP_SERVER, STDIO_SERVER, STEP_TIMEOUT};
 
 const GIGABYTE: usize = 1 << 30;
-/// More than a program with limits of four megabytes a message needs.
+/// Memory that exceeds the needs of a program with a message limit of four megabytes.
 const MUCH_MEMORY: usize = 64 << 20;
 
 const INITIALIZED: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
@@ -76,7 +76,7 @@ async fn body_of_a_gigabyte_is_refused_early() {
     assert!(0 < peak && peak < MUCH_MEMORY, "{peak} bytes");
 }
 
-/// A server that answers a client with one endless message: as an event, as JSON, and as a line.
+/// A client stops reading an endless message of a server: an event, a JSON body, and a line.
 #[test]
 fn client_drops_answer_of_a_gigabyte() {
     for (media, begin) in [
@@ -98,7 +98,7 @@ fn client_drops_answer_of_a_gigabyte() {
             }
         });
         let url = format!("http://{address}/mcp");
-        let output = Command::new(CALLER)
+        let output = Command::new(CALLER_PROGRAM)
             .args(["2025-11-25", "echo", &url])
             .output()
             .expect("started");
@@ -108,7 +108,7 @@ fn client_drops_answer_of_a_gigabyte() {
         assert!(peak < MUCH_MEMORY, "{media}: {peak} bytes");
         served.join().expect("no panic");
     }
-    let output = Command::new(CALLER)
+    let output = Command::new(CALLER_PROGRAM)
         .args(["2025-11-25", "echo", STDIO_SERVER, "endless"])
         .output()
         .expect("started");
@@ -118,7 +118,7 @@ fn client_drops_answer_of_a_gigabyte() {
     assert!(peak < MUCH_MEMORY, "line: {peak} bytes, {text}");
 }
 
-/// Half a request, then the end of the connection: nothing of it is worked on, and nothing is left.
+/// An incomplete request before the end of a connection is not executed, and leaves nothing behind.
 #[tokio::test]
 async fn half_a_request_is_dropped() {
     let server = TestServer::start(HttpServerOptions::default()).await;
@@ -133,7 +133,7 @@ async fn half_a_request_is_dropped() {
         let mut stream = server.open(&whole[..length]).await;
         stream.shutdown().await.expect("shut down");
         let mut bytes = Vec::new();
-        let read = tokio::time::timeout(SOON, stream.read_to_end(&mut bytes)).await;
+        let read = tokio::time::timeout(STEP_TIMEOUT, stream.read_to_end(&mut bytes)).await;
         let _ = read.expect("in time");
         let status = Reply::parse(&bytes).status;
         assert!(matches!(status, 0 | 400), "{status} after {length} bytes");
@@ -151,7 +151,7 @@ async fn half_a_request_is_dropped() {
     assert!(reply.body.contains("whole"), "{reply:?}");
 }
 
-/// An event that is cut in the middle is no event: the client resumes before it, or reports that the call is lost.
+/// An incomplete event is ignored: the client resumes before it, or reports that the call is lost.
 #[test]
 fn half_a_message_ends_streams_cleanly() {
     for mode in ["tokio", "threads"] {

@@ -1,7 +1,7 @@
 //! Faults with real processes and sockets: killed processes, cut connections, messages that are too long, too slow or too
 //! many, and a clock that is set.
 //!
-//! Nothing may hang, panic, leak or disturb the clients that behave.
+//! Nothing may hang, panic, leak or affect well-behaved clients.
 #![cfg(target_os = "linux")]
 
 mod clock;
@@ -15,7 +15,7 @@ mod smuggling;
 
 const HTTP_SERVER: &str = env!("CARGO_BIN_EXE_http_server");
 const STDIO_SERVER: &str = env!("CARGO_BIN_EXE_echo_server");
-const CALLER: &str = env!("CARGO_BIN_EXE_caller");
+const CALLER_PROGRAM: &str = env!("CARGO_BIN_EXE_caller");
 
-/// Timeout of steps that are immediate on an idle machine.
-const SOON: std::time::Duration = std::time::Duration::from_secs(30);
+/// Timeout of steps that take no time on an idle machine.
+const STEP_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(30);

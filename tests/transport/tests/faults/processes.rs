@@ -1,4 +1,4 @@
-//! One peer is killed in the middle of a call: the other one notices, and keeps nothing of it.
+//! One peer is killed during a call: the other peer detects it and releases all state.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -13,16 +13,16 @@ use mcp_exact_transport::event_log::MemoryEventLog;
 use mcp_exact_transport::http::client::{HttpEndpoint, HttpTransport};
 use mcp_exact_transport::http::server::HttpServerOptions;
 
-use super::{CALLER, HTTP_SERVER, SOON, STDIO_SERVER};
+use super::{CALLER_PROGRAM, HTTP_SERVER, STDIO_SERVER, STEP_TIMEOUT};
 
-/// A client process in the middle of a call, and the process id that its server has sent.
+/// Starts a client process that makes a call; returns also the process id that its server has sent.
 struct Caller {
     child: Child,
     server: u32,
 }
 
 fn call(arguments: &[&str]) -> Caller {
-    let child = Command::new(CALLER)
+    let child = Command::new(CALLER_PROGRAM)
         .args(arguments)
         .stdout(Stdio::piped())
         .spawn()
@@ -55,11 +55,12 @@ fn server_on_streams_ends_with_its_client() {
         let server = caller.server;
         assert!(is_running(server), "{mode}");
         caller.kill();
-        wait_until("the server ends", SOON, || !is_running(server));
+        wait_until("the server ends", STEP_TIMEOUT, || !is_running(server));
     }
 }
 
-/// State of a killed client is removed at once if closing cancels, and with the idle session otherwise.
+/// State of a killed client is removed immediately in revisions in which a disconnect cancels, and otherwise with the
+/// idle session.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn killed_client_leaves_nothing() {
     for (revision, path) in [
@@ -79,11 +80,14 @@ async fn killed_client_leaves_nothing() {
         let caller = tokio::task::spawn_blocking(move || call(&[revision, "never", &url]));
         caller.await.expect("a task").kill();
         let service = server.service.clone();
-        settle("the session ends", SOON, || service.sessions() == 0).await;
-        settle("the log is empty", SOON, || log.bytes() == 0).await;
+        settle("the session ends", STEP_TIMEOUT, || service.sessions() == 0).await;
+        settle("the log is empty", STEP_TIMEOUT, || log.bytes() == 0).await;
         // The listener, its connections and the timer of the sessions; nothing of the call.
         let metrics = tokio::runtime::Handle::current().metrics();
-        settle("its tasks end", SOON, || metrics.num_alive_tasks() <= 3).await;
+        settle("its tasks end", STEP_TIMEOUT, || {
+            metrics.num_alive_tasks() <= 3
+        })
+        .await;
         drop(server);
     }
 }
@@ -114,12 +118,14 @@ async fn killed_server_ends_calls() {
         assert!(echo::call(&client, "echo", "a").await.is_ok(), "{revision}");
         server.kill();
         for call in calls {
-            let outcome = tokio::time::timeout(SOON, call).await.expect("in time");
+            let outcome = tokio::time::timeout(STEP_TIMEOUT, call)
+                .await
+                .expect("in time");
             assert_eq!(outcome, Outcome::Lost, "{revision}");
         }
         assert_eq!(client.usage().pending, 0, "{revision}");
         client.close();
-        tokio::time::timeout(SOON, driver)
+        tokio::time::timeout(STEP_TIMEOUT, driver)
             .await
             .expect("in time")
             .expect("driver");

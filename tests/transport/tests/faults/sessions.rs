@@ -1,4 +1,4 @@
-//! Ids of sessions that are stolen, foreign, ended or made up, at every entrance that takes one.
+//! Stolen, foreign, ended and forged session ids, in every request that accepts one.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ async fn start() -> TestServer {
     .await
 }
 
-/// Begins a session of this principal.
+/// Starts a session of this principal.
 async fn begin(server: &TestServer, name: &str) -> String {
     let reply = server
         .send("POST", &[("Authorization", name)], INITIALIZE)
@@ -84,7 +84,7 @@ async fn other_ids_open_no_session() {
     assert_eq!(server.service.sessions(), 1);
 }
 
-/// The same over HTTP+SSE, where the id is part of the URL.
+/// Session ids in the URL of HTTP+SSE are checked in the same way.
 #[tokio::test]
 async fn posts_reach_sessions_of_their_principal() {
     let server = start().await;

@@ -1,4 +1,5 @@
-//! Graceful shutdown: calls in flight are answered, new ones refused, streams closed so that they can be resumed, and a deadline.
+//! Graceful shutdown: calls in flight are answered until a deadline, new ones are refused, and streams are closed so
+//! that they can be resumed.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
@@ -16,7 +17,7 @@ use mcp_exact_transport::http::server::{HttpServerOptions, HttpService, ListenOp
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use super::{HTTP_SERVER, SOON, STDIO_SERVER};
+use super::{HTTP_SERVER, STDIO_SERVER, STEP_TIMEOUT};
 
 #[tokio::test]
 async fn new_requests_get_503() {
@@ -29,7 +30,7 @@ async fn new_requests_get_503() {
     let stream = respond(&service, "GET", &session, "").await;
     service.drain();
     let (headers, stateless) = stateless_call(1, "echo", "a");
-    let headers = borrowed(&headers);
+    let headers = borrowed_headers(&headers);
     for (method, headers, body) in [
         ("POST", &session[..], call(2, "echo", "a")),
         ("POST", &headers[..], stateless),
@@ -50,12 +51,12 @@ async fn new_requests_get_503() {
     assert!(text.contains("id: ") && text.contains("retry: "), "{text}");
 }
 
-/// Reads from a connection until a text has come, or to its end.
+/// Reads from a connection until a text is received, or to its end.
 async fn read(stream: &mut TcpStream, until: &str) -> String {
     let mut text = String::new();
     let mut buffer = [0; 2048];
     while until.is_empty() || !text.contains(until) {
-        let read = tokio::time::timeout(SOON, stream.read(&mut buffer)).await;
+        let read = tokio::time::timeout(STEP_TIMEOUT, stream.read(&mut buffer)).await;
         match read.expect("in time").expect("read") {
             0 => break,
             count => text.push_str(&String::from_utf8_lossy(&buffer[..count])),
@@ -71,7 +72,7 @@ async fn open(client: RawClient, session: &str, body: &str) -> TcpStream {
         .await
 }
 
-fn borrowed<'a>(headers: &'a [(&'static str, String)]) -> Vec<(&'static str, &'a str)> {
+fn borrowed_headers<'a>(headers: &'a [(&'static str, String)]) -> Vec<(&'static str, &'a str)> {
     headers
         .iter()
         .map(|(name, value)| (*name, value.as_str()))
@@ -91,7 +92,7 @@ async fn terminated_server_answers_calls_in_flight() {
     let mut later = open(client, &session, &call(2, "later", "in flight")).await;
     let mut slow = open(client, &session, &call(3, "slow", "")).await;
     let (headers, body) = stateless_call(4, "slow", "");
-    let request = client.request("/mcp", "POST", &borrowed(&headers), &body);
+    let request = client.request("/mcp", "POST", &borrowed_headers(&headers), &body);
     let mut stateless = client.open(&request).await;
     for stream in [&mut slow, &mut stateless] {
         let begun = read(stream, "\"progress\":1").await;
@@ -107,11 +108,11 @@ async fn terminated_server_answers_calls_in_flight() {
         assert!(rest.contains("\"text\":\"slow\""), "{rest}");
         assert!(rest.ends_with("0\r\n\r\n"), "{rest}");
     }
-    assert!(server.has_ended_well(SOON));
+    assert!(server.has_ended_well(STEP_TIMEOUT));
     assert!(TcpStream::connect(client.address).await.is_err());
 }
 
-/// Over HTTP+SSE the stream of the session brings the answer.
+/// Over HTTP+SSE, calls in flight are answered on the stream of the session.
 #[tokio::test]
 async fn terminated_server_answers_over_sse() {
     let mut server = ServerProcess::start(HTTP_SERVER, &[]);
@@ -123,12 +124,13 @@ async fn terminated_server_answers_over_sse() {
     let process = server.id();
     let answer = echo::call_slow(&client, move || signal(process, "TERM"));
     assert_eq!(answer.await, Ok("slow".to_owned()));
-    assert!(server.has_ended_well(SOON));
-    let ended = tokio::time::timeout(SOON, driver).await;
+    assert!(server.has_ended_well(STEP_TIMEOUT));
+    let ended = tokio::time::timeout(STEP_TIMEOUT, driver).await;
     ended.expect("in time").expect("driver");
 }
 
-/// A client that has lost its connection reads the answer from the next process: the first one has recorded it.
+/// A client that has lost its connection receives the response from the next process, because the first one has
+/// recorded it.
 #[tokio::test]
 async fn answers_are_recorded_for_the_next_process() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -139,7 +141,7 @@ async fn answers_are_recorded_for_the_next_process() {
     let text = read(&mut stream, "\"progress\":2").await;
     drop(stream);
     first.signal("TERM");
-    assert!(first.has_ended_well(SOON));
+    assert!(first.has_ended_well(STEP_TIMEOUT));
     let mut ids = text.lines().filter_map(|line| line.strip_prefix("id: "));
     let last = ids.next_back().expect("an id").trim();
     let second = ServerProcess::start(HTTP_SERVER, &[&store]);
@@ -157,7 +159,7 @@ async fn answers_are_recorded_for_the_next_process() {
     }
 }
 
-/// A connection that has sent no byte, or not a whole preface, has nothing to wait for.
+/// Connections that have sent nothing, or an incomplete preface, do not delay the shutdown.
 #[tokio::test]
 async fn silent_connections_delay_no_shutdown() {
     let listen = ListenOptions {
@@ -185,19 +187,19 @@ async fn deadline_ends_what_never_ends() {
     let session = client.begin().await;
     let mut call = open(client, &session, &call(2, "never", "")).await;
     let (headers, body) = stateless_call(3, "never", "");
-    let request = client.request("/mcp", "POST", &borrowed(&headers), &body);
+    let request = client.request("/mcp", "POST", &borrowed_headers(&headers), &body);
     let mut other = client.open(&request).await;
     read(&mut call, "text/event-stream").await;
     read(&mut other, "text/event-stream").await;
     let start = Instant::now();
     server.signal("TERM");
-    assert!(server.has_ended_well(SOON));
+    assert!(server.has_ended_well(STEP_TIMEOUT));
     assert!(start.elapsed() >= Duration::from_millis(250), "no deadline");
     read(&mut call, "").await;
     let _ = other.shutdown().await;
 }
 
-/// SIGTERM and Ctrl-C on standard streams: the call in flight is answered although the input is still open.
+/// With SIGTERM and Ctrl-C over stdio, the call in flight is answered although the input is still open.
 #[test]
 fn signals_end_servers_on_streams() {
     for name in ["TERM", "INT"] {
@@ -232,7 +234,7 @@ fn signals_end_servers_on_streams() {
     }
 }
 
-/// A call that is never answered holds a server on standard streams no longer than its deadline.
+/// A call that is never answered delays the shutdown of a stdio server only until the deadline.
 #[test]
 fn deadline_ends_servers_on_streams() {
     let mut child = Command::new(STDIO_SERVER)

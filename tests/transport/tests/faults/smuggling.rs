@@ -1,4 +1,4 @@
-//! Requests that two HTTP parsers would read differently: none smuggles a second request through.
+//! Request smuggling: requests that HTTP parsers interpret differently do not smuggle a second request.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,8 +11,8 @@ use mcp_exact_transport::http::server::HttpServerOptions;
 use mcp_exact_transport::{RequestContext, ServerHandle};
 use tokio::io::AsyncReadExt;
 
-/// A whole request that must not be worked on.
-fn hidden(host: &str) -> String {
+/// Complete request that must not be executed.
+fn hidden_request(host: &str) -> String {
     let (headers, body) = stateless_call(1, "echo", "hidden");
     let headers: String = headers
         .iter()
@@ -39,7 +39,7 @@ async fn no_request_hides_in_another() {
     };
     let server = TestServer::start_handler(Arc::new(handler), HttpServerOptions::default()).await;
     let host = server.address.to_string();
-    let hidden = hidden(&host);
+    let hidden = hidden_request(&host);
     let size = hidden.len();
     let fixed = format!(
         "Host: {host}\r\nContent-Type: application/json\r\nAccept: application/json, text/event-stream\r\n"

@@ -1,4 +1,4 @@
-//! The client over HTTP as a server sees it: connections, headers, redirects, pauses. The server is a script.
+//! Behaviour of the HTTP client as observed by a scripted server: connections, headers, redirects, pauses.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,33 +15,35 @@ use mcp_exact_transport::{RequestContext, ServerHandle};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-/// A request as it has arrived: number of its connection, time, head and body.
+/// Received request: number of its connection, time, head and body.
 #[derive(Debug, Clone)]
-struct Arrived {
+struct ReceivedRequest {
     connection: usize,
     at: Instant,
     head: String,
     body: String,
 }
 
-/// Gives the response to a request; none closes the connection.
-type Script = dyn Fn(&Arrived) -> Option<String> + Send + Sync;
+/// Function that returns the response to a request; `None` closes the connection.
+type Script = dyn Fn(&ReceivedRequest) -> Option<String> + Send + Sync;
 
 struct ScriptedServer {
     address: SocketAddr,
-    /// Connections that were closed.
+    /// Number of closed connections.
     closed: Arc<AtomicUsize>,
-    arrived: Arc<Mutex<Vec<Arrived>>>,
+    arrived: Arc<Mutex<Vec<ReceivedRequest>>>,
 }
 
 impl ScriptedServer {
-    async fn start(script: impl Fn(&Arrived) -> Option<String> + Send + Sync + 'static) -> Self {
+    async fn start(
+        script: impl Fn(&ReceivedRequest) -> Option<String> + Send + Sync + 'static,
+    ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("bound");
         let address = listener.local_addr().expect("an address");
         let (arrived, script) = (Arc::default(), Arc::new(script) as Arc<Script>);
         let closed = Arc::new(AtomicUsize::new(0));
         let ended = Arc::clone(&closed);
-        let seen: Arc<Mutex<Vec<Arrived>>> = Arc::clone(&arrived);
+        let seen: Arc<Mutex<Vec<ReceivedRequest>>> = Arc::clone(&arrived);
         tokio::spawn(async move {
             for connection in 0.. {
                 let (stream, _) = listener.accept().await.expect("a client");
@@ -60,7 +62,7 @@ impl ScriptedServer {
         }
     }
 
-    fn arrived(&self) -> Vec<Arrived> {
+    fn received_requests(&self) -> Vec<ReceivedRequest> {
         self.arrived.lock().expect("not poisoned").clone()
     }
 
@@ -76,7 +78,7 @@ impl ScriptedServer {
 async fn serve(
     mut stream: TcpStream,
     connection: usize,
-    seen: Arc<Mutex<Vec<Arrived>>>,
+    seen: Arc<Mutex<Vec<ReceivedRequest>>>,
     script: Arc<Script>,
 ) {
     let mut bytes = Vec::new();
@@ -90,7 +92,7 @@ async fn serve(
             });
             let length: usize = length.unwrap_or(0);
             if rest.len() >= length {
-                let request = Arrived {
+                let request = ReceivedRequest {
                     connection,
                     at: Instant::now(),
                     head: head.to_owned(),
@@ -131,8 +133,8 @@ fn empty(status: &str, headers: &str) -> String {
     format!("HTTP/1.1 {status}\r\n{headers}Content-Length: 0\r\n\r\n")
 }
 
-/// Returns the answer of a server of 2025-11-25: the handshake, calls of `echo`, no stream of its own.
-fn answer(request: &Arrived) -> String {
+/// Returns the response of a 2025-11-25 server: the handshake, and calls of `echo`, without a standalone stream.
+fn answer(request: &ReceivedRequest) -> String {
     let body: serde_json::Value = request.body.parse().unwrap_or_default();
     let id = &body["id"];
     match body["method"].as_str() {
@@ -168,7 +170,7 @@ async fn connection_and_headers_are_used_again() {
     }
     client.close();
     driver.await.expect("driver");
-    let arrived = server.arrived();
+    let arrived = server.received_requests();
     let connections = arrived.iter().map(|request| request.connection).max();
     assert_eq!(connections, Some(0), "one connection is enough");
     assert_eq!(arrived.len(), 2 + 20 + 1, "{arrived:?}");
@@ -181,7 +183,7 @@ async fn connection_and_headers_are_used_again() {
     assert!(last.head.starts_with("DELETE /mcp "), "{last:?}");
 }
 
-/// Credentials go to the origin alone that the program has named.
+/// Credentials are sent only to the origin that the application has specified.
 #[tokio::test]
 async fn redirects_stay_within_the_origin() {
     let other = ScriptedServer::start(|request| Some(answer(request))).await;
@@ -197,7 +199,11 @@ async fn redirects_stay_within_the_origin() {
     let error = connected.0.ready().await.expect_err("it leads elsewhere");
     let words = error.to_string();
     assert!(words.contains("another origin"), "{words}");
-    assert_eq!(other.arrived().len(), 0, "nothing went to the other server");
+    assert_eq!(
+        other.received_requests().len(),
+        0,
+        "nothing went to the other server"
+    );
 
     let server = ScriptedServer::start(|request| {
         Some(if request.head.contains(" /mcp ") {
@@ -212,7 +218,7 @@ async fn redirects_stay_within_the_origin() {
     let (client, _driver) = endpoint.connect(config, None, Arc::new(echo::answer));
     client.ready().await.expect("connected");
     assert_eq!(call(&client, "echo", "a").await, Ok("a".to_owned()));
-    for request in server.arrived() {
+    for request in server.received_requests() {
         assert!(request.head.contains("secret"), "{request:?}");
     }
 }
@@ -220,7 +226,7 @@ async fn redirects_stay_within_the_origin() {
 /// "The client MUST respect the `retry` field, waiting the given number of milliseconds before attempting to reconnect"
 /// (2025-11-25, `basic/transports`, "Sending Messages to the Server").
 #[tokio::test]
-async fn client_waits_as_long_as_it_is_told() {
+async fn client_respects_the_retry_time() {
     let server = ScriptedServer::start(|request| {
         let events =
             "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n";
@@ -241,7 +247,7 @@ async fn client_waits_as_long_as_it_is_told() {
     let (client, _driver) = endpoint.connect(config, None, Arc::new(echo::answer));
     client.ready().await.expect("connected");
     assert_eq!(call(&client, "echo", "a").await, Ok("late".to_owned()));
-    let arrived = server.arrived();
+    let arrived = server.received_requests();
     let [.., posted, resumed] = arrived.as_slice() else {
         panic!("{arrived:?}");
     };
@@ -255,11 +261,12 @@ async fn client_waits_as_long_as_it_is_told() {
     assert!(pause >= Duration::from_millis(300), "{pause:?}");
 }
 
-/// A server that has forgotten a request may answer every resumption with an empty stream (rmcp 3.11): the call ends, and says
-/// why, long before its timeout. A server that lets its clients poll ("The server MAY close the connection", 2025-11-25,
-/// `basic/transports`, "Sending Messages to the Server") names an event each time, and is asked as often as it likes.
+/// If a server that has lost a request answers every resumption with an empty stream (rmcp 3.11), the call ends with an
+/// error long before its timeout. A server that lets its clients poll ("The server MAY close the connection",
+/// 2025-11-25, `basic/transports`, "Sending Messages to the Server") sends an event id each time, and is polled without
+/// limit.
 #[tokio::test]
-async fn forgotten_calls_end_and_polled_ones_go_on() {
+async fn lost_calls_end_and_polled_continue() {
     for polls in [true, false] {
         let times = AtomicUsize::new(0);
         let server = ScriptedServer::start(move |request| {
@@ -289,7 +296,7 @@ async fn forgotten_calls_end_and_polled_ones_go_on() {
         let params = echo::call_params("echo", "a");
         let request = client.request("tools/call", params, CallOptions::default(), None);
         let outcome = request.expect("sent").await;
-        let arrived = server.arrived();
+        let arrived = server.received_requests();
         let resumed = arrived
             .iter()
             .filter(|request| request.head.starts_with("GET"));
@@ -303,8 +310,8 @@ async fn forgotten_calls_end_and_polled_ones_go_on() {
     }
 }
 
-/// "After the JSON-RPC response has been sent, the server SHOULD close the SSE stream" (2025-11-25, `basic/transports`, "Sending
-/// Messages to the Server"): one that does not takes no connection of the client.
+/// "After the JSON-RPC response has been sent, the server SHOULD close the SSE stream" (2025-11-25, `basic/transports`,
+/// "Sending Messages to the Server"): a stream that stays open does not occupy a connection of the client.
 #[tokio::test]
 async fn answered_streams_are_left() {
     let server = ScriptedServer::start(|request| {
@@ -323,13 +330,14 @@ async fn answered_streams_are_left() {
     let (client, _driver) = endpoint.connect(config, None, Arc::new(echo::answer));
     client.ready().await.expect("connected");
     assert_eq!(call(&client, "echo", "a").await, Ok("open".to_owned()));
-    until("the connection is closed", || {
+    wait_until("the connection is closed", || {
         server.closed.load(Ordering::SeqCst) > 0
     })
     .await;
 }
 
-/// A server that ends its stream at once and wants the client back at once gets no flood of requests.
+/// If a server immediately ends its stream and asks for immediate reconnection, the client does not flood it with
+/// requests.
 #[tokio::test]
 async fn streams_are_opened_again_after_a_pause() {
     let server = ScriptedServer::start(|request| {
@@ -345,11 +353,11 @@ async fn streams_are_opened_again_after_a_pause() {
     let (client, _driver) = endpoint.connect(config, None, Arc::new(echo::answer));
     client.ready().await.expect("connected");
     let opened = || {
-        let arrived = server.arrived().into_iter();
+        let arrived = server.received_requests().into_iter();
         let opened = arrived.filter(|request| request.head.starts_with("GET"));
         opened.map(|request| request.at).collect::<Vec<_>>()
     };
-    until("the stream was opened three times", || opened().len() >= 3).await;
+    wait_until("the stream was opened three times", || opened().len() >= 3).await;
     for pair in opened().windows(2) {
         let pause = pair[1].duration_since(pair[0]);
         assert!(pause >= Duration::from_millis(100), "{pause:?}");
@@ -379,7 +387,7 @@ async fn errors_name_no_credentials() {
     }
 }
 
-async fn until(what: &str, holds: impl Fn() -> bool) {
+async fn wait_until(what: &str, holds: impl Fn() -> bool) {
     for _ in 0..2000 {
         if holds() {
             return;
@@ -389,7 +397,7 @@ async fn until(what: &str, holds: impl Fn() -> bool) {
     panic!("still not: {what}");
 }
 
-/// A notification that was sent before the client is closed is posted, by both transports.
+/// A notification that was sent before the client is closed is still posted, with both transports.
 #[tokio::test]
 async fn notification_before_the_close_leaves() {
     for (transport, revision) in [

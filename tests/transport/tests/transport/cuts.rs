@@ -1,4 +1,5 @@
-//! Resumption under random cuts, without sockets: the service is called as a function, and its bodies are dropped in the middle.
+//! Resumption after random cuts, without sockets: the service is called as a function, and response bodies are dropped
+//! at random points.
 
 use std::sync::Arc;
 
@@ -53,7 +54,7 @@ impl Cutter {
         id
     }
 
-    /// Calls the tool `steps` and reads its messages, cut after cut, until its answer.
+    /// Calls the tool `steps` and reads its messages over several cut connections until the result.
     async fn read_with_cuts(&mut self, session: &str) -> Vec<String> {
         let headers = [("mcp-session-id", session)];
         let mut response = self.send("POST", &headers, &call(7, "steps", "")).await;
@@ -72,7 +73,7 @@ impl Cutter {
         }
     }
 
-    /// Reads a response and cuts it at a random byte. Returns true if the answer was read before.
+    /// Reads a response up to a random byte; returns true if the result was received.
     async fn read_some(
         &mut self,
         response: http::Response<ResponseBody>,
@@ -111,7 +112,7 @@ impl Cutter {
     }
 }
 
-/// Reconnecting with `Last-Event-ID` loses nothing and repeats nothing, wherever the connection was cut.
+/// Reconnecting with `Last-Event-ID` loses and repeats no message, wherever the connection was cut.
 #[tokio::test]
 async fn ten_thousand_cuts_lose_nothing() {
     let mut cutter = Cutter::new(1);

@@ -31,7 +31,7 @@ async fn begin(service: &HttpService) -> String {
 }
 
 #[tokio::test]
-async fn ten_thousand_sessions_leave_nothing() {
+async fn ten_thousand_sessions_release_all_state() {
     let log = Arc::new(MemoryEventLog::default());
     let service = service(HttpServerOptions {
         event_log: Some(Arc::clone(&log) as Arc<dyn EventLog>),
@@ -67,7 +67,7 @@ async fn ten_thousand_sessions_leave_nothing() {
     );
 }
 
-/// Mutated requests get a status, in time.
+/// Mutated requests get a status within the time limit.
 #[tokio::test]
 async fn arbitrary_requests_are_answered() {
     let service = service(HttpServerOptions {
@@ -188,7 +188,7 @@ async fn sessions_outlive_their_process() {
     );
 }
 
-/// A seal that is enough for a test: it repeats its context.
+/// Seal for tests, which includes its context in the sealed text.
 #[derive(Debug)]
 struct Repeating;
 
@@ -203,7 +203,7 @@ impl mcp_exact_session::Seal for Repeating {
     }
 }
 
-/// A store that counts how often it is asked.
+/// Session store that counts its queries.
 #[derive(Default)]
 struct Counting {
     store: MemorySessionStore,
@@ -266,7 +266,7 @@ async fn forged_session_ids_ask_no_store() {
     }
 }
 
-/// A snapshot that is due is saved before the output of the request that makes it due leaves (`SnapshotDue::Now`).
+/// A snapshot that a request makes due is saved before the output of the request is sent (`SnapshotDue::Now`).
 #[tokio::test]
 async fn sessions_are_saved_before_output() {
     let store = Arc::new(MemorySessionStore::default());

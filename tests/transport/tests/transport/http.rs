@@ -51,7 +51,7 @@ async fn reqwest_carries_every_revision() {
     }
 }
 
-/// The client reaches a server whose name only the proxy knows.
+/// The client reaches a server whose name only the proxy can resolve.
 #[tokio::test]
 async fn client_reaches_server_by_proxy() {
     let options = HttpServerOptions {
@@ -88,7 +88,7 @@ async fn client_reaches_server_by_proxy() {
 }
 
 #[tokio::test]
-async fn sse_of_2024_is_served_beside() {
+async fn sse_of_2024_is_also_served() {
     let server = TestServer::start(HttpServerOptions::default()).await;
     let endpoint = HttpEndpoint::new(&server.url("/sse")).expect("a URL");
     for transport in [HttpTransport::Sse, HttpTransport::Automatic] {
@@ -263,7 +263,7 @@ async fn shutdown_answers_calls_in_flight() {
     }
 }
 
-/// A long call becomes an event stream; a server that closes it is asked again, and nothing is lost.
+/// A long call becomes an event stream; if the server closes it, the client resumes it, and nothing is lost.
 #[tokio::test]
 async fn cut_streams_are_resumed() {
     let options = HttpServerOptions {
@@ -335,8 +335,9 @@ async fn is_repeated(carrier: Option<&ReqwestClient>, tool: Option<Value>) -> bo
     }
 }
 
-/// Lists and reads change nothing: they are sent again in the next session. Calls of tools are not, unless their caller allows it
-/// for a tool with `idempotentHint` ("calling the tool repeatedly with the same arguments will have no additional effect").
+/// List and read requests have no side effects and are repeated in the next session. Tool calls are not repeated,
+/// unless the caller allows it for a tool with `idempotentHint` ("calling the tool repeatedly with the same arguments
+/// will have no additional effect").
 #[tokio::test]
 async fn only_idempotent_calls_survive_lost_sessions() {
     let tool = |name: &str, annotations: Value| {
@@ -361,7 +362,7 @@ async fn only_idempotent_calls_survive_lost_sessions() {
     }
 }
 
-/// A client that is closed while nothing answers it, or between two sessions, stays closed.
+/// A client that is closed while the server does not respond, or between two sessions, stays closed.
 #[tokio::test]
 async fn closed_client_begins_no_session() {
     let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await;

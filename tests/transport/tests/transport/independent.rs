@@ -1,4 +1,4 @@
-//! A client that shares no code with this workspace: the HTTP/2 and TLS of Node.js (nghttp2 and OpenSSL).
+//! Client that shares no code with this workspace: HTTP/2 and TLS of Node.js (nghttp2 and OpenSSL).
 //!
 //! `node` has to be installed, as for the other peers.
 
@@ -15,8 +15,9 @@ use mcp_exact_transport::http::server::{
 };
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
-/// Begins a session, makes calls at once on one connection, and reads the event stream until a change is announced.
-const HTTP2: &str = r#"
+/// Script that starts a session, makes concurrent calls on one connection, and reads the event stream until a change is
+/// announced.
+const HTTP2_SCRIPT: &str = r#"
 const [url, ca] = process.argv.slice(1);
 const http2 = require('http2');
 const options = ca ? { ca: require('fs').readFileSync(ca) } : {};
@@ -58,8 +59,8 @@ const main = async () => {
 main().catch((error) => { console.error(error); process.exit(1); });
 "#;
 
-/// Asks over HTTP/1.1 by TLS.
-const HTTPS: &str = r#"
+/// Script that sends a request over HTTP/1.1 with TLS.
+const HTTPS_SCRIPT: &str = r#"
 const [url, ca] = process.argv.slice(1);
 const https = require('https');
 const options = { method: 'POST', ca: require('fs').readFileSync(ca), ALPNProtocols: ['http/1.1'], headers: {
@@ -79,8 +80,8 @@ request.end(JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'initialize', params
   protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'node', version: '1' } } }));
 "#;
 
-/// Asks for compressed answers: for a long one, a short one, and an event stream.
-const GZIP: &str = r#"
+/// Script that requests compressed responses: a long one, a short one, and an event stream.
+const GZIP_SCRIPT: &str = r#"
 const [url] = process.argv.slice(1);
 const http = require('http');
 const zlib = require('zlib');
@@ -133,7 +134,7 @@ async fn node(script: &'static str, arguments: Vec<String>) -> String {
     run.expect("in time").expect("no panic")
 }
 
-/// Announces a change again and again: the script listens at some time.
+/// Announces a change repeatedly, because the script starts to listen at an unknown time.
 async fn announce(service: &HttpService) {
     loop {
         service.publish(&Change::Tools);
@@ -145,7 +146,7 @@ async fn announce(service: &HttpService) {
 async fn http2_is_served_with_prior_knowledge() {
     let server = TestServer::start(HttpServerOptions::default()).await;
     let printed = tokio::select! {
-        printed = node(HTTP2, vec![server.url("")]) => printed,
+        printed = node(HTTP2_SCRIPT, vec![server.url("")]) => printed,
         () = announce(&server.service) => unreachable!("it goes on for ever"),
     };
     assert_eq!(printed, "h2c 50");
@@ -197,11 +198,14 @@ async fn tls_clients_choose_their_protocol() {
     std::fs::write(&file, &certificate.pem).expect("written");
     let arguments = vec![url.clone(), file.display().to_string()];
     let printed = tokio::select! {
-        printed = node(HTTP2, arguments.clone()) => printed,
+        printed = node(HTTP2_SCRIPT, arguments.clone()) => printed,
         () = announce(&service) => unreachable!("it goes on for ever"),
     };
     assert_eq!(printed, "h2 50");
-    assert_eq!(node(HTTPS, arguments).await, "http/1.1 1.1 2025-11-25");
+    assert_eq!(
+        node(HTTPS_SCRIPT, arguments).await,
+        "http/1.1 1.1 2025-11-25"
+    );
 
     // Our client, which trusts this certificate, and one that trusts those of the system alone.
     let mut roots = rustls::RootCertStore::empty();
@@ -241,7 +245,7 @@ async fn long_answers_are_compressed() {
         ..ListenOptions::default()
     };
     let server = TestServer::start_with(HttpServerOptions::default(), listen).await;
-    let printed = node(GZIP, vec![server.url("/")]).await;
+    let printed = node(GZIP_SCRIPT, vec![server.url("/")]).await;
     assert_eq!(
         printed.trim(),
         "gzip accept-encoding true 10000 undefined short text/event-stream undefined"

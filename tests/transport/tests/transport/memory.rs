@@ -1,4 +1,4 @@
-//! Pairs in memory: every revision, shutdown, back-pressure.
+//! In-memory transport: every revision, shutdown, back-pressure.
 
 use std::future::{Future, pending};
 use std::io;
@@ -170,7 +170,7 @@ async fn trace_context_reaches_the_handler() {
     }
 }
 
-/// A peer that always has another message.
+/// Peer that always has another message.
 struct Endless(Vec<u8>);
 
 impl Transport for Endless {
@@ -204,7 +204,7 @@ impl Transport for Endless {
     }
 }
 
-/// A connection that is never idle shares its thread with other tasks.
+/// A connection that is never idle does not block other tasks on its thread.
 #[tokio::test]
 async fn busy_connection_lets_others_run() {
     let (stop, stopped) = oneshot::channel::<()>();
@@ -222,7 +222,7 @@ async fn busy_connection_lets_others_run() {
     server.await.expect("task").expect("clean end");
 }
 
-/// A future that waits for the connection and is dropped leaves nothing with the client.
+/// Dropping a future that waits for the connection leaves no state in the client.
 #[tokio::test]
 async fn dropped_waits_leave_no_waker() {
     struct Ignore;
@@ -247,7 +247,8 @@ async fn dropped_waits_leave_no_waker() {
     assert_eq!(Arc::strong_count(&waker), 1);
 }
 
-/// Messages that were sent before the client is closed leave, also if they are more than the transport takes at once.
+/// Messages that were sent before the client is closed are transmitted, even if they exceed the capacity of the
+/// transport.
 #[tokio::test]
 async fn messages_before_the_close_leave() {
     const NOTES: usize = 40;

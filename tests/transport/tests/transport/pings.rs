@@ -1,4 +1,4 @@
-//! Peers that disappear without closing, found by pings (`basic/utilities/ping`).
+//! Detection of peers that disappear without closing, by pings (`basic/utilities/ping`).
 
 use std::future::pending;
 use std::io::ErrorKind;
@@ -21,7 +21,7 @@ const OPTIONS: ConnectionOptions = ConnectionOptions {
     ping: Some(Duration::from_millis(50)),
 };
 
-/// A peer that is written by hand.
+/// Hand-written peer.
 struct Peer {
     lines: Lines<BufReader<ReadHalf<DuplexStream>>>,
     out: WriteHalf<DuplexStream>,
@@ -44,7 +44,7 @@ impl Peer {
         self.out.write_all(line.as_bytes()).await.expect("written");
     }
 
-    /// Answers pings of the peer.
+    /// Answers pings of the tested endpoint.
     async fn answer_pings(&mut self, count: usize) {
         for _ in 0..count {
             let ping = self.read().await;
@@ -110,7 +110,7 @@ async fn silent_server_is_given_up() {
     driver.await.expect("no panic");
 }
 
-/// 2026-07-28 has no pings: silence has no meaning there.
+/// 2026-07-28 has no pings, so a silent peer is not disconnected.
 #[tokio::test]
 async fn no_pings_where_revision_has_none() {
     let (near, far) = tokio::io::duplex(1 << 16);

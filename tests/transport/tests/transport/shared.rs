@@ -1,6 +1,6 @@
-//! Sessions that two processes serve: both share a session store and a change bus.
+//! Sessions that two processes serve with a shared session store and change bus.
 //!
-//! The same conversation is held with two services of one process, and with two processes.
+//! The same test runs with two services in one process, and with two processes.
 
 use std::net::SocketAddr;
 use std::process::Stdio;
@@ -20,7 +20,7 @@ use mcp_exact_transport::store::{
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Sends a request and returns the connection.
 async fn open(to: SocketAddr, method: &str, session: &str, body: &str) -> TcpStream {
@@ -41,17 +41,17 @@ async fn open(to: SocketAddr, method: &str, session: &str, body: &str) -> TcpStr
 async fn send(to: SocketAddr, method: &str, session: &str, body: &str) -> Reply {
     let mut stream = open(to, method, session, body).await;
     let mut bytes = Vec::new();
-    let read = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut bytes));
+    let read = tokio::time::timeout(TIMEOUT, stream.read_to_end(&mut bytes));
     read.await.expect("in time").expect("read");
     Reply::parse(&bytes)
 }
 
-/// Reads until the text that was wanted has come, or to the end.
+/// Reads until a text is received, or to the end.
 async fn read_until(stream: &mut TcpStream, wanted: &str) -> String {
     let mut text = String::new();
     let mut buffer = [0; 4096];
     while !text.contains(wanted) {
-        let read = tokio::time::timeout(PATIENCE, stream.read(&mut buffer)).await;
+        let read = tokio::time::timeout(TIMEOUT, stream.read(&mut buffer)).await;
         let count = read.expect("in time").expect("read");
         if count == 0 {
             break;
@@ -61,8 +61,8 @@ async fn read_until(stream: &mut TcpStream, wanted: &str) -> String {
     text
 }
 
-/// Begins a session on one process and uses it on the other one.
-async fn converse(first: SocketAddr, second: SocketAddr, publish: impl AsyncFn()) {
+/// Starts a session on one process and uses it on the other one.
+async fn check_shared_session(first: SocketAddr, second: SocketAddr, publish: impl AsyncFn()) {
     let begun = send(first, "POST", "", INITIALIZE).await;
     let id = begun.header("mcp-session-id").expect("an id").to_owned();
     let note = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
@@ -107,7 +107,7 @@ async fn converse(first: SocketAddr, second: SocketAddr, publish: impl AsyncFn()
 
     // The end of the session, on the second process, is its end on the first one.
     assert_eq!(send(second, "DELETE", &id, "").await.status, 204);
-    let deadline = tokio::time::Instant::now() + PATIENCE;
+    let deadline = tokio::time::Instant::now() + TIMEOUT;
     while send(first, "POST", &id, &call(5, "echo", "")).await.status != 404 {
         assert!(
             tokio::time::Instant::now() < deadline,
@@ -137,12 +137,12 @@ async fn two_services_share_sessions() {
         // Every process listens to the bus from its first request on.
         second.service.publish(&Change::Tools);
     };
-    converse(first.address, second.address, publish).await;
+    check_shared_session(first.address, second.address, publish).await;
 }
 
-/// Both clients are told of each change once, and the bus carries it once.
+/// Both clients are notified of each change once, and the bus has one message for it.
 #[tokio::test]
-async fn each_client_is_told_once() {
+async fn each_client_is_notified_once() {
     let bus = Arc::new(MemoryChangeBus::default());
     let announced = Arc::new(AtomicUsize::new(0));
     let seen = Arc::clone(&announced);
@@ -196,9 +196,9 @@ async fn start<const COUNT: usize>(store: &Arc<dyn SessionStore>) -> [TestServer
     servers.unwrap_or_else(|_| panic!("{COUNT} servers"))
 }
 
-/// "Sending Messages to the Server" (2025-03-26, `basic/transports`): the body may be "an array batching one or more responses
-/// and/or notifications", or "requests and/or notifications". The response in one goes to the process that waits for it, and the rest
-/// is answered by the process that has it.
+/// "Sending Messages to the Server" (2025-03-26, `basic/transports`): the body may be "an array batching one or more
+/// responses and/or notifications", or "requests and/or notifications". A response in a batch is forwarded to the
+/// process that waits for it; the receiving process answers the rest.
 #[tokio::test]
 async fn batches_are_divided() {
     let store: Arc<dyn SessionStore> = Arc::new(MemorySessionStore::default());
@@ -242,17 +242,80 @@ async fn batches_are_divided() {
     assert_eq!(send(first.address, "POST", &later, batch).await.status, 400);
 }
 
-/// Processes that serve a session take their ids from blocks that no other one has.
+/// Returns the last block of ids that a process has taken for a session.
+async fn last_block(store: &dyn SessionStore, id: &str) -> u64 {
+    let record = store.load(id).await.expect("loaded").expect("a record");
+    let snapshot: serde_json::Value = record.snapshot.parse().expect("JSON");
+    snapshot["lastStream"].as_u64().expect("a number") >> 32
+}
+
+/// The blocks of ids of a session are limited: requests that a process refuses take none.
+#[tokio::test]
+async fn full_process_takes_no_block() {
+    let store: Arc<dyn SessionStore> = Arc::new(MemorySessionStore::default());
+    let bus = Arc::new(MemoryChangeBus::default());
+    let server = async |sessions| {
+        let options = HttpServerOptions {
+            session_store: Some(Arc::clone(&store)),
+            change_bus: Some(Arc::clone(&bus) as _),
+            sessions,
+            ..HttpServerOptions::default()
+        };
+        TestServer::start(options).await
+    };
+    let (first, full) = (server(10).await, server(1).await);
+    let (id, other) = (first.begin().await, full.begin().await);
+    let before = last_block(&*store, &id).await;
+    for number in 2..5 {
+        let echo = call(number, "echo", "");
+        assert_eq!(send(full.address, "POST", &id, &echo).await.status, 503);
+        // Of an unknown session, the client learns that it has to start a new one.
+        let unknown = send(full.address, "POST", "unknown", &echo).await;
+        assert_eq!(unknown.status, 404);
+    }
+    assert_eq!(last_block(&*store, &id).await, before);
+    assert_eq!(send(full.address, "DELETE", &other, "").await.status, 204);
+    let echoed = send(full.address, "POST", &id, &call(5, "echo", "")).await;
+    assert_eq!(echoed.status, 200, "{echoed:?}");
+}
+
+/// An HTTP+SSE session (2024-11-05) that was ended while the bus was down ends with the resync, or when its record is saved
+/// again.
+#[tokio::test]
+async fn ended_http_sse_session_ends_after_a_gap() {
+    let store: Arc<dyn SessionStore> = Arc::new(MemorySessionStore::default());
+    for (idle, has_resync) in [(1800, true), (1, false)] {
+        let bus = Arc::new(MemoryChangeBus::default());
+        let server = TestServer::start(HttpServerOptions {
+            session_store: Some(Arc::clone(&store)),
+            change_bus: Some(Arc::clone(&bus) as _),
+            idle: Duration::from_secs(idle),
+            keep_alive: 2 * TIMEOUT,
+            ..HttpServerOptions::default()
+        })
+        .await;
+        let request = server.request("/sse", "GET", &[], "");
+        let mut events = server.open(&request).await;
+        let begun = read_until(&mut events, "sessionId=").await;
+        let id = begun.split_once("sessionId=").expect("an id").1;
+        let id = id.split_whitespace().next().expect("an id");
+        let hour = Duration::from_secs(3600);
+        assert!(store.remove(id, hour).await.expect("removed"));
+        if has_resync {
+            bus.publish(BusMessage::Resync);
+        }
+        // To its end.
+        read_until(&mut events, "no event").await;
+    }
+}
+
+/// Each process that serves a session uses its own blocks of ids.
 #[tokio::test]
 async fn blocks_of_ids_belong_to_one_process() {
     let store: Arc<dyn SessionStore> = Arc::new(MemorySessionStore::default());
     let servers: [TestServer; 5] = start(&store).await;
     let id = servers[0].begin().await;
-    let taken = async || {
-        let record = store.load(&id).await.expect("loaded").expect("a record");
-        let snapshot: serde_json::Value = record.snapshot.parse().expect("JSON");
-        snapshot["lastStream"].as_u64().expect("a number") >> 32
-    };
+    let taken = async || last_block(&*store, &id).await;
     let mut blocks = vec![taken().await];
     for server in &servers[1..] {
         // Requests that come together need one block.
@@ -276,7 +339,7 @@ async fn blocks_of_ids_belong_to_one_process() {
     assert_eq!(taken().await, blocks[4]);
 }
 
-/// Session store that notes for how long records are kept.
+/// Session store that records the lifetimes of saved records.
 struct NotedLifetimes {
     store: MemorySessionStore,
     lifetimes: std::sync::Mutex<Vec<Duration>>,
@@ -309,8 +372,8 @@ impl SessionStore for NotedLifetimes {
     }
 }
 
-/// A session that is used lives for its idle time on all processes: a record of half that age is saved again, and one that is younger
-/// lives for that time from now on. A process that resumes it saves it.
+/// A used session lives for its idle time on all processes: a record that is older than half the idle time is saved
+/// again. A process that resumes a session saves it.
 #[tokio::test]
 async fn records_outlive_idle_time() {
     let noted = Arc::new(NotedLifetimes {
@@ -359,5 +422,5 @@ async fn two_processes_share_sessions() {
         input.write_all(b"publish\n").await.expect("written");
         input.flush().await.expect("written");
     };
-    converse(addresses[0], addresses[1], publish).await;
+    check_shared_session(addresses[0], addresses[1], publish).await;
 }

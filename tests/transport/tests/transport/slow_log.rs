@@ -9,7 +9,7 @@ use mcp_exact_transport::event_log::{
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Gate before an operation: counts the arrivals and lets one through per permit.
 pub struct Gate {
@@ -33,7 +33,7 @@ impl Gate {
     }
 
     pub async fn arrival(&self) {
-        let arrived = timeout(PATIENCE, self.arrived.acquire()).await;
+        let arrived = timeout(TIMEOUT, self.arrived.acquire()).await;
         arrived.expect("in time").expect("open").forget();
     }
 }

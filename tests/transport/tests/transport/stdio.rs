@@ -1,4 +1,4 @@
-//! Servers as child processes: every revision, crashes, restarts, shutdown without orphans, streams that stay clean.
+//! Servers as child processes: every revision, crashes, restarts, shutdown without orphans, and clean standard output.
 
 use std::io::{Read, Write};
 use std::process::{Command, Stdio};
@@ -10,10 +10,10 @@ use mcp_exact_tests_transport::echo::{self, REVISIONS, call};
 use mcp_exact_transport::{ClientHandle, ServerCommand};
 use tokio::task::JoinHandle;
 
-const SERVER: &str = env!("CARGO_BIN_EXE_echo_server");
+const SERVER_PROGRAM: &str = env!("CARGO_BIN_EXE_echo_server");
 
 fn start(mode: &str, revision: &str) -> (ClientHandle, JoinHandle<()>) {
-    let command = ServerCommand::new(SERVER).arg(mode);
+    let command = ServerCommand::new(SERVER_PROGRAM).arg(mode);
     let config = echo::client_settings(revision);
     command
         .connect(config, None, Arc::new(echo::answer))
@@ -42,7 +42,7 @@ async fn every_revision_is_served() {
 async fn printed_text_goes_to_stderr() {
     let lines = Arc::new(Mutex::new(Vec::new()));
     let seen = Arc::clone(&lines);
-    let command = ServerCommand::new(SERVER).stderr(move |line| {
+    let command = ServerCommand::new(SERVER_PROGRAM).stderr(move |line| {
         seen.lock().expect("not poisoned").push(line.to_owned());
     });
     let config = echo::client_settings("2025-11-25");
@@ -90,13 +90,13 @@ async fn killed_server_ends_calls() {
     assert!(reason.contains("signal: 9"), "{reason}");
 }
 
-/// Some servers before 2026-07-28 leave at a probe (`basic/transports/stdio`, "Backward Compatibility").
+/// Some servers before 2026-07-28 exit after a probe (`basic/transports/stdio`, "Backward Compatibility").
 #[tokio::test]
 async fn server_killed_by_probe_is_restarted() {
     let config = ClientConfig::new(Identity::new("tester", "1"))
         .build()
         .expect("a configuration");
-    let command = ServerCommand::new(SERVER).arg("fragile");
+    let command = ServerCommand::new(SERVER_PROGRAM).arg("fragile");
     let (client, driver) = command
         .connect(config, None, Arc::new(echo::answer))
         .expect("started");
@@ -115,7 +115,7 @@ fn is_running(process: &str) -> bool {
 
 async fn stubborn(file: &std::path::Path) -> (ClientHandle, JoinHandle<()>, String) {
     let wait = Duration::from_millis(100);
-    let command = ServerCommand::new(SERVER)
+    let command = ServerCommand::new(SERVER_PROGRAM)
         .arg("stubborn")
         .arg(file)
         .shutdown_waits(wait, wait);
@@ -183,9 +183,9 @@ fn missing_program_is_named() {
     );
 }
 
-/// Pipes a text into the server and returns its output.
+/// Writes a text to the server's standard input; returns its output.
 fn pipe(mode: &str, input: &[u8]) -> String {
-    let mut child = Command::new(SERVER)
+    let mut child = Command::new(SERVER_PROGRAM)
         .arg(mode)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -266,7 +266,7 @@ fn oversized_line_does_not_end_the_session() {
     }
 }
 
-/// Standard streams that are a socket, a file and a terminal-like device are served too.
+/// Standard streams can also be a socket, a file or a terminal-like device.
 #[test]
 fn sockets_and_files_are_served() {
     let input = [INITIALIZE, INITIALIZED, &call_line(2, "echo"), ""].join("\n");
@@ -274,7 +274,7 @@ fn sockets_and_files_are_served() {
     file.write_all(input.as_bytes()).expect("written");
     std::io::Seek::rewind(&mut file).expect("rewound");
     let output = tempfile::NamedTempFile::new().expect("a file");
-    let status = Command::new(SERVER)
+    let status = Command::new(SERVER_PROGRAM)
         .stdin(file)
         .stdout(output.reopen().expect("a file"))
         .stderr(Stdio::null())
@@ -285,7 +285,7 @@ fn sockets_and_files_are_served() {
 
     let (mut near, far) = std::os::unix::net::UnixStream::pair().expect("a pair");
     let far: std::os::fd::OwnedFd = far.into();
-    let mut child = Command::new(SERVER)
+    let mut child = Command::new(SERVER_PROGRAM)
         .stdin(far.try_clone().expect("cloned"))
         .stdout(far)
         .stderr(Stdio::null())

@@ -1,8 +1,8 @@
-//! Sessions and their streams while the event log or the session store takes its time: connections that take streams over,
-//! sessions that end, records that expire.
+//! Sessions and streams with a slow event log or session store: connections that take over streams, sessions that end,
+//! records that expire.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -19,13 +19,13 @@ use tokio::time::{sleep, timeout};
 
 use crate::slow_log::{Gate, SlowLog};
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 fn service(options: HttpServerOptions) -> HttpService {
     HttpService::new(echo::server_settings(), Arc::new(echo::handle), options)
 }
 
-/// Begins a session and returns its id.
+/// Starts a session; returns its id.
 async fn begin(service: &HttpService) -> String {
     let response = respond(service, "POST", &[], INITIALIZE).await;
     let id = response.headers().get("mcp-session-id").expect("an id");
@@ -36,11 +36,11 @@ async fn begin(service: &HttpService) -> String {
     id
 }
 
-/// Reads a body until a text has come, or to its end.
+/// Reads a body until a text is received, or to its end.
 async fn read_until(body: &mut ResponseBody, wanted: &str) -> String {
     let mut text = String::new();
     while !text.contains(wanted) {
-        let frame = timeout(PATIENCE, body.frame()).await;
+        let frame = timeout(TIMEOUT, body.frame()).await;
         let Some(frame) = frame.unwrap_or_else(|_| panic!("only {text:?} came")) else {
             break;
         };
@@ -50,7 +50,7 @@ async fn read_until(body: &mut ResponseBody, wanted: &str) -> String {
     text
 }
 
-async fn until(what: &str, holds: impl Fn() -> bool) {
+async fn wait_until(what: &str, holds: impl Fn() -> bool) {
     for _ in 0..2000 {
         if holds() {
             return;
@@ -60,8 +60,8 @@ async fn until(what: &str, holds: impl Fn() -> bool) {
     panic!("still not: {what}");
 }
 
-/// An event that is being recorded for a connection while another one takes its stream over is sent to that one: none is lost
-/// (`basic/transports`, "Resumability and Redelivery").
+/// An event that is being recorded while another connection takes over the stream is sent on that connection, so that
+/// none is lost (`basic/transports`, "Resumability and Redelivery").
 #[tokio::test]
 async fn event_that_is_being_recorded_reaches_next_connection() {
     let log = Arc::new(SlowLog::default());
@@ -128,12 +128,14 @@ async fn replay_reads_the_log_as_it_is_sent() {
     assert_eq!(ids.last(), Some(&"id: 77-6"));
 }
 
-/// A store that removes records once they may go, and counts how often it saves.
+/// Session store that removes expired records, and counts saves.
 #[derive(Default)]
 struct SlowStore {
     store: MemorySessionStore,
     gate: Gate,
     saves: AtomicUsize,
+    /// Session whose record cannot be removed. If it is set, others are removed at once.
+    stuck: OnceLock<String>,
 }
 
 impl SessionStore for SlowStore {
@@ -160,14 +162,21 @@ impl SessionStore for SlowStore {
         lifetime: Duration,
     ) -> StoreFuture<'a, bool, SessionStoreError> {
         Box::pin(async move {
-            self.gate.pass().await;
+            let stuck = self.stuck.get();
+            if stuck.is_none_or(|stuck| stuck == id) {
+                self.gate.pass().await;
+            }
+            if stuck.is_some_and(|stuck| stuck == id) {
+                return Err(SessionStoreError::Unavailable("stuck".into()));
+            }
             self.store.remove(id, lifetime).await
         })
     }
 }
 
-/// "The server MAY terminate the session at any time, after which it MUST respond to requests containing that session ID with HTTP
-/// 404 Not Found" (2025-11-25, `basic/transports`, "Session Management"): while its record is being removed, too.
+/// "The server MAY terminate the session at any time, after which it MUST respond to requests containing that session
+/// ID with HTTP 404 Not Found" (2025-11-25, `basic/transports`, "Session Management"): this also applies while its
+/// record is being removed.
 #[tokio::test]
 async fn session_that_is_being_ended_is_not_resumed() {
     let store = Arc::new(SlowStore::default());
@@ -194,7 +203,74 @@ async fn session_that_is_being_ended_is_not_resumed() {
     assert_eq!(service.sessions(), 0);
 }
 
-/// The same for a session that the program closes: every entrance says so, before and after the state is removed.
+/// A session ends completely although the client of the DELETE disconnects before the response.
+#[tokio::test]
+async fn client_that_leaves_does_not_stop_the_end() {
+    let store = Arc::new(SlowStore::default());
+    let service = service(HttpServerOptions {
+        session_store: Some(Arc::clone(&store) as _),
+        stream_after: TIMEOUT,
+        ..HttpServerOptions::default()
+    });
+    let id = begin(&service).await;
+    let request = |method: &'static str, body: String| {
+        let (service, id) = (service.clone(), id.clone());
+        tokio::spawn(async move {
+            let session = [("mcp-session-id", id.as_str())];
+            respond(&service, method, &session, &body).await.status()
+        })
+    };
+    let waiting = request("POST", call(2, "never", ""));
+    wait_until("the call has arrived", || service.metrics().in_flight == 1).await;
+    let ending = request("DELETE", String::new());
+    store.gate.arrival().await;
+    ending.abort();
+    assert!(ending.await.is_err_and(|error| error.is_cancelled()));
+    store.gate.permits.add_permits(1);
+    let answered = timeout(TIMEOUT, waiting).await.expect("in time");
+    assert_eq!(answered.expect("a response"), 404);
+    until_gone(&store.store, &id).await;
+}
+
+/// A session whose end fails may have a resumed copy, if so many other sessions have ended that its id was dropped from the ended
+/// ones. Only the copy continues.
+#[tokio::test]
+async fn session_that_cannot_be_ended_goes_on_once() {
+    let store = Arc::new(SlowStore::default());
+    let service = service(HttpServerOptions {
+        session_store: Some(Arc::clone(&store) as _),
+        keep_alive: 2 * TIMEOUT,
+        ..HttpServerOptions::default()
+    });
+    let id = begin(&service).await;
+    store.stuck.set(id.clone()).expect("set once");
+    let session = [("mcp-session-id", id.as_str())];
+    let mut events = respond(&service, "GET", &session, "").await.into_body();
+    let ending = {
+        let (service, id) = (service.clone(), id.clone());
+        tokio::spawn(async move {
+            let session = [("mcp-session-id", id.as_str())];
+            respond(&service, "DELETE", &session, "").await.status()
+        })
+    };
+    store.gate.arrival().await;
+    for _ in 0..256 {
+        let other = begin(&service).await;
+        let other = [("mcp-session-id", other.as_str())];
+        assert_eq!(respond(&service, "DELETE", &other, "").await.status(), 204);
+    }
+    let response = respond(&service, "POST", &session, &call(2, "echo", "")).await;
+    assert_eq!(response.status(), 200);
+    store.gate.permits.add_permits(1);
+    assert_eq!(ending.await.expect("a response"), 503);
+    // To its end.
+    read_until(&mut events, "no event").await;
+    let response = respond(&service, "POST", &session, &call(3, "echo", "")).await;
+    assert_eq!(response.status(), 200);
+    assert_eq!(service.sessions(), 1);
+}
+
+/// Requests to a session that the application has closed get status 404, before and after its state is removed.
 #[tokio::test]
 async fn closed_session_stays_closed() {
     let store = Arc::new(MemorySessionStore::default());
@@ -216,7 +292,7 @@ async fn closed_session_stays_closed() {
             respond(&service, "POST", &session, &never).await.status()
         })
     };
-    until("the call has arrived", || service.metrics().in_flight == 1).await;
+    wait_until("the call has arrived", || service.metrics().in_flight == 1).await;
     for handle in service.handles() {
         handle.close();
     }
@@ -226,7 +302,7 @@ async fn closed_session_stays_closed() {
         assert_eq!(response.status(), 404, "{method}");
     }
     drop(listening);
-    until("the session is removed", || service.sessions() == 0).await;
+    wait_until("the session is removed", || service.sessions() == 0).await;
     until_gone(&store, &id).await;
     let response = respond(&service, "POST", &session, &call(4, "echo", "")).await;
     assert_eq!(response.status(), 404);
@@ -255,10 +331,11 @@ async fn record_lives_while_the_client_listens() {
     let _listening = respond(&service, "GET", &session, "").await;
     let begun = store.saves.load(Ordering::Relaxed);
     let saved = || store.saves.load(Ordering::Relaxed) > begun;
-    until("the record was renewed", saved).await;
+    wait_until("the record was renewed", saved).await;
 }
 
-/// Behind a change bus another process may serve a session that is idle here: its events go with its record.
+/// With a change bus, another process may serve a session that is idle on this one, so its events are removed only with
+/// its record.
 #[tokio::test]
 async fn events_of_expired_sessions_are_removed() {
     let log = Arc::new(MemoryEventLog::default());
@@ -284,11 +361,11 @@ async fn events_of_expired_sessions_are_removed() {
     };
     log.append(&stream, vec![event]).await.expect("recorded");
     drop(listening);
-    until("the log is empty", || log.bytes() == 0).await;
+    wait_until("the log is empty", || log.bytes() == 0).await;
     assert_eq!(service.sessions(), 0);
 }
 
-/// A handle can be used from any thread; the timeouts of its requests pass all the same.
+/// Handles can be used from any thread; request timeouts still work.
 #[tokio::test]
 async fn requests_of_other_threads_time_out() {
     let service = service(HttpServerOptions::default());
@@ -305,6 +382,6 @@ async fn requests_of_other_threads_time_out() {
         })
     });
     let asked = asking.join().expect("asked").expect("sent");
-    let outcome = timeout(PATIENCE, asked).await;
+    let outcome = timeout(TIMEOUT, asked).await;
     assert_eq!(outcome, Ok(Outcome::TimedOut));
 }

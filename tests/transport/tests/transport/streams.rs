@@ -1,4 +1,4 @@
-//! Event streams of a session, without sockets: what they record, when they end, and how much of the change bus waits for them.
+//! Event streams of a session, without sockets: recording, ends, and limits of waiting bus messages.
 
 use std::future::Future as _;
 use std::pin::pin;
@@ -16,10 +16,10 @@ use mcp_exact_transport::{RequestContext, ServerHandle};
 
 use crate::slow_log::SlowLog;
 
-/// Messages that a body of a session is given before the test gives up.
+/// Maximum number of messages before the test fails.
 const MAX_MESSAGES: usize = 1000;
 
-/// A service with a session whose standalone stream is open.
+/// Service with a session whose standalone stream is open.
 struct Streaming {
     service: HttpService,
     server: ServerHandle,
@@ -55,7 +55,7 @@ impl Streaming {
         streaming
     }
 
-    /// Returns what the stream sends now; `None` at its end.
+    /// Returns the available output of the stream; `None` at its end.
     fn poll(&mut self) -> Poll<Option<String>> {
         let mut cx = Context::from_waker(Waker::noop());
         pin!(self.body.frame()).poll(&mut cx).map(|frame| {
@@ -64,7 +64,7 @@ impl Streaming {
         })
     }
 
-    /// Returns what the stream sends until it has sent `text` or has ended.
+    /// Returns the output of the stream until it contains `text` or the stream ends.
     async fn read_until(&mut self, text: &str) -> String {
         let mut all = String::new();
         for _ in 0..MAX_MESSAGES {
@@ -81,8 +81,8 @@ impl Streaming {
     }
 }
 
-/// Each event has one id (2025-11-25, `basic/transports`, "Resumability and Redelivery"). A request that is cancelled while it is
-/// recorded has its id already, and takes no later message away.
+/// Each event has one id (2025-11-25, `basic/transports`, "Resumability and Redelivery"). A request that is cancelled
+/// while it is being recorded keeps its event id, and no later message is lost.
 #[tokio::test]
 async fn cancelled_request_loses_no_message() {
     let log = Arc::new(SlowLog::default());
@@ -124,7 +124,8 @@ async fn cancelled_request_loses_no_message() {
     assert_eq!(ids.len(), 4, "{sent}");
 }
 
-/// A stream ends with its service, even if it always has something to send. Whatever was queued before the shutdown leaves first.
+/// A stream ends when its service shuts down, even if it always has output. Output that was queued before the shutdown
+/// is sent first.
 #[tokio::test]
 async fn busy_stream_ends_with_its_service() {
     let mut streaming = Streaming::start(HttpServerOptions::default()).await;
@@ -146,7 +147,7 @@ async fn busy_stream_ends_with_its_service() {
     panic!("the stream goes on: {sent}");
 }
 
-/// Messages that were sent before the program closes a session leave.
+/// Messages that were sent before the application closes a session are transmitted.
 #[tokio::test]
 async fn messages_before_the_close_leave() {
     let mut streaming = Streaming::start(HttpServerOptions::default()).await;
@@ -157,8 +158,7 @@ async fn messages_before_the_close_leave() {
     assert!(sent.contains("tools/list_changed"), "{sent}");
 }
 
-/// The messages of the bus that wait are bounded by their bytes. When some were lost, every client is told that everything may have
-/// changed.
+/// The size of waiting bus messages is limited. If messages were lost, every client is notified of all changes.
 #[tokio::test]
 async fn flood_of_the_bus_is_bounded() {
     let bus = Arc::new(MemoryChangeBus::default());

@@ -1,4 +1,4 @@
-//! Unix sockets: several clients at once, sockets that were left behind.
+//! Unix sockets: several concurrent clients, and stale socket files.
 
 use std::sync::Arc;
 

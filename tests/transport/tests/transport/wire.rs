@@ -1,4 +1,4 @@
-//! The server over HTTP as raw clients see it: statuses, headers, order of checks, event streams, sessions.
+//! The HTTP server as raw clients observe it: statuses, headers, order of checks, event streams, sessions.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ async fn start() -> TestServer {
     TestServer::start(HttpServerOptions::default()).await
 }
 
-async fn until(what: &str, holds: impl Fn() -> bool) {
+async fn wait_until(what: &str, holds: impl Fn() -> bool) {
     for _ in 0..2000 {
         if holds() {
             return;
@@ -26,7 +26,7 @@ async fn until(what: &str, holds: impl Fn() -> bool) {
     panic!("still not: {what}");
 }
 
-fn borrowed<'a>(headers: &'a [(&'static str, String)]) -> Vec<(&'static str, &'a str)> {
+fn borrowed_headers<'a>(headers: &'a [(&'static str, String)]) -> Vec<(&'static str, &'a str)> {
     headers
         .iter()
         .map(|(name, value)| (*name, value.as_str()))
@@ -99,8 +99,9 @@ async fn media_types_and_methods_are_checked() {
     }
 }
 
-/// "The HTTP response body MAY comprise a JSON-RPC error response that has no `id`" (`basic/transports`, "Sending Messages to the
-/// Server"), and "the ID MUST NOT be `null`" (`basic`, "Requests"). A refusal names the request that it answers, once it was read.
+/// "The HTTP response body MAY comprise a JSON-RPC error response that has no `id`" (`basic/transports`, "Sending
+/// Messages to the Server"), and "the ID MUST NOT be `null`" (`basic`, "Requests"). A refusal contains the id of the
+/// request, if the body was read.
 #[tokio::test]
 async fn refusals_name_the_request_they_answer() {
     let server = start().await;
@@ -182,7 +183,9 @@ async fn sessions_are_begun_used_and_ended() {
 async fn requests_without_session_are_served() {
     let server = start().await;
     let (headers, body) = stateless_call(1, "echo", "a");
-    let reply = server.send("POST", &borrowed(&headers), &body).await;
+    let reply = server
+        .send("POST", &borrowed_headers(&headers), &body)
+        .await;
     assert_eq!(
         (reply.status, reply.header("content-type")),
         (200, Some("application/json"))
@@ -197,7 +200,9 @@ async fn requests_without_session_are_served() {
     assert_eq!(reply.status, 400);
     assert!(reply.body.contains("-32020"), "{reply:?}");
     let (headers, body) = stateless_call(1, "count", "");
-    let reply = server.send("POST", &borrowed(&headers), &body).await;
+    let reply = server
+        .send("POST", &borrowed_headers(&headers), &body)
+        .await;
     assert_eq!(reply.header("content-type"), Some("text/event-stream"));
     assert_eq!(reply.header("x-accel-buffering"), Some("no"));
     assert_eq!(reply.body.matches("data: ").count(), 4, "{reply:?}");
@@ -205,7 +210,7 @@ async fn requests_without_session_are_served() {
     assert_eq!(server.service.sessions(), 0);
 }
 
-/// Reads an event stream until it holds a text.
+/// Reads an event stream until it contains a text.
 async fn read_until(stream: &mut tokio::net::TcpStream, wanted: &str) -> String {
     let mut text = String::new();
     let mut buffer = [0; 4096];
@@ -307,7 +312,7 @@ async fn idle_sessions_expire() {
     let request = server.request("/", "GET", &[("Mcp-Session-Id", &used)], "");
     let mut stream = server.open(&request).await;
     read_until(&mut stream, "data: ").await;
-    until("one session is left", || server.service.sessions() == 1).await;
+    wait_until("one session is left", || server.service.sessions() == 1).await;
     tokio::time::sleep(Duration::from_millis(1500)).await;
     assert_eq!(server.service.sessions(), 1, "one with a stream stays");
     let reply = server
@@ -459,16 +464,19 @@ async fn slow_headers_are_cut_off() {
 }
 
 #[tokio::test]
-async fn slow_reader_delays_nobody() {
+async fn slow_reader_delays_no_other_client() {
     let server = start().await;
     let (headers, body) = stateless_call(1, "flood", "");
-    let request = server.request("/", "POST", &borrowed(&headers), &body);
+    let request = server.request("/", "POST", &borrowed_headers(&headers), &body);
     let stuck = server.open(&request).await;
     for n in 0..20 {
         let (headers, body) = stateless_call(n, "echo", "a");
         let start = std::time::Instant::now();
         assert_eq!(
-            server.send("POST", &borrowed(&headers), &body).await.status,
+            server
+                .send("POST", &borrowed_headers(&headers), &body)
+                .await
+                .status,
             200
         );
         assert!(start.elapsed() < Duration::from_secs(2));
@@ -485,7 +493,7 @@ async fn idle_streams_are_kept_alive() {
     };
     let server = TestServer::start(options).await;
     let (headers, body) = stateless_call(1, "never", "");
-    let request = server.request("/", "POST", &borrowed(&headers), &body);
+    let request = server.request("/", "POST", &borrowed_headers(&headers), &body);
     let mut stream = server.open(&request).await;
     read_until(&mut stream, ": keep-alive\n\n").await;
     let id = server.begin().await;
@@ -534,7 +542,7 @@ async fn browsers_of_allowed_origins_are_served() {
     );
 }
 
-/// A client of HTTP+SSE posts to the path that it can reach through the proxy in front.
+/// An HTTP+SSE client posts to a path that it can reach through a reverse proxy.
 #[tokio::test]
 async fn prefix_precedes_path_of_messages() {
     let options = HttpServerOptions {
@@ -568,7 +576,7 @@ async fn cancelled_request_ends_its_response() {
                 .sum::<usize>()
                 == 1
         };
-        until("the request is there", begun).await;
+        wait_until("the request is there", begun).await;
         let note =
             r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}"#;
         server.send("POST", &session, note).await
@@ -646,7 +654,7 @@ async fn http2_is_served_on_same_port() {
     assert!(String::from_utf8_lossy(&body).contains("counted"));
 }
 
-/// The connection of a client that asks nothing is ended, whichever protocol it speaks; the client answers the pings all the while.
+/// The connection of an idle client is closed, in HTTP/1.1 and HTTP/2, even if the client answers pings.
 #[tokio::test]
 async fn idle_connections_of_http2_are_ended() {
     use http_body_util::Empty;

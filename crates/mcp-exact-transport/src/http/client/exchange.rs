@@ -40,7 +40,7 @@ pub(super) struct Connection {
 }
 
 /// Body of a response that was read to its end or to the limit.
-pub(super) enum Whole {
+pub(super) enum CompleteBody {
     Message(Bytes),
     /// First bytes of a body that exceeds the limit; the remaining bytes were not read.
     Oversized(Bytes),
@@ -194,7 +194,10 @@ impl Connection {
     }
 
     /// Reads a body up to the limit for messages.
-    pub(super) async fn read_whole(&self, mut body: HttpBody) -> Result<Whole, HttpClientError> {
+    pub(super) async fn read_whole(
+        &self,
+        mut body: HttpBody,
+    ) -> Result<CompleteBody, HttpClientError> {
         let mut whole = BytesMut::new();
         while let Some(frame) = body.frame().await {
             let Ok(data) = frame?.into_data() else {
@@ -203,18 +206,18 @@ impl Connection {
             if whole.len() + data.len() > self.message_bytes {
                 whole.extend_from_slice(&data[..data.len().min(KEPT)]);
                 whole.truncate(KEPT);
-                return Ok(Whole::Oversized(whole.freeze()));
+                return Ok(CompleteBody::Oversized(whole.freeze()));
             }
             whole.extend_from_slice(&data);
         }
-        Ok(Whole::Message(whole.freeze()))
+        Ok(CompleteBody::Message(whole.freeze()))
     }
 
     /// Reads the body of an error response; returns an empty body if it exceeds the limit.
     pub(super) async fn read_error(&self, body: HttpBody) -> Vec<u8> {
         match self.read_whole(body).await {
-            Ok(Whole::Message(body)) => body.to_vec(),
-            Ok(Whole::Oversized(_)) | Err(_) => Vec::new(),
+            Ok(CompleteBody::Message(body)) => body.to_vec(),
+            Ok(CompleteBody::Oversized(_)) | Err(_) => Vec::new(),
         }
     }
 

@@ -239,7 +239,7 @@ struct Driver {
 }
 
 /// Reason why a session has ended.
-enum Ended {
+enum SessionEnd {
     /// The application has closed the client, or client and server have no protocol in common.
     Closed,
     /// The server has ended the session.
@@ -257,12 +257,12 @@ impl Driver {
         loop {
             let begun = tokio::time::Instant::now();
             match streamable::run(&self).await {
-                Ended::Closed => break self.explain(),
-                Ended::UseSse if self.endpoint.transport == HttpTransport::Automatic => {
+                SessionEnd::Closed => break self.explain(),
+                SessionEnd::UseSse if self.endpoint.transport == HttpTransport::Automatic => {
                     break self.run_sse().await;
                 }
-                Ended::UseSse => break self.explain(),
-                Ended::Lost => {
+                SessionEnd::UseSse => break self.explain(),
+                SessionEnd::Lost => {
                     // A pause is made before reconnecting to a server that ends its sessions immediately.
                     if begun.elapsed() < LASTING {
                         tokio::select! {

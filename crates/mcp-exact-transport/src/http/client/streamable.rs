@@ -17,8 +17,8 @@ use tokio::sync::oneshot;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Instant, sleep, timeout};
 
-use super::exchange::{Connection, Kind, LINGER, Position, StreamProgress, Whole, kind_of};
-use super::{Driver, Ended, EventFlags, MAX_PAUSE};
+use super::exchange::{CompleteBody, Connection, Kind, LINGER, Position, StreamProgress, kind_of};
+use super::{Driver, EventFlags, MAX_PAUSE, SessionEnd};
 use crate::clock;
 use crate::endpoint::{is_request, repeat_lost};
 use crate::transport::Received;
@@ -34,23 +34,23 @@ const ATTEMPTS: u32 = 8;
 const EMPTY_RESUMPTIONS: u32 = 3;
 
 /// A message that is being posted.
-struct Posted {
+struct PostedMessage {
     task: AbortHandle,
     /// Completes when the server has taken the message. Kept for one that has no answer: it leaves even if the client is closed.
     is_done: Option<oneshot::Receiver<()>>,
 }
 
-type Posts = HashMap<StreamId, Posted>;
+type Posts = HashMap<StreamId, PostedMessage>;
 
 /// Runs a session until it ends.
-pub(super) async fn run(driver: &Driver) -> Ended {
+pub(super) async fn run(driver: &Driver) -> SessionEnd {
     let mut tasks = JoinSet::new();
     let mut posts = Posts::new();
     let seen = &driver.seen;
     loop {
         send_all(driver, &mut tasks, &mut posts).await;
         if seen.has_lost_session.load(Ordering::Acquire) {
-            return Ended::Lost;
+            return SessionEnd::Lost;
         }
         if EventFlags::take(&seen.has_negotiated) {
             repeat_lost(&driver.connection.shared);
@@ -58,10 +58,10 @@ pub(super) async fn run(driver: &Driver) -> Ended {
         }
         if seen.has_closed.load(Ordering::Acquire) {
             return if EventFlags::take(&seen.wants_sse) {
-                Ended::UseSse
+                SessionEnd::UseSse
             } else {
                 end_session(driver, &mut tasks, posts).await;
-                Ended::Closed
+                SessionEnd::Closed
             };
         }
         tokio::select! {
@@ -81,7 +81,7 @@ async fn send_all(driver: &Driver, tasks: &mut JoinSet<()>, posts: &mut Posts) {
             Transmit::Frame { stream, http, .. } => {
                 let has_answer = is_request(&message);
                 let (task, is_done) = post(driver, stream, message, http.clone(), tasks);
-                let mut post = Posted {
+                let mut post = PostedMessage {
                     task,
                     is_done: None,
                 };
@@ -94,9 +94,9 @@ async fn send_all(driver: &Driver, tasks: &mut JoinSet<()>, posts: &mut Posts) {
                 posts.insert(stream, post);
             }
             Transmit::Close { stream } => {
-                let has_answer = |post: &Posted| post.is_done.is_none();
+                let has_answer = |post: &PostedMessage| post.is_done.is_none();
                 if posts.get(&stream).is_some_and(has_answer)
-                    && let Some(Posted { task, .. }) = posts.remove(&stream)
+                    && let Some(PostedMessage { task, .. }) = posts.remove(&stream)
                 {
                     if driver.connection.lingers() {
                         drop(tasks.spawn(end_late(task)))
@@ -199,13 +199,13 @@ impl Post {
             Kind::Nothing => None,
             Kind::Other => Some(Failed::Why(failed(connection, response).await)),
             Kind::Message => match connection.read_whole(response.into_body()).await {
-                Ok(Whole::Message(message)) => {
+                Ok(CompleteBody::Message(message)) => {
                     connection
                         .receive(self.stream, Received::Frame(&message))
                         .await;
                     None
                 }
-                Ok(Whole::Oversized(head)) => {
+                Ok(CompleteBody::Oversized(head)) => {
                     let message = Oversized {
                         head: &head,
                         tail: &[],
@@ -256,28 +256,28 @@ impl Post {
                 &mut position,
             );
             let got = got.await;
-            empty = if matches!(got, Got::Empty) {
+            empty = if matches!(got, GetOutcome::Empty) {
                 empty + 1
             } else {
                 0
             };
             match got {
-                Got::Answered => return None,
-                Got::Session => return Some(Failed::Session),
-                Got::Refused => return lost,
-                Got::Empty if empty == EMPTY_RESUMPTIONS => {
+                GetOutcome::Answered => return None,
+                GetOutcome::Session => return Some(Failed::Session),
+                GetOutcome::Refused => return lost,
+                GetOutcome::Empty if empty == EMPTY_RESUMPTIONS => {
                     self.connection.note_error(format!(
                         "the server has lost the answer: the stream was resumed {empty} times, and nothing came"
                     ));
                     return lost;
                 }
-                Got::Empty => attempts += 1,
+                GetOutcome::Empty => attempts += 1,
                 // Something came: the server is well.
-                Got::Ended | Got::Quiet if position.last_event_id != before => {
+                GetOutcome::Ended | GetOutcome::Quiet if position.last_event_id != before => {
                     attempts = 0;
                     pause = position.pause(self.retry);
                 }
-                Got::Ended | Got::Quiet | Got::Unreachable => {
+                GetOutcome::Ended | GetOutcome::Quiet | GetOutcome::Unreachable => {
                     attempts += 1;
                     pause = (pause * 2).min(MAX_PAUSE);
                 }
@@ -304,7 +304,7 @@ async fn failed(
 }
 
 /// Outcome of a GET that opens the stream of the server.
-enum Got {
+enum GetOutcome {
     Answered,
     Ended,
     /// The stream ended without an event.
@@ -325,36 +325,36 @@ async fn get(
     stream: StreamId,
     is_of_request: bool,
     position: &mut Position,
-) -> Got {
+) -> GetOutcome {
     let headers = connection.headers_of(get_headers(revision), position.last_event_id.as_deref());
     let Ok(headers) = headers else {
-        return Got::Refused;
+        return GetOutcome::Refused;
     };
     let has_session = headers.contains_key(crate::http::SESSION_ID);
     let sent = connection
         .send(Method::GET, target, headers, Bytes::new())
         .await;
     let Ok(response) = sent else {
-        return Got::Unreachable;
+        return GetOutcome::Unreachable;
     };
     match response.status() {
-        StatusCode::NOT_FOUND if has_session => return Got::Session,
+        StatusCode::NOT_FOUND if has_session => return GetOutcome::Session,
         status if status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS => {
-            return Got::Unreachable;
+            return GetOutcome::Unreachable;
         }
-        status if !status.is_success() => return Got::Refused,
+        status if !status.is_success() => return GetOutcome::Refused,
         _ => {}
     }
     if !matches!(kind_of(&response), Kind::Events) {
-        return Got::Refused;
+        return GetOutcome::Refused;
     }
     let body = response.into_body();
     let brought = connection.read_events(stream, is_of_request, body, position);
     match brought.await {
-        _ if is_of_request && !connection.is_waiting_on(stream) => Got::Answered,
-        StreamProgress::Nothing => Got::Empty,
-        StreamProgress::Bytes => Got::Quiet,
-        StreamProgress::Events => Got::Ended,
+        _ if is_of_request && !connection.is_waiting_on(stream) => GetOutcome::Answered,
+        StreamProgress::Nothing => GetOutcome::Empty,
+        StreamProgress::Bytes => GetOutcome::Quiet,
+        StreamProgress::Events => GetOutcome::Ended,
     }
 }
 
@@ -379,21 +379,24 @@ fn listen(driver: &Driver, tasks: &mut JoinSet<()>) {
             let got = get(&connection, &target, revision, stream, false, &mut position);
             match got.await {
                 // A server that ends its streams at once is asked less and less often.
-                Got::Quiet | Got::Empty if opened.elapsed() < MAX_PAUSE => {
+                GetOutcome::Quiet | GetOutcome::Empty if opened.elapsed() < MAX_PAUSE => {
                     has_streamed = true;
                     pause = (pause * 2).min(MAX_PAUSE).max(position.pause(retry));
                 }
-                Got::Answered | Got::Ended | Got::Quiet | Got::Empty => {
+                GetOutcome::Answered
+                | GetOutcome::Ended
+                | GetOutcome::Quiet
+                | GetOutcome::Empty => {
                     has_streamed = true;
                     pause = position.pause(retry);
                 }
-                Got::Unreachable => pause = (pause * 2).min(MAX_PAUSE),
+                GetOutcome::Unreachable => pause = (pause * 2).min(MAX_PAUSE),
                 // An event that the server has forgotten: it starts again with what comes.
-                Got::Refused if position.last_event_id.take().is_some() => {}
-                Got::Refused => break false,
+                GetOutcome::Refused if position.last_event_id.take().is_some() => {}
+                GetOutcome::Refused => break false,
                 // A server without such streams may say so by this status instead of 405. If the session is over, the next
                 // message finds out.
-                Got::Session => break has_streamed,
+                GetOutcome::Session => break has_streamed,
             }
             sleep(pause).await;
         };

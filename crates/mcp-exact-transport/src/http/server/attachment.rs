@@ -1,6 +1,8 @@
-//! The hold of a connection on a stream of an endpoint: what comes next on it, and who sends it.
+//! Attachment of an HTTP response to a stream of an endpoint: reads the stream's output, and ensures that only one
+//! connection sends it.
 //!
-//! A stream that is recorded keeps its messages until the event log has them. When its connection ends, a task continues recording.
+//! Messages of a recorded stream stay in the stream until the event log has stored them. After the connection ends, a
+//! task continues recording.
 
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
@@ -11,7 +13,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use mcp_exact_session::{Closed, StreamId, Transmit};
 
-use super::replay::BURST;
+use super::replay::MAX_BURST_BYTES;
 use super::resume;
 use super::service::Inner;
 use super::session::Session;
@@ -19,31 +21,31 @@ use crate::endpoint::{ServerEndpoint, Shared};
 use crate::event_log::{EventId, EventLog, EventLogError, LogEvent};
 use crate::observe;
 
-/// Time until an event log that was not available is asked again, at first.
-const RETRY: Duration = Duration::from_millis(100);
+/// Delay before an unavailable event log is retried for the first time; later delays are longer.
+const RETRY_DELAY: Duration = Duration::from_millis(100);
 
 pub(super) type Save = Pin<Box<dyn Future<Output = ()> + Send>>;
 pub(super) type Append = Pin<Box<dyn Future<Output = Result<(), EventLogError>> + Send>>;
 
 /// Next output of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Next {
+pub(super) enum NextOutput {
     /// A message. `last` is true if the stream ends with it.
     Frame { last: bool },
     /// An HTTP status without a body.
     Status,
 }
 
-/// Output that was taken from a stream.
+/// Output that was removed from a stream.
 #[derive(Debug)]
 pub(super) enum Output {
-    /// A message that is the whole answer, with its HTTP status.
+    /// The only message of the response, with its HTTP status.
     Frame { bytes: Vec<u8>, status: Option<u16> },
     /// An HTTP status without a body.
     Status(u16),
 }
 
-/// A message, with its number on its stream, from 1 on.
+/// Message of a stream, with its sequence number, which starts at 1.
 pub(super) struct Message {
     pub(super) bytes: Bytes,
     pub(super) sequence: u64,
@@ -51,32 +53,32 @@ pub(super) struct Message {
     pub(super) last: bool,
 }
 
-/// The hold of a connection on a stream of an endpoint.
+/// Attachment of an HTTP connection to a stream of an endpoint, until it is dropped.
 pub(super) struct Attachment {
     shared: Arc<Shared<ServerEndpoint>>,
     stream: StreamId,
     /// State that makes the stream resumable.
     resumable: Option<Resumable>,
-    /// True if there is nothing to release: the stream is over, or another holder has it.
+    /// True if there is nothing to release: the stream has ended, or another attachment holds it.
     is_released: bool,
-    /// True if it belongs to the task that continues recording. It does not start a second one.
+    /// True for the attachment of the task that continues recording, which must not start a second task.
     is_archive: bool,
-    /// True if the last message of the stream was recorded, or was the whole answer.
+    /// True if the last message of the stream was recorded, or was the complete response.
     is_complete: bool,
 }
 
-/// A stream of a session, which connections take over from each other.
+/// Stream of a session, which a newer connection can take over.
 struct Resumable {
     inner: Arc<Inner>,
     session: Arc<Session>,
-    /// Generation of the connection that holds the stream.
+    /// Number of the connection that holds the stream; a newer connection has a higher number.
     turn: u64,
-    /// Log that the stream is recorded in.
+    /// Log in which the stream is recorded.
     log: Option<Arc<dyn EventLog>>,
 }
 
 impl Attachment {
-    /// Creates the hold on a stream that ends with its connection.
+    /// Attaches to a stream that ends with its connection.
     pub(super) fn new(shared: Arc<Shared<ServerEndpoint>>, stream: StreamId) -> Self {
         Self {
             shared,
@@ -88,7 +90,7 @@ impl Attachment {
         }
     }
 
-    /// Takes a stream of a session over: the previous holder releases it. It is recorded from now on if there is a log.
+    /// Takes over a stream of a session from the previous connection, and starts to record it if there is an event log.
     pub(super) fn take_over(&mut self, inner: &Arc<Inner>, session: &Arc<Session>) {
         let turn = session.attach(self.stream);
         self.shared.lock().role.wake(self.stream);
@@ -100,7 +102,7 @@ impl Attachment {
         });
     }
 
-    /// Reads what comes next on the stream; `None` when it has ended or another connection has taken over.
+    /// Waits for the next output of the stream; `None` if the stream has ended or another connection has taken over.
     fn poll<R>(
         &self,
         cx: &Context<'_>,
@@ -128,17 +130,17 @@ impl Attachment {
         }
     }
 
-    /// Returns what comes next and leaves it.
-    pub(super) fn poll_next(&self, cx: &Context<'_>) -> Poll<Option<Next>> {
+    /// Returns the kind of the next output without removing it.
+    pub(super) fn poll_next(&self, cx: &Context<'_>) -> Poll<Option<NextOutput>> {
         self.poll(cx, |endpoint| {
             Some(match endpoint.peek_transmit_on(self.stream)?.0 {
-                Transmit::Frame { last, .. } => Next::Frame { last },
-                _ => Next::Status,
+                Transmit::Frame { last, .. } => NextOutput::Frame { last },
+                _ => NextOutput::Status,
             })
         })
     }
 
-    /// Takes the only output of the stream.
+    /// Removes and returns the only output of the stream.
     pub(super) fn take(&mut self) -> Option<Output> {
         let taken = self.shared.lock().endpoint.poll_transmit_on(self.stream)?;
         Some(match taken {
@@ -158,8 +160,8 @@ impl Attachment {
         })
     }
 
-    /// Returns the next messages: one, or as many as are recorded together. Those that have to be recorded stay on the stream until
-    /// then, so that another connection that takes over meanwhile finds them.
+    /// Returns the next messages: one, or as many as are recorded together. Messages to be recorded stay in the stream
+    /// until they are recorded, so that a connection that takes over in between finds them.
     pub(super) fn poll_messages(&self, cx: &Context<'_>) -> Poll<Option<Vec<Message>>> {
         let stays = self.log().is_some();
         self.poll(cx, |endpoint| {
@@ -167,7 +169,7 @@ impl Attachment {
                 let mut total = 0;
                 let frames = endpoint.peek_frames_on(self.stream);
                 let burst = frames.take_while(|(_, bytes, _)| {
-                    let fits = total < BURST;
+                    let fits = total < MAX_BURST_BYTES;
                     total += bytes.len();
                     fits
                 });
@@ -207,8 +209,8 @@ impl Attachment {
         resumable.is_none_or(|held| held.session.turn(self.stream) == Some(held.turn))
     }
 
-    /// Drops the messages of the stream up to this number: they were recorded and sent. Returns false if another connection has
-    /// taken over, which has them to send.
+    /// Removes the messages of the stream up to this sequence number, after they were recorded. Returns false if
+    /// another connection has taken over and will send them.
     pub(super) fn drop_through(&mut self, through: u64) -> bool {
         let mut state = self.shared.lock();
         if !self.is_current() {
@@ -230,7 +232,7 @@ impl Attachment {
         Some(EventId { stream, sequence })
     }
 
-    /// Returns the id of the position before the first event of the stream.
+    /// Returns the event id of the position before the first event of the stream.
     pub(super) fn first_event_id(&self) -> Option<EventId> {
         self.event_id(0)
     }
@@ -240,24 +242,30 @@ impl Attachment {
         self.stream
     }
 
-    /// Returns the id of the last event that was taken from the stream.
+    /// Returns the id of the last event that was removed from the stream.
     pub(super) fn last_event_id(&self) -> Option<EventId> {
-        self.event_id(self.taken())
+        self.event_id(self.taken_count())
     }
 
-    /// Returns how many messages were taken from the stream.
-    pub(super) fn taken(&self) -> u64 {
+    /// Returns the number of messages that were removed from the stream.
+    pub(super) fn taken_count(&self) -> u64 {
         self.shared.lock().endpoint.taken_on(self.stream)
     }
 
-    /// Returns how many messages will have been taken from the stream after those that wait.
+    /// Returns true if a log that ends with this event lacks events that were recorded and removed from the stream, such as after a
+    /// failover. A log without last wills is not asked: a resumed session numbers its events far behind those of the log.
+    pub(super) fn has_lost(&self, log: &dyn EventLog, last: u64) -> bool {
+        log.keeps_last_wills() && self.taken_count() > last
+    }
+
+    /// Returns the sequence number of the last queued message, or of the last removed one if none is queued.
     pub(super) fn queued_through(&self) -> u64 {
         let endpoint = &self.shared.lock().endpoint;
         let last = endpoint.peek_frames_on(self.stream).last();
         last.map_or(endpoint.taken_on(self.stream), |(number, ..)| number + 1)
     }
 
-    /// Starts to save the session if that has to be done before anything is sent; `None` if not.
+    /// Starts to save the session if it must be saved before the next output is sent; `None` otherwise.
     pub(super) fn save(&self) -> Option<Save> {
         let held = self.resumable.as_ref()?;
         held.inner.options().session_store.as_ref()?;
@@ -270,8 +278,8 @@ impl Attachment {
         }))
     }
 
-    /// Notes in the log that the stream begins, with what ends it if this process dies. A stream that cannot be noted is not
-    /// recorded: its client gets no ids to resume it by.
+    /// Records the start of the stream in the log, with its last will: the message that ends the stream if this process
+    /// dies. After a failure, the stream is not recorded and its client receives no event ids.
     pub(super) async fn begin_log(&mut self) {
         let Some(held) = &self.resumable else {
             return;
@@ -292,7 +300,7 @@ impl Attachment {
         }
     }
 
-    /// Starts to record events; `None` if the stream is not recorded.
+    /// Starts to append events to the log; `None` if the stream is not recorded.
     pub(super) fn append(&self, messages: &[Message]) -> Option<Append> {
         let held = self.resumable.as_ref()?;
         let log = Arc::clone(held.log.as_ref()?);
@@ -316,10 +324,11 @@ impl Attachment {
         }))
     }
 
-    /// Records what comes until the stream ends or a connection takes over. Waits for a log that is not available.
+    /// Records the output of the stream until the stream ends or a connection takes over. Retries while the log is
+    /// unavailable.
     async fn archive(mut self) {
-        let mut pause = RETRY;
-        while let Some(Next::Frame { .. }) = poll_fn(|cx| self.poll_next(cx)).await {
+        let mut pause = RETRY_DELAY;
+        while let Some(NextOutput::Frame { .. }) = poll_fn(|cx| self.poll_next(cx)).await {
             if let Some(save) = self.save() {
                 save.await;
             }
@@ -330,10 +339,10 @@ impl Attachment {
                 break;
             };
             match append.await {
-                Ok(()) => pause = RETRY,
+                Ok(()) => pause = RETRY_DELAY,
                 Err(EventLogError::Unavailable(_)) => {
                     tokio::time::sleep(pause).await;
-                    pause = (pause * 2).min(20 * RETRY);
+                    pause = (pause * 2).min(20 * RETRY_DELAY);
                     continue;
                 }
                 Err(_) => break,
@@ -346,7 +355,7 @@ impl Attachment {
         }
     }
 
-    /// Ends the hold. A stream that is over is forgotten; one that is not recorded is lost.
+    /// Releases the stream and closes it in the endpoint. Messages that were not recorded are lost.
     fn release(&mut self) {
         if std::mem::replace(&mut self.is_released, true) {
             return;
@@ -365,8 +374,7 @@ impl Attachment {
         });
     }
 
-    /// Tells the log that the last message of a recorded stream was discarded: a client that resumes the stream receives its
-    /// last will.
+    /// Marks the recorded stream as abandoned in the log: a client that resumes it receives its last will.
     fn abandon(&self) {
         let Some(held) = &self.resumable else {
             return;
@@ -379,10 +387,10 @@ impl Attachment {
             return;
         };
         runtime.spawn(async move {
-            let mut pause = RETRY;
+            let mut pause = RETRY_DELAY;
             while let Err(EventLogError::Unavailable(_)) = log.abandon(&key).await {
                 tokio::time::sleep(pause).await;
-                pause = (pause * 2).min(20 * RETRY);
+                pause = (pause * 2).min(20 * RETRY_DELAY);
             }
         });
     }

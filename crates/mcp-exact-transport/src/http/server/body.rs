@@ -1,9 +1,9 @@
-//! Bodies that are event streams: the messages of one stream of an endpoint, recorded in the event log where the stream is
-//! resumable.
+//! Response bodies that are event streams: the messages of one stream of an endpoint, which are recorded in the event
+//! log if the stream is resumable.
 //!
-//! A message is recorded before it is sent, so that nothing is lost between two connections, and a snapshot of the session
-//! that is due is saved before that. When the connection of a resumable stream ends, a task continues recording. A stream that
-//! another process writes is read from the event log.
+//! A message is recorded before it is sent, so that nothing is lost between two connections. A pending snapshot of the
+//! session is saved before that. When the connection of a resumable stream ends, a task continues recording. A stream
+//! that belongs to another process is read from the event log.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -15,47 +15,47 @@ use bytes::Bytes;
 use mcp_exact_session::StreamId;
 use tokio::time::{Instant, Sleep};
 
-use super::attachment::{Append, Attachment, Message, Next, Save};
+use super::attachment::{Append, Attachment, Message, NextOutput, Save};
 use super::get;
-use super::replay::{BURST, Followed, Replay};
+use super::replay::{FollowedStream, MAX_BURST_BYTES, Replay};
 use super::service::Inner;
 use super::session::Session;
 use crate::event_log::{EventId, EventLog, EventLogError, LogEvent};
 use crate::observe;
 use crate::sse;
 
-/// Step before a message is sent.
+/// Asynchronous step that precedes the sending of a message.
 enum Step {
-    /// The session is saved.
+    /// The session is being saved.
     Saving(Save),
-    /// The messages are recorded.
+    /// The messages are being recorded.
     Recording(Append, Vec<Message>),
 }
 
 /// Body of a response that is an event stream.
 pub(super) struct EventStream {
     attachment: Option<Attachment>,
-    followed: Option<Box<Followed>>,
+    followed: Option<Box<FollowedStream>>,
     /// Bytes that are sent before the first event.
     out: Vec<u8>,
     step: Option<Step>,
-    /// Events of the log that are still to be sent. Most streams have none.
+    /// Events of the log that the client has missed and that are not sent yet; `None` for most streams.
     replay: Option<Box<Replay>>,
     /// Number of the last event that a replay has sent.
     replayed: u64,
     keep_alive: Duration,
     timer: Pin<Box<Sleep>>,
-    /// Whether the stream ends when its service shuts down, which wakes the readers of sessions then.
+    /// True if the stream ends when the service shuts down.
     ends_with_service: bool,
-    /// Number of the last message that is sent before the shutdown, set once it has begun.
+    /// Sequence number of the last message to send before the stream ends, set when the shutdown begins.
     ends_after: Option<u64>,
-    /// Ends the stream when it completes.
+    /// Future that ends the stream when it completes.
     shutdown: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
     guard: Option<Box<dyn Send>>,
 }
 
 impl EventStream {
-    /// Creates the body of a stream; `None` for a replay of a stream that is over.
+    /// Creates the body of a stream; without an attachment, only a replay is sent.
     pub(super) fn new(attachment: Option<Attachment>, keep_alive: Duration) -> Self {
         Self {
             attachment,
@@ -73,12 +73,12 @@ impl EventStream {
         }
     }
 
-    /// Sets bytes that are sent first.
+    /// Returns the buffer of the bytes that are sent first.
     pub(super) fn prelude(&mut self) -> &mut Vec<u8> {
         &mut self.out
     }
 
-    /// Adds the first of the events that the client has missed. The rest are read from the log while these are sent.
+    /// Adds the first events that the client has missed. The others are read from the log while these are sent.
     pub(super) fn replay(&mut self, mut replay: Replay, first: &[LogEvent]) {
         if let Some(after) = self.resend(replay.key.stream, first) {
             replay.read(after);
@@ -86,7 +86,8 @@ impl EventStream {
         }
     }
 
-    /// Adds events of the log. Returns the number of the last one, unless nothing follows: there is none, or the stream ends.
+    /// Adds events of the log to the output. Returns the sequence number of the last one; `None` if there are no events
+    /// or the stream ends.
     fn resend(&mut self, stream: u64, events: &[LogEvent]) -> Option<u64> {
         for event in events {
             let sequence = event.sequence;
@@ -114,14 +115,19 @@ impl EventStream {
             None => Vec::new(),
         };
         let next = self.resend(stream, &events);
-        match (&mut self.replay, next) {
-            (Some(replay), Some(after)) => replay.read(after),
-            (replay, _) => *replay = None,
+        if let (Some(replay), Some(after)) = (&mut self.replay, next) {
+            replay.read(after);
+            return Poll::Ready(false);
         }
-        Poll::Ready(events.last().is_some_and(|event| event.last))
+        let replay = self.replay.take();
+        // As above.
+        let has_lost = replay
+            .zip(self.attachment.as_ref())
+            .is_some_and(|(replay, held)| held.has_lost(&*replay.log, self.replayed));
+        Poll::Ready(has_lost || events.last().is_some_and(|event| event.last))
     }
 
-    /// Sends the events that another process appends to a stream, behind those that were replayed.
+    /// Sends the events that another process appends to a stream, after the replayed ones.
     pub(super) fn follow(
         &mut self,
         inner: &Arc<Inner>,
@@ -131,7 +137,7 @@ impl EventStream {
     ) {
         // What is left of the replay is read in the same way.
         self.replay = None;
-        self.followed = Some(Box::new(Followed {
+        self.followed = Some(Box::new(FollowedStream {
             inner: Arc::clone(inner),
             session: Arc::clone(session),
             log: Arc::clone(log),
@@ -141,9 +147,9 @@ impl EventStream {
         }));
     }
 
-    /// Gathers the events of a stream that another process writes; returns true at the end of the stream.
+    /// Collects the events of a stream that belongs to another process; returns true at the end of the stream.
     fn gather_followed(&mut self, cx: &mut Context<'_>) -> bool {
-        while self.out.len() < BURST {
+        while self.out.len() < MAX_BURST_BYTES {
             let Some(followed) = &mut self.followed else {
                 return self.gather(cx);
             };
@@ -180,12 +186,12 @@ impl EventStream {
         false
     }
 
-    /// Ends the stream of a session when its service shuts down.
+    /// Makes the stream of a session end when the service shuts down.
     pub(super) fn end_with_service(&mut self) {
         self.ends_with_service = true;
     }
 
-    /// Returns true if this is the standalone stream of a session, and this process writes it.
+    /// Returns true if this is the standalone stream of a session, and it belongs to this process.
     pub(super) fn is_standalone(&self, session: &Session) -> bool {
         let attachment = self.attachment.as_ref();
         attachment.is_some_and(|held| session.standalone() == Some(held.stream()))
@@ -229,7 +235,8 @@ impl EventStream {
         Poll::Ready(Some(std::mem::take(&mut self.out).into()))
     }
 
-    /// Returns true once the service shuts down or the credentials end that the stream depends on.
+    /// Returns true if the stream must end because the service shuts down or the credentials of its request have
+    /// expired.
     fn is_ended_from_outside(&mut self, cx: &mut Context<'_>) -> bool {
         let shutdown = self.shutdown.as_mut();
         if shutdown.is_some_and(|end| end.as_mut().poll(cx).is_ready()) {
@@ -246,10 +253,10 @@ impl EventStream {
         let through = *self
             .ends_after
             .get_or_insert_with(|| attachment.queued_through());
-        attachment.log().is_some() || attachment.taken() >= through
+        attachment.log().is_some() || attachment.taken_count() >= through
     }
 
-    /// Ends the stream behind the bytes that were gathered. What was not, its client resumes.
+    /// Ends the stream after the collected bytes. The client can resume the stream to receive the other messages.
     fn end(&mut self) {
         self.attachment = None;
         self.followed = None;
@@ -257,9 +264,9 @@ impl EventStream {
         self.step = None;
     }
 
-    /// Gathers events that are ready; returns true at the end of the stream.
+    /// Collects events that are ready; returns true at the end of the stream.
     fn gather(&mut self, cx: &mut Context<'_>) -> bool {
-        while self.out.len() < BURST {
+        while self.out.len() < MAX_BURST_BYTES {
             if self.replay.is_some() {
                 match self.poll_replay(cx) {
                     Poll::Pending => return false,
@@ -289,7 +296,7 @@ impl EventStream {
             };
             match attachment.poll_next(cx) {
                 Poll::Pending => return false,
-                Poll::Ready(Some(Next::Frame { .. })) => {}
+                Poll::Ready(Some(NextOutput::Frame { .. })) => {}
                 Poll::Ready(_) => return true,
             }
             if let Some(save) = attachment.save() {
@@ -311,7 +318,7 @@ impl EventStream {
         false
     }
 
-    /// Adds an event, and returns true if the stream ends with it.
+    /// Adds an event to the output; returns true if the stream ends with it.
     fn send(&mut self, message: &Message) -> bool {
         let Some(attachment) = &mut self.attachment else {
             return true;

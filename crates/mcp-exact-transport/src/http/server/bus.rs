@@ -1,7 +1,7 @@
-//! Sessions that several processes serve: the messages of a process on the change bus, and its reactions to those of others.
+//! Sessions that several processes serve: sends messages on the change bus, and handles those of other processes.
 //!
-//! A change goes to the clients of all processes. A response, cancellation or progress of a client may reach another process
-//! than the one that waits for it, and is passed on. The end of a session ends it everywhere.
+//! A change is announced to the clients of all processes. A response, cancellation or progress notification of a client
+//! is forwarded to the process that waits for it. A session that ends on one process ends on all.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
@@ -47,21 +47,21 @@ impl std::fmt::Debug for Announcer {
     }
 }
 
-/// Maximum number of bus messages that wait.
-const QUEUE: usize = 10_000;
+/// Maximum number of bus messages that wait to be handled.
+const MAX_QUEUED_MESSAGES: usize = 10_000;
 /// Maximum size of waiting bus messages in bytes, unless a single message is larger.
-const QUEUE_BYTES: usize = 16 << 20;
-/// Time that a session may take until it is not too full for a message any more.
+const MAX_QUEUED_BYTES: usize = 16 << 20;
+/// Maximum time to wait until a full session accepts a message.
 const MAX_WAIT: Duration = Duration::from_millis(200);
-/// Interval at which it is asked.
-const PAUSE: Duration = Duration::from_millis(2);
+/// Interval at which a full session is retried.
+const RETRY_INTERVAL: Duration = Duration::from_millis(2);
 
-/// Time after which the task that repairs gaps looks whether its service still exists.
+/// Interval at which the task that repairs gaps checks that its service still exists.
 const RESYNC_CHECK: Duration = Duration::from_secs(10);
-/// Time until a session store that was not available during a resync is asked again.
+/// Delay before an unavailable session store is retried during a resync.
 const RESYNC_RETRY: Duration = Duration::from_secs(1);
 
-/// How much of the bus waits for this process.
+/// Number and size of the bus messages that wait to be handled by this process.
 #[derive(Default)]
 struct Backlog {
     bytes: AtomicUsize,
@@ -70,11 +70,11 @@ struct Backlog {
 }
 
 impl Backlog {
-    /// Adds a message; returns false if too much waits already.
+    /// Adds a message; returns false if a limit is exceeded.
     fn add(&self, message: &BusMessage) -> bool {
         let size = weight(message);
         let before = self.bytes.fetch_add(size, Ordering::AcqRel);
-        let fits = before == 0 || before + size <= QUEUE_BYTES;
+        let fits = before == 0 || before + size <= MAX_QUEUED_BYTES;
         if !fits {
             self.remove(message);
         }
@@ -86,7 +86,7 @@ impl Backlog {
     }
 }
 
-/// Bytes that a message holds.
+/// Returns the size of a message in bytes.
 fn weight(message: &BusMessage) -> usize {
     let held = match message {
         BusMessage::Frame { session, frame } => session.len() + frame.len(),
@@ -102,9 +102,9 @@ fn weight(message: &BusMessage) -> usize {
     size_of::<BusMessage>() + held
 }
 
-/// Listens to the bus, as long as the service exists. Must be called within a tokio runtime.
+/// Subscribes to the bus for the lifetime of the service. Must be called within a tokio runtime.
 pub(super) fn listen(inner: &Arc<Inner>, bus: &dyn ChangeBus) -> BusSubscription {
-    let (sender, mut messages) = mpsc::channel(QUEUE);
+    let (sender, mut messages) = mpsc::channel(MAX_QUEUED_MESSAGES);
     let service = Arc::downgrade(inner);
     let backlog = Arc::new(Backlog::default());
     let left = Arc::clone(&backlog);
@@ -140,7 +140,8 @@ pub(super) fn listen(inner: &Arc<Inner>, bus: &dyn ChangeBus) -> BusSubscription
     }))
 }
 
-/// Repairs gaps of the bus beside the messages that arrive; those that are noted meanwhile are repaired together.
+/// Repairs gaps of the bus concurrently with the handling of messages; gaps that are reported during a repair are
+/// repaired together.
 async fn repair(service: Weak<Inner>, gaps: Weak<Notify>) {
     while let Some(gap) = gaps.upgrade() {
         let is_noted = timeout(RESYNC_CHECK, gap.notified()).await.is_ok();
@@ -186,7 +187,8 @@ async fn take(inner: &Arc<Inner>, message: BusMessage) {
     }
 }
 
-/// Brings the sessions of this process up to date after messages were lost, and announces that everything may have changed.
+/// Updates the sessions of this process after messages were lost, and announces all changes to clients because some may
+/// have been missed.
 async fn resync(inner: &Arc<Inner>) {
     for session in inner.sessions.all() {
         while resume::restore(inner, &session).await.is_err() {
@@ -205,8 +207,9 @@ async fn resync(inner: &Arc<Inner>) {
     }
 }
 
-/// Gives a session a message that another process has received, if it waits for it. That process has checked who sends it. A session
-/// that is too full for it is waited for, for a short time: the messages behind it are for others.
+/// Passes a message that another process has received to a session, if the session waits for it. The other process has
+/// authenticated the sender. If the session is full, delivery is retried only for a short time, because later messages
+/// are for other sessions.
 async fn deliver(session: &Session, frame: &[u8]) {
     let shared = session.shared();
     let (stream, frame) = {
@@ -229,7 +232,7 @@ async fn deliver(session: &Session, frame: &[u8]) {
     let received = async {
         let receive = || shared.receive(stream, Received::Frame(&frame), context.clone());
         while receive().0 == Err(ReceiveError::Full) {
-            sleep(PAUSE).await;
+            sleep(RETRY_INTERVAL).await;
         }
     };
     if timeout(MAX_WAIT, received).await.is_err() {
@@ -238,7 +241,8 @@ async fn deliver(session: &Session, frame: &[u8]) {
     shared.call(|state, now| state.endpoint.closed(stream, Closed::Clean, now));
 }
 
-/// Passes on what other processes wait for. Returns what is to be handled here; `None` if that is nothing.
+/// Forwards a message, or parts of a batch, to the processes that wait for them. Returns the part to be handled by this
+/// process, if any.
 pub(super) async fn forward(
     inner: &Arc<Inner>,
     bus: &dyn ChangeBus,
@@ -268,7 +272,7 @@ pub(super) async fn forward(
     Ok(divided.own.map(Bytes::from))
 }
 
-/// Sends a message of a client to the process that waits for it; status 503 if the bus does not take it.
+/// Sends a message of a client to the process that waits for it; status 503 if the bus does not accept it.
 pub(super) async fn send_frame(
     bus: &dyn ChangeBus,
     id: &str,

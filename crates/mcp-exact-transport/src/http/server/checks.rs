@@ -1,6 +1,6 @@
 //! Checks of a request before its body is read: `Host`, `Origin`, media types.
 //!
-//! Takes headers and options; returns the response that refuses the request.
+//! A failed check returns the response that rejects the request.
 
 use http::header::{ACCEPT, HOST, ORIGIN};
 use http::request::Parts;
@@ -10,7 +10,7 @@ use super::options::{Allowed, HttpServerOptions};
 use super::response::{Refusal, refuse};
 use crate::http::{EVENT_STREAM, JSON, has_media_type};
 
-/// Checks where a request comes from and whom it is for (`basic/transports`, "Security Warning").
+/// Checks the headers `Host` and `Origin` (`basic/transports`, "Security Warning").
 pub(super) fn check_source(parts: &Parts, options: &HttpServerOptions) -> Result<(), Refusal> {
     let mut named = parts.headers.get_all(HOST).iter();
     let host = named.next();
@@ -85,7 +85,7 @@ fn is_loopback(host: &str) -> bool {
     name_of(host).is_some_and(is_named)
 }
 
-/// Name of a host without its port; `None` if it is malformed.
+/// Returns the name of a host without its port; `None` if it is malformed.
 fn name_of(host: &str) -> Option<&str> {
     let end = if host.starts_with('[') {
         host.find(']')? + 1
@@ -116,7 +116,7 @@ pub(super) fn check_post_types(headers: &HeaderMap) -> Result<(), Refusal> {
     }
 }
 
-/// Checks that the client of a GET takes an event stream.
+/// Checks that the client of a GET accepts an event stream.
 pub(super) fn check_get_types(headers: &HeaderMap) -> Result<(), Refusal> {
     if accepts(headers, EVENT_STREAM) {
         Ok(())
@@ -126,7 +126,7 @@ pub(super) fn check_get_types(headers: &HeaderMap) -> Result<(), Refusal> {
     }
 }
 
-/// Returns true if a client takes a media type. Without `Accept` it takes everything (RFC 9110, section 12.5.1).
+/// Returns true if a client accepts a media type. Without `Accept`, it accepts every type (RFC 9110, section 12.5.1).
 fn accepts(headers: &HeaderMap, media_type: &str) -> bool {
     let mut lines = headers.get_all(ACCEPT).iter().peekable();
     if lines.peek().is_none() {

@@ -1,7 +1,7 @@
-//! One connection of the listener: which protocol its client speaks, and how long it may be idle.
+//! Connections of the listener: detection of the HTTP version, and closing of idle connections.
 //!
-//! The first bytes decide between HTTP/1.1 and HTTP/2 and stay in the socket. Idle connections are found by a timer that only
-//! looks whether anything was asked since it last did, so that a request costs no timer.
+//! The first bytes, which are peeked without reading them, decide between HTTP/1.1 and HTTP/2. A timer per connection
+//! periodically compares the number of requests with the previous one, so that requests need no timers.
 
 use std::convert::Infallible;
 use std::future::{Future, poll_fn};
@@ -33,15 +33,15 @@ use super::response::ResponseBody;
 use super::service::HttpService;
 
 /// First bytes of an HTTP/2 client with prior knowledge (RFC 9113, section 3.4).
-const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+const HTTP2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// Name of HTTP/2 in ALPN (RFC 9113, section 3.2).
 #[cfg(feature = "tls")]
 const H2: &[u8] = b"h2";
 /// Time for which bytes that were sent to a client may stay unacknowledged.
 #[cfg(target_os = "linux")]
-const UNACKNOWLEDGED: Duration = Duration::from_secs(60);
-/// Looks at an idle connection in the time that it may be idle.
-const LOOKS: u32 = 4;
+const ACKNOWLEDGEMENT_TIMEOUT: Duration = Duration::from_secs(60);
+/// Number of checks of a connection per idle timeout.
+const CHECKS_PER_TIMEOUT: u32 = 4;
 
 /// Body of a response as it is sent.
 #[cfg(feature = "compression")]
@@ -49,9 +49,9 @@ type SentBody = http_body_util::Either<ResponseBody, compression::CompressionBod
 #[cfg(not(feature = "compression"))]
 type SentBody = ResponseBody;
 
-/// Bytes of an answer from which on it is compressed.
+/// Minimum size of a compressed response, in bytes.
 #[cfg(feature = "compression")]
-const COMPRESSED_FROM: u64 = 1024;
+const MIN_COMPRESSED_BYTES: u64 = 1024;
 
 /// Settings and state that all connections share.
 pub(super) struct Connections {
@@ -95,7 +95,7 @@ impl Connections {
         }
     }
 
-    /// Serves connections by TLS. The client chooses the protocol by ALPN (RFC 7301).
+    /// Enables TLS. The client chooses the protocol by ALPN (RFC 7301).
     #[cfg(feature = "tls")]
     pub(super) fn set_tls(&mut self, config: &tokio_rustls::rustls::ServerConfig) {
         let mut config = config.clone();
@@ -105,7 +105,8 @@ impl Connections {
         self.tls = Some(Arc::new(config).into());
     }
 
-    /// Serves one connection until it ends, and then drops its permit. A connection that breaks affects no other one.
+    /// Serves one connection until it ends, and then drops its permit. An error of the connection does not affect other
+    /// connections.
     pub(super) fn serve(
         self: Arc<Self>,
         stream: TcpStream,
@@ -139,7 +140,7 @@ impl Connections {
         }
     }
 
-    /// Waits for the beginning of a connection; `None` if it fails, takes too long, or the server shuts down before.
+    /// Waits for the handshake of a connection; `None` if it fails, exceeds the time limit, or the server shuts down.
     async fn begin<T>(
         &self,
         beginning: impl Future<Output = io::Result<T>>,
@@ -167,12 +168,12 @@ impl Connections {
             client: Arc::clone(client),
         };
         let io = TokioIo::new(stream);
-        let idle = Idle::new(Arc::clone(client), self.header_timeout);
+        let idle = IdleTimeout::new(Arc::clone(client), self.header_timeout);
         match protocol {
             Protocol::Http1 => {
                 let mut connection = pin!(self.http1.serve_connection(io, requests));
                 match end_of(connection.as_mut(), idle, stopped).await {
-                    End::Idle | End::Closed => {}
+                    End::IdleTimeout | End::Closed => {}
                     // No request has begun: nobody waits for an answer.
                     End::Stopped if !client.was_used() => {}
                     End::Stopped => {
@@ -186,7 +187,7 @@ impl Connections {
                 match end_of(connection.as_mut(), idle, stopped).await {
                     End::Closed => {}
                     // A request may be on its way: the client learns whether it is served, if it still reads.
-                    End::Idle => {
+                    End::IdleTimeout => {
                         connection.as_mut().graceful_shutdown();
                         let _ = timeout(self.header_timeout, connection).await;
                     }
@@ -200,10 +201,10 @@ impl Connections {
     }
 }
 
-/// Reason why a connection is not served on.
+/// Reason why serving a connection ends.
 enum End {
     Closed,
-    Idle,
+    IdleTimeout,
     /// The server shuts down.
     Stopped,
 }
@@ -211,7 +212,7 @@ enum End {
 /// Serves a connection until it is closed or idle, or until the server shuts down.
 fn end_of<C: Future>(
     mut connection: Pin<&mut C>,
-    mut idle: Idle,
+    mut idle: IdleTimeout,
     stopped: &watch::Receiver<()>,
 ) -> impl Future<Output = End> {
     let mut own = stopped.clone();
@@ -230,7 +231,7 @@ fn end_of<C: Future>(
             }
             let may_be_idle = is_first || idle.sleep.is_elapsed();
             if may_be_idle && Pin::new(&mut idle).poll(cx).is_ready() {
-                return Poll::Ready(End::Idle);
+                return Poll::Ready(End::IdleTimeout);
             }
             Poll::Pending
         })
@@ -238,12 +239,12 @@ fn end_of<C: Future>(
     }
 }
 
-/// Lets the system end the connection of a client that has disappeared without closing it. The comments that keep event
-/// streams alive are sent in vain then.
+/// Makes the operating system close connections whose sent data stays unacknowledged, such as the keep-alive comments
+/// of an event stream to a client that has disappeared.
 fn find_dead_peer(stream: &TcpStream) {
     #[cfg(target_os = "linux")]
     {
-        let milliseconds = u32::try_from(UNACKNOWLEDGED.as_millis()).unwrap_or(u32::MAX);
+        let milliseconds = u32::try_from(ACKNOWLEDGEMENT_TIMEOUT.as_millis()).unwrap_or(u32::MAX);
         let _ = rustix::net::sockopt::set_tcp_user_timeout(stream, milliseconds);
     }
     #[cfg(unix)]
@@ -252,16 +253,16 @@ fn find_dead_peer(stream: &TcpStream) {
     let _ = stream;
 }
 
-/// Finds out which protocol a client speaks, and leaves its bytes in the socket.
+/// Detects the protocol of a client without consuming bytes of the socket.
 async fn protocol_of(stream: &TcpStream) -> io::Result<Protocol> {
-    let mut first = [0; PREFACE.len()];
+    let mut first = [0; HTTP2_PREFACE.len()];
     let mut pause = Duration::from_millis(5);
     loop {
         let count = stream.peek(&mut first).await?;
-        if count == 0 || !PREFACE.starts_with(&first[..count]) {
+        if count == 0 || !HTTP2_PREFACE.starts_with(&first[..count]) {
             return Ok(Protocol::Http1);
         }
-        if count == PREFACE.len() {
+        if count == HTTP2_PREFACE.len() {
             return Ok(Protocol::Http2);
         }
         // A client that sends no more has sent half a request of HTTP/1.1, if anything.
@@ -274,13 +275,13 @@ async fn protocol_of(stream: &TcpStream) -> io::Result<Protocol> {
     }
 }
 
-/// A connection, and what it was used for. Behind a pointer, so that the futures that pass it on are small.
+/// Connection of a client, with its numbers of requests. Used behind an `Arc`, so that futures that hold it are small.
 pub(super) struct ClientConnection {
     service: HttpService,
     remote: RemoteAddress,
-    /// Requests so far.
+    /// Number of requests received so far.
     begun: AtomicUsize,
-    /// Requests whose responses are over.
+    /// Number of requests whose responses were sent completely.
     ended: AtomicUsize,
 }
 
@@ -294,38 +295,39 @@ impl ClientConnection {
         })
     }
 
-    /// Returns true after a request.
+    /// Returns true if the connection has received a request.
     fn was_used(&self) -> bool {
         self.begun.load(Ordering::Relaxed) > 0
     }
 }
 
-/// Completes when the client of a connection has sent no request for so long, or a little longer, and none is served.
-struct Idle {
+/// Future that completes when a connection has been idle for the timeout, or slightly longer: no request was received,
+/// and none is being served.
+struct IdleTimeout {
     client: Arc<ClientConnection>,
     sleep: Pin<Box<Sleep>>,
-    /// Time between two looks.
+    /// Time between two checks.
     interval: Duration,
-    /// Requests so far, at the last look.
+    /// Number of requests at the last check.
     known: usize,
-    /// Looks that have found the connection idle.
-    looks: u32,
+    /// Number of consecutive checks that have found the connection idle.
+    idle_checks: u32,
 }
 
-impl Idle {
+impl IdleTimeout {
     fn new(client: Arc<ClientConnection>, limit: Duration) -> Self {
-        let interval = limit / LOOKS;
+        let interval = limit / CHECKS_PER_TIMEOUT;
         Self {
             client,
             sleep: Box::pin(sleep(interval)),
             interval,
             known: 0,
-            looks: 0,
+            idle_checks: 0,
         }
     }
 }
 
-impl Future for Idle {
+impl Future for IdleTimeout {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
@@ -334,8 +336,8 @@ impl Future for Idle {
             let is_served = begun != self.client.ended.load(Ordering::Relaxed);
             let is_idle = begun == self.known && !is_served;
             self.known = begun;
-            self.looks = if is_idle { self.looks + 1 } else { 0 };
-            if self.looks == LOOKS {
+            self.idle_checks = if is_idle { self.idle_checks + 1 } else { 0 };
+            if self.idle_checks == CHECKS_PER_TIMEOUT {
                 return Poll::Ready(());
             }
             let next = Instant::now() + self.interval;
@@ -384,20 +386,20 @@ impl hyper::service::Service<Request<Incoming>> for Requests {
     }
 }
 
-/// Responds, compressed if that is worth it and the client takes it.
+/// Responds to a request; compresses the response if it is large enough and the client accepts gzip.
 #[cfg(feature = "compression")]
 async fn compress(service: HttpService, parts: Parts, body: Incoming) -> Response<SentBody> {
     use compression::predicate::{NotForContentType, Predicate as _, SizeAbove};
     use tower_service::Service as _;
 
-    let worth = SizeAbove::new(COMPRESSED_FROM).and(NotForContentType::SSE);
+    let worth = SizeAbove::new(MIN_COMPRESSED_BYTES).and(NotForContentType::SSE);
     let mut service = compression::Compression::new(service).compress_when(worth);
     let request = Request::from_parts(parts, body);
     let Ok(response) = service.call(request).await;
     response.map(SentBody::Right)
 }
 
-/// Notes that a response is over.
+/// Counts a response as completely sent when dropped.
 struct EndOfUse(Arc<ClientConnection>);
 
 impl Drop for EndOfUse {
@@ -406,7 +408,7 @@ impl Drop for EndOfUse {
     }
 }
 
-/// Body of a response whose connection is in use until it ends.
+/// Response body that marks its connection as in use until the body ends.
 struct InUse {
     body: SentBody,
     _in_use: EndOfUse,

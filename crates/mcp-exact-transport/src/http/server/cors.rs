@@ -1,6 +1,6 @@
 //! Cross-origin requests of browser clients (Fetch, section 3.2): preflights, and headers that scripts may read.
 //!
-//! Only concerns origins that the service allows; the others were refused before.
+//! Handles only allowed origins; requests from others are rejected before.
 
 use http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
@@ -14,7 +14,8 @@ use super::checks::is_origin_allowed;
 use super::options::Allowed;
 use super::response::{ResponseBody, empty};
 
-/// Answers a preflight. Every header that it asks for is allowed: `Mcp-Param-*` have names of the tools' choice.
+/// Responds to a preflight request. Every requested header is allowed, because tools choose the names of `Mcp-Param-*`
+/// headers.
 pub(super) fn preflight(parts: &Parts) -> Option<Response<ResponseBody>> {
     let headers = &parts.headers;
     let is_preflight = parts.method == Method::OPTIONS
@@ -34,7 +35,7 @@ pub(super) fn preflight(parts: &Parts) -> Option<Response<ResponseBody>> {
     Some(response)
 }
 
-/// Lets the scripts of an allowed origin read a response.
+/// Adds the headers that allow scripts of an allowed origin to read a response.
 pub(super) fn expose(
     response: &mut Response<ResponseBody>,
     origin: Option<&HeaderValue>,

@@ -1,6 +1,7 @@
-//! Endpoints of the HTTP server: their calls of the service, and their timers.
+//! Endpoints of the HTTP server: callbacks to the service, and timers.
 //!
-//! A timer runs as a task only while an endpoint has a deadline, which is while a request of the server waits.
+//! A timer task runs only while an endpoint has a deadline, that is, while a request of the server waits for its
+//! response.
 
 use std::sync::{Arc, OnceLock, Weak};
 
@@ -31,11 +32,11 @@ pub(super) fn share(
     Shared::new(endpoint, readers, dispatch, signal, session_id)
 }
 
-/// Callbacks of a service's endpoints: one set for all of them.
+/// Callbacks that all endpoints of a service share.
 pub(super) struct Hooks {
     program: ServerDispatch,
     inner: Weak<Inner>,
-    /// Runtime of the requests, for calls of a handle from other threads.
+    /// Runtime that serves the requests, for handles that are used on other threads.
     runtime: OnceLock<tokio::runtime::Handle>,
 }
 
@@ -49,7 +50,7 @@ impl Hooks {
     }
 }
 
-/// Sees the events of an endpoint before the program's handler.
+/// Handles the events of an endpoint before the application's handler.
 impl Dispatch<ServerEndpoint> for Hooks {
     fn dispatch(
         &self,

@@ -1,8 +1,8 @@
 //! GET and DELETE of a session (`basic/transports`, "Listening for Messages from the Server", "Resumability and Redelivery",
 //! "Session Management", 2025-03-26 to 2025-11-25).
 //!
-//! A GET opens the stream of what belongs to no request, or resumes a stream of the session. The latest connection of a stream
-//! holds it.
+//! A GET opens the standalone stream, which carries messages that belong to no request, or resumes a stream of the
+//! session. Only the latest connection of a stream receives its messages.
 
 use std::sync::Arc;
 
@@ -12,17 +12,17 @@ use mcp_exact_session::{Refusal as Refused, StreamId};
 
 use super::attachment::Attachment;
 use super::body::EventStream;
-use super::post::{has_priming, not_opened, prime, refused};
+use super::post::{has_priming, not_opened, prime, response_to_refusal};
 use super::replay::{Replay, read_page};
 use super::response::{Refusal, ResponseBody, empty, events, refuse, unavailable};
-use super::service::{Checked, Inner, method_not_allowed};
+use super::service::{CheckedRequest, Inner, method_not_allowed};
 use super::session::Session;
 use super::{checks, resume};
 use crate::event_log::{EventId, EventLog, EventLogError, LogStream};
 use crate::http::{LAST_EVENT_ID, headers_of};
 
 /// Finds the session that a request without a body belongs to.
-async fn session_of(inner: &Arc<Inner>, request: &Checked) -> Result<Arc<Session>, Refusal> {
+async fn session_of(inner: &Arc<Inner>, request: &CheckedRequest) -> Result<Arc<Session>, Refusal> {
     let http = headers_of(&request.parts.headers);
     let offer = &inner.settings().offer;
     let posted = if request.parts.method == Method::DELETE {
@@ -33,15 +33,15 @@ async fn session_of(inner: &Arc<Inner>, request: &Checked) -> Result<Arc<Session
     match posted {
         Posted::Session(id) => resume::find(inner, &id, request.principal.as_ref()).await,
         Posted::Refused(Refused::MethodNotAllowed) => Err(method_not_allowed("POST")),
-        Posted::Refused(refusal) => Err(refused(&refusal)),
-        _ => Err(refused(&Refused::SessionIdMissing)),
+        Posted::Refused(refusal) => Err(response_to_refusal(&refusal)),
+        _ => Err(response_to_refusal(&Refused::SessionIdMissing)),
     }
 }
 
 /// Responds to a GET.
 pub(super) async fn respond(
     inner: &Arc<Inner>,
-    request: &Checked,
+    request: &CheckedRequest,
 ) -> Result<Response<ResponseBody>, Refusal> {
     let session = session_of(inner, request).await?;
     if session.is_closed() {
@@ -74,7 +74,7 @@ pub(super) async fn respond(
     Ok(events(stream))
 }
 
-/// Opens the standalone stream, or takes it over from an older connection.
+/// Opens the standalone stream of a session, or takes it over from an older connection.
 async fn standalone(inner: &Arc<Inner>, session: &Arc<Session>) -> Result<EventStream, Refusal> {
     let options = inner.options();
     let is_new = session.standalone().is_none();
@@ -92,7 +92,7 @@ async fn standalone(inner: &Arc<Inner>, session: &Arc<Session>) -> Result<EventS
     Ok(stream)
 }
 
-/// Takes the standalone stream of this process, which is opened if there is none.
+/// Attaches to the standalone stream of this process; opens the stream if there is none.
 pub(super) fn attach_standalone(
     inner: &Arc<Inner>,
     session: &Arc<Session>,
@@ -103,8 +103,8 @@ pub(super) fn attach_standalone(
     Ok(attachment)
 }
 
-/// Resumes a stream behind an event: first the events of the log, then new ones. The log is asked for the first of them before the
-/// response begins, so that its status says whether it has them.
+/// Resumes a stream after an event: sends the later events of the log, then new ones. The first events are read before
+/// the response starts, so that the response status reflects whether the log has them.
 async fn resumed(
     inner: &Arc<Inner>,
     session: &Arc<Session>,
@@ -140,6 +140,11 @@ async fn resumed(
         }
         Err(error) => return Err(gone(&error.to_string())),
     };
+    if let Some(attachment) = attachment.as_ref().filter(|_| missed.is_empty())
+        && attachment.has_lost(&**log, after.sequence)
+    {
+        return Err(gone("the event log has lost events of the stream"));
+    }
     let is_over = match missed.last() {
         Some(event) => event.last,
         None => attachment.is_none() && has_ended_with(&**log, &key, after.sequence).await,
@@ -157,7 +162,7 @@ async fn resumed(
     Ok(stream)
 }
 
-/// Returns true if a stream has ended with this event.
+/// Returns true if this event is the last one of its stream.
 async fn has_ended_with(log: &dyn EventLog, key: &LogStream, sequence: u64) -> bool {
     let Some(before) = sequence.checked_sub(1) else {
         return false;
@@ -170,7 +175,7 @@ async fn has_ended_with(log: &dyn EventLog, key: &LogStream, sequence: u64) -> b
 /// Responds to a DELETE: ends the session.
 pub(super) async fn end_session(
     inner: &Arc<Inner>,
-    request: &Checked,
+    request: &CheckedRequest,
 ) -> Result<Response<ResponseBody>, Refusal> {
     let session = session_of(inner, request).await?;
     session.observe_request();

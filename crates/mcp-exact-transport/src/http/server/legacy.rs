@@ -1,6 +1,6 @@
-//! HTTP+SSE of 2024-11-05 (`basic/transports`, "HTTP with SSE"): one event stream to the client, a POST for each message of the
-//! client. The session lasts as long as its event stream. A message that reaches another process than the one that has the stream is
-//! passed on by the change bus.
+//! HTTP+SSE of 2024-11-05 (`basic/transports`, "HTTP with SSE"): one event stream to the client, a POST for each
+//! message of the client. The session lasts as long as its event stream. If a message reaches a process that does not
+//! have the event stream, the change bus forwards it.
 
 use std::future::poll_fn;
 use std::sync::{Arc, Weak};
@@ -16,7 +16,7 @@ use super::attachment::{Attachment, Output};
 use super::body::EventStream;
 use super::post::{context_of, open_post, read_body, receive};
 use super::response::{Refusal, ResponseBody, empty, events, refuse, unavailable};
-use super::service::{Checked, Inner, expired};
+use super::service::{CheckedRequest, Inner, wait_for_expiry};
 use super::session::{Session, new_id};
 use super::{bus, checks, resume};
 use crate::clock;
@@ -29,15 +29,15 @@ use crate::store::SessionStore;
 /// Responds to the GET that begins a session.
 pub(super) async fn open(
     inner: &Arc<Inner>,
-    request: &Checked,
+    request: &CheckedRequest,
 ) -> Result<Response<ResponseBody>, Refusal> {
     checks::check_get_types(&request.parts.headers)?;
-    if inner.is_draining() || inner.sessions.len() >= inner.options().sessions {
-        let words = "no session can be started now; try again later";
-        return Err(unavailable(words));
+    if inner.is_draining() {
+        return Err(unavailable("the server shuts down; try again later"));
     }
     let failed = |words: &str| refuse(StatusCode::INTERNAL_SERVER_ERROR, words);
     let id = new_id(None, None).map_err(failed)?;
+    inner.check_new(&id)?;
     let settings = Arc::clone(inner.settings());
     let endpoint = ServerEndpoint::new(settings, Binding::HttpSse, clock::now());
     let shared = super::endpoints::share(inner, endpoint, Some(Arc::clone(&id)));
@@ -45,14 +45,14 @@ pub(super) async fn open(
     let stream = opened.map_err(|error| failed(&error.to_string()))?;
     let session = Session::new(Arc::clone(&id), shared, request.principal.clone());
     inner.add_session(&session)?;
+    // Also removes the session if the client disconnects before the response starts.
+    let end = EndOfSession(Arc::clone(inner), Arc::clone(&session));
     if inner.options().change_bus.is_some()
         && let Some(store) = &inner.options().session_store
     {
         let lifetime = resume::lifetime(inner);
         let saved = resume::save_place(&**store, &session, 1, lifetime).await;
         if saved.is_err() {
-            inner.sessions.remove(&id);
-            session.end();
             let words = "the session store is not available; try again later";
             return Err(unavailable(words));
         }
@@ -68,7 +68,7 @@ pub(super) async fn open(
     let messages = format!("{}?sessionId={id}", inner.messages_path());
     sse::encode_event(body.prelude(), None, Some("endpoint"), messages.as_bytes());
     let (drained, answering) = (inner.drained(), Arc::clone(&session));
-    let expired = expired(&request.parts);
+    let expired = wait_for_expiry(&request.parts);
     body.end_with(async move {
         let answered = async {
             drained.await;
@@ -80,12 +80,12 @@ pub(super) async fn open(
             () = expired => {}
         }
     });
-    body.keep((session.enter(), EndOfSession(Arc::clone(inner), id)));
+    body.keep((session.enter(), end));
     Ok(events(body))
 }
 
-/// Keeps the place of a session in the session store as long as the session exists, and removes it then: by it other processes know
-/// whose session it is, and pass its messages on.
+/// Keeps a record of a session in the session store for the lifetime of the session. From the record, other processes
+/// learn the principal of the session, and forward the client's messages on the change bus.
 async fn keep_place(
     store: Arc<dyn SessionStore>,
     session: Weak<Session>,
@@ -115,10 +115,10 @@ async fn keep_place(
     }
 }
 
-/// Passes a message on to the process that has the event stream of its session; status 404 if there is none.
+/// Forwards a message to the process that has the event stream of its session; status 404 if there is none.
 async fn forward<B>(
     inner: &Arc<Inner>,
-    request: &Checked,
+    request: &CheckedRequest,
     id: &str,
     body: B,
 ) -> Result<Response<ResponseBody>, Refusal>
@@ -144,21 +144,22 @@ fn unknown() -> Refusal {
     refuse(StatusCode::NOT_FOUND, words)
 }
 
-/// Removes a session when its event stream ends.
-struct EndOfSession(Arc<Inner>, Arc<str>);
+/// Removes a session when dropped with its event stream.
+struct EndOfSession(Arc<Inner>, Arc<Session>);
 
 impl Drop for EndOfSession {
     fn drop(&mut self) {
-        if let Some(session) = self.0.sessions.remove(&self.1) {
+        let Self(inner, session) = self;
+        if inner.sessions.remove(session) {
             session.end();
         }
     }
 }
 
-/// Responds to the POST of a message. Its answer comes on the event stream.
+/// Responds to the POST of a message. The response to a request is sent on the event stream.
 pub(super) async fn post<B>(
     inner: &Arc<Inner>,
-    request: Checked,
+    request: CheckedRequest,
     body: B,
 ) -> Result<Response<ResponseBody>, Refusal>
 where

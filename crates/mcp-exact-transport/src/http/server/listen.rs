@@ -1,6 +1,7 @@
 //! A listener that serves the service by hyper: HTTP/1.1 and HTTP/2 with prior knowledge on the same port.
 //!
-//! Bounds connections and the time and size of headers. A shutdown answers calls in flight and has a deadline.
+//! Limits the number of connections, and the time and size of headers. At shutdown, calls in flight are answered until
+//! a deadline.
 
 use std::future::Future;
 use std::io;
@@ -20,7 +21,8 @@ use super::service::HttpService;
 use crate::accept::recover;
 use crate::observe;
 
-/// Address of the client of a request; an extension of the request. Another listener than this crate's inserts it itself.
+/// Address of the client of a request, as an extension of the request. Listeners other than [`HttpListener`] must
+/// insert it themselves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RemoteAddress(pub SocketAddr);
 
@@ -29,8 +31,9 @@ pub struct RemoteAddress(pub SocketAddr);
 pub struct ListenOptions {
     /// Maximum number of concurrent connections; further connections wait to be accepted.
     pub connections: usize,
-    /// Idle time of a connection without a request, which bounds the time that a client may take to send the headers of one, too.
-    /// Also the time of the TLS handshake, the interval of pings of HTTP/2, and what an idle connection of HTTP/2 may take to end.
+    /// Idle time after which a connection without a request is closed, which also limits the time for sending the
+    /// headers of a request. The same value limits the TLS handshake and the closing of an idle HTTP/2 connection, and
+    /// is the interval of HTTP/2 pings.
     pub header_timeout: Duration,
     /// Maximum size of a request's headers in bytes; at least 8,192 over HTTP/1.1.
     pub header_bytes: usize,
@@ -38,9 +41,10 @@ pub struct ListenOptions {
     pub concurrent_streams: u32,
     /// Time limit for calls in flight after the start of a shutdown.
     pub drain: Duration,
-    /// True if answers that are one message of a kibibyte or more are compressed by gzip for clients that take it. Event
-    /// streams never are, because that holds events back. If answers hold secrets beside text that an attacker chooses,
-    /// their compressed lengths reveal the secrets (BREACH): the default is false. Compressed requests are always refused.
+    /// True if JSON responses of at least one kibibyte are compressed with gzip for clients that accept it. Event
+    /// streams are never compressed, because compression delays events. If responses contain both secrets and text that
+    /// an attacker chooses, compressed lengths can reveal the secrets (BREACH), so the default is false. Compressed
+    /// requests are always rejected.
     #[cfg(feature = "compression")]
     pub compression: bool,
 }

@@ -1,6 +1,6 @@
 //! Activity and resource usage of a service, as numbers for any metrics library.
 //!
-//! Counting takes no lock. Nothing of a message is part of a number.
+//! Counters are atomic and need no lock. Metrics contain no message contents.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -8,19 +8,19 @@ use std::sync::atomic::{AtomicU64, Ordering};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct HttpMetrics {
-    /// HTTP requests.
+    /// Number of HTTP requests.
     pub requests: u64,
-    /// Responses with a status of 400 or above.
+    /// Number of responses with a status of 400 or above.
     pub errors: u64,
-    /// Bytes of the bodies of POSTs.
+    /// Total size of the bodies of POST requests, in bytes.
     pub received_bytes: u64,
-    /// Bytes of the bodies of responses, before they are compressed.
+    /// Total size of the bodies of responses before compression, in bytes.
     pub sent_bytes: u64,
-    /// Open sessions.
+    /// Number of open sessions.
     pub sessions: usize,
-    /// Requests of clients of sessions that wait for their answers.
+    /// Number of client requests in sessions that are not answered yet.
     pub in_flight: usize,
-    /// Bytes that wait on the streams of sessions.
+    /// Size of the messages that wait on the streams of sessions, in bytes.
     pub queued_bytes: usize,
 }
 
@@ -51,7 +51,7 @@ impl Counters {
         self.sent_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
-    /// Returns the counters, without the usage of the sessions.
+    /// Returns the counters, without the resource usage of sessions.
     pub(super) fn counted(&self) -> HttpMetrics {
         let value = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         HttpMetrics {

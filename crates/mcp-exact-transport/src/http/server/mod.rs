@@ -1,4 +1,4 @@
-//! Servers over Streamable HTTP (2025-03-26 to 2026-07-28), and over HTTP+SSE of 2024-11-05 beside it.
+//! Servers over Streamable HTTP (2025-03-26 to 2026-07-28) and over HTTP+SSE (2024-11-05).
 //!
 //! [`HttpService`] is the service, and [`HttpListener`] serves it on a separate port.
 
@@ -24,6 +24,7 @@ mod session;
 pub use bus::Announcer;
 pub use listen::{HttpListener, ListenOptions, RemoteAddress};
 pub use metrics::HttpMetrics;
+pub(crate) use options::ResponseHeaders;
 pub use options::{
     Allowed, AuthError, AuthFuture, Authenticate, HttpServerOptions, RequiredScopes, TokenExpiry,
 };

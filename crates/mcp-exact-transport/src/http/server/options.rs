@@ -6,12 +6,12 @@
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use http::request::Parts;
-use http::{HeaderValue, Response, StatusCode};
+use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use mcp_exact_session::{Principal, Seal};
 
 use crate::event_log::{EventLog, MemoryEventLog};
@@ -23,7 +23,7 @@ pub type AuthFuture<'a> =
 
 /// Authentication of the requests of clients, which runs for every request after the checks of `Host` and `Origin`.
 pub trait Authenticate: Send + Sync + 'static {
-    /// Returns the principal that sends the request, or the refusal. `None` is an anonymous principal.
+    /// Returns the principal of the client, or rejects the request. `None` is an anonymous client.
     ///
     /// Handlers see the request as this function leaves it: remove credentials that they must not pass on, and add
     /// information for them to its extensions. A [`TokenExpiry`] among them ends the event streams of the request.
@@ -33,7 +33,7 @@ pub trait Authenticate: Send + Sync + 'static {
     /// [`required_scopes`](HttpServerOptions::required_scopes) names them. The default implementation grants no scope.
     ///
     /// # Errors
-    /// Some scope is not granted.
+    /// [`AuthError`] if a scope is not granted.
     fn authorize(&self, request: &Parts, scopes: &[String]) -> Result<(), AuthError> {
         let _ = request;
         if scopes.is_empty() {
@@ -51,11 +51,37 @@ pub trait Authenticate: Send + Sync + 'static {
     }
 }
 
-/// Time at which the access token of an HTTP request expires. [`Authenticate`] adds it to the extensions of the request. The GET
-/// stream of a session and subscriptions end at that time. A call that was authorized when it came is still answered: the specification wants authorization in every
-/// HTTP request, and a client resumes a stream by a new one.
+/// Time at which the access token of an HTTP request expires. [`Authenticate`] adds it to the extensions of the
+/// request. The GET stream of a session and subscriptions end at that time. A call that was authorized on arrival is
+/// still answered: the specification requires authorization in every HTTP request, and a client resumes a stream by a
+/// new request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TokenExpiry(pub SystemTime);
+
+/// Headers that the handler of a request adds to the HTTP response, in the extensions of the request.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ResponseHeaders(Arc<Mutex<HeaderMap>>);
+
+impl ResponseHeaders {
+    fn lock(&self) -> MutexGuard<'_, HeaderMap> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sets a header to the value that a function makes of its current value, which is empty at first. A value that no header
+    /// can have is ignored.
+    pub(crate) fn update(&self, name: &'static str, update: impl FnOnce(&str) -> String) {
+        let mut headers = self.lock();
+        let current = headers.get(name).and_then(|value| value.to_str().ok());
+        if let Ok(value) = HeaderValue::try_from(update(current.unwrap_or_default())) {
+            headers.insert(name, value);
+        }
+    }
+
+    /// Adds the headers to a response.
+    pub(super) fn add_to(&self, response: &mut HeaderMap) {
+        response.extend(std::mem::take(&mut *self.lock()));
+    }
+}
 
 /// Function that returns the scopes that a message requires, given the body of the request.
 pub type RequiredScopes = Arc<dyn Fn(&[u8]) -> Vec<String> + Send + Sync>;
@@ -65,14 +91,14 @@ pub type RequiredScopes = Arc<dyn Fn(&[u8]) -> Vec<String> + Send + Sync>;
 pub struct AuthError {
     /// Status of the response: 401 without valid credentials, 403 without permission.
     pub status: StatusCode,
-    /// Value of `WWW-Authenticate`: the scheme and, from 2025-06-18 on, where the metadata of the resource is.
+    /// Value of `WWW-Authenticate`: the scheme and, from 2025-06-18 on, the URL of the resource metadata.
     pub challenge: Option<HeaderValue>,
     /// Value of `DPoP-Nonce`, which a proof of possession must contain (RFC 9449, section 9).
     pub dpop_nonce: Option<HeaderValue>,
 }
 
 impl AuthError {
-    /// Creates a refusal without a challenge.
+    /// Creates an error without a challenge.
     pub fn new(status: StatusCode) -> Self {
         Self {
             status,
@@ -81,7 +107,7 @@ impl AuthError {
         }
     }
 
-    /// Creates a refusal with status 401 and a challenge.
+    /// Creates an error with status 401 and a challenge.
     pub fn unauthorized(challenge: HeaderValue) -> Self {
         Self {
             challenge: Some(challenge),
@@ -89,13 +115,13 @@ impl AuthError {
         }
     }
 
-    /// Creates a refusal with status 403.
+    /// Creates an error with status 403.
     pub fn forbidden() -> Self {
         Self::new(StatusCode::FORBIDDEN)
     }
 }
 
-/// Names that requests may carry in `Host` or `Origin`.
+/// Allowed values of the header `Host` or `Origin`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Allowed {
     /// `localhost`, `127.0.0.1` and `[::1]`, with any port.
@@ -110,24 +136,28 @@ pub enum Allowed {
 /// Options of a server over HTTP.
 #[derive(Clone)]
 pub struct HttpServerOptions {
-    /// Values of `Host`. Guards against DNS rebinding (`basic/transports`, "Security Warning").
+    /// Allowed values of `Host`. The check prevents DNS rebinding (`basic/transports`, "Security Warning").
     pub hosts: Allowed,
-    /// Values of `Origin`. Requests without one come from no browser and are allowed.
+    /// Allowed values of `Origin`. Requests without `Origin` do not come from a browser and are allowed.
     pub origins: Allowed,
-    /// Path of the endpoint; requests to other paths get 404. `None` takes every path, for a service that is mounted.
+    /// Path of the endpoint; requests to other paths get status 404. `None` accepts every path, for a service that is
+    /// mounted in an application.
     pub path: Option<String>,
     /// Path that the service is mounted at, as clients see it: it precedes the paths in the event `endpoint` of HTTP+SSE.
     pub path_prefix: String,
     /// True if HTTP+SSE of 2024-11-05 is served in addition to Streamable HTTP, at the paths `sse` and `messages` next
     /// to the endpoint.
     pub http_sse: bool,
+    /// True if handlers add headers to responses, by
+    /// [`RequestContext::update_response_header`](crate::RequestContext::update_response_header).
+    pub response_headers: bool,
     /// Maximum number of sessions. Beyond it, requests for new sessions are answered with status 503.
     pub sessions: usize,
-    /// Lifetime of a session without a connection: from the end of its last request or event stream on. A call whose client has
-    /// lost its connection goes on so long, unless the client comes back.
+    /// Lifetime of an unused session, measured from the end of its last request or event stream. A call whose client
+    /// has lost its connection continues for this time.
     pub idle: Duration,
-    /// Time that a request waits for its first message before its response becomes an event stream. An answer that comes
-    /// earlier is plain JSON.
+    /// Time that a request waits for its first message before the response becomes an event stream. If the result is
+    /// ready earlier, the response is plain JSON.
     pub stream_after: Duration,
     /// Interval of the comments that keep event streams alive and detect dead peers.
     pub keep_alive: Duration,
@@ -141,15 +171,16 @@ pub struct HttpServerOptions {
     pub event_log: Option<Arc<dyn EventLog>>,
     /// Store of sessions, from which another process resumes them; without one, they end with the process.
     pub session_store: Option<Arc<dyn SessionStore>>,
-    /// Seals the ids of sessions, together with their principal: an id that this seal has not made is refused before any
-    /// store is asked. The ids have to be visible ASCII. Without it, an id is 128 random bits.
+    /// Seal that signs session ids together with their principal, so that a forged id is rejected without a query to
+    /// the session store. The sealed ids must be visible ASCII. Without a seal, an id is 128 random bits.
     pub session_ids: Option<Arc<dyn Seal>>,
-    /// Bus to the other processes that serve the same sessions. They share the session store and the event log too, and have
-    /// their own copy of a session each, and tell each other of what its client changes.
+    /// Bus to the other processes that serve the same sessions. The processes also share the session store and the
+    /// event log; each has a copy of a session and announces the changes that the client makes.
     pub change_bus: Option<Arc<dyn ChangeBus>>,
-    /// Authentication of requests; without it, everybody who can connect may use the server.
+    /// Authentication of requests; without it, every client that can connect may use the server.
     pub authenticate: Option<Arc<dyn Authenticate>>,
-    /// Names the scopes that messages need; [`Authenticate::authorize`] checks them before the endpoint sees the message.
+    /// Function that returns the scopes that a message requires; [`Authenticate::authorize`] checks them before the
+    /// endpoint receives the message.
     pub required_scopes: Option<RequiredScopes>,
 }
 
@@ -161,6 +192,7 @@ impl Default for HttpServerOptions {
             path: None,
             path_prefix: String::new(),
             http_sse: true,
+            response_headers: false,
             sessions: 10_000,
             idle: Duration::from_secs(30 * 60),
             stream_after: Duration::from_secs(2),

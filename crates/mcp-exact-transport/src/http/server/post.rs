@@ -1,6 +1,7 @@
 //! POST to the endpoint: a message of a client (`basic/transports`, "Sending Messages to the Server").
 //!
-//! Decides which endpoint takes the message, and answers with JSON, an event stream or a status, as the endpoint does.
+//! Passes the message to the endpoint of its session, or to a new one, and responds with JSON, an event stream or a
+//! status, depending on the endpoint's output.
 
 use std::future::{Future, poll_fn};
 use std::sync::Arc;
@@ -19,13 +20,13 @@ use mcp_exact_session::{
 };
 use tokio::time::timeout;
 
-use super::attachment::{Attachment, Next, Output};
+use super::attachment::{Attachment, NextOutput, Output};
 use super::body::EventStream;
 use super::listen::RemoteAddress;
 use super::response::{
     Refusal, ResponseBody, empty, error, events, json, name_request, refuse, unavailable,
 };
-use super::service::{Checked, Inner, expired};
+use super::service::{CheckedRequest, Inner, wait_for_expiry};
 use super::session::{Session, new_id};
 use super::{bus, checks, resume};
 use crate::clock;
@@ -40,7 +41,7 @@ type BoxError = Box<dyn std::error::Error + Send + Sync>;
 /// Responds to a POST.
 pub(super) async fn respond<B>(
     inner: &Arc<Inner>,
-    request: Checked,
+    request: CheckedRequest,
     body: B,
 ) -> Result<Response<ResponseBody>, Refusal>
 where
@@ -56,10 +57,10 @@ where
     taken
 }
 
-/// Gives a message to the endpoint that it is for, and responds as the endpoint does.
+/// Passes a message to the endpoint of its session or to a new endpoint, and responds with the endpoint's output.
 async fn take(
     inner: &Arc<Inner>,
-    request: &Checked,
+    request: &CheckedRequest,
     body: &Bytes,
 ) -> Result<Response<ResponseBody>, Refusal> {
     inner.authorize(&request.parts, body)?;
@@ -93,13 +94,13 @@ async fn take(
             };
             in_session(inner, &session, read, context).await
         }
-        Posted::Unnamed => Err(refused(&Refused::SessionIdMissing)),
-        Posted::Refused(refusal) => Err(refused(&refusal)),
+        Posted::Unnamed => Err(response_to_refusal(&Refused::SessionIdMissing)),
+        Posted::Refused(refusal) => Err(response_to_refusal(&refusal)),
     }
 }
 
-/// Response that a refusal of the session demands.
-pub(super) fn refused(refusal: &Refused) -> Refusal {
+/// Returns the HTTP response for a refusal of the session crate.
+pub(super) fn response_to_refusal(refusal: &Refused) -> Refusal {
     let status = StatusCode::from_u16(refusal.status(false));
     Box::new(error(
         status.unwrap_or(StatusCode::BAD_REQUEST),
@@ -108,7 +109,7 @@ pub(super) fn refused(refusal: &Refused) -> Refusal {
 }
 
 /// Returns the context of a request for the endpoint.
-pub(super) fn context_of(request: &Checked) -> FrameContext<RequestContext> {
+pub(super) fn context_of(request: &CheckedRequest) -> FrameContext<RequestContext> {
     let remote = request.parts.extensions.get::<RemoteAddress>();
     let context = RequestContext {
         remote: remote.map(|remote| remote.0),
@@ -120,10 +121,10 @@ pub(super) fn context_of(request: &Checked) -> FrameContext<RequestContext> {
     inbound
 }
 
-/// Reads a body within the limits of size and time.
+/// Reads a body within the size and time limits.
 pub(super) async fn read_body<B>(
     inner: &Inner,
-    request: &Checked,
+    request: &CheckedRequest,
     body: B,
 ) -> Result<Bytes, Refusal>
 where
@@ -187,7 +188,7 @@ where
     Ok(body)
 }
 
-/// A request with an endpoint of its own.
+/// Serves a request without a session by a separate endpoint.
 async fn stateless(
     inner: &Arc<Inner>,
     parts: &Parts,
@@ -206,15 +207,15 @@ async fn stateless(
     responded.map(|response| until_expiry(response, parts, shared))
 }
 
-/// Ends the subscription of a request when its credentials end. Its client is notified, and may subscribe again; calls are
-/// answered.
+/// Ends the subscription of a request when its credentials expire. The client is notified and may subscribe again;
+/// calls are still answered.
 fn until_expiry(
     mut response: Response<ResponseBody>,
     request: &Parts,
     shared: Arc<Shared<ServerEndpoint>>,
 ) -> Response<ResponseBody> {
     if let Some(stream) = response.body_mut().events_mut() {
-        let expired = expired(request);
+        let expired = wait_for_expiry(request);
         stream.end_with(async move {
             expired.await;
             shared.call(|state, _| state.endpoint.end_subscriptions());
@@ -244,7 +245,7 @@ pub(super) fn open_post(shared: &Arc<Shared<ServerEndpoint>>) -> Result<StreamId
     opened.map_err(not_opened)
 }
 
-/// Response to a request whose stream cannot be opened.
+/// Returns the response to a request whose stream cannot be opened.
 pub(super) fn not_opened(error: SendError) -> Refusal {
     match error {
         SendError::Closed => has_ended(),
@@ -264,20 +265,18 @@ pub(super) fn receive(
 ) -> Result<(), Refusal> {
     let (received, _) =
         shared.receive_by(|endpoint, now| endpoint.receive_post(stream, body, context, now));
-    received.map_err(|error| refused(&error.refusal()))
+    received.map_err(|error| response_to_refusal(&error.refusal()))
 }
 
-/// `initialize`: begins a session if the endpoint takes it.
+/// Handles `initialize`: creates a session if the endpoint accepts the request.
 async fn initialize(
     inner: &Arc<Inner>,
     body: PostBody<'_>,
     context: FrameContext<RequestContext>,
 ) -> Result<Response<ResponseBody>, Refusal> {
-    if inner.sessions.len() >= inner.options().sessions {
-        return Err(unavailable("too many sessions; try again later"));
-    }
     let seal = inner.options().session_ids.as_deref();
     let id = new_id(seal, context.principal.as_ref()).map_err(unavailable)?;
+    inner.check_new(&id)?;
     let endpoint = new_endpoint(inner);
     let shared = super::endpoints::share(inner, endpoint, Some(Arc::clone(&id)));
     let principal: Option<Principal> = context.principal.clone();
@@ -292,7 +291,7 @@ async fn initialize(
         inner.add_session(&session)?;
         if resume::save(inner, &session).await.is_err() && inner.options().change_bus.is_some() {
             // The next request of the client may reach another process, which would not know the session.
-            inner.sessions.remove(session.id());
+            inner.sessions.remove(&session);
             session.end();
             return Err(unavailable(
                 "the session store is not available; try again later",
@@ -324,8 +323,8 @@ async fn in_session(
     answer(inner, attachment, Some(session), guard).await
 }
 
-/// Waits for the first output of a stream and answers as it demands: with JSON if it is the only message and comes soon, and
-/// else with an event stream. A snapshot of the session that is due is saved before anything is sent.
+/// Waits for the first output of a stream and responds: with JSON if it is the only message and is ready within
+/// `stream_after`, otherwise with an event stream. A pending snapshot of the session is saved first.
 async fn answer(
     inner: &Arc<Inner>,
     mut attachment: Attachment,
@@ -338,13 +337,13 @@ async fn answer(
         resume::save_before_output(inner, session).await;
     }
     match first {
-        Some(Some(Next::Frame { last: true } | Next::Status)) => {
-            return Ok(whole(attachment.take()));
+        Some(Some(NextOutput::Frame { last: true } | NextOutput::Status)) => {
+            return Ok(single_response(attachment.take()));
         }
         Some(None) if session.is_some_and(|session| session.is_closed()) => return Err(has_ended()),
         // The message has no answer: it is a notification or a response, or its request was cancelled.
         Some(None) => return Ok(empty(StatusCode::ACCEPTED)),
-        Some(Some(Next::Frame { last: false })) | None => {}
+        Some(Some(NextOutput::Frame { last: false })) | None => {}
     }
     let mut id = None;
     if let Some(session) = session {
@@ -360,7 +359,7 @@ async fn answer(
     Ok(events(stream))
 }
 
-/// Waits for a future, `limit` at most. One that is ready at once needs no timer.
+/// Waits for a future up to a time limit. A future that is ready immediately needs no timer.
 async fn within<T>(limit: Duration, future: impl Future<Output = T>) -> Option<T> {
     let mut future = std::pin::pin!(future);
     match poll_fn(|cx| Poll::Ready(future.as_mut().poll(cx))).await {
@@ -369,13 +368,13 @@ async fn within<T>(limit: Duration, future: impl Future<Output = T>) -> Option<T
     }
 }
 
-/// Sends the event that the client resumes from if it receives no other (from 2025-11-25 on).
+/// Sends the priming event, from which the client resumes if it receives no other event (from 2025-11-25 on).
 pub(super) fn prime(stream: &mut EventStream, id: EventId, retry: Duration) {
     let retry = u64::try_from(retry.as_millis()).ok();
     sse::encode_priming(stream.prelude(), Some(&id.to_string()), retry);
 }
 
-/// Returns true if the revision of a session has events without a message.
+/// Returns true if the revision of a session has priming events, which contain no message.
 pub(super) fn has_priming(session: &Session) -> bool {
     let state = session.shared().lock();
     let info = state.endpoint.session_info();
@@ -383,7 +382,7 @@ pub(super) fn has_priming(session: &Session) -> bool {
     spec.is_some_and(RevisionSpec::has_sse_priming)
 }
 
-fn whole(output: Option<Output>) -> Response<ResponseBody> {
+fn single_response(output: Option<Output>) -> Response<ResponseBody> {
     let status = |status: u16| StatusCode::from_u16(status).unwrap_or(StatusCode::OK);
     match output {
         Some(Output::Frame {

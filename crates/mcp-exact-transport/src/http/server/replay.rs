@@ -1,6 +1,7 @@
-//! Reads an event stream from the event log: what a client has missed, and what another process appends.
+//! Reads an event stream from the event log: the events that a client has missed, and those that another process
+//! appends.
 //!
-//! Gives events by pages; sends nothing.
+//! Events are read in pages; sending is left to the caller.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -14,17 +15,17 @@ use super::service::Inner;
 use super::session::Session;
 use crate::event_log::{EventLog, EventLogError, LogEvent, LogStream};
 
-/// Bytes of events that leave together at most, unless one event is larger.
-pub(super) const BURST: usize = 64 << 10;
-/// Bytes of events that are read from a log at once, unless one event is larger.
-const PAGE: usize = 1 << 20;
-/// Interval at which a stream that another process writes is read, if the log does not tell of its events.
-const POLL: Duration = Duration::from_millis(500);
+/// Maximum number of bytes that are sent together, unless a single event is larger.
+pub(super) const MAX_BURST_BYTES: usize = 64 << 10;
+/// Maximum number of bytes that are read from a log at once, unless a single event is larger.
+const PAGE_BYTES: usize = 1 << 20;
+/// Interval at which a stream of another process is read, if the log does not notify readers of new events.
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 type Reading = Pin<Box<dyn Future<Output = Result<Vec<LogEvent>, EventLogError>> + Send>>;
 
-/// A stream that another process writes.
-pub(super) struct Followed {
+/// Stream that belongs to another process.
+pub(super) struct FollowedStream {
     pub(super) inner: Arc<Inner>,
     pub(super) session: Arc<Session>,
     pub(super) log: Arc<dyn EventLog>,
@@ -34,8 +35,8 @@ pub(super) struct Followed {
     pub(super) reading: Option<Reading>,
 }
 
-impl Followed {
-    /// Reads the next events: at least one.
+impl FollowedStream {
+    /// Returns the next events: at least one.
     pub(super) fn poll(
         &mut self,
         cx: &mut Context<'_>,
@@ -57,19 +58,19 @@ async fn next_events(
     after: u64,
 ) -> Result<Vec<LogEvent>, EventLogError> {
     loop {
-        let events = log.read_after(&key, after, BURST).await?;
+        let events = log.read_after(&key, after, MAX_BURST_BYTES).await?;
         if !events.is_empty() {
             return Ok(events);
         }
-        if let Ok(waited) = tokio::time::timeout(POLL, log.wait_after(&key, after)).await {
+        if let Ok(waited) = tokio::time::timeout(POLL_INTERVAL, log.wait_after(&key, after)).await {
             waited?;
         }
     }
 }
 
-/// Events of a log that a client has missed of a stream, read page by page as they are sent.
+/// Reader of the events that a client has missed, page by page while they are sent.
 pub(super) struct Replay {
-    log: Arc<dyn EventLog>,
+    pub(super) log: Arc<dyn EventLog>,
     pub(super) key: LogStream,
     pub(super) reading: Option<Reading>,
 }
@@ -83,18 +84,18 @@ impl Replay {
         }
     }
 
-    /// Starts to read the events behind this number.
+    /// Starts to read the events after this sequence number.
     pub(super) fn read(&mut self, after: u64) {
         let (log, key) = (Arc::clone(&self.log), self.key.clone());
         self.reading = Some(Box::pin(async move { read_page(&*log, &key, after).await }));
     }
 }
 
-/// Reads the next events that a client has missed of a stream.
+/// Reads the next page of events that a client has missed.
 pub(super) async fn read_page(
     log: &dyn EventLog,
     key: &LogStream,
     after: u64,
 ) -> Result<Vec<LogEvent>, EventLogError> {
-    log.read_after(key, after, PAGE).await
+    log.read_after(key, after, PAGE_BYTES).await
 }

@@ -1,6 +1,6 @@
 //! Responses of the server: JSON, errors, event streams.
 //!
-//! Builds responses; decides nothing.
+//! The functions only build responses; callers decide which one to send.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -18,7 +18,7 @@ use super::metrics::Counters;
 use crate::endpoint::request_id;
 use crate::http::{EVENT_STREAM, JSON};
 
-/// Response that refuses a request.
+/// Response that rejects a request.
 pub(super) type Refusal = Box<Response<ResponseBody>>;
 
 /// Body of a response.
@@ -44,11 +44,11 @@ impl ResponseBody {
         Self::new(Kind::Whole(None))
     }
 
-    pub(super) fn whole(bytes: Bytes) -> Self {
+    pub(super) fn single_message(bytes: Bytes) -> Self {
         Self::new(Kind::Whole(Some(bytes)))
     }
 
-    /// Adds the bytes of this response body to the counter of bytes sent, as they leave.
+    /// Counts the bytes of this body in the metrics while they are sent.
     pub(super) fn count(&mut self, counters: &Arc<Counters>) {
         self.counters = Some(Arc::clone(counters));
     }
@@ -106,9 +106,9 @@ impl std::fmt::Debug for ResponseBody {
     }
 }
 
-/// Turns a document into a response.
+/// Converts a response with a complete body to the body type of the service.
 pub(super) fn document(response: Response<Bytes>) -> Response<ResponseBody> {
-    response.map(ResponseBody::whole)
+    response.map(ResponseBody::single_message)
 }
 
 /// Creates a response without a body.
@@ -120,14 +120,14 @@ pub(super) fn empty(status: StatusCode) -> Response<ResponseBody> {
 
 /// Creates a response with one message.
 pub(super) fn json(status: StatusCode, message: Bytes) -> Response<ResponseBody> {
-    let mut response = Response::new(ResponseBody::whole(message));
+    let mut response = Response::new(ResponseBody::single_message(message));
     *response.status_mut() = status;
     let json = HeaderValue::from_static(JSON);
     response.headers_mut().insert(CONTENT_TYPE, json);
     response
 }
 
-/// Creates a response that is an event stream. Proxies are asked not to hold its events back.
+/// Creates a response that is an event stream. A header asks proxies not to buffer the events.
 pub(super) fn events(stream: EventStream) -> Response<ResponseBody> {
     let mut response = Response::new(ResponseBody::new(Kind::Events(Box::new(stream))));
     let headers = response.headers_mut();
@@ -139,12 +139,12 @@ pub(super) fn events(stream: EventStream) -> Response<ResponseBody> {
     response
 }
 
-/// Creates a response with an error that answers no request in particular.
+/// Creates a response with a JSON-RPC error without an id.
 pub(super) fn refuse(status: StatusCode, words: &str) -> Refusal {
     Box::new(error(status, &PeerError::invalid_request(words)))
 }
 
-/// Creates a response with status 503, which asks the client to try again.
+/// Creates a response with status 503, so that the client retries.
 pub(super) fn unavailable(words: &str) -> Refusal {
     let mut response = refuse(StatusCode::SERVICE_UNAVAILABLE, words);
     let headers = response.headers_mut();
@@ -152,23 +152,26 @@ pub(super) fn unavailable(words: &str) -> Refusal {
     response
 }
 
-/// Error of a response, kept so that the response can name its request.
+/// JSON-RPC error of a response, kept as an extension so that the id of the request can be added later.
 #[derive(Clone)]
-struct Refused(PeerError);
+struct RefusedResponse(PeerError);
 
-/// Creates a response with an error that names no request: "a JSON-RPC error response that has no `id`" (`basic/transports`, "Sending
-/// Messages to the Server").
+/// Creates a response with an error without an id: "a JSON-RPC error response that has no `id`" (`basic/transports`,
+/// "Sending Messages to the Server").
 pub(super) fn error(status: StatusCode, error: &PeerError) -> Response<ResponseBody> {
     let mut response = json(status, error_message(None, error));
-    response.extensions_mut().insert(Refused(error.clone()));
+    response
+        .extensions_mut()
+        .insert(RefusedResponse(error.clone()));
     response
 }
 
-/// Lets a refusal name the request that it answers, if the message is one and the refusal has an error.
+/// Adds the id of the rejected request to the error of a response, if the message is a request and the response has an
+/// error.
 pub(super) fn name_request(refusal: &mut Response<ResponseBody>, message: &[u8]) {
     let id = request_id(message);
-    if let (Some(id), Some(Refused(error))) = (id, refusal.extensions_mut().remove()) {
-        *refusal.body_mut() = ResponseBody::whole(error_message(Some(id), &error));
+    if let (Some(id), Some(RefusedResponse(error))) = (id, refusal.extensions_mut().remove()) {
+        *refusal.body_mut() = ResponseBody::single_message(error_message(Some(id), &error));
     }
 }
 

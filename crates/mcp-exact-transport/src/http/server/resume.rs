@@ -1,8 +1,9 @@
-//! Sessions of this process, and those that another process has begun and a session store keeps.
+//! Finds sessions of this process, and resumes sessions of other processes from the session store.
 //!
-//! A resumed session continues with its negotiated revision and capabilities. Its ids continue far behind those of the other
-//! process.
+//! A resumed session continues with its negotiated revision and capabilities. Its ids come from a block that no other
+//! process uses.
 
+use std::hash::{DefaultHasher, Hasher as _};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,12 +17,12 @@ use crate::endpoint::{BLOCK_IDS, resume_server};
 use crate::observe;
 use crate::store::{SessionRecord, SessionStore, SessionStoreError};
 
-/// Number of times that a session is saved when other processes save it at the same time.
-const ATTEMPTS: usize = 8;
-/// Number of blocks of ids that a session has: numbers up to 2^53.
-const BLOCKS: u64 = (1 << 53) / BLOCK_IDS;
+/// Maximum number of attempts to save a session while other processes save it concurrently.
+const MAX_SAVE_ATTEMPTS: usize = 8;
+/// Number of id blocks of a session; ids are at most 2^53.
+const BLOCK_COUNT: u64 = (1 << 53) / BLOCK_IDS;
 
-/// Finds the session of an id; status 404 if there is none, if it has ended, or if it belongs to another principal.
+/// Returns the session with an id; status 404 if there is none, if it has ended, or if it belongs to another principal.
 pub(super) async fn find(
     inner: &Arc<Inner>,
     id: &str,
@@ -48,6 +49,7 @@ pub(super) async fn find(
     // The requests that were in flight end with an error, which waits on their streams for whoever resumes them.
     let shared = super::endpoints::share(inner, endpoint, Some(Arc::clone(&id)));
     let session = Session::new(Arc::clone(&id), shared, principal.cloned());
+    session.merged(digest(&record.snapshot));
     for stream in lost {
         session.add(stream);
     }
@@ -55,12 +57,6 @@ pub(super) async fn find(
     // Another request has resumed it meanwhile.
     if !Arc::ptr_eq(&added, &session) {
         return Ok(added);
-    }
-    // It was ended since its record was loaded.
-    if inner.sessions.was_ended(&id) {
-        inner.sessions.remove(&id);
-        session.end();
-        return Err(unknown());
     }
     if inner.options().change_bus.is_none() {
         // Of two processes that resume it one is superseded.
@@ -91,7 +87,7 @@ pub(super) async fn load(
     load_unsealed(inner, id, principal).await
 }
 
-/// Loads the record of a session in the same way, by an id that no seal has made.
+/// Loads the record of a session by an id that is not sealed.
 pub(super) async fn load_unsealed(
     inner: &Inner,
     id: &str,
@@ -110,15 +106,18 @@ pub(super) async fn load_unsealed(
     }
 }
 
-/// Loads the record of a session and takes a block of ids for this process: the record says how far the blocks of all processes
-/// reach, and of two processes that save it one is superseded. Returns the record, and the number before the block.
+/// Loads the record of a session and reserves a block of ids for this process. The record contains the last reserved
+/// id; if two processes save it concurrently, one of them is superseded and retries. Returns the record, and the first
+/// id of the block.
 async fn take_block(
     inner: &Inner,
     id: &str,
     principal: Option<&Principal>,
 ) -> Result<(SessionRecord, u64), Refusal> {
-    for _ in 0..ATTEMPTS {
+    for _ in 0..MAX_SAVE_ATTEMPTS {
         let mut record = load(inner, id, principal).await?;
+        // The blocks of a session are limited, so none is taken for a session that cannot be added.
+        inner.check_new(id)?;
         let Some(store) = &inner.options().session_store else {
             return Err(unknown());
         };
@@ -143,28 +142,29 @@ async fn take_block(
     Err(unavailable(words))
 }
 
-/// Chooses a block of ids behind all that were taken. A store that fails over may have lost the latest ones, so that some are
-/// skipped at random. Every parser of JSON reads such numbers exactly; a session that has none left is over.
+/// Returns the start of a block of ids after all reserved blocks. A random number of blocks is skipped, because a store
+/// may lose the latest reservations in a failover. Ids stay within the integers that every JSON parser reads exactly; a
+/// session without remaining blocks has ended.
 fn next_block(last: u64) -> Result<u64, Refusal> {
     let mut skipped = [0];
     let no_random_numbers = |_| unavailable("the system has no random numbers");
     getrandom::fill(&mut skipped).map_err(no_random_numbers)?;
     let block = last / BLOCK_IDS + 1 + u64::from(skipped[0]);
-    if block < BLOCKS {
+    if block < BLOCK_COUNT {
         Ok(block * BLOCK_IDS)
     } else {
         Err(unknown())
     }
 }
 
-/// Returns the lifetime of a record. A session that is used is saved again when its record is older than half its idle time; so it
-/// lives for its whole idle time after its last use, on all processes.
+/// Returns the lifetime of a record. A used session is saved again when its record is older than half the idle time, so
+/// that it lives for at least the idle time after its last use, on all processes.
 pub(super) fn lifetime(inner: &Inner) -> Duration {
     let idle = inner.options().idle;
     idle.saturating_add(idle / 2)
 }
 
-/// Saves a session where its snapshot is not up to date, so that another process can resume it.
+/// Saves a session if its snapshot is out of date, so that another process can resume it.
 ///
 /// # Errors
 /// The store is not available, or full.
@@ -197,15 +197,16 @@ pub(super) async fn save_before_output(inner: &Arc<Inner>, session: &Arc<Session
     }
 }
 
-/// Saves a session of this process in any case: the store may have lost it. Ends the session if another process has ended it.
+/// Saves a session even if its snapshot is up to date, because the store may have lost it. Ends the session if another
+/// process has ended it.
 pub(super) async fn save_again(inner: &Arc<Inner>, session: &Arc<Session>) {
     if inner.options().session_store.is_some() {
         let _ = save_if(inner, session, true, SnapshotDue::Now).await;
     }
 }
 
-/// Brings a session of this process up to date after a gap: merges what others have saved, saves what the store has lost, and ends
-/// what others have ended.
+/// Updates a session of this process after a gap of the change bus: merges a newer record of another process, saves the
+/// session if the store has lost it, or ends it if another process has ended it.
 ///
 /// # Errors
 /// The store is not available.
@@ -230,15 +231,33 @@ pub(super) async fn restore(
             merge(session, &record);
             Ok(())
         }
-        Some(record) if record.version == known => Ok(()),
-        _ => match save_if(inner, session, true, SnapshotDue::Now).await {
-            Err(error @ SessionStoreError::Unavailable(_)) => Err(error),
-            _ => Ok(()),
-        },
+        Some(record) if record.version == known && session.is_known(digest(&record.snapshot)) => {
+            Ok(())
+        }
+        found => {
+            // A store that fails over may lose a version, and another process may save the same version again.
+            if let Some(snapshot) = found.and_then(|record| record.snapshot.parse().ok()) {
+                let _turn = session.saving.lock().await;
+                session
+                    .shared()
+                    .call(|state, _| state.endpoint.merge_lost(snapshot));
+            }
+            match save_if(inner, session, true, SnapshotDue::Now).await {
+                Err(error @ SessionStoreError::Unavailable(_)) => Err(error),
+                _ => Ok(()),
+            }
+        }
     }
 }
 
-/// Saves a session if its snapshot is as urgent as `least`, or in any case.
+/// Returns a number by which the content of a record is known again.
+fn digest(snapshot: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    hasher.write(snapshot.as_bytes());
+    hasher.finish()
+}
+
+/// Saves a session if its snapshot is at least as urgent as `least`, or unconditionally.
 async fn save_if(
     inner: &Arc<Inner>,
     session: &Arc<Session>,
@@ -260,7 +279,8 @@ async fn save_if(
     task.await.unwrap_or(Ok(()))
 }
 
-/// Saves a session, whose turn to be saved it is. What another process has saved meanwhile is merged, and the result saved.
+/// Saves a session while the caller holds its lock `saving`. If another process has saved the session in between,
+/// merges that record and saves the result.
 async fn save_in_turn(
     inner: &Arc<Inner>,
     session: &Arc<Session>,
@@ -270,7 +290,7 @@ async fn save_in_turn(
     let Some(store) = &inner.options().session_store else {
         return Ok(());
     };
-    for _ in 0..ATTEMPTS {
+    for _ in 0..MAX_SAVE_ATTEMPTS {
         // Its record was removed, or is about to be.
         if session.has_ended() {
             return Ok(());
@@ -286,15 +306,16 @@ async fn save_in_turn(
         let Some(snapshot) = snapshot else {
             return Ok(());
         };
-        let version = snapshot.version;
+        let (version, text) = (snapshot.version, snapshot.to_string());
+        let saved = digest(&text);
         let record = SessionRecord {
-            snapshot: snapshot.to_string(),
+            snapshot: text,
             principal: session.principal().map(|principal| principal.0.clone()),
             version,
         };
         match store.save(session.id(), record, lifetime(inner)).await {
             Ok(()) => {
-                session.saved();
+                session.saved(saved);
                 session.shared().lock().endpoint.snapshot_saved();
                 if version > 1 {
                     inner.announce_saved(session);
@@ -310,7 +331,7 @@ async fn save_in_turn(
                     }
                     _ => {
                         // Another process has ended it.
-                        inner.sessions.remove(session.id());
+                        inner.sessions.remove(session);
                         session.end();
                         return Ok(());
                     }
@@ -323,16 +344,17 @@ async fn save_in_turn(
     Ok(())
 }
 
-/// Merges what another process has saved into the session of this one.
+/// Merges a record that another process has saved into a session of this process.
 fn merge(session: &Session, record: &SessionRecord) {
     if let Ok(snapshot) = record.snapshot.parse() {
         session
             .shared()
             .call(|state, _| state.endpoint.merge(snapshot));
+        session.merged(digest(&record.snapshot));
     }
 }
 
-/// Loads what another process has saved of a session of this one.
+/// Loads and merges the record that another process has saved for a session of this process.
 pub(super) async fn refresh(inner: &Arc<Inner>, session: &Arc<Session>) {
     let Some(store) = &inner.options().session_store else {
         return;
@@ -350,7 +372,8 @@ pub(super) async fn refresh(inner: &Arc<Inner>, session: &Arc<Session>) {
     }
 }
 
-/// Renews the record of a session whose client only listens, before its lifetime is over. Those of HTTP+SSE have none.
+/// Renews the record of a session whose client only listens, before the record expires. Sessions of HTTP+SSE are
+/// renewed elsewhere.
 pub(super) async fn renew(inner: &Arc<Inner>, session: &Arc<Session>) {
     let is_due = session.is_in_use() && session.is_stale(inner.options().idle / 2);
     if is_due && session.shared().lock().endpoint.binding() == Binding::StreamableHttp {
@@ -358,7 +381,8 @@ pub(super) async fn renew(inner: &Arc<Inner>, session: &Arc<Session>) {
     }
 }
 
-/// Saves where the event stream of a session of HTTP+SSE is: on a process that listens to the bus. Its state stays there.
+/// Saves a record of an HTTP+SSE session, so that other processes forward its messages on the bus. The state of the
+/// session is not saved. Ends the session if another process has ended it.
 pub(super) async fn save_place(
     store: &dyn SessionStore,
     session: &Session,
@@ -371,13 +395,18 @@ pub(super) async fn save_place(
         version,
     };
     match store.save(session.id(), record, lifetime).await {
-        // A resync has saved it, or it has ended.
-        Err(SessionStoreError::Superseded) => Ok(()),
+        Err(SessionStoreError::Superseded) => {
+            // A stored record was saved by a concurrent resync.
+            if store.load(session.id()).await?.is_none() {
+                session.end();
+            }
+            Ok(())
+        }
         saved => saved,
     }
 }
 
-/// Removes the record of a session that has ended, after a snapshot that is being saved.
+/// Removes the record of a session that has ended; waits for a save in progress.
 ///
 /// # Errors
 /// The store is not available.

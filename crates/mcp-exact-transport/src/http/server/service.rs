@@ -1,6 +1,7 @@
-//! The service: takes HTTP requests, gives responses. Works under any server of `tower` services.
+//! HTTP service that responds to the requests of MCP clients; it can be used with any server of `tower` services.
 //!
-//! Order of its checks: `Host` and `Origin`, path, method, authentication, media types, size, then those of the endpoint.
+//! Order of the checks: `Host` and `Origin`, path, method, authentication, media types, size, then the checks of the
+//! endpoint.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -23,9 +24,9 @@ use super::body::EventStream;
 use super::bus::{self, Announcer};
 use super::endpoints::Hooks;
 use super::metrics::{Counters, HttpMetrics};
-use super::options::{AuthError, HttpServerOptions, TokenExpiry};
+use super::options::{AuthError, HttpServerOptions, ResponseHeaders, TokenExpiry};
 use super::response::{Refusal, ResponseBody, document, empty, refuse, unavailable};
-use super::session::{Session, Sessions};
+use super::session::{NotAdded, Session, Sessions};
 use super::{checks, cors, get, legacy, post, resume};
 use crate::endpoint::{ServerEndpoint, ServerHandle, ServerHandler, Shared};
 use crate::observe;
@@ -34,7 +35,7 @@ use crate::store::{BusMessage, BusSubscription};
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 type Listeners = HashMap<usize, Weak<Shared<ServerEndpoint>>>;
 
-/// A server over Streamable HTTP, and over HTTP+SSE beside it, as a `tower` service. Clones share their sessions.
+/// Server over Streamable HTTP and HTTP+SSE, as a `tower` service. Clones share their sessions.
 #[derive(Clone)]
 pub struct HttpService {
     inner: Arc<Inner>,
@@ -44,21 +45,21 @@ pub(super) struct Inner {
     settings: Arc<ServerSettings>,
     hooks: Arc<Hooks>,
     options: HttpServerOptions,
-    /// Path of the directory of the endpoint, without a slash at its end.
+    /// Path of the directory that contains the endpoint, without a trailing slash.
     directory: String,
     pub(super) sessions: Sessions,
     listeners: Mutex<Listeners>,
     drain: watch::Sender<bool>,
     has_sweeper: AtomicBool,
     pub(super) counters: Arc<Counters>,
-    /// Number of the service on the change bus.
+    /// Random number that identifies the service on the change bus.
     origin: AtomicU64,
-    /// Subscription to the change bus, from the first request on.
+    /// Subscription to the change bus, which starts with the first request.
     subscription: OnceLock<BusSubscription>,
 }
 
-/// A request whose headers were checked.
-pub(super) struct Checked {
+/// Request whose headers have passed the checks.
+pub(super) struct CheckedRequest {
     pub(super) parts: Arc<Parts>,
     pub(super) principal: Option<Principal>,
 }
@@ -114,13 +115,13 @@ impl HttpService {
         metrics
     }
 
-    /// Returns what the service has done, without what its sessions hold.
+    /// Returns the activity of the service, without the resource usage of its sessions.
     #[cfg(feature = "opentelemetry")]
     pub(crate) fn counted(&self) -> HttpMetrics {
         self.inner.counters.counted()
     }
 
-    /// Returns a way to the service that does not keep it.
+    /// Returns a function that returns the service while it exists, without keeping it alive.
     #[cfg(feature = "opentelemetry")]
     pub(crate) fn weak(&self) -> impl Fn() -> Option<Self> + Send + Sync + use<> {
         let inner = Arc::downgrade(&self.inner);
@@ -136,8 +137,8 @@ impl HttpService {
             .collect()
     }
 
-    /// Announces a change to every client that wants to know, and over the change bus to those of other processes. Returns how
-    /// many messages were sent to the clients of this process.
+    /// Announces a change to every subscribed client, including those of other processes on the change bus. Returns the
+    /// number of messages that were sent to clients of this process.
     pub fn publish(&self, change: &Change) -> usize {
         if let Some(announcer) = self.announcer() {
             announcer.announce(change);
@@ -145,7 +146,8 @@ impl HttpService {
         self.inner.publish(change)
     }
 
-    /// Returns what tells the other services on the change bus of changes; `None` without a bus. It does not keep the service.
+    /// Returns the announcer, which publishes changes for other services on the change bus; `None` without a bus. The
+    /// announcer does not keep the service alive.
     pub fn announcer(&self) -> Option<Announcer> {
         let bus = self.inner.options.change_bus.as_ref()?;
         Some(Announcer {
@@ -154,8 +156,9 @@ impl HttpService {
         })
     }
 
-    /// Makes the service one with another on the change bus: a program that tells the clients of both of changes announces each
-    /// change once, by this announcer, and both ignore that. Returns false if the service has another bus or none.
+    /// Gives the service the same identity on the change bus as another one: an application that notifies the clients
+    /// of both services itself publishes each change once, with this announcer, and both services ignore it. Returns
+    /// false if the service has another bus or none.
     pub fn join(&self, announcer: &Announcer) -> bool {
         let bus = self.inner.options.change_bus.as_ref();
         let joins = bus.is_some_and(|bus| Arc::ptr_eq(bus, &announcer.bus));
@@ -165,8 +168,8 @@ impl HttpService {
         joins
     }
 
-    /// Begins a shutdown: new requests get status 503, the streams of sessions that belong to no request are closed so that their
-    /// clients resume them, and subscriptions end. Calls in flight are still answered; [`settled`](Self::settled) waits for those
+    /// Starts a shutdown: new requests get status 503, standalone streams of sessions are closed so that clients resume
+    /// them, and subscriptions end. Calls in flight are still answered; [`settled`](Self::settled) also waits for calls
     /// whose clients have lost their connections.
     pub fn drain(&self) {
         self.inner.drain.send_replace(true);
@@ -178,9 +181,9 @@ impl HttpService {
         }
     }
 
-    /// Completes when no session has a call in flight, and every answer was sent or recorded in the event log. After
-    /// [`drain`](Self::drain) no calls are added. Sessions that another process resumes have their answers then, whether or not
-    /// their clients were connected.
+    /// Completes when no session has a call in flight, and every response was sent or recorded in the event log. After
+    /// [`drain`](Self::drain), no new calls are accepted. When another process then resumes a session, the log has the
+    /// responses that the client has missed.
     pub async fn settled(&self) {
         for session in self.inner.sessions.all() {
             session.settled().await;
@@ -192,8 +195,8 @@ impl HttpService {
         self.inner.options.session_store.is_some()
     }
 
-    /// Ends all sessions of this process. A session store keeps their records, so that another process resumes them; without
-    /// a store, their events are removed from the event log.
+    /// Ends all sessions of this process. With a session store, another process can resume them; without one, their
+    /// events are removed from the event log.
     pub fn end_sessions(&self) {
         let runtime = tokio::runtime::Handle::try_current().ok();
         let outlives_process = self.outlives_process();
@@ -225,7 +228,7 @@ impl HttpService {
         self.respond_to(Arc::new(parts), body)
     }
 
-    /// Returns the response to a request, whose head is not moved through the futures that make it.
+    /// Returns the response to a request whose head is behind an `Arc`, so that futures stay small.
     pub(super) async fn respond_to<B>(&self, parts: Arc<Parts>, body: B) -> Response<ResponseBody>
     where
         B: Body<Data = Bytes> + Send + 'static,
@@ -354,14 +357,22 @@ impl Inner {
             return Err(method_not_allowed(names));
         }
         let principal = self.authenticate(&mut parts).await?;
-        let checked = Checked { parts, principal };
-        match (route, &checked.parts.method) {
+        let headers = self.options.response_headers.then(ResponseHeaders::default);
+        if let Some(headers) = &headers {
+            Arc::make_mut(&mut parts).extensions.insert(headers.clone());
+        }
+        let checked = CheckedRequest { parts, principal };
+        let mut response = match (route, &checked.parts.method) {
             (Route::Endpoint, &Method::POST) => post::respond(self, checked, body).await,
             (Route::Endpoint, &Method::GET) => get::respond(self, &checked).await,
             (Route::Endpoint, _) => get::end_session(self, &checked).await,
             (Route::Sse, _) => legacy::open(self, &checked).await,
             (Route::Messages, _) => legacy::post(self, checked, body).await,
+        }?;
+        if let Some(headers) = headers {
+            headers.add_to(response.headers_mut());
         }
+        Ok(response)
     }
 
     fn route(&self, path: &str) -> Option<Route> {
@@ -376,7 +387,7 @@ impl Inner {
         }
     }
 
-    /// Path that clients of HTTP+SSE post to.
+    /// Returns the path that clients of HTTP+SSE post to.
     pub(super) fn messages_path(&self) -> String {
         format!("{}{}/messages", self.options.path_prefix, self.directory)
     }
@@ -391,7 +402,7 @@ impl Inner {
             .map_err(not_authorized)
     }
 
-    /// Checks that the sender of a message has the scopes that it needs.
+    /// Checks that the sender of a message was granted the scopes that the message requires.
     pub(super) fn authorize(&self, parts: &Parts, message: &[u8]) -> Result<(), Refusal> {
         let (Some(authenticate), Some(required)) =
             (&self.options.authenticate, &self.options.required_scopes)
@@ -416,21 +427,21 @@ impl Inner {
         }
     }
 
-    /// Ends a stream when the shutdown begins, or when the credentials of its request end.
+    /// Makes a stream end when the shutdown begins, or when the credentials of its request expire.
     pub(super) fn end_with_service(stream: &mut EventStream, request: &Parts) {
         stream.end_with_service();
         Self::end_with_credentials(stream, request);
     }
 
-    /// Ends a stream when the credentials of its request end.
+    /// Makes a stream end when the credentials of its request expire.
     pub(super) fn end_with_credentials(stream: &mut EventStream, request: &Parts) {
         // Most requests have no credentials that end: their idle streams stay small.
         if has_expiry(request) {
-            stream.end_with(expired(request));
+            stream.end_with(wait_for_expiry(request));
         }
     }
 
-    /// Notes an endpoint that listens to changes.
+    /// Adds an endpoint without a session to those that are notified of changes.
     pub(super) fn add_listener(&self, shared: &Arc<Shared<ServerEndpoint>>) {
         shared.lock().role.is_listed = true;
         let mut listeners = self
@@ -445,7 +456,7 @@ impl Inner {
         }
     }
 
-    /// Forgets an endpoint that may have listened to changes. Takes the lock of the list only if it has.
+    /// Removes an endpoint from those that are notified of changes; takes the lock only if the endpoint was added.
     pub(super) fn remove_listener(&self, shared: &Arc<Shared<ServerEndpoint>>) {
         if !shared.lock().role.is_listed {
             return;
@@ -465,25 +476,31 @@ impl Inner {
         listeners.values().filter_map(Weak::upgrade).collect()
     }
 
-    /// Adds a session, and returns the one of its id: that which another request has added before stays. Fails if there are too
-    /// many.
+    /// Checks that a session with this id can be added.
+    pub(super) fn check_new(&self, id: &str) -> Result<(), Refusal> {
+        let checked = self.sessions.check_new(id, self.options.sessions);
+        checked.map_err(not_added)
+    }
+
+    /// Adds a session and returns it; if another request has already added a session with the same id, returns that
+    /// one. Fails if there are too many sessions, or if the session has ended.
     pub(super) fn add_session(
         self: &Arc<Self>,
         session: &Arc<Session>,
     ) -> Result<Arc<Session>, Refusal> {
-        let Some(added) = self.sessions.insert(session, self.options.sessions) else {
+        let added = self.sessions.insert(session, self.options.sessions);
+        let added = added.map_err(|error| {
             session.end();
-            let words = "too many sessions; try again later";
-            return Err(unavailable(words));
-        };
+            not_added(error)
+        })?;
         if !self.has_sweeper.swap(true, Ordering::AcqRel) {
             tokio::spawn(sweep(Arc::downgrade(self)));
         }
         Ok(added)
     }
 
-    /// Notes in the event log that this process writes no more of the streams of a session: other processes go on with what their
-    /// clients resume.
+    /// Marks the streams of a session as abandoned by this process in the event log, so that other processes can
+    /// continue the streams that clients resume.
     pub(super) async fn abandon_streams(&self, session: &Session) {
         let Some(log) = &self.options.event_log else {
             return;
@@ -495,7 +512,7 @@ impl Inner {
         }
     }
 
-    /// Tells the other processes that their copies of a session are out of date.
+    /// Notifies the other processes that their copies of a session are out of date.
     pub(super) fn announce_saved(&self, session: &Session) {
         if let Some(bus) = &self.options.change_bus {
             bus.publish(BusMessage::SessionSaved {
@@ -505,17 +522,34 @@ impl Inner {
         }
     }
 
-    /// Ends a session everywhere and removes its state. A session whose record cannot be removed goes on: other processes would
-    /// serve it.
+    /// Ends a session on all processes and removes its state. If its record cannot be removed, the session continues,
+    /// because other processes would still serve it.
     ///
     /// # Errors
-    /// Status 503: the session goes on, or other processes are not told yet that it has ended.
-    pub(super) async fn end_session(&self, session: &Arc<Session>) -> Result<(), Refusal> {
-        self.sessions.remove_ended(session.id());
-        if let Err(error) = resume::remove(self, session).await {
-            self.sessions.restore(session);
+    /// Status 503 if the session continues, or other processes could not be notified of its end.
+    pub(super) async fn end_session(
+        self: &Arc<Self>,
+        session: &Arc<Session>,
+    ) -> Result<(), Refusal> {
+        let (inner, session) = (Arc::clone(self), Arc::clone(session));
+        // In a separate task, so that the end is not interrupted when the client disconnects.
+        let task = tokio::spawn(async move { inner.end_in_task(&session).await });
+        let failed = |_| Err(unavailable("ending the session failed; try again later"));
+        task.await.unwrap_or_else(failed)
+    }
+
+    async fn end_in_task(&self, session: &Arc<Session>) -> Result<(), Refusal> {
+        let known = self.sessions.remove_ended(session.id());
+        // Another request may have resumed the session in the meantime.
+        let current = known.as_ref().unwrap_or(session);
+        if let Err(error) = resume::remove(self, current).await {
+            if !self.sessions.restore(current) {
+                current.end();
+                self.abandon_streams(current).await;
+            }
             return Err(unavailable(&error.to_string()));
         }
+        current.forget_all();
         session.forget_all();
         self.forget_events(session).await;
         // Told last: no process finds the record any more.
@@ -542,8 +576,8 @@ impl Inner {
         }
     }
 
-    /// Ends a session that nobody has used here for its lifetime.
-    async fn expire(&self, session: &Arc<Session>) {
+    /// Ends a session that was not used on this process for its lifetime.
+    async fn expire(self: &Arc<Self>, session: &Arc<Session>) {
         if self.options.change_bus.is_none() {
             let _ = self.end_session(session).await;
             return;
@@ -566,8 +600,15 @@ impl Inner {
     }
 }
 
-/// Returns a number that no other service has. Without random numbers of the system, which no session begins without either, it
-/// is zero.
+fn not_added(error: NotAdded) -> Refusal {
+    match error {
+        NotAdded::Full => unavailable("too many sessions; try again later"),
+        NotAdded::Ended => resume::unknown(),
+    }
+}
+
+/// Returns a random number that identifies a service; zero if the system provides no random numbers, in which case no
+/// session can begin either.
 fn random_number() -> u64 {
     let mut bytes = [0; 8];
     match getrandom::fill(&mut bytes) {
@@ -576,7 +617,8 @@ fn random_number() -> u64 {
     }
 }
 
-/// Ends sessions that are idle or closed, and renews the records of the others, as long as the service exists.
+/// Periodically ends sessions that are idle or closed and renews the records of the others, for the lifetime of the
+/// service.
 async fn sweep(inner: Weak<Inner>) {
     loop {
         let Some(idle) = inner.upgrade().map(|inner| inner.options.idle) else {
@@ -604,8 +646,8 @@ fn has_expiry(request: &Parts) -> bool {
     request.extensions.get::<TokenExpiry>().is_some()
 }
 
-/// Completes when the credentials of a request end.
-pub(super) fn expired(request: &Parts) -> impl Future<Output = ()> + Send + use<> {
+/// Completes when the credentials of a request expire.
+pub(super) fn wait_for_expiry(request: &Parts) -> impl Future<Output = ()> + Send + use<> {
     let expiry = request.extensions.get::<TokenExpiry>().copied();
     async move {
         match expiry {

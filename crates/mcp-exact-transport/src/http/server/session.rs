@@ -1,7 +1,7 @@
 //! Sessions of Streamable HTTP (2025-03-26 to 2025-11-25) and of HTTP+SSE, and their table.
 //!
-//! A session belongs to the principal that began it, is counted, and ends when it was idle for too long. Streams have numbers
-//! that name their events.
+//! A session belongs to the principal that has created it, counts towards the maximum number of sessions, and ends
+//! after an idle time. Stream numbers are part of the event ids.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,29 +16,32 @@ use crate::endpoint::{ServerEndpoint, Shared};
 use crate::event_log::LogStream;
 use crate::observe::{self, SessionSpan};
 
-/// Interval at which a shutdown looks for answers that are not sent yet.
-const SETTLE: Duration = Duration::from_millis(5);
+/// Interval at which a shutdown checks for unsent responses.
+const SETTLE_INTERVAL: Duration = Duration::from_millis(5);
 
-/// A session.
+/// Session of a client on this process.
 pub(super) struct Session {
     id: Arc<str>,
     span: SessionSpan,
     shared: Arc<Shared<ServerEndpoint>>,
     principal: Option<Principal>,
-    /// Locked after `shared` where both are.
+    /// State of the session. If both locks are held, `shared` is locked first.
     state: Mutex<State>,
-    /// Held while a snapshot is taken and saved, so that an older one never replaces a newer one.
+    /// Lock that is held while a snapshot is taken and saved, so that an older snapshot never replaces a newer one.
     pub(super) saving: tokio::sync::Mutex<()>,
 }
 
 struct State {
-    /// Streams that can be resumed, and how many connections each has had: the latest one holds it. Few as a rule.
+    /// Resumable streams, each with the number of its connections so far; the latest connection holds the stream. A
+    /// vector, because there are usually few.
     streams: Vec<(StreamId, u64)>,
     standalone: Option<StreamId>,
-    /// Connections and requests that use the session.
+    /// Number of connections and requests that use the session.
     users: usize,
     last_used: Instant,
     last_saved: Instant,
+    /// Digest of the latest record that was saved or merged here.
+    digest: u64,
     has_ended: bool,
     /// True if the state of the session is removed.
     is_forgotten: bool,
@@ -49,7 +52,7 @@ impl State {
         self.streams.iter().position(|(known, _)| *known == stream)
     }
 
-    /// Returns how many connections a stream has had, which is noted from now on.
+    /// Returns the number of connections that a stream has had; adds an entry for an unknown stream.
     fn turns(&mut self, stream: StreamId) -> &mut u64 {
         let at = self.place(stream).unwrap_or_else(|| {
             self.streams.reserve_exact(1);
@@ -80,6 +83,7 @@ impl Session {
                 users: 0,
                 last_used: Instant::now(),
                 last_saved: Instant::now(),
+                digest: 0,
                 has_ended: false,
                 is_forgotten: false,
             }),
@@ -120,18 +124,29 @@ impl Session {
         }
     }
 
-    /// Returns true if a snapshot has to be written before anything is sent, or is being written.
+    /// Returns true if a snapshot must be saved before anything is sent, or is being saved.
     pub(super) fn must_save(&self) -> bool {
         self.saving.try_lock().is_err()
             || self.shared.lock().endpoint.snapshot_due() == SnapshotDue::Now
     }
 
-    /// Notes that the session is saved.
-    pub(super) fn saved(&self) {
-        self.lock().last_saved = Instant::now();
+    /// Records the time at which the session was saved, and the digest of its record.
+    pub(super) fn saved(&self, digest: u64) {
+        let mut state = self.lock();
+        (state.last_saved, state.digest) = (Instant::now(), digest);
     }
 
-    /// Returns true if the session was not saved for this long.
+    /// Records the digest of a record that the session is resumed from or merged with.
+    pub(super) fn merged(&self, digest: u64) {
+        self.lock().digest = digest;
+    }
+
+    /// Returns true if the digest is that of the latest record that was saved or merged here.
+    pub(super) fn is_known(&self, digest: u64) -> bool {
+        self.lock().digest == digest
+    }
+
+    /// Returns true if the session was last saved longer ago than this.
     pub(super) fn is_stale(&self, after: Duration) -> bool {
         self.lock().last_saved.elapsed() >= after
     }
@@ -141,12 +156,12 @@ impl Session {
         self.lock().has_ended
     }
 
-    /// Adds a stream that no connection holds yet.
+    /// Adds a resumable stream that no connection holds yet.
     pub(super) fn add(&self, stream: StreamId) {
         self.lock().turns(stream);
     }
 
-    /// Returns the standalone stream; opens it if there is none.
+    /// Returns the standalone stream; opens one if there is none.
     pub(super) fn open_standalone(&self) -> Result<StreamId, SendError> {
         self.shared.call(|shared, _| {
             if let Some(stream) = self.standalone() {
@@ -163,7 +178,7 @@ impl Session {
         })
     }
 
-    /// Returns true if a stream can be resumed: it is not over.
+    /// Returns true if a stream has not ended, so that it can be resumed.
     pub(super) fn has(&self, stream: StreamId) -> bool {
         self.lock().place(stream).is_some()
     }
@@ -179,7 +194,7 @@ impl Session {
         self.lock().standalone
     }
 
-    /// Takes a stream over for a new connection and returns its turn.
+    /// Takes over a stream for a new connection; returns the number of the connection.
     pub(super) fn attach(&self, stream: StreamId) -> u64 {
         let mut state = self.lock();
         let turn = state.turns(stream);
@@ -187,14 +202,14 @@ impl Session {
         *turn
     }
 
-    /// Returns the turn of the connection that holds a stream; `None` for a stream that is over and after the end of the session.
+    /// Returns the number of the connection that holds a stream; `None` if the stream or the session has ended.
     pub(super) fn turn(&self, stream: StreamId) -> Option<u64> {
         let state = self.lock();
         let turn = state.place(stream).map(|at| state.streams[at].1);
         turn.filter(|_| !state.has_ended)
     }
 
-    /// Forgets a stream that is over.
+    /// Removes a stream that has ended.
     pub(super) fn forget(&self, stream: StreamId) {
         let mut state = self.lock();
         state.streams.retain(|(known, _)| *known != stream);
@@ -203,13 +218,13 @@ impl Session {
         }
     }
 
-    /// Notes that a request or a connection uses the session, until the returned value is dropped.
+    /// Marks the session as used by a request or a connection until the returned value is dropped.
     pub(super) fn enter(self: &Arc<Self>) -> InUse {
         self.lock().users += 1;
         InUse(Arc::clone(self))
     }
 
-    /// Returns true if the session is over: it was ended, or its program has closed it.
+    /// Returns true if the session was ended, or the application has closed it.
     pub(super) fn is_closed(&self) -> bool {
         self.shared.lock().endpoint.is_closed()
     }
@@ -219,7 +234,7 @@ impl Session {
         self.lock().users > 0
     }
 
-    /// Returns true if the session was not used for this long, or its program has closed it.
+    /// Returns true if the session was not used for this long, or the application has closed it.
     pub(super) fn is_idle(&self, for_long: Duration) -> bool {
         let is_closed = self.is_closed();
         let state = self.lock();
@@ -227,25 +242,25 @@ impl Session {
         state.users == 0 && (is_unused || is_closed)
     }
 
-    /// Completes when no request of the client waits for its answer.
+    /// Completes when every request of the client is answered.
     pub(super) async fn answered(&self) {
         while self.shared.lock().endpoint.usage().in_flight > 0 {
-            sleep(SETTLE).await;
+            sleep(SETTLE_INTERVAL).await;
         }
     }
 
-    /// Completes when nothing waits on a stream.
+    /// Completes when no message waits on a stream.
     pub(super) async fn flushed(&self, stream: StreamId) {
         while self.shared.lock().endpoint.queued_bytes_on(stream) > 0 {
-            sleep(SETTLE).await;
+            sleep(SETTLE_INTERVAL).await;
         }
     }
 
-    /// Completes when every request of the client is answered, and its stream was sent or recorded to its end.
+    /// Completes when every request of the client is answered, and all messages were sent or recorded.
     pub(super) async fn settled(&self) {
         self.answered().await;
         while !self.has_sent_all() {
-            sleep(SETTLE).await;
+            sleep(SETTLE_INTERVAL).await;
         }
     }
 
@@ -256,7 +271,7 @@ impl Session {
         streams.all(|stream| standalone == Some(stream) || !shared.endpoint.has_stream(stream))
     }
 
-    /// Ends the session for good: streams that are still being recorded are removed too.
+    /// Ends the session permanently; the event log entries of streams that are still being recorded are removed, too.
     pub(super) fn forget_all(&self) {
         self.lock().is_forgotten = true;
         self.end();
@@ -267,7 +282,7 @@ impl Session {
         self.lock().is_forgotten
     }
 
-    /// Ends the session: its requests, its streams and their connections.
+    /// Ends the session with its requests, streams and connections.
     pub(super) fn end(&self) {
         // From now on nothing is recorded.
         if !std::mem::replace(&mut self.lock().has_ended, true) {
@@ -280,7 +295,7 @@ impl Session {
     }
 }
 
-/// Use of a session.
+/// Guard that marks a session as used until dropped.
 pub(super) struct InUse(Arc<Session>);
 
 impl Drop for InUse {
@@ -291,75 +306,113 @@ impl Drop for InUse {
     }
 }
 
-/// Number of remembered ids of sessions that were ended for good.
-const ENDED: usize = 256;
+/// Maximum number of stored ids of ended sessions.
+const MAX_ENDED_IDS: usize = 256;
 
 /// Sessions by their ids.
 #[derive(Default)]
 pub(super) struct Sessions {
-    all: Mutex<HashMap<Arc<str>, Arc<Session>>>,
-    /// Ids of sessions that were ended for good, the latest ones: a request that has loaded the record of one does not begin it
-    /// again.
-    ended: Mutex<VecDeque<String>>,
-    /// Sessions that are being resumed, each by one request at a time.
+    table: Mutex<Table>,
+    /// Locks of sessions that are being resumed, by session id.
     resuming: Mutex<HashMap<String, Weak<tokio::sync::Mutex<()>>>>,
 }
 
-impl Sessions {
-    fn lock(&self) -> MutexGuard<'_, HashMap<Arc<str>, Arc<Session>>> {
-        self.all.lock().unwrap_or_else(PoisonError::into_inner)
+#[derive(Default)]
+struct Table {
+    all: HashMap<Arc<str>, Arc<Session>>,
+    /// Ids of the latest ended sessions, so that a request that has loaded the record before the end does not resume
+    /// the session.
+    ended: VecDeque<Arc<str>>,
+}
+
+impl Table {
+    fn check_new(&self, id: &str, limit: usize) -> Result<(), NotAdded> {
+        if self.ended.iter().any(|known| **known == *id) {
+            return Err(NotAdded::Ended);
+        }
+        if self.all.len() >= limit {
+            return Err(NotAdded::Full);
+        }
+        Ok(())
     }
 
-    /// Adds a session, and returns the one of its id: that which another request has added before stays. `None` if there are
-    /// `limit` sessions.
-    pub(super) fn insert(&self, session: &Arc<Session>, limit: usize) -> Option<Arc<Session>> {
-        let mut all = self.lock();
-        if let Some(known) = all.get(&session.id) {
-            return Some(Arc::clone(known));
+    /// Removes a session, but not a resumed copy with the same id. Returns true if it was removed.
+    fn remove(&mut self, session: &Arc<Session>) -> bool {
+        let known = self.all.get(&session.id);
+        let is_known = known.is_some_and(|known| Arc::ptr_eq(known, session));
+        is_known && self.all.remove(&session.id).is_some()
+    }
+}
+
+/// Reason why a session is not added.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum NotAdded {
+    /// There are too many sessions.
+    Full,
+    /// The session has ended permanently.
+    Ended,
+}
+
+impl Sessions {
+    fn lock(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds a session and returns it; if another request has already added a session with the same id, returns that
+    /// one.
+    pub(super) fn insert(
+        &self,
+        session: &Arc<Session>,
+        limit: usize,
+    ) -> Result<Arc<Session>, NotAdded> {
+        let mut table = self.lock();
+        if let Some(known) = table.all.get(&session.id) {
+            return Ok(Arc::clone(known));
         }
-        if all.len() >= limit {
-            return None;
-        }
-        all.insert(Arc::clone(&session.id), Arc::clone(session));
-        Some(Arc::clone(session))
+        table.check_new(&session.id, limit)?;
+        let (id, added) = (Arc::clone(&session.id), Arc::clone(session));
+        table.all.insert(id, added);
+        Ok(Arc::clone(session))
+    }
+
+    /// Checks that a session with this id can be added.
+    pub(super) fn check_new(&self, id: &str, limit: usize) -> Result<(), NotAdded> {
+        self.lock().check_new(id, limit)
     }
 
     pub(super) fn len(&self) -> usize {
-        self.lock().len()
+        self.lock().all.len()
     }
 
-    /// Returns the session of this id, if it belongs to the principal. A session of another principal is as unknown as one
-    /// that does not exist.
+    /// Returns the session with this id; `None` if there is none or it belongs to another principal.
     pub(super) fn find(&self, id: &str, principal: Option<&Principal>) -> Option<Arc<Session>> {
-        let all = self.lock();
-        let session = all.get(id)?;
+        let table = self.lock();
+        let session = table.all.get(id)?;
         (session.principal() == principal).then(|| Arc::clone(session))
     }
 
-    /// Returns the session of this id, of any principal.
+    /// Returns the session with this id, regardless of its principal.
     pub(super) fn get(&self, id: &str) -> Option<Arc<Session>> {
-        self.lock().get(id).cloned()
+        self.lock().all.get(id).cloned()
     }
 
-    /// Removes a session that is ended for good, here or by another process, and notes its id first: from then on nobody resumes
-    /// it.
+    /// Removes a session that has ended on this or another process; stores its id, so that no request resumes it.
     pub(super) fn remove_ended(&self, id: &str) -> Option<Arc<Session>> {
-        let mut ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
-        ended.truncate(ENDED - 1);
-        ended.push_front(id.to_owned());
-        drop(ended);
-        self.remove(id)
+        let Table { all, ended } = &mut *self.lock();
+        ended.truncate(MAX_ENDED_IDS - 1);
+        ended.push_front(id.into());
+        all.remove(id)
     }
 
-    /// Brings a session back that could not be ended.
-    pub(super) fn restore(&self, session: &Arc<Session>) {
-        let mut ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
-        ended.retain(|known| **known != *session.id);
-        drop(ended);
-        let _ = self.insert(session, usize::MAX);
+    /// Adds a session again whose end has failed. Returns false if a copy was resumed in the meantime, which stays.
+    pub(super) fn restore(&self, session: &Arc<Session>) -> bool {
+        let Table { all, ended } = &mut *self.lock();
+        ended.retain(|known| *known != session.id);
+        let known = all.entry(Arc::clone(&session.id));
+        Arc::ptr_eq(known.or_insert_with(|| Arc::clone(session)), session)
     }
 
-    /// Returns the lock of whoever resumes the session of this id.
+    /// Returns the lock that a request holds while it resumes the session with this id.
     pub(super) fn resuming(&self, id: &str) -> Arc<tokio::sync::Mutex<()>> {
         let mut all = self.resuming.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(turn) = all.get(id).and_then(Weak::upgrade) {
@@ -371,35 +424,32 @@ impl Sessions {
         turn
     }
 
-    /// Returns true if the session was ended for good.
-    pub(super) fn was_ended(&self, id: &str) -> bool {
-        let ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
-        ended.iter().any(|known| known == id)
+    /// Removes a session, but not a resumed copy with the same id. Returns true if it was removed.
+    pub(super) fn remove(&self, session: &Arc<Session>) -> bool {
+        self.lock().remove(session)
     }
 
-    pub(super) fn remove(&self, id: &str) -> Option<Arc<Session>> {
-        self.lock().remove(id)
-    }
-
-    /// Removes a session if it was not used for this long, or its program has closed it. Returns false if it stays.
-    pub(super) fn remove_idle(&self, session: &Session, for_long: Duration) -> bool {
-        let mut all = self.lock();
-        session.is_idle(for_long) && all.remove(&session.id).is_some()
+    /// Removes a session if it was not used for this long, or the application has closed it. Returns true if it was
+    /// removed.
+    pub(super) fn remove_idle(&self, session: &Arc<Session>, for_long: Duration) -> bool {
+        let mut table = self.lock();
+        session.is_idle(for_long) && table.remove(session)
     }
 
     pub(super) fn all(&self) -> Vec<Arc<Session>> {
-        self.lock().values().cloned().collect()
+        self.lock().all.values().cloned().collect()
     }
 
     pub(super) fn take_all(&self) -> Vec<Arc<Session>> {
-        self.lock().drain().map(|(_, session)| session).collect()
+        let all = &mut self.lock().all;
+        all.drain().map(|(_, session)| session).collect()
     }
 }
 
-/// Creates the id of a session from the random numbers of the system: 128 bits in hexadecimal digits, sealed if there is a seal.
+/// Creates a random session id: 128 bits in hexadecimal digits, sealed if there is a seal.
 ///
 /// # Errors
-/// In words: the system has no random numbers, or the seal makes no ids.
+/// A description, if the system provides no random numbers or the sealed value is not a valid session id.
 pub(super) fn new_id(
     seal: Option<&dyn Seal>,
     principal: Option<&Principal>,
@@ -423,7 +473,7 @@ pub(super) fn new_id(
     }
 }
 
-/// Returns true if the id was made for the principal, as far as the id alone shows it.
+/// Returns true if the seal opens the id for the principal, or there is no seal.
 pub(super) fn is_id_of(seal: Option<&dyn Seal>, id: &str, principal: Option<&Principal>) -> bool {
     seal.is_none_or(|seal| seal.open(id, &seal_context(principal)).is_some())
 }
