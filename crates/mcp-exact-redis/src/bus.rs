@@ -23,19 +23,29 @@ use crate::metrics::Counters;
 use crate::options::RedisOptions;
 use crate::process::{Process, lock};
 
-pub(crate) static PUBLISH: LazyLock<Script> =
-    LazyLock::new(|| Script::new(include_str!("scripts/publish.lua")));
+macro_rules! script {
+    ($name:ident, $file:literal) => {
+        pub(crate) static $name: LazyLock<Script> = LazyLock::new(|| {
+            Script::new(concat!(
+                include_str!("scripts/count.lua"),
+                include_str!(concat!("scripts/", $file))
+            ))
+        });
+    };
+}
+script!(PUBLISH, "publish.lua");
+script!(POSITION, "position.lua");
 
 /// Maximum number of messages that wait to be published.
-const QUEUE: usize = 10_000;
+const MAX_QUEUED_MESSAGES: usize = 10_000;
 /// Maximum number of messages that are published or read together.
-const TOGETHER: usize = 256;
+const MAX_BATCH: usize = 256;
 /// Maximum time that a read blocks.
-const BLOCK: Duration = Duration::from_secs(1);
+const BLOCK_TIMEOUT: Duration = Duration::from_secs(1);
 /// Delay before a failed connection is retried.
-const RETRY: Duration = Duration::from_millis(250);
+const RETRY_DELAY: Duration = Duration::from_millis(250);
 /// Maximum number of processes whose last message number is remembered.
-const SENDERS: usize = 10_000;
+const MAX_SENDERS: usize = 10_000;
 
 #[derive(Default)]
 struct Receivers {
@@ -52,7 +62,7 @@ impl Receivers {
     }
 }
 
-/// A message to publish, and whoever waits until Redis has it.
+/// Message to publish, and the notification of the task that waits until Redis has stored it.
 struct Outgoing {
     message: BusMessage,
     published: Option<oneshot::Sender<()>>,
@@ -61,8 +71,8 @@ struct Outgoing {
 /// Change bus on Redis.
 pub struct RedisChangeBus {
     out: mpsc::Sender<Outgoing>,
-    /// Time that a message may take.
-    patience: Duration,
+    /// Time limit for publishing a message.
+    publish_timeout: Duration,
     /// True if messages were dropped because too many waited.
     overflowed: Arc<std::sync::atomic::AtomicBool>,
     receivers: Arc<Mutex<Receivers>>,
@@ -86,7 +96,7 @@ impl RedisChangeBus {
         keys: &Keys,
         options: &RedisOptions,
     ) -> Self {
-        let (out, waiting) = mpsc::channel(QUEUE);
+        let (out, waiting) = mpsc::channel(MAX_QUEUED_MESSAGES);
         let receivers: Arc<Mutex<Receivers>> = Arc::default();
         let overflowed = Arc::default();
         let (positioned, position) = watch::channel(false);
@@ -111,7 +121,7 @@ impl RedisChangeBus {
         tokio::spawn(reader.run(weak, positioned));
         Self {
             out,
-            patience: (options.connect_timeout + options.command_timeout) * 2,
+            publish_timeout: (options.connect_timeout + options.command_timeout) * 2,
             overflowed,
             receivers,
             counters: Arc::clone(&link.counters),
@@ -140,13 +150,13 @@ impl ChangeBus for RedisChangeBus {
             published: Some(sender),
         };
         let sent = self.out.try_send(outgoing);
-        let patience = self.patience;
+        let publish_timeout = self.publish_timeout;
         Box::pin(async move {
             if sent.is_err() {
                 let text = "too many messages wait for Redis";
                 return Err(ChangeBusError::Unavailable(text.into()));
             }
-            match timeout(patience, published).await {
+            match timeout(publish_timeout, published).await {
                 Ok(Ok(())) => Ok(()),
                 _ => {
                     let text = "Redis does not take messages; try again later";
@@ -161,10 +171,10 @@ impl ChangeBus for RedisChangeBus {
         let id = receivers.next;
         receivers.next += 1;
         receivers.all.insert(id, receiver);
-        let all = Arc::downgrade(&self.receivers);
+        let weak = Arc::downgrade(&self.receivers);
         BusSubscription::new(move || {
-            if let Some(all) = all.upgrade() {
-                lock(&all).all.remove(&id);
+            if let Some(receivers) = weak.upgrade() {
+                lock(&receivers).all.remove(&id);
             }
         })
     }
@@ -196,7 +206,7 @@ impl Publisher {
             return;
         }
         let mut taken = Vec::new();
-        while waiting.recv_many(&mut taken, TOGETHER).await > 0 {
+        while waiting.recv_many(&mut taken, MAX_BATCH).await > 0 {
             // Whoever has given up was told so, and sends it again.
             let is_wanted = |outgoing: &Outgoing| {
                 let published = outgoing.published.as_ref();
@@ -219,7 +229,7 @@ impl Publisher {
             }
             while let Err(error) = self.publish(&messages).await {
                 tracing::warn!(%error, "publishing on the change bus failed");
-                sleep(RETRY).await;
+                sleep(RETRY_DELAY).await;
             }
             self.last += messages.len() as u64;
             for waiter in waiters {
@@ -263,7 +273,8 @@ struct Sender {
 }
 
 impl Senders {
-    /// Notes a message, and returns false if it was noted before: a publisher that received no answer has sent it twice.
+    /// Records the number of a message; returns false if it was already recorded, because a publisher without an answer
+    /// from Redis sends a message twice.
     fn note(&mut self, process: &str, number: u64, on_bus: u64) -> bool {
         if let Some(known) = self.0.get_mut(process) {
             known.on_bus = on_bus;
@@ -271,7 +282,7 @@ impl Senders {
             known.number = known.number.max(number);
             return is_new;
         }
-        if self.0.len() >= SENDERS {
+        if self.0.len() >= MAX_SENDERS {
             self.forget_oldest();
         }
         let sender = Sender { number, on_bus };
@@ -279,21 +290,28 @@ impl Senders {
         true
     }
 
-    /// Forgets the half of the processes that were silent for longest: most of them have ended.
+    /// Removes the half of the processes that have been silent for the longest time; most of them have ended.
     fn forget_oldest(&mut self) {
         let mut all: Vec<u64> = self.0.values().map(|sender| sender.on_bus).collect();
-        let (_, median, _) = all.select_nth_unstable(SENDERS / 2);
+        let (_, median, _) = all.select_nth_unstable(MAX_SENDERS / 2);
         let median = *median;
         self.0.retain(|_, sender| sender.on_bus >= median);
     }
 }
 
-/// An entry of the bus.
+/// Entry of the Redis Stream.
 struct Entry {
     number: u64,
     process: String,
     of_process: u64,
     message: String,
+}
+
+/// Result of a read.
+struct Entries {
+    /// Number of the latest message before the read.
+    count: u64,
+    entries: Vec<Entry>,
 }
 
 impl Reader {
@@ -305,12 +323,14 @@ impl Reader {
         while receivers.strong_count() > 0 {
             let Ok(mut link) = self.link.dedicated().await else {
                 self.is_late = true;
-                sleep(RETRY).await;
+                sleep(RETRY_DELAY).await;
                 continue;
             };
-            let Ok(Some(is_whole)) = timeout(BLOCK * 3, self.find_position(&mut link)).await else {
+            let Ok(Some(is_whole)) =
+                timeout(BLOCK_TIMEOUT * 3, self.find_position(&mut link)).await
+            else {
                 self.is_late = true;
-                sleep(RETRY).await;
+                sleep(RETRY_DELAY).await;
                 continue;
             };
             positioned.send_replace(true);
@@ -320,13 +340,13 @@ impl Reader {
                     return;
                 }
             }
-            while let Ok(Some(entries)) = timeout(BLOCK * 3, self.read(&mut link)).await {
+            while let Ok(Some(read)) = timeout(BLOCK_TIMEOUT * 3, self.read(&mut link)).await {
                 let Some(receivers) = receivers.upgrade() else {
                     return;
                 };
-                self.deliver(entries, &receivers);
+                self.deliver(read, &receivers);
             }
-            sleep(RETRY).await;
+            sleep(RETRY_DELAY).await;
         }
     }
 
@@ -342,7 +362,9 @@ impl Reader {
         };
         // A server that was a replica meanwhile continues another history than its own.
         let run = member("run_id:") + &member("master_replid:");
-        let count = self.count(link).await?;
+        let mut position = POSITION.key(&self.keys.0);
+        let position = position.key(&self.keys.1).invoke_async(link).await;
+        let (count, start): (u64, u64) = position.ok()?;
         let is_whole = match self.last {
             None => !self.is_late,
             // Another server may have lost messages and reused their numbers.
@@ -350,51 +372,46 @@ impl Reader {
         };
         self.last = match self.last {
             None => Some(count),
-            // The numbers restart. Messages that were already delivered are recognised by their sender and its number.
-            Some(last) if last > count => Some(0),
+            // Numbers that were read before may name other messages now. Messages that were already delivered are recognised by
+            // their sender and its number.
+            Some(last) if run != self.server || last > count => Some(start),
             last => last,
         };
         self.server = run;
         Some(is_whole)
     }
 
-    async fn count(&self, link: &mut MultiplexedConnection) -> Option<u64> {
-        let mut command = redis::cmd("GET");
-        let count: Option<u64> = command.arg(&self.keys.1).query_async(link).await.ok()?;
-        Some(count.unwrap_or_default())
-    }
-
     /// Reads the next entries, which may be none; `None` if the connection is lost or the numbers restart.
-    async fn read(&self, link: &mut MultiplexedConnection) -> Option<Vec<Entry>> {
+    async fn read(&self, link: &mut MultiplexedConnection) -> Option<Entries> {
         let last = self.last?;
-        let milliseconds = u64::try_from(BLOCK.as_millis()).unwrap_or(1000);
-        let mut command = redis::cmd("XREAD");
-        command
+        let milliseconds = u64::try_from(BLOCK_TIMEOUT.as_millis()).unwrap_or(1000);
+        let mut commands = redis::pipe();
+        commands.cmd("GET").arg(&self.keys.1);
+        commands
+            .cmd("XREAD")
             .arg("COUNT")
-            .arg(TOGETHER)
+            .arg(MAX_BATCH)
             .arg("BLOCK")
-            .arg(milliseconds);
-        command
+            .arg(milliseconds)
             .arg("STREAMS")
             .arg(&self.keys.0)
             .arg(format!("{last}-0"));
-        let reply: Value = command.query_async(link).await.ok()?;
+        let (count, reply): (Option<u64>, Value) = commands.query_async(link).await.ok()?;
+        let count = count.filter(|count| *count >= last)?;
         let entries = entries_of(&reply);
-        if entries.is_empty() && self.count(link).await? < last {
-            return None;
-        }
-        Some(entries)
+        Some(Entries { count, entries })
     }
 
-    fn deliver(&mut self, entries: Vec<Entry>, receivers: &Mutex<Receivers>) {
-        self.link.counters.count_bus_messages(entries.len());
-        for entry in entries {
-            // The first message of all has any number.
-            let is_gap = |last: u64| last > 0 && entry.number > last + 1;
-            if self.last.is_some_and(is_gap) {
-                tracing::warn!("messages of the change bus are lost; sessions are loaded anew");
-                self.link.counters.count_bus_gap();
-                Receivers::deliver(receivers, &BusMessage::Resync);
+    fn deliver(&mut self, read: Entries, receivers: &Mutex<Receivers>) {
+        self.link.counters.count_bus_messages(read.entries.len());
+        // A message is on the bus when it is counted: without an entry, those that were counted before the read are lost.
+        if read.entries.is_empty() && self.last.is_some_and(|last| read.count > last) {
+            self.report_gap(receivers);
+            self.last = Some(read.count);
+        }
+        for entry in read.entries {
+            if self.last.is_some_and(|last| entry.number > last + 1) {
+                self.report_gap(receivers);
             }
             self.last = Some(entry.number);
             let is_new = self
@@ -408,6 +425,12 @@ impl Reader {
                 Err(error) => tracing::warn!(%error, "a message of the change bus is not known"),
             }
         }
+    }
+
+    fn report_gap(&self, receivers: &Mutex<Receivers>) {
+        tracing::warn!("messages of the change bus are lost; sessions are loaded anew");
+        self.link.counters.count_bus_gap();
+        Receivers::deliver(receivers, &BusMessage::Resync);
     }
 }
 
@@ -458,15 +481,15 @@ fn entries_of(reply: &Value) -> Vec<Entry> {
 mod tests {
     use super::*;
 
-    /// The place of a process that still publishes is kept, however many others have come and gone.
+    /// The last number of an active process is kept, regardless of how many other processes have started and ended.
     #[test]
     fn living_senders_are_remembered() {
         let mut senders = Senders::default();
-        for number in 1..=3 * SENDERS as u64 {
+        for number in 1..=3 * MAX_SENDERS as u64 {
             assert!(senders.note("lives", number, 2 * number));
             assert!(senders.note(&format!("gone-{number}"), 1, 2 * number + 1));
             assert!(!senders.note("lives", number, 2 * number));
         }
-        assert!(senders.0.len() <= SENDERS, "{}", senders.0.len());
+        assert!(senders.0.len() <= MAX_SENDERS, "{}", senders.0.len());
     }
 }

@@ -30,7 +30,7 @@ script!(READ, "read.lua");
 script!(REMOVE, "remove.lua");
 
 /// Owner value of a stream that no process writes any more.
-const NOBODY: &str = "-";
+const NO_OWNER: &str = "-";
 
 /// Event log on Redis.
 pub struct RedisEventLog {
@@ -47,7 +47,7 @@ pub struct RedisEventLog {
 /// A stream that this process writes.
 #[derive(Default)]
 struct OpenStream {
-    /// Number of the latest event that Redis has confirmed: what a failover has lost is known by it.
+    /// Number of the latest event that Redis has confirmed, by which events lost in a failover are detected.
     latest: u64,
     last_will: Option<Bytes>,
 }
@@ -70,7 +70,7 @@ impl OpenStreams {
         change(streams.entry(stream.stream).or_default());
     }
 
-    /// Notes events that Redis has confirmed. A stream that has ended is forgotten.
+    /// Records events that Redis has confirmed, and removes streams that have ended.
     fn note(&self, stream: &LogStream, events: &[LogEvent]) {
         match events.last() {
             Some(event) if event.last => self.forget(stream),
@@ -116,7 +116,7 @@ fn failed(failure: Failure) -> EventLogError {
 }
 
 /// Result of `read.lua`.
-struct Read {
+struct ReadReply {
     /// Process that writes the stream; empty if the stream has ended.
     owner: String,
     events: Vec<LogEvent>,
@@ -131,8 +131,8 @@ impl RedisEventLog {
         format!("{}{}", self.keys.streams(&stream.session), stream.stream)
     }
 
-    /// Keeps the streams that this process writes from expiring, as long as the log is used: those that are silent, and those whose
-    /// owner and last will Redis has lost.
+    /// Starts a task that keeps the streams of this process from expiring while the log is used: it renews silent
+    /// streams, and restores owners and last wills that Redis has lost.
     pub(crate) fn keep_streams(self: &Arc<Self>) {
         let (log, pause) = (Arc::downgrade(self), self.lifetime / 3);
         tokio::spawn(async move {
@@ -176,7 +176,7 @@ impl RedisEventLog {
         stream: &LogStream,
         after: u64,
         max_bytes: usize,
-    ) -> Result<Read, EventLogError> {
+    ) -> Result<ReadReply, EventLogError> {
         let mut script = READ.key(self.stream_key(stream));
         script.key(self.keys.owners(&stream.session));
         // The script calculates with floating-point numbers.
@@ -187,7 +187,7 @@ impl RedisEventLog {
         read_reply(found)
     }
 
-    /// Ends a stream on behalf of a dead process, after the known event `known`.
+    /// Ends a stream on behalf of a dead process, after the event `known`, which is the last one that the client has.
     async fn abandon_for(
         &self,
         stream: &LogStream,
@@ -206,7 +206,7 @@ impl RedisEventLog {
     }
 }
 
-fn read_reply(found: Vec<Vec<u8>>) -> Result<Read, EventLogError> {
+fn read_reply(found: Vec<Vec<u8>>) -> Result<ReadReply, EventLogError> {
     let malformed = || {
         let text = "an event of the log is malformed; all processes have to run the same version";
         EventLogError::Unavailable(text.into())
@@ -233,7 +233,7 @@ fn read_reply(found: Vec<Vec<u8>>) -> Result<Read, EventLogError> {
             last: last == b"1",
         });
     }
-    Ok(Read { owner, events })
+    Ok(ReadReply { owner, events })
 }
 
 impl EventLog for RedisEventLog {
@@ -310,13 +310,13 @@ impl EventLog for RedisEventLog {
             let mut read = self.read(stream, after, max_bytes).await?;
             if read.events.is_empty()
                 && !read.owner.is_empty()
-                && read.owner != NOBODY
+                && read.owner != NO_OWNER
                 && self.process.is_dead(&read.owner).await.map_err(failed)?
             {
                 self.abandon_for(stream, &read.owner, after).await?;
                 read = self.read(stream, after, max_bytes).await?;
             }
-            if read.events.is_empty() && read.owner == NOBODY {
+            if read.events.is_empty() && read.owner == NO_OWNER {
                 return Err(EventLogError::Abandoned);
             }
             Ok(read.events)

@@ -1,5 +1,5 @@
-//! Streams that other processes write and clients of this one follow: one blocking read for all of them, on a separate
-//! connection.
+//! Reads the streams of other processes that clients of this process follow: one blocking read for all streams, on a
+//! separate connection.
 //!
 //! A newly followed stream interrupts the read (`CLIENT UNBLOCK`), which then restarts including this stream.
 
@@ -16,25 +16,25 @@ use crate::link::Link;
 use crate::process::lock;
 
 /// Maximum time that a read blocks.
-const BLOCK: Duration = Duration::from_secs(1);
+const BLOCK_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Interval at which a read that is to be interrupted is looked for.
-const UNBLOCK: Duration = Duration::from_millis(10);
+/// Interval at which the interruption of a blocking read is retried.
+const UNBLOCK_INTERVAL: Duration = Duration::from_millis(10);
 
-/// Readers of a stream that wait for an event after a number.
-struct Waiting {
+/// Readers of a stream that wait for an event after a sequence number.
+struct WaitingReaders {
     after: u64,
     readers: Vec<oneshot::Sender<()>>,
 }
 
 pub(crate) struct Followers {
     link: Arc<Link>,
-    waiting: Mutex<HashMap<String, Waiting>>,
+    waiting: Mutex<HashMap<String, WaitingReaders>>,
     added: Notify,
 }
 
 impl Followers {
-    /// Starts the task that reads, as long as the followers are used.
+    /// Starts the reading task, which ends when the followers are dropped.
     pub(crate) fn start(link: &Arc<Link>) -> Arc<Self> {
         let followers = Arc::new(Self {
             link: Arc::clone(link),
@@ -46,25 +46,25 @@ impl Followers {
             let mut connection = None;
             while let Some(followers) = weak.upgrade() {
                 if followers.streams().is_empty() {
-                    let _ = timeout(BLOCK, followers.added.notified()).await;
+                    let _ = timeout(BLOCK_TIMEOUT, followers.added.notified()).await;
                     continue;
                 }
                 if followers.read(&mut connection).await.is_err() {
                     connection = None;
                     drop(followers);
-                    sleep(BLOCK / 4).await;
+                    sleep(BLOCK_TIMEOUT / 4).await;
                 }
             }
         });
         followers
     }
 
-    /// Completes when the stream may have an event after the number.
+    /// Completes when the stream may have an event after a sequence number.
     pub(crate) async fn wait(&self, key: String, after: u64) {
         let (sender, receiver) = oneshot::channel();
         {
             let mut waiting = lock(&self.waiting);
-            let stream = waiting.entry(key).or_insert_with(|| Waiting {
+            let stream = waiting.entry(key).or_insert_with(|| WaitingReaders {
                 after,
                 readers: Vec::new(),
             });
@@ -95,7 +95,7 @@ impl Followers {
         }
     }
 
-    /// Reads once, until there is an event or another stream to follow.
+    /// Runs one blocking read, until a stream has an event or another stream is to be followed.
     async fn read(&self, connection: &mut Option<(MultiplexedConnection, u64)>) -> Result<(), ()> {
         let (link, id) = match connection {
             Some(open) => open,
@@ -103,12 +103,15 @@ impl Followers {
                 let mut link = self.link.dedicated().await.map_err(drop)?;
                 let mut command = redis::cmd("CLIENT");
                 let asked = command.arg("ID").query_async(&mut link);
-                let id = timeout(BLOCK, asked).await.map_err(drop)?.map_err(drop)?;
+                let id = timeout(BLOCK_TIMEOUT, asked)
+                    .await
+                    .map_err(drop)?
+                    .map_err(drop)?;
                 connection.insert((link, id))
             }
         };
         let streams = self.streams();
-        let milliseconds = u64::try_from(BLOCK.as_millis()).unwrap_or(1000);
+        let milliseconds = u64::try_from(BLOCK_TIMEOUT.as_millis()).unwrap_or(1000);
         let mut command = redis::cmd("XREAD");
         command
             .arg("COUNT")
@@ -122,14 +125,14 @@ impl Followers {
         for (_, after) in &streams {
             command.arg(format!("{after}-0"));
         }
-        let reading = async { timeout(BLOCK * 3, command.query_async(link)).await };
+        let reading = async { timeout(BLOCK_TIMEOUT * 3, command.query_async(link)).await };
         let interrupt = async {
             self.added.notified().await;
             let mut unblock = redis::cmd("CLIENT");
             unblock.arg("UNBLOCK").arg(*id);
             // The read may not have reached Redis yet. Without the permission, it ends slightly later by its own timeout.
             while let Ok(false) = self.link.command::<bool>(&unblock).await {
-                sleep(UNBLOCK).await;
+                sleep(UNBLOCK_INTERVAL).await;
             }
             std::future::pending::<()>().await;
         };
@@ -142,7 +145,7 @@ impl Followers {
             // A cluster reads the streams of one session at once only. Those who wait ask again after some time in any case.
             Err(error) if error.code().is_some() => {
                 tracing::debug!(%error, "streams cannot be followed together");
-                sleep(BLOCK).await;
+                sleep(BLOCK_TIMEOUT).await;
                 return Ok(());
             }
             Err(_) => return Err(()),
@@ -154,7 +157,7 @@ impl Followers {
     }
 }
 
-/// Returns the streams that an `XREAD` reply has events of.
+/// Returns the keys of the streams in an `XREAD` reply.
 fn keys_of(reply: &Value) -> Vec<String> {
     let Value::Array(streams) = reply else {
         return Vec::new();

@@ -2,8 +2,8 @@
 //!
 //! Several processes serve the clients of all revisions behind an ordinary load balancer, without sticky sessions: each
 //! process finds the session of a request, a client resumes its stream on any process, a change reaches all clients,
-//! and an answer reaches the process that waits for it. If a process dies, the clients that resume the streams of its
-//! requests get an error that says so.
+//! and an answer reaches the process that waits for it. If a process dies, clients that resume the streams of its
+//! requests receive an error.
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -123,7 +123,7 @@ impl Redis {
         })
     }
 
-    /// Returns the options of a server with the stores of this Redis.
+    /// Returns server options that use the stores of this Redis.
     pub fn share(&self, mut options: HttpServerOptions) -> HttpServerOptions {
         options.session_store = Some(Arc::clone(&self.sessions) as _);
         options.event_log = Some(Arc::clone(&self.events) as _);
@@ -146,7 +146,7 @@ impl Redis {
         Arc::clone(&self.bus)
     }
 
-    /// Returns how much this process has asked of Redis, and how often that failed.
+    /// Returns the numbers of commands, connections and failures of this process.
     pub fn metrics(&self) -> RedisMetrics {
         self.link.counters.read()
     }

@@ -1,6 +1,6 @@
 //! Activity of a process on Redis, as numbers for any metrics library.
 //!
-//! Counting takes no lock. Nothing of a key or a value is part of a number.
+//! Counters are atomic and need no lock. Metrics contain no keys or values.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -9,21 +9,21 @@ use std::time::Duration;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct RedisMetrics {
-    /// Commands and scripts, each repetition included.
+    /// Number of commands and scripts, including repetitions.
     pub commands: u64,
-    /// Time from each command to its answer or failure, in all.
+    /// Total time from each command to its answer or failure.
     pub command_time: Duration,
-    /// Commands that failed.
+    /// Number of commands that failed.
     pub errors: u64,
-    /// Connections that were opened: the first ones, and one for each that broke.
+    /// Number of opened connections, including reconnections.
     pub connections: u64,
-    /// Attempts to open a connection that failed.
+    /// Number of failed attempts to open a connection.
     pub connection_errors: u64,
-    /// Messages of other processes that were read from the change bus.
+    /// Number of messages of other processes that were read from the change bus.
     pub bus_messages: u64,
-    /// Gaps of the change bus, each of which was repaired by a resync.
+    /// Number of gaps of the change bus; each was repaired by a resync.
     pub bus_gaps: u64,
-    /// Messages that did not fit into the queue of the change bus.
+    /// Number of messages that were dropped because the queue of the change bus was full.
     pub bus_dropped: u64,
 }
 

@@ -1,7 +1,7 @@
-//! Sessions of all processes for their operators: lists them, ends them, counts what Redis holds.
+//! Operator functions for the sessions of all processes: list and end sessions, and count the data in Redis.
 //!
-//! Starts no task and holds no lease. Reads with `SCAN`, page by page, so that Redis serves others meanwhile: what begins or ends
-//! during a scan may be missing, and while Redis grows, a session may come twice.
+//! Keys are read with `SCAN`, page by page, so that Redis can serve other clients in between. Sessions that begin or
+//! end during a scan may be missing, and a session may be returned twice.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -19,10 +19,10 @@ use crate::options::RedisOptions;
 use crate::process::random_id;
 use crate::sessions::{REMOVE, decode};
 
-/// Keys that a page of a scan looks at, about.
-const PAGE: usize = 500;
+/// Approximate number of keys per page of a scan.
+const KEYS_PER_PAGE: usize = 500;
 
-/// A session, as its latest record says.
+/// Session according to its latest record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SessionEntry {
@@ -42,25 +42,25 @@ pub struct SessionEntry {
     pub expires: Duration,
 }
 
-/// What Redis holds under a prefix.
+/// Numbers of sessions, streams, processes and messages under a key prefix.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct SessionStats {
-    /// Sessions by their revision.
+    /// Number of sessions by revision.
     pub sessions: BTreeMap<String, usize>,
-    /// Sessions that have ended and whose records have not expired.
+    /// Number of ended sessions whose records have not expired.
     pub ended: usize,
-    /// Streams with events.
+    /// Number of streams with events.
     pub streams: usize,
-    /// Processes with a lease.
+    /// Number of processes with a lease.
     pub processes: usize,
-    /// Messages that the bus keeps.
+    /// Number of messages on the change bus.
     pub bus_messages: u64,
-    /// Bytes that Redis uses, for everything that it holds.
+    /// Memory that Redis uses for all its data, in bytes.
     pub memory: u64,
 }
 
-/// Sessions of all processes that share a prefix.
+/// Access to the sessions of all processes that share a key prefix.
 pub struct RedisSessions {
     link: Link,
     keys: Keys,
@@ -73,10 +73,10 @@ impl std::fmt::Debug for RedisSessions {
 }
 
 impl RedisSessions {
-    /// Prepares to look at the sessions under the prefix of the options.
+    /// Creates access to the sessions under the prefix of the options, without connecting yet.
     ///
     /// # Errors
-    /// [`RedisError`] if the options are not usable.
+    /// [`RedisError`] if the options are invalid.
     pub fn open(options: &RedisOptions) -> Result<Self, RedisError> {
         let link = Link::new(options).map_err(|error| RedisError::Url(error.to_string()))?;
         let prefix = options.prefix.clone();
@@ -86,7 +86,7 @@ impl RedisSessions {
         })
     }
 
-    /// Calls `visit` with each session that lives.
+    /// Calls `visit` with each session that has not ended.
     ///
     /// # Errors
     /// [`Failure`] if Redis does not answer.
@@ -129,7 +129,7 @@ impl RedisSessions {
         Ok(true)
     }
 
-    /// Counts what Redis holds. Reads each session once.
+    /// Counts sessions, streams, processes and messages; reads every session record.
     ///
     /// # Errors
     /// [`Failure`] if Redis does not answer.
@@ -164,7 +164,7 @@ impl RedisSessions {
         Ok(stats)
     }
 
-    /// Returns the values of keys and the times until they expire. Keys that are gone are left out.
+    /// Returns the values of keys and their remaining times to live. Missing keys are omitted.
     async fn values(&self, keys: &[String]) -> Result<Vec<(String, String, Duration)>, Failure> {
         if keys.is_empty() {
             return Ok(Vec::new());
@@ -214,10 +214,10 @@ fn visit_value(
     }
 }
 
-/// Scan of the keys that begin with a text.
+/// Scan of the keys that begin with a prefix.
 struct Scan {
     pattern: String,
-    /// Where the next page begins; `None` behind the last one.
+    /// Cursor of the next page; `None` after the last page.
     cursor: Option<u64>,
 }
 
@@ -237,14 +237,14 @@ impl Scan {
         }
     }
 
-    /// Returns the keys of the next page, of which there may be none; `None` at the end.
+    /// Returns the keys of the next page, which may be empty; `None` at the end.
     async fn page(&mut self, link: &Link) -> Result<Option<Vec<String>>, Failure> {
         let Some(cursor) = self.cursor else {
             return Ok(None);
         };
         let mut command = redis::cmd("SCAN");
         command.arg(cursor).arg("MATCH").arg(&self.pattern);
-        command.arg("COUNT").arg(PAGE);
+        command.arg("COUNT").arg(KEYS_PER_PAGE);
         let (next, keys): (u64, Vec<String>) = link.command(&command).await?;
         self.cursor = Some(next).filter(|next| *next != 0);
         Ok(Some(keys))

@@ -1,4 +1,4 @@
-//! This process among all that share a prefix: its id, and the lease that shows the other processes that it is alive.
+//! Identity of this process among all that share a key prefix: its id, and the lease that shows that it is alive.
 //!
 //! A process counts as dead when its lease has expired although Redis was reachable for a complete lease period, so
 //! that after an outage of Redis every process has time to renew its lease.
@@ -14,7 +14,7 @@ use crate::link::{Failure, Link};
 use crate::options::RedisOptions;
 
 /// Time for which the liveness of a process is cached.
-const KNOWN: Duration = Duration::from_millis(500);
+const LIVENESS_CACHE_TIME: Duration = Duration::from_millis(500);
 
 pub(crate) struct Process {
     pub(crate) id: String,
@@ -23,14 +23,14 @@ pub(crate) struct Process {
     link: Arc<Link>,
     /// False once the process has released its lease.
     is_kept: tokio::sync::Mutex<bool>,
-    /// Moment since which each renewal of the lease has succeeded, and the number of the connection that was used.
+    /// Time since which every renewal of the lease has succeeded, and the number of the connection that was used.
     reached_since: Mutex<Option<(Instant, u64)>>,
     /// Cached liveness of other processes, with the time of each check.
     known: Mutex<HashMap<String, (Instant, bool)>>,
 }
 
 impl Process {
-    /// Starts to renew the lease, as long as the process is used.
+    /// Starts the task that renews the lease until the value is dropped.
     pub(crate) fn start(
         link: &Arc<Link>,
         keys: &Keys,
@@ -107,7 +107,7 @@ impl Process {
         let known = lock(&self.known).get(process).copied();
         // A process that was stopped for a while may go on.
         if let Some((at, is_dead)) = known
-            && at.elapsed() < KNOWN
+            && at.elapsed() < LIVENESS_CACHE_TIME
         {
             return Ok(is_dead);
         }
@@ -126,7 +126,7 @@ impl Process {
     }
 }
 
-/// Returns an id that no other process has.
+/// Returns a random id for a process.
 pub(crate) fn random_id() -> Result<String, getrandom::Error> {
     let mut bytes = [0; 8];
     getrandom::fill(&mut bytes)?;

@@ -13,7 +13,8 @@ use redis::Script;
 use crate::keys::Keys;
 use crate::link::{Failure, Link};
 
-/// Saves a record if its version is higher than the stored one. Returns 1, or 0 if it is superseded.
+/// Saves a record if its version is higher than the stored one. Returns 1, or 0 if the stored record has the same or a
+/// higher version.
 static SAVE: LazyLock<Script> = LazyLock::new(|| {
     Script::new(
         r"
@@ -28,8 +29,8 @@ static SAVE: LazyLock<Script> = LazyLock::new(|| {
     )
 });
 
-/// Ends a session: for this time, or the rest of the record's lifetime if none is given, no process saves it again. Returns 1, or
-/// 0 if there was no record.
+/// Ends a session: prevents all processes from saving it again for the given time, or for the remaining lifetime of the
+/// record. Returns 1, or 0 if there was no record.
 pub(crate) static REMOVE: LazyLock<Script> = LazyLock::new(|| {
     Script::new(
         r"
@@ -73,7 +74,7 @@ pub(crate) fn encode(record: &SessionRecord) -> String {
     }
 }
 
-/// Returns the record of a value; `None` for a session that has ended, and for what is no record.
+/// Parses a stored value as a record; `None` if the session has ended or the value is invalid.
 pub(crate) fn decode(value: &str) -> Option<SessionRecord> {
     let mut parts = value.splitn(3, ' ');
     let version = parts.next()?.parse().ok()?;
@@ -92,7 +93,7 @@ pub(crate) fn decode(value: &str) -> Option<SessionRecord> {
     })
 }
 
-/// Returns a lifetime as Redis takes it: at most a century, because Redis adds it to the current time.
+/// Returns a lifetime in milliseconds, at most a century, because Redis adds it to the current time.
 fn milliseconds(lifetime: Duration) -> u64 {
     let milliseconds = u64::try_from(lifetime.as_millis()).unwrap_or(u64::MAX);
     milliseconds.clamp(1, 3_155_760_000_000)

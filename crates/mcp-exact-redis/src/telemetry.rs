@@ -1,4 +1,4 @@
-//! The numbers of a process on Redis as instruments of OpenTelemetry.
+//! Exports the metrics of a process on Redis as OpenTelemetry instruments.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use crate::metrics::RedisMetrics;
 /// | `mcp.redis.bus.gaps` | `{gap}` |
 /// | `mcp.redis.bus.dropped` | `{message}` |
 ///
-/// They do not keep the process on Redis, and report nothing once it has ended.
+/// The counters do not keep the [`Redis`] alive, and report nothing after it was dropped.
 pub fn export_metrics(redis: &Redis, meter: &Meter) {
     let counter = |name: &'static str, unit: &'static str, value: fn(&RedisMetrics) -> u64| {
         let counters = Arc::downgrade(&redis.link.counters);

@@ -1,11 +1,11 @@
-//! Handler of a server that answers every call at once, some of them with events before the answer.
+//! Handler that answers every call immediately, some with events before the result.
 
 use mcp_exact_session::{Progress, RawResult, ServerEvent};
 use mcp_exact_tests_transport::echo;
 use mcp_exact_transport::{RequestContext, ServerHandle};
 use serde_json::json;
 
-/// Answers every call, `events` with ten progress notifications before it.
+/// Answers every call; for the tool `events`, sends ten progress notifications first.
 pub fn handle(server: &ServerHandle, event: ServerEvent<RequestContext>) {
     let ServerEvent::Request(request) = event else {
         return;

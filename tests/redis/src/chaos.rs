@@ -1,4 +1,5 @@
-//! Many clients of several servers, which are killed at random points, and so is Redis; connections are cut and delayed.
+//! Random faults: many clients use several servers while servers and Redis are killed, and connections are cut and
+//! delayed.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -17,28 +18,28 @@ use crate::servers::ServerProcess;
 /// Number of clients.
 const CLIENTS: usize = 6;
 
-/// What happened.
+/// Counters and results of the exchanges.
 #[derive(Debug, Default)]
 pub struct Report {
     pub ends: BTreeMap<End, usize>,
     pub violations: Vec<Violation>,
-    /// Tokens of calls that have ended with a result.
+    /// Tokens of the calls that have ended with a result.
     pub done: Vec<String>,
 }
 
-/// What clients do.
+/// Settings of the clients.
 #[derive(Debug, Clone, Copy)]
 pub struct Plan {
-    /// Number of exchanges of all clients together.
+    /// Total number of exchanges of all clients.
     pub exchanges: usize,
     pub seed: u64,
     /// Probability in percent that a client cuts a stream after an event.
     pub cuts: usize,
-    /// True if Redis may lose what it has just confirmed: a session or a stream may be unknown then.
+    /// True if Redis may lose data that it has just confirmed, so that sessions and streams may be unknown.
     pub may_forget: bool,
 }
 
-/// Lets clients make exchanges with servers behind an address.
+/// Runs clients that make exchanges with the servers behind an address.
 pub async fn exchange(server: SocketAddr, plan: Plan) -> Report {
     let seed = plan.seed;
     let left = Arc::new(AtomicUsize::new(plan.exchanges));
@@ -73,7 +74,7 @@ pub async fn exchange(server: SocketAddr, plan: Plan) -> Report {
                 }
                 if before % 50 == 0 {
                     let other = CheckingClient::new(server, "intruder", Rng::new(seed));
-                    session = other.intrude(&client.session).await;
+                    session = other.check_foreign_session(&client.session).await;
                 }
             }
             report.violations.extend(session.err());
@@ -93,16 +94,16 @@ pub async fn exchange(server: SocketAddr, plan: Plan) -> Report {
     all
 }
 
-/// Redis of the servers.
+/// Redis that the servers share.
 pub enum Store {
-    /// One server, which keeps on its disk what it has confirmed.
+    /// Single server with persistence.
     Persistent(RedisServer),
-    /// A master, whose replica takes over.
+    /// Master with a replica that takes over.
     FailedOver(RedisPair),
 }
 
 impl Store {
-    /// Kills the server, or the master of two.
+    /// Kills the server or the current master.
     fn kill(&mut self) {
         match self {
             Self::Persistent(server) => {
@@ -115,11 +116,11 @@ impl Store {
     }
 }
 
-/// Servers, their Redis and the networks between them.
+/// Servers, their Redis and the faulty networks between them.
 pub struct Site {
     pub servers: Vec<ServerProcess>,
     pub store: Store,
-    /// Networks that cut and delay.
+    /// Networks that cut and delay connections.
     pub networks: Vec<FaultyNetwork>,
 }
 
@@ -133,7 +134,7 @@ pub struct Faults {
 }
 
 impl Site {
-    /// Kills servers and Redis and starts them again, cuts and delays connections, until it is told to stop. Returns the site,
+    /// Kills and restarts servers and Redis, and cuts and delays connections, until `stop` is set. Returns the site,
     /// which the last client still needs.
     pub async fn disturb(mut self, seed: u64, stop: Arc<AtomicBool>) -> (Self, Faults) {
         let mut rng = Rng::new(seed);
@@ -141,8 +142,9 @@ impl Site {
         while !stop.load(Ordering::Relaxed) {
             sleep(Duration::from_millis(500 + rng.below(1000) as u64)).await;
             let network = rng.below(self.networks.len().max(1));
+            let fails_over = matches!(self.store, Store::FailedOver(_));
             match rng.below(10) {
-                0 | 1 => {
+                kind if kind < 2 || fails_over && kind < 6 => {
                     self = self.blocking(|site| site.store.kill()).await;
                     faults.killed_redis += 1;
                 }
@@ -180,7 +182,7 @@ impl Site {
     }
 }
 
-/// Checks that no call was executed twice, and that no result was made up.
+/// Checks that no call was executed twice, and that every result belongs to an executed call.
 pub fn check_journal(journal: &str, report: &mut Report) {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for token in journal.lines() {

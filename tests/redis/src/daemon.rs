@@ -1,4 +1,4 @@
-//! Redis, its Sentinel and HAProxy as processes of a test.
+//! Processes of Redis, Sentinel and HAProxy for tests.
 
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
@@ -7,19 +7,20 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
-/// Folder with the unpacked Debian packages; without it, the programs are those of the system.
-const TOOLS: &str = "MCP_EXACT_TOOLS";
-/// Time in which a process has to be ready, or a replica to take over.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Environment variable with the folder of the unpacked Debian packages; without it, the system's programs are used.
+const TOOLS_VARIABLE: &str = "MCP_EXACT_TOOLS";
+/// Time limit for the start of a process or a failover.
+const START_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Returns the command of a program of the Debian packages.
+/// Returns the command that starts a program.
 fn program(name: &str) -> Command {
-    let Some(root) = std::env::var_os(TOOLS).map(PathBuf::from) else {
+    let Some(root) = std::env::var_os(TOOLS_VARIABLE).map(PathBuf::from) else {
         return Command::new(name);
     };
     let places = ["usr/bin", "usr/sbin"].map(|place| root.join(place).join(name));
     let path = places.into_iter().find(|path| path.exists());
-    let path = path.unwrap_or_else(|| panic!("{TOOLS} has no {name}: run `cargo xtask redis`"));
+    let path =
+        path.unwrap_or_else(|| panic!("{TOOLS_VARIABLE} has no {name}: run `cargo xtask redis`"));
     let mut command = Command::new(path);
     let libraries = std::fs::read_dir(root.join("usr/lib")).expect("libraries");
     let libraries = libraries.map(|entry| entry.expect("an entry").path());
@@ -28,14 +29,14 @@ fn program(name: &str) -> Command {
     command
 }
 
-/// Returns a port that nobody listens on now.
+/// Returns a free port.
 pub fn free_port() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("bound");
     listener.local_addr().expect("an address").port()
 }
 
 fn wait_for_port(port: u16, child: &mut Child, name: &str) {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + START_TIMEOUT;
     let address = SocketAddr::from(([127, 0, 0, 1], port));
     while std::net::TcpStream::connect(address).is_err() {
         assert!(Instant::now() < deadline, "{name} does not listen");
@@ -46,14 +47,14 @@ fn wait_for_port(port: u16, child: &mut Child, name: &str) {
     }
 }
 
-/// Paths of a certificate, which vouches for itself, and of its key.
+/// Paths of a self-signed certificate and its key.
 struct CertificateFiles {
     certificate: String,
     key: String,
 }
 
 impl CertificateFiles {
-    /// Returns the lines of redis.conf.
+    /// Returns the TLS settings for redis.conf.
     fn settings(&self) -> String {
         let Self { certificate, key } = self;
         format!(
@@ -62,12 +63,12 @@ impl CertificateFiles {
     }
 }
 
-/// A Redis server with persistence, which can be killed and started again.
+/// Redis server with persistence, which can be killed and restarted.
 pub struct RedisServer {
     pub port: u16,
     directory: TempDir,
     arguments: Vec<String>,
-    /// Files by which clients connect by TLS alone.
+    /// Certificate files, if clients must use TLS.
     encryption: Option<CertificateFiles>,
     child: Option<Child>,
 }
@@ -84,7 +85,7 @@ impl RedisServer {
         server
     }
 
-    /// Starts a server that takes connections by TLS alone, with a certificate and its key in PEM.
+    /// Starts a server that accepts only TLS connections, with a certificate and its key in PEM.
     pub fn start_encrypted(certificate: &str, key: &str, options: &[&str]) -> Self {
         let mut server = Self::prepare(options);
         let write = |name: &str, text: &str| {
@@ -118,7 +119,7 @@ impl RedisServer {
         self.directory.path()
     }
 
-    /// Starts the server on its port, with what it has kept.
+    /// Starts the server on its port, with its persisted data.
     pub fn start_again(&mut self) {
         let mut command = program("redis-server");
         let port = self.port.to_string();
@@ -157,7 +158,7 @@ impl RedisServer {
         self.child = Some(child);
     }
 
-    /// Ends the server at once (`kill -9`).
+    /// Kills the server (`kill -9`).
     pub fn kill(&mut self) {
         if let Some(mut child) = self.child.take() {
             let _ = child.kill();
@@ -165,15 +166,15 @@ impl RedisServer {
         }
     }
 
-    /// Sends a signal to the server: `-STOP` suspends the server, which keeps its connections and answers nothing; `-CONT`
-    /// resumes it.
+    /// Sends a signal to the server: `-STOP` suspends the server, which keeps its connections but does not respond;
+    /// `-CONT` resumes it.
     pub fn signal(&self, signal: &str) {
         let id = self.child.as_ref().expect("started").id().to_string();
         let status = Command::new("kill").args([signal, &id]).status();
         assert!(status.expect("kill runs").success());
     }
 
-    /// Runs a command of `redis-cli` and returns what it prints.
+    /// Runs a command with `redis-cli` and returns the output.
     pub fn command(&self, arguments: &[&str]) -> String {
         run_command(self.port, arguments)
     }
@@ -192,19 +193,19 @@ impl Drop for RedisServer {
     }
 }
 
-/// Waits until a condition holds, which has to happen soon.
+/// Waits until a condition holds; panics after a time limit.
 fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + START_TIMEOUT;
     while !holds() {
         assert!(Instant::now() < deadline, "{what} does not happen");
         std::thread::sleep(Duration::from_millis(20));
     }
 }
 
-/// Name of the master that the Sentinel watches.
-pub const MASTER: &str = "sessions";
+/// Name of the master that the Sentinel monitors.
+pub const MASTER_NAME: &str = "sessions";
 
-/// A Sentinel that watches one master.
+/// Sentinel that monitors one master.
 pub struct Sentinel {
     pub port: u16,
     child: Child,
@@ -222,8 +223,8 @@ impl Sentinel {
             None => format!("port {port}\n"),
         };
         let text = format!(
-            "{listens}bind 127.0.0.1\nsentinel monitor {MASTER} 127.0.0.1 {} 1\n\
-             sentinel down-after-milliseconds {MASTER} 300\nsentinel failover-timeout {MASTER} 2000\n",
+            "{listens}bind 127.0.0.1\nsentinel monitor {MASTER_NAME} 127.0.0.1 {} 1\n\
+             sentinel down-after-milliseconds {MASTER_NAME} 300\nsentinel failover-timeout {MASTER_NAME} 2000\n",
             master.port
         );
         let path = directory.path().join("sentinel.conf");
@@ -235,6 +236,10 @@ impl Sentinel {
             .stdout(Stdio::null());
         let mut child = command.spawn().expect("redis-sentinel starts");
         wait_for_port(port, &mut child, "redis-sentinel");
+        // Sentinel asks servers for their state every ten seconds otherwise, so that failovers are that far apart.
+        if master.encryption.is_none() {
+            run_command(port, &["SENTINEL", "DEBUG", "info-period", "100"]);
+        }
         Self {
             port,
             child,
@@ -250,7 +255,7 @@ impl Drop for Sentinel {
     }
 }
 
-/// A master, its replica, and a Sentinel that promotes the replica when the master is gone.
+/// Master with a replica, and a Sentinel that promotes the replica if the master fails.
 pub struct RedisPair {
     servers: [RedisServer; 2],
     /// Index of the master.
@@ -282,14 +287,14 @@ impl RedisPair {
         self.servers[0].directory()
     }
 
-    /// Waits until a master has a replica, and notes which of the two is the master: Sentinel may have failed over meanwhile, because a
-    /// busy machine made the master slow.
+    /// Waits until the master has a replica, and updates which server is the master, because Sentinel may have failed
+    /// over when a busy machine delayed the master.
     fn wait_for_replica(&mut self) {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + START_TIMEOUT;
         loop {
             self.master = self.named_master();
             let replication = self.servers[self.master].command(&["INFO", "replication"]);
-            let replicas = run_command(self.sentinel.port, &["SENTINEL", "replicas", MASTER]);
+            let replicas = run_command(self.sentinel.port, &["SENTINEL", "replicas", MASTER_NAME]);
             if replication.contains("state=online") && replicas.contains("master-link-status\nok") {
                 return;
             }
@@ -304,13 +309,13 @@ impl RedisPair {
 
     /// Returns the index of the master that Sentinel names.
     fn named_master(&self) -> usize {
-        let question = ["SENTINEL", "get-master-addr-by-name", MASTER];
+        let question = ["SENTINEL", "get-master-addr-by-name", MASTER_NAME];
         let address = run_command(self.sentinel.port, &question);
         let is_second = address.ends_with(&self.servers[1].port.to_string());
         usize::from(is_second)
     }
 
-    /// Kills the master with `kill -9`, waits until its replica is the master, and starts it again as the replica.
+    /// Kills the master with `kill -9`, waits until the replica is promoted, and restarts the old master as a replica.
     pub fn fail_over(&mut self) {
         self.wait_for_replica();
         let former = self.master;
@@ -324,7 +329,7 @@ impl RedisPair {
     }
 }
 
-/// HAProxy that sends each connection to the next server.
+/// HAProxy that distributes connections to the servers in turn.
 pub struct Balancer {
     pub port: u16,
     child: Child,
@@ -351,7 +356,8 @@ impl Balancer {
         Self::run(port, directory, &path, &[])
     }
 
-    /// Starts a balancer with a file whose addresses are variables: `LISTEN` and those of the servers.
+    /// Starts HAProxy with a configuration file, whose addresses are the environment variables `LISTEN` and one per
+    /// server.
     pub fn start_with(path: &Path, servers: &[(&str, SocketAddr)]) -> Self {
         let directory = tempfile::tempdir().expect("a directory");
         Self::run(free_port(), directory, path, servers)

@@ -1,5 +1,5 @@
-//! A client that writes its own requests, cuts its connections, resumes its streams, and checks what it gets: every request ends once,
-//! no event is lost or repeated, no id is used twice, nothing is meant for somebody else.
+//! Hand-written client that cuts its connections, resumes its streams, and checks all received messages: every request
+//! ends once, no event is lost or repeated, no id is used twice, and no message belongs to another client.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -16,28 +16,28 @@ use mcp_exact_tests_support::Rng;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, timeout};
 
-/// Time after which a request without an end is silence.
-const PATIENCE: Duration = Duration::from_secs(30);
-const PAUSE: Duration = Duration::from_millis(50);
+/// Time limit after which a request without an outcome is a violation.
+const OUTCOME_TIMEOUT: Duration = Duration::from_secs(30);
+const RETRY_DELAY: Duration = Duration::from_millis(50);
 
-/// End of a request.
+/// Outcome of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum End {
-    /// The result.
+    /// The request has a result.
     Result,
-    /// The error that says that the process of the request has died.
+    /// The request ended with the error that its process has died.
     Lost,
-    /// Status 503: nothing was executed, or the server says that it may be tried again.
+    /// Status 503: the request was not executed, or the server allows a retry.
     Unavailable,
-    /// The connection broke before the client had an event id to resume from.
+    /// The connection was lost before the client had received an event id to resume from.
     Broken,
-    /// Status 404: a failover has lost the session, and the client begins another one.
+    /// Status 404: a failover has lost the session, and the client starts a new one.
     UnknownSession,
-    /// Status 400: a failover has lost the stream or events of it, and the client knows that it does.
+    /// Status 400: a failover has lost the stream or some of its events, and the client is informed.
     LostEvents,
 }
 
-/// Description of a property that an exchange has broken.
+/// Description of a property that an exchange has violated.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Violation(pub String);
 
@@ -45,24 +45,24 @@ fn violation<T>(text: impl Into<String>) -> Result<T, Violation> {
     Err(Violation(text.into()))
 }
 
-/// A client with one session.
+/// Client with one session.
 pub struct CheckingClient {
     http: Client<HttpConnector, Full<Bytes>>,
     server: SocketAddr,
     name: String,
     pub session: String,
-    /// Ids of requests of the server, none of which comes twice.
+    /// Ids of the server's requests, which must be unique.
     server_ids: BTreeSet<String>,
     last_id: u64,
     pub rng: Rng,
     /// Probability in percent that the client cuts a stream after an event.
     pub cuts: usize,
-    /// True if Redis may lose what it has just confirmed.
+    /// True if Redis may lose data that it has just confirmed.
     pub may_forget: bool,
 }
 
-/// What a client has seen of one request.
-struct Seen {
+/// State of one request, as the client has observed it.
+struct RequestState {
     id: u64,
     token: String,
     last_event: Option<String>,
@@ -114,18 +114,18 @@ impl CheckingClient {
         let request = request
             .body(Full::from(body.to_owned()))
             .expect("a request");
-        timeout(PATIENCE, self.http.request(request))
+        timeout(OUTCOME_TIMEOUT, self.http.request(request))
             .await
             .ok()?
             .ok()
     }
 
-    /// Begins a session, as soon as a server takes it.
+    /// Starts a session; retries until a server accepts it.
     pub async fn begin(&mut self) -> Result<(), Violation> {
         let hello = json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
             "protocolVersion": "2025-11-25", "capabilities": { "roots": {} },
             "clientInfo": { "name": "c", "version": "1" } } });
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + OUTCOME_TIMEOUT;
         loop {
             if let Some(response) = self.send("POST", "", None, &hello.to_string()).await
                 && response.status() == StatusCode::OK
@@ -144,15 +144,15 @@ impl CheckingClient {
             if Instant::now() > deadline {
                 return violation("no server begins a session");
             }
-            sleep(PAUSE).await;
+            sleep(RETRY_DELAY).await;
         }
         let ready = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
         self.deliver(&ready).await
     }
 
-    /// Sends a message that has no answer, until a server takes it.
+    /// Sends a notification or response; retries until a server accepts it.
     async fn deliver(&self, message: &Value) -> Result<(), Violation> {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + OUTCOME_TIMEOUT;
         while Instant::now() < deadline {
             match self
                 .send("POST", &self.session, None, &message.to_string())
@@ -167,14 +167,14 @@ impl CheckingClient {
                 Some(response) if response.status() == StatusCode::NOT_FOUND => {
                     return violation("the session is unknown");
                 }
-                _ => sleep(PAUSE).await,
+                _ => sleep(RETRY_DELAY).await,
             }
         }
         violation("no server takes a message")
     }
 
-    /// Asks for the session of another principal, which nobody may find.
-    pub async fn intrude(&self, session: &str) -> Result<(), Violation> {
+    /// Sends a request to the session of another principal, which must be answered with status 404.
+    pub async fn check_foreign_session(&self, session: &str) -> Result<(), Violation> {
         let ping = json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" });
         match self.send("POST", session, None, &ping.to_string()).await {
             Some(response) if response.status() == StatusCode::OK => {
@@ -184,10 +184,10 @@ impl CheckingClient {
         }
     }
 
-    /// Calls a tool with a token that nobody else uses, and follows the call to its end.
+    /// Calls a tool with a unique token, and follows the call to its end.
     pub async fn call(&mut self, tool: &str, token: &str) -> Result<End, Violation> {
         self.last_id += 1;
-        let mut seen = Seen {
+        let mut seen = RequestState {
             id: self.last_id,
             token: token.to_owned(),
             last_event: None,
@@ -196,7 +196,7 @@ impl CheckingClient {
         };
         let call = json!({ "jsonrpc": "2.0", "id": seen.id, "method": "tools/call", "params": {
             "name": tool, "arguments": { "text": token }, "_meta": { "progressToken": token } } });
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + OUTCOME_TIMEOUT;
         let mut response = self
             .send("POST", &self.session, None, &call.to_string())
             .await;
@@ -231,16 +231,16 @@ impl CheckingClient {
             if Instant::now() > deadline {
                 return violation(format!("{tool} {token} has no end, after {last}"));
             }
-            sleep(PAUSE).await;
+            sleep(RETRY_DELAY).await;
             response = self.send("GET", &self.session, Some(&last), "").await;
         }
     }
 
-    /// Reads a response; returns the end of the request if it is there.
+    /// Reads a response; returns the outcome of the request if the response contains it.
     async fn follow(
         &mut self,
         response: Response<Incoming>,
-        seen: &mut Seen,
+        seen: &mut RequestState,
     ) -> Result<Option<End>, Violation> {
         let kind = response.headers().get("content-type").cloned();
         let is_stream = kind.is_some_and(|kind| kind == "text/event-stream");
@@ -248,7 +248,7 @@ impl CheckingClient {
         let mut text = String::new();
         loop {
             // A stream that says nothing for so long is resumed.
-            let frame = timeout(PATIENCE / 3, body.frame()).await;
+            let frame = timeout(OUTCOME_TIMEOUT / 3, body.frame()).await;
             let Ok(Some(Ok(frame))) = frame else {
                 break;
             };
@@ -270,8 +270,12 @@ impl CheckingClient {
         }
     }
 
-    /// Takes an event of a stream.
-    async fn take(&mut self, event: &str, seen: &mut Seen) -> Result<Option<End>, Violation> {
+    /// Handles an event of a stream.
+    async fn take(
+        &mut self,
+        event: &str,
+        seen: &mut RequestState,
+    ) -> Result<Option<End>, Violation> {
         let field = |name: &str| event.lines().find_map(|line| line.strip_prefix(name));
         if let Some(id) = field("id: ") {
             let is_new = seen.events.insert(id.to_owned());
@@ -293,7 +297,7 @@ impl CheckingClient {
     async fn take_message(
         &mut self,
         message: &Value,
-        seen: &mut Seen,
+        seen: &mut RequestState,
     ) -> Result<Option<End>, Violation> {
         let token = seen.token.as_str();
         match message["method"].as_str() {

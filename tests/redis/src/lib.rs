@@ -1,4 +1,4 @@
-//! Redis servers, balancers and server processes for the tests: each on a free port, ended with its value.
+//! Redis servers, load balancers and server processes for the tests, each on a free port and killed on drop.
 #![allow(missing_docs, clippy::missing_panics_doc)]
 
 pub mod burst;

@@ -1,4 +1,4 @@
-//! A network between clients and a server that delays what passes and cuts connections on request.
+//! Simulated network between clients and a server, which delays data and cuts connections on request.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -10,13 +10,13 @@ use tokio::time::sleep;
 
 #[derive(Debug, Clone, Copy, Default)]
 struct Faults {
-    /// Number of times that all connections were cut.
+    /// Counter that is increased to cut all connections.
     cuts: u64,
-    /// Time by which each read is passed on later.
+    /// Delay of each read before it is forwarded.
     delay: Duration,
 }
 
-/// Proxy of one server.
+/// Proxy to one server.
 pub struct FaultyNetwork {
     address: SocketAddr,
     faults: watch::Sender<Faults>,
@@ -42,12 +42,12 @@ impl FaultyNetwork {
         self.address
     }
 
-    /// Cuts all connections, in the midst of whatever they carry.
+    /// Cuts all connections immediately.
     pub fn cut(&self) {
         self.faults.send_modify(|faults| faults.cuts += 1);
     }
 
-    /// Delays everything by this time from now on.
+    /// Sets the delay of all data.
     pub fn delay(&self, delay: Duration) {
         self.faults.send_modify(|faults| faults.delay = delay);
     }
@@ -73,7 +73,7 @@ async fn connect(client: TcpStream, server: SocketAddr, faults: watch::Receiver<
     }
 }
 
-/// Passes bytes on until one end closes.
+/// Forwards bytes until one side closes the connection.
 async fn pass(
     mut from: impl AsyncRead + Unpin,
     mut to: impl AsyncWrite + Unpin,

@@ -1,4 +1,4 @@
-//! Server processes that share their sessions, which can be killed and started again.
+//! Server processes that share their sessions and can be killed and restarted.
 
 use std::io::{BufRead as _, BufReader};
 use std::net::SocketAddr;
@@ -6,15 +6,15 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use crate::daemon::{MASTER, RedisPair, RedisServer, free_port};
+use crate::daemon::{MASTER_NAME, RedisPair, RedisServer, free_port};
 
-/// Time after which a process that was killed counts as dead.
+/// Lease time, after which a killed process counts as dead.
 pub const LEASE: Duration = Duration::from_millis(600);
 
 /// Environment variable of a server process whose Redis is behind a Sentinel: the name of the master.
 pub const SENTINEL_MASTER: &str = "SENTINEL_MASTER";
 
-/// Where the server processes come from and what they share.
+/// Settings of the server processes.
 #[derive(Debug, Clone)]
 pub struct Setup {
     /// Path of `redis_server_process`.
@@ -22,7 +22,7 @@ pub struct Setup {
     /// URL of Redis, or of its Sentinel.
     pub redis: String,
     pub has_sentinel: bool,
-    /// File that notes each execution of the tool `work`.
+    /// Journal file of all executions of the tool `work`.
     pub journal: PathBuf,
     pub is_faulty: bool,
 }
@@ -76,7 +76,7 @@ impl ServerProcess {
             .arg(&setup.journal);
         command.args(setup.is_faulty.then_some("faulty"));
         if setup.has_sentinel {
-            command.env(SENTINEL_MASTER, MASTER);
+            command.env(SENTINEL_MASTER, MASTER_NAME);
         }
         command.stdin(Stdio::null()).stdout(Stdio::piped());
         let mut child = command.spawn().expect("the server starts");
@@ -97,13 +97,13 @@ impl ServerProcess {
         self.child.id()
     }
 
-    /// Ends the process at once (`kill -9`).
+    /// Kills the process (`kill -9`).
     pub fn kill(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 
-    /// Starts a process that was killed again, at its address.
+    /// Restarts a killed process at the same address.
     pub fn start_again(&mut self) {
         self.child = Self::spawn(&self.setup, self.port);
     }

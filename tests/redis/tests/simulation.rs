@@ -1,4 +1,5 @@
-//! Simulated processes share simulated sessions; each fault that is injected is found.
+//! Runs the simulation of processes that share sessions, without faults and with each injected fault, which must be
+//! detected.
 #![allow(
     clippy::print_stdout,
     reason = "counts belong into the output of a test run"
@@ -7,10 +8,10 @@
 use mcp_exact_tests_redis::simulation::{Fault, Plan, Report, run};
 
 /// Number of processes; `cargo xtask nightly chaos` simulates a thousand.
-const PROCESSES: &str = "MCP_EXACT_SIMULATED_PROCESSES";
+const PROCESSES_VARIABLE: &str = "MCP_EXACT_SIMULATED_PROCESSES";
 /// Number of sessions; `cargo xtask nightly chaos` simulates a million.
-const SESSIONS: &str = "MCP_EXACT_SIMULATED_SESSIONS";
-const SEED: &str = "MCP_EXACT_SEED";
+const SESSIONS_VARIABLE: &str = "MCP_EXACT_SIMULATED_SESSIONS";
+const SEED_VARIABLE: &str = "MCP_EXACT_SEED";
 
 fn number(name: &str, default: u64) -> u64 {
     let value = std::env::var(name).ok();
@@ -19,9 +20,9 @@ fn number(name: &str, default: u64) -> u64 {
 
 fn plan() -> Plan {
     Plan {
-        processes: usize::try_from(number(PROCESSES, 20)).expect("a number"),
-        sessions: u32::try_from(number(SESSIONS, 100_000)).expect("a number"),
-        seed: number(SEED, 1),
+        processes: usize::try_from(number(PROCESSES_VARIABLE, 20)).expect("a number"),
+        sessions: u32::try_from(number(SESSIONS_VARIABLE, 100_000)).expect("a number"),
+        seed: number(SEED_VARIABLE, 1),
         fault: None,
     }
 }
@@ -49,7 +50,7 @@ fn processes_keep_every_promise() {
     );
 }
 
-/// A seed decides everything.
+/// Equal seeds yield equal simulations.
 #[test]
 fn seeds_repeat_runs() {
     let plan = Plan {

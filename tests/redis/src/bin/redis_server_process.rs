@@ -1,5 +1,5 @@
-//! A server over HTTP that shares its sessions on Redis: `redis_server_process REDIS PORT JOURNAL [FAULT]`. Prints a line when it
-//! listens. A bearer token is the name of the principal.
+//! A server over HTTP that shares its sessions on Redis: `redis_server_process REDIS PORT JOURNAL [FAULT]`. Prints a
+//! line when it listens. The bearer token of a request is the name of the principal.
 #![allow(clippy::print_stdout)]
 
 use std::path::Path;
@@ -21,8 +21,8 @@ use mcp_exact_transport::http::server::{
 use mcp_exact_transport::{RequestContext, ServerHandle};
 use serde_json::{Value, json};
 
-/// Progress notifications of the tool `work`.
-const STEPS: u32 = 6;
+/// Number of progress notifications of the tool `work`.
+const PROGRESS_STEPS: u32 = 6;
 
 struct Bearer;
 
@@ -35,7 +35,7 @@ impl Authenticate for Bearer {
     }
 }
 
-/// Event log that loses an event now and then: the checker of the tests has to notice it.
+/// Event log that occasionally loses an event, which the tests must detect.
 struct FaultyLog {
     log: Arc<dyn EventLog>,
     reads: AtomicUsize,
@@ -102,8 +102,8 @@ impl EventLog for FaultyLog {
     }
 }
 
-/// Adds two tools to those of the echo server: `work` notes its argument in the journal and reports progress with it, and `announce`
-/// announces that the tools have changed.
+/// Handles events like the echo server, with two more tools: `work` writes its argument to the journal and reports
+/// progress, and `announce` announces a change of the tool list.
 fn handle(server: &ServerHandle, event: ServerEvent<RequestContext>, announce: &dyn Fn()) {
     let ServerEvent::Request(request) = &event else {
         return echo::handle(server, event);
@@ -125,7 +125,7 @@ fn handle(server: &ServerHandle, event: ServerEvent<RequestContext>, announce: &
                 journal.note(&argument);
             }
             tokio::spawn(async move {
-                for step in 1..=STEPS {
+                for step in 1..=PROGRESS_STEPS {
                     let progress = Progress::new(f64::from(step)).with_message(&argument);
                     let _ = server.progress(key, &progress);
                     if step % 2 == 0 {

@@ -1,11 +1,12 @@
-//! Clients of the simulation: each begins sessions, makes one call in each, resumes where its process is gone, and checks what it gets.
+//! Clients of the simulation: each starts sessions, makes one call in each, resumes its stream on other processes, and
+//! checks all received events.
 
-use super::store::{Event, Message, WILL};
-use super::{Exchange, KNOWN, RATE, Simulation, Step};
+use super::store::{Event, LAST_WILL, Message};
+use super::{Exchange, LIVENESS_CACHE_TIME, SESSIONS_PER_MILLISECOND, Simulation, Step};
 
 impl Simulation {
     pub(super) fn begin(&mut self, session: u32) {
-        for next in session..(session + RATE).min(self.plan.sessions) {
+        for next in session..(session + SESSIONS_PER_MILLISECOND).min(self.plan.sessions) {
             let principal = self.rng.below(1000) as u32;
             self.store.save(next, 1, principal);
             let exchange = Exchange {
@@ -29,8 +30,8 @@ impl Simulation {
             let latency = self.latency();
             self.at(latency, Step::Call(next));
         }
-        if session + RATE < self.plan.sessions {
-            self.at(1, Step::Begin(session + RATE));
+        if session + SESSIONS_PER_MILLISECOND < self.plan.sessions {
+            self.at(1, Step::Begin(session + SESSIONS_PER_MILLISECOND));
         }
     }
 
@@ -40,7 +41,7 @@ impl Simulation {
         }
     }
 
-    /// An event arrives on the connection that the call began with.
+    /// Delivers an event on the original connection of the call.
     pub(super) fn arrive(&mut self, session: u32, connection: u32, number: u64) {
         let Some(known) = self.exchanges.get(&session) else {
             return;
@@ -62,13 +63,13 @@ impl Simulation {
         self.receive(session, event);
     }
 
-    /// The client takes an event, and checks it.
+    /// Checks an event that the client has received.
     pub(super) fn receive(&mut self, session: u32, event: Event) {
         let Some(known) = self.exchanges.get_mut(&session) else {
             return;
         };
         let (last, events) = (known.last, known.events);
-        if event.data == WILL {
+        if event.data == LAST_WILL {
             let (server, begun) = (known.server.1, known.begun);
             if event.number <= last {
                 return self.violation(format!(
@@ -77,12 +78,12 @@ impl Simulation {
             }
             // Who has just taken it for dead may do so for a moment more.
             let away = self.away.get(&server);
-            if away.is_none_or(|until| begun > until + KNOWN) {
+            if away.is_none_or(|until| begun > until + LIVENESS_CACHE_TIME) {
                 self.violation(format!(
                     "process {server} lives, and session {session} got its last will"
                 ));
             }
-            return self.end(session, WILL, "lost");
+            return self.end(session, LAST_WILL, "lost");
         }
         if event.number != last + 1 {
             let number = event.number;
@@ -118,7 +119,7 @@ impl Simulation {
         }
     }
 
-    /// The client posts its answer to any process, which publishes it.
+    /// Posts the client's answer to a random process, which publishes it on the bus.
     pub(super) fn answer(&mut self, session: u32) {
         let (index, id) = self.balance();
         let process = &mut self.processes[index];
@@ -135,7 +136,7 @@ impl Simulation {
         }
     }
 
-    /// A client whose process has gone resumes elsewhere.
+    /// Resumes the stream of a client whose process has died, on another process.
     pub(super) fn watch(&mut self, session: u32, connection: u32) {
         let Some(known) = self.exchanges.get(&session) else {
             return;

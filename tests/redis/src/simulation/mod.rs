@@ -1,8 +1,10 @@
-//! Deterministic simulation of processes that share sessions: virtual clock, virtual network, a model of Redis. A seed decides everything.
+//! Deterministic simulation of processes that share sessions, with a virtual clock, a virtual network and a model of
+//! Redis. All random choices come from a seed.
 //!
-//! Clients begin sessions, make one call each on any process, lose their connections and resume on other processes. Processes are
-//! killed, stopped for longer than their lease and go on; Redis forgets leases and loses events. Each end is checked: every call
-//! ends once, no event is lost or comes twice without a word, no process that lives gets a last will, no answer is delivered twice.
+//! Clients start sessions, make one call per session on random processes, lose their connections and resume on other
+//! processes. Processes are killed, or suspended for longer than their lease; Redis loses leases and events. The
+//! simulation checks that every call ends once, no event is silently lost or repeated, no running process gets a last
+//! will, and no answer is delivered twice.
 
 mod clients;
 mod processes;
@@ -15,35 +17,35 @@ use mcp_exact_tests_support::Rng;
 
 use store::{Bus, ProcessId, Store};
 
-/// Lease of a process in milliseconds.
+/// Lease time of a process in milliseconds.
 const LEASE: u64 = 15_000;
-/// Time for which a process keeps the answer whether another one lives.
-const KNOWN: u64 = 500;
+/// Time for which a process caches the liveness of another one, in milliseconds.
+const LIVENESS_CACHE_TIME: u64 = 500;
 /// Interval at which a process reads the bus.
-const BUS: u64 = 200;
-/// Interval of killed and stopped processes.
-const DISTURBANCE: u64 = 100;
-/// Time after which a call without an end is silence.
-const PATIENCE: u64 = 600_000;
-/// Sessions that begin in a millisecond.
-const RATE: u32 = 1;
+const BUS_INTERVAL: u64 = 200;
+/// Interval at which processes are killed or suspended.
+const DISTURBANCE_INTERVAL: u64 = 100;
+/// Time limit after which a call without an outcome is a violation.
+const OUTCOME_TIMEOUT: u64 = 600_000;
+/// Number of sessions that start per millisecond.
+const SESSIONS_PER_MILLISECOND: u32 = 1;
 
-/// Fault that the checks have to find.
+/// Deliberate fault that the checks must detect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
-    /// A reader drops an event now and then.
+    /// A reader occasionally drops an event.
     LostEvent,
-    /// A stream takes events of a process that does not own it.
+    /// A stream accepts events of a process that does not own it.
     NoFence,
-    /// A process that seemed dead once is dead for ever.
+    /// A process that was once considered dead is always considered dead.
     DeadForever,
-    /// The last will of a stream does not come behind what its client knows.
+    /// The last will of a stream does not follow the last event that its client knows.
     EarlyWill,
     /// A message that was published twice is delivered twice.
     RepeatedMessage,
 }
 
-/// Size of a simulation.
+/// Configuration of a simulation.
 #[derive(Debug, Clone, Copy)]
 pub struct Plan {
     pub processes: usize,
@@ -52,7 +54,7 @@ pub struct Plan {
     pub fault: Option<Fault>,
 }
 
-/// What happened.
+/// Results of a simulation.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Report {
     pub ends: BTreeMap<&'static str, u64>,
@@ -60,7 +62,7 @@ pub struct Report {
     pub killed: u64,
     pub stopped: u64,
     pub steps: u64,
-    /// Virtual time of the end in milliseconds.
+    /// Virtual time at the end of the simulation, in milliseconds.
     pub time: u64,
 }
 
@@ -68,7 +70,7 @@ struct Process {
     id: ProcessId,
     is_up: bool,
     stopped_until: u64,
-    /// Time since which Redis was reached on one connection.
+    /// Time since which Redis has been reachable without a reconnection.
     reached_since: u64,
     known: HashMap<ProcessId, (u64, bool)>,
     bus: u64,
@@ -76,27 +78,27 @@ struct Process {
     published: u64,
 }
 
-/// A session with its only call.
+/// Session with its only call.
 struct Exchange {
     stream: u32,
-    /// Time at which the call has begun.
+    /// Start time of the call.
     begun: u64,
     principal: u32,
-    /// Events before the result.
+    /// Number of events before the result.
     events: u64,
-    /// True if the server asks the client after the first event.
+    /// True if the server sends a request to the client after the first event.
     asks: bool,
     /// Process that runs the call.
     server: (usize, ProcessId),
-    /// Number of the latest event that Redis has confirmed to that process.
+    /// Number of the latest event that Redis has confirmed to this process.
     confirmed: u64,
     is_served: bool,
     is_waiting: bool,
     answers: u64,
-    /// Number of the client's connection, and the process at its other end.
+    /// Number of the client's connection, and the process that it is connected to.
     connection: u32,
     connected: (usize, ProcessId),
-    /// Number of the latest event that the client has.
+    /// Number of the latest event that the client has received.
     last: u64,
     /// True if Redis has lost an event of the stream.
     is_damaged: bool,
@@ -128,7 +130,8 @@ struct Simulation {
     bus: Bus,
     processes: Vec<Process>,
     next_id: ProcessId,
-    /// Processes that were killed, or stopped for about a lease, until when: last wills of their calls from before are right.
+    /// End of the latest outage of each process that was killed or suspended for about a lease; last wills of its
+    /// earlier calls are correct.
     away: HashMap<ProcessId, u64>,
     exchanges: HashMap<u32, Exchange>,
     left: u32,
@@ -198,11 +201,11 @@ impl Simulation {
     fn start(&mut self, index: usize) {
         let id = self.processes[index].id;
         self.at(0, Step::Renew(index, id));
-        self.at(BUS, Step::ReadBus(index, id));
+        self.at(BUS_INTERVAL, Step::ReadBus(index, id));
     }
 
     fn run(&mut self) {
-        let end = u64::from(self.plan.sessions / RATE) + PATIENCE;
+        let end = u64::from(self.plan.sessions / SESSIONS_PER_MILLISECOND) + OUTCOME_TIMEOUT;
         while self.left > 0 {
             let Some(Reverse((now, _, step))) = self.queue.pop() else {
                 break;
@@ -237,7 +240,7 @@ impl Simulation {
             }
             Step::ReadBus(index, id) if self.lives(index, id, step) => {
                 self.read_bus(index);
-                self.at(BUS, step);
+                self.at(BUS_INTERVAL, step);
             }
             Step::Restart(index) => {
                 self.processes[index] = self.new_process();
@@ -255,7 +258,7 @@ impl Simulation {
         }
     }
 
-    /// Returns true if the process runs under this id. What a stopped process would do, it does when it goes on.
+    /// Returns true if the process runs under this id. Actions of a suspended process are delayed until it continues.
     fn lives(&mut self, index: usize, id: ProcessId, step: Step) -> bool {
         let process = &self.processes[index];
         let (lives, until) = (process.is_up && process.id == id, process.stopped_until);
@@ -266,7 +269,7 @@ impl Simulation {
         lives
     }
 
-    /// Chooses a process as the balancer does: one that takes connections.
+    /// Chooses a process that accepts connections, as a load balancer does.
     fn balance(&mut self) -> (usize, ProcessId) {
         loop {
             let index = self.rng.below(self.processes.len());
@@ -278,7 +281,7 @@ impl Simulation {
     }
 
     fn disturb(&mut self) {
-        self.at(DISTURBANCE, Step::Disturb);
+        self.at(DISTURBANCE_INTERVAL, Step::Disturb);
         let index = self.rng.below(self.processes.len());
         let is_away = |process: &Process| !process.is_up || process.stopped_until > self.now;
         let away = self
@@ -299,7 +302,7 @@ impl Simulation {
                 // A failover loses the latest events of some calls.
                 let newest = u32::try_from(self.now)
                     .unwrap_or(u32::MAX)
-                    .saturating_mul(RATE);
+                    .saturating_mul(SESSIONS_PER_MILLISECOND);
                 for session in newest.saturating_sub(1000)..newest {
                     if let Some(known) = self.exchanges.get_mut(&session)
                         && self.rng.below(4) == 0
@@ -313,7 +316,7 @@ impl Simulation {
                 self.report.killed += 1;
                 let process = &mut self.processes[index];
                 process.is_up = false;
-                self.away.insert(process.id, u64::MAX - KNOWN);
+                self.away.insert(process.id, u64::MAX - LIVENESS_CACHE_TIME);
                 let pause = 200 + self.rng.below(3000) as u64;
                 self.at(pause, Step::Restart(index));
             }

@@ -1,10 +1,11 @@
-//! Server processes of the simulation: what they store of a call, read from the bus, and pass on for others.
+//! Server processes of the simulation: they store the events of calls, read the bus, and forward streams of other
+//! processes.
 
-use super::store::{Event, ProcessId, Read, StreamKey, WILL};
-use super::{Fault, KNOWN, LEASE, Simulation, Step};
+use super::store::{Event, LAST_WILL, ProcessId, ReadResult, StreamKey};
+use super::{Fault, LEASE, LIVENESS_CACHE_TIME, Simulation, Step};
 
 impl Simulation {
-    /// The call reaches a process that has not begun the session: it loads the record and begins the stream.
+    /// Starts a call on a process, which loads the session record and begins the stream.
     pub(super) fn call(&mut self, session: u32) {
         let server = self.balance();
         let known = &self.exchanges[&session];
@@ -30,7 +31,7 @@ impl Simulation {
         self.at(1000, Step::Watch(session, 0));
     }
 
-    /// Two processes save what the client has changed at the same time; now and then it ends the session too.
+    /// Lets two processes save a session concurrently; occasionally ends the session.
     pub(super) fn change_session(&mut self, session: u32, principal: u32) {
         if self.rng.below(20) == 0 {
             let both = [(); 2].map(|()| self.store.save(session, 2, principal));
@@ -47,7 +48,7 @@ impl Simulation {
         }
     }
 
-    /// The process of a call appends its next event, and sends it.
+    /// Lets the process of a call append and send its next event.
     pub(super) fn append(&mut self, session: u32) {
         let Some(known) = self.exchanges.get(&session) else {
             return;
@@ -58,7 +59,7 @@ impl Simulation {
         if !self.lives(index, id, Step::Append(session)) {
             let process = &self.processes[index];
             if process.id != id || !process.is_up {
-                self.served(session);
+                self.mark_abandoned(session);
             }
             return;
         }
@@ -73,10 +74,10 @@ impl Simulation {
                 .append(key, id, confirmed, (number, is_last, data));
         }
         if !is_taken {
-            return self.served(session);
+            return self.mark_abandoned(session);
         }
         let end = self.exchanges[&session].end;
-        if end == Some(WILL) {
+        if end == Some(LAST_WILL) {
             self.violation(format!(
                 "the stream of session {session} goes on behind its end"
             ));
@@ -89,7 +90,7 @@ impl Simulation {
         };
         known.confirmed = number;
         if is_last {
-            self.served(session);
+            self.mark_abandoned(session);
         } else if known.asks && number == 1 {
             known.is_waiting = true;
         } else {
@@ -97,7 +98,7 @@ impl Simulation {
         }
     }
 
-    /// Time that a tool works between two events.
+    /// Returns the time of a tool between two events.
     pub(super) fn think(&mut self) -> u64 {
         match self.rng.below(10) {
             0 => self.rng.below(5000) as u64,
@@ -105,8 +106,8 @@ impl Simulation {
         }
     }
 
-    /// Notes that the process of a call does nothing more for it.
-    pub(super) fn served(&mut self, session: u32) {
+    /// Marks a call as abandoned by its process.
+    pub(super) fn mark_abandoned(&mut self, session: u32) {
         if let Some(known) = self.exchanges.get_mut(&session) {
             known.is_served = true;
             if known.end.is_some() {
@@ -154,7 +155,7 @@ impl Simulation {
         }
     }
 
-    /// A process reads for a client what another one has written.
+    /// Lets a process read events of another process for a client.
     pub(super) fn follow(&mut self, session: u32, connection: u32) {
         let Some(known) = self.exchanges.get(&session) else {
             return;
@@ -168,7 +169,7 @@ impl Simulation {
             return;
         }
         match self.store.read(key, last) {
-            Read::Events(events, owner) => self.pass_on(session, key, events, owner),
+            ReadResult::Events(events, owner) => self.pass_on(session, key, events, owner),
             _ if is_damaged => self.end(session, 0, "events lost"),
             other => self.violation(format!("session {session} cannot be resumed: {other:?}")),
         }
@@ -207,7 +208,7 @@ impl Simulation {
         }
     }
 
-    /// Returns true if a process takes another one for dead.
+    /// Returns true if a process considers another one dead.
     pub(super) fn is_dead(&mut self, index: usize, other: ProcessId) -> bool {
         let now = self.now;
         let lives = self.store.has_lease(other, now);
@@ -216,7 +217,8 @@ impl Simulation {
             return false;
         }
         if let Some((at, is_dead)) = process.known.get(&other)
-            && (now - at < KNOWN || (*is_dead && self.plan.fault == Some(Fault::DeadForever)))
+            && (now - at < LIVENESS_CACHE_TIME
+                || (*is_dead && self.plan.fault == Some(Fault::DeadForever)))
         {
             return *is_dead;
         }

@@ -1,43 +1,43 @@
-//! Model of Redis with the scripts of `mcp-exact-redis`: what each of them does in one step, without time limits of its own.
+//! Model of Redis with the scripts of `mcp-exact-redis`; each operation is one step.
 //!
-//! A test runs the same operations on a real Redis and compares.
+//! A test compares the model with a real Redis.
 
 use std::collections::HashMap;
 
-/// Owner of a stream that nobody writes any more.
-const NOBODY: u32 = u32::MAX;
+/// Owner value of a stream that no process writes any more.
+const NO_PROCESS: u32 = u32::MAX;
 
-/// Id of a process; one that starts again has another id.
+/// Id of a process; a restarted process has a new id.
 pub type ProcessId = u32;
-/// Session and number of a stream.
+/// Key of a stream: session and number.
 pub type StreamKey = (u32, u32);
 
-/// Event of a stream.
+/// Stored event of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Event {
     pub number: u64,
-    /// Number of the event before it.
+    /// Number of the preceding event.
     pub after: u64,
     pub is_last: bool,
-    /// Text of the event; the last will of a stream is [`WILL`].
+    /// Text of the event; the last will of a stream is [`LAST_WILL`].
     pub data: u64,
 }
 
-/// Text of a last will.
-pub const WILL: u64 = u64::MAX;
+/// Text of a stream's last will.
+pub const LAST_WILL: u64 = u64::MAX;
 
 #[derive(Debug, Default)]
 struct Stream {
     owner: Option<ProcessId>,
     has_will: bool,
-    /// Highest number that the stream has had.
+    /// Highest number of an event that the stream has had.
     latest: u64,
     events: Vec<Event>,
 }
 
-/// Answer of a read.
+/// Result of reading a stream.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Read {
+pub enum ReadResult {
     Unknown,
     Trimmed,
     /// Events, and the process that writes the stream; `None` if it has ended.
@@ -45,7 +45,7 @@ pub enum Read {
     Abandoned,
 }
 
-/// State of Redis.
+/// State of the Redis model.
 #[derive(Debug, Default)]
 pub struct Store {
     /// Version and principal of each session; `None` if it has ended.
@@ -53,12 +53,12 @@ pub struct Store {
     streams: HashMap<StreamKey, Stream>,
     /// End of the lease of each process.
     leases: HashMap<ProcessId, u64>,
-    /// True if writes of processes that do not own a stream are taken: a fault that tests inject.
+    /// True if writes of processes that do not own the stream are accepted, which is a fault that tests inject.
     pub is_open: bool,
 }
 
 impl Store {
-    /// Saves a record if its version is higher. Returns false if it is superseded.
+    /// Saves a record if its version is higher than the stored one; returns false otherwise.
     pub fn save(&mut self, session: u32, version: u64, principal: u32) -> bool {
         match self.sessions.get(&session) {
             Some(None) => false,
@@ -74,7 +74,7 @@ impl Store {
         self.sessions.get(&session).copied().flatten()
     }
 
-    /// Ends a session, which is never saved again. Returns false if there was none.
+    /// Ends a session permanently; returns false if it did not exist.
     pub fn end(&mut self, session: u32) -> bool {
         self.sessions.insert(session, None).flatten().is_some()
     }
@@ -87,12 +87,12 @@ impl Store {
         self.leases.get(&process).is_some_and(|until| *until > now)
     }
 
-    /// Forgets all leases, as a Redis does that has failed over before it had them.
+    /// Removes all leases, as in a failover before they were replicated.
     pub fn lose_leases(&mut self) {
         self.leases.clear();
     }
 
-    /// Begins a stream. Returns false if it is another process's.
+    /// Begins a stream; returns false if it belongs to another process.
     pub fn begin(&mut self, key: StreamKey, process: ProcessId) -> bool {
         let stream = self.streams.entry(key).or_default();
         if stream.owner.is_some_and(|owner| owner != process) {
@@ -103,7 +103,8 @@ impl Store {
         true
     }
 
-    /// Appends an event, behind the latest one that the process knows to be confirmed. Returns false if the stream was taken.
+    /// Appends an event after the latest one that was confirmed to the process; returns false if the process no longer
+    /// owns the stream.
     pub fn append(
         &mut self,
         key: StreamKey,
@@ -131,7 +132,7 @@ impl Store {
         true
     }
 
-    /// Takes a stream from a process: its last will becomes its last event.
+    /// Abandons a stream on behalf of a process: its last will becomes its last event.
     pub fn abandon(&mut self, key: StreamKey, process: ProcessId, known: u64) {
         let Some(stream) = self.streams.get_mut(&key) else {
             return;
@@ -140,7 +141,7 @@ impl Store {
         if stream.owner != Some(process) || has_ended {
             return;
         }
-        stream.owner = Some(NOBODY);
+        stream.owner = Some(NO_PROCESS);
         if std::mem::take(&mut stream.has_will) {
             let number = stream.latest.max(known) + 1;
             stream.latest = number;
@@ -148,43 +149,43 @@ impl Store {
                 number,
                 after: 0,
                 is_last: true,
-                data: WILL,
+                data: LAST_WILL,
             });
         }
     }
 
-    pub fn read(&self, key: StreamKey, after: u64) -> Read {
+    pub fn read(&self, key: StreamKey, after: u64) -> ReadResult {
         let Some(stream) = self.streams.get(&key) else {
-            return Read::Unknown;
+            return ReadResult::Unknown;
         };
         let latest = stream.events.last();
         let has_ended = latest.is_some_and(|event| event.is_last);
         if has_ended && latest.is_some_and(|event| after > event.number) {
-            return Read::Trimmed;
+            return ReadResult::Trimmed;
         }
         let mut found: Vec<Event> = Vec::new();
         for event in stream.events.iter().filter(|event| event.number > after) {
             if event.after > found.last().map_or(after, |before| before.number) {
                 if found.is_empty() {
-                    return Read::Trimmed;
+                    return ReadResult::Trimmed;
                 }
                 break;
             }
             found.push(*event);
         }
         match stream.owner {
-            _ if has_ended => Read::Events(found, None),
-            Some(NOBODY) if found.is_empty() => Read::Abandoned,
-            owner => Read::Events(found, owner),
+            _ if has_ended => ReadResult::Events(found, None),
+            Some(NO_PROCESS) if found.is_empty() => ReadResult::Abandoned,
+            owner => ReadResult::Events(found, owner),
         }
     }
 
-    /// Forgets a stream, whose client has its end.
+    /// Removes a stream after its client has received the end.
     pub fn forget(&mut self, key: StreamKey) {
         self.streams.remove(&key);
     }
 
-    /// Loses the latest event of a stream that has not ended, as a failover does before its replica has it.
+    /// Loses the latest event of a stream that has not ended, as in a failover before the event was replicated.
     pub fn lose_event(&mut self, key: StreamKey) -> bool {
         let Some(stream) = self.streams.get_mut(&key) else {
             return false;
@@ -198,21 +199,21 @@ impl Store {
     }
 }
 
-/// A message on the bus.
+/// Message on the bus.
 #[derive(Debug, Clone, Copy)]
 pub struct Message {
     pub process: ProcessId,
-    /// Number among the messages of the process.
+    /// Number of the message among those of its process.
     pub number: u64,
-    /// Session and token of the answer that it carries.
+    /// Session and token of the contained answer.
     pub answer: (u32, u64),
 }
 
-/// Stream of the bus, which keeps so many messages.
+/// Model of the bus, which keeps a limited number of messages.
 #[derive(Debug)]
 pub struct Bus {
     messages: std::collections::VecDeque<Message>,
-    /// Number of the first message that is kept.
+    /// Number of the oldest stored message.
     first: u64,
     length: usize,
 }
@@ -238,7 +239,7 @@ impl Bus {
         self.first + self.messages.len() as u64 - 1
     }
 
-    /// Returns the messages behind a number, and whether there are gaps before them.
+    /// Returns the messages after a number, and true if messages are missing before them.
     pub fn read(&self, after: u64) -> (impl Iterator<Item = &Message>, bool) {
         let skipped = (after + 1).saturating_sub(self.first);
         let messages = self

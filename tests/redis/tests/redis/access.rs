@@ -1,25 +1,25 @@
-//! Redis by TLS, with a user that has only the permissions of docs/redis.md, and in the mode of a cluster.
+//! Redis with TLS, with the minimal user permissions of docs/redis.md, and in cluster mode.
 
 use std::time::Duration;
 
 use mcp_exact_redis::{Redis, RedisOptions};
-use mcp_exact_tests_redis::daemon::{MASTER, RedisServer, Sentinel};
+use mcp_exact_tests_redis::daemon::{MASTER_NAME, RedisServer, Sentinel};
 use mcp_exact_transport::contract;
 use mcp_exact_transport::store::{SessionStore, SessionStoreError};
 use tokio::time::{sleep, timeout};
 
-use super::stores::{Marked, PATIENCE, record};
+use super::stores::{MarkedBus, TIMEOUT, record};
 
 const HOUR: Duration = Duration::from_secs(3600);
-/// Page with the permissions.
-const PAGE: &str = include_str!("../../../../docs/redis.md");
+/// Documentation page with the permissions.
+const REDIS_PAGE: &str = include_str!("../../../../docs/redis.md");
 
 /// Runs the contract suites of the three stores on one Redis.
 async fn keeps_contracts(options: &RedisOptions) {
     let redis = Redis::start(options).expect("usable options");
     contract::session_store(&*redis.session_store(), sleep).await;
     contract::event_log(&*redis.event_log()).await;
-    let marked = Marked::new(&redis);
+    let marked = MarkedBus::new(&redis);
     contract::change_bus(&marked, async || marked.settle().await).await;
     redis.end().await.expect("ended");
 }
@@ -27,13 +27,13 @@ async fn keeps_contracts(options: &RedisOptions) {
 async fn save(redis: &Redis, id: &str) -> Result<(), SessionStoreError> {
     let store = redis.session_store();
     let saving = store.save(id, record(1), HOUR);
-    timeout(PATIENCE, saving).await.expect("in time")
+    timeout(TIMEOUT, saving).await.expect("in time")
 }
 
-/// The line of docs/redis.md is enough for everything, and a key without the prefix is refused.
+/// The permissions in docs/redis.md suffice for all operations, and keys without the prefix are refused.
 #[tokio::test]
 async fn documented_permissions_suffice() {
-    let line = PAGE
+    let line = REDIS_PAGE
         .lines()
         .find_map(|line| line.strip_prefix("ACL SETUSER "));
     let line = line
@@ -57,7 +57,7 @@ async fn documented_permissions_suffice() {
     );
 }
 
-/// What a script touches is in one slot: a cluster refuses anything else.
+/// All keys of a script have the same hash slot, which a cluster requires.
 #[tokio::test]
 async fn scripts_touch_one_slot() {
     let server = RedisServer::start_with(&["--cluster-enabled", "yes"]);
@@ -70,7 +70,7 @@ async fn scripts_touch_one_slot() {
             sleep(Duration::from_millis(20)).await;
         }
     };
-    timeout(PATIENCE, ready).await.expect("in time");
+    timeout(TIMEOUT, ready).await.expect("in time");
     keeps_contracts(&RedisOptions::new(server.url())).await;
     let slot = |key: &str| server.command(&["CLUSTER", "KEYSLOT", key]);
     assert_eq!(slot("mcp:o:{a}"), slot("mcp:e:{a}:1"));
@@ -94,7 +94,7 @@ async fn connections_are_encrypted() {
     let direct = Redis::start(&options).expect("usable options");
     save(&direct, "encrypted").await.expect("saved");
     options.url = format!("rediss://127.0.0.1:{}/", sentinel.port);
-    options.sentinel_master = Some(MASTER.to_owned());
+    options.sentinel_master = Some(MASTER_NAME.to_owned());
     let watched = Redis::start(&options).expect("usable options");
     let found = watched
         .session_store()

@@ -13,15 +13,16 @@ use mcp_exact_transport::ClientHandle;
 use mcp_exact_transport::http::client::{HttpEndpoint, HttpTransport};
 use tokio::time::{sleep, timeout};
 
-use super::SERVER;
+use super::SERVER_PROGRAM;
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Our client: its requests reach all processes, its answers the one that asks, and it is told of each change once.
+/// With our client, requests reach all processes, answers reach the process that waits for them, and each change is
+/// announced once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sessions_need_no_sticky_balancer() {
     let redis = RedisServer::start();
-    let servers = Setup::new(SERVER, &redis).start(3);
+    let servers = Setup::new(SERVER_PROGRAM, &redis).start(3);
     let addresses: Vec<_> = servers.iter().map(|server| server.address()).collect();
     let balancer = Balancer::start(&addresses);
     for revision in ["2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"] {
@@ -49,10 +50,10 @@ async fn sessions_need_no_sticky_balancer() {
         }
         assert_eq!(processes.len(), 3, "{revision}: {processes:?}");
         for _ in 0..6 {
-            let asked = timeout(PATIENCE, echo::call(&client, "ask", "")).await;
+            let asked = timeout(TIMEOUT, echo::call(&client, "ask", "")).await;
             let asked = asked.expect("in time").expect("answered");
             assert!(asked.contains("roots"), "{revision}: {asked}");
-            let slow = timeout(PATIENCE, echo::call(&client, "slow", "")).await;
+            let slow = timeout(TIMEOUT, echo::call(&client, "slow", "")).await;
             assert_eq!(slow.expect("in time").as_deref(), Ok("slow"), "{revision}");
         }
         if revision != "2026-07-28" {
@@ -66,24 +67,24 @@ async fn sessions_need_no_sticky_balancer() {
                         sleep(Duration::from_millis(10)).await;
                     }
                 };
-                let told = timeout(PATIENCE, told).await;
+                let told = timeout(TIMEOUT, told).await;
                 assert!(told.is_ok(), "{revision}: {changes:?} of {number}");
             }
             assert_eq!(changes.load(Ordering::Relaxed), before + 4, "{revision}");
         }
         client.close();
-        timeout(PATIENCE, driver)
+        timeout(TIMEOUT, driver)
             .await
             .expect("in time")
             .expect("driver");
     }
 }
 
-/// HTTP+SSE of 2024-11-05: what is posted to another process reaches the one that has the event stream.
+/// With HTTP+SSE of 2024-11-05, a message that is posted to any process reaches the process with the event stream.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn posts_reach_the_event_stream() {
     let redis = RedisServer::start();
-    let servers = Setup::new(SERVER, &redis).start(3);
+    let servers = Setup::new(SERVER_PROGRAM, &redis).start(3);
     let addresses: Vec<_> = servers.iter().map(|server| server.address()).collect();
     let balancer = Balancer::start(&addresses);
     let endpoint = HttpEndpoint::new(&format!("http://{}/sse", balancer.address()));
@@ -93,18 +94,18 @@ async fn posts_reach_the_event_stream() {
     client.ready().await.expect("connected");
     for number in 0..12 {
         let text = number.to_string();
-        let echoed = timeout(PATIENCE, echo::call(&client, "echo", &text)).await;
+        let echoed = timeout(TIMEOUT, echo::call(&client, "echo", &text)).await;
         assert_eq!(echoed.expect("in time"), Ok(text));
-        let asked = timeout(PATIENCE, echo::call(&client, "ask", "")).await;
+        let asked = timeout(TIMEOUT, echo::call(&client, "ask", "")).await;
         assert!(asked.expect("in time").expect("answered").contains("roots"));
     }
 }
 
-/// The process that runs a call is killed: the client is told, by another process.
+/// If the process of a call is killed, another process informs the client.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn death_of_a_process_is_reported() {
     let redis = RedisServer::start();
-    let mut servers = Setup::new(SERVER, &redis).start(3);
+    let mut servers = Setup::new(SERVER_PROGRAM, &redis).start(3);
     let addresses: Vec<_> = servers.iter().map(|server| server.address()).collect();
     let balancer = Balancer::start(&addresses);
     let endpoint = HttpEndpoint::new(&format!("http://{}/", balancer.address()));
@@ -128,7 +129,7 @@ async fn death_of_a_process_is_reported() {
         server.start_again();
     }
     for call in calls {
-        let outcome = timeout(PATIENCE, call).await.expect("in time");
+        let outcome = timeout(TIMEOUT, call).await.expect("in time");
         let text = format!("{outcome:?}");
         assert!(text.contains("the request is lost"), "{text}");
     }

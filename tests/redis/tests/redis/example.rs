@@ -1,4 +1,4 @@
-//! The example of three servers behind HAProxy, without containers: its program and its haproxy.cfg as they are.
+//! Runs the example of three servers behind HAProxy without containers, with its unchanged program and haproxy.cfg.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -10,7 +10,7 @@ use mcp_exact_tests_transport::http::RawClient;
 use tokio::process::Command;
 use tokio::time::{Duration, sleep, timeout};
 
-use super::stores::PATIENCE;
+use super::stores::TIMEOUT;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn example_serves_one_session() {
@@ -38,7 +38,7 @@ async fn example_serves_one_session() {
         }
         sleep(Duration::from_secs(2)).await;
     };
-    timeout(PATIENCE, ready).await.expect("in time");
+    timeout(TIMEOUT, ready).await.expect("in time");
     let session = client.begin().await;
     let mut seen = BTreeSet::new();
     for id in 10..22 {

@@ -12,4 +12,4 @@ mod stores;
 mod unavailable;
 
 /// Path of the server program.
-const SERVER: &str = env!("CARGO_BIN_EXE_redis_server_process");
+const SERVER_PROGRAM: &str = env!("CARGO_BIN_EXE_redis_server_process");

@@ -1,17 +1,18 @@
-//! The model of Redis in the simulation does what the scripts do on a real one: the same random operations of two processes on both.
+//! Compares the model of Redis in the simulation with the scripts on a real Redis, by the same random operations of two
+//! processes.
 
 use std::time::Duration;
 
 use mcp_exact_redis::{Redis, RedisEventLog, RedisOptions, RedisSessionStore};
 use mcp_exact_tests_redis::daemon::RedisServer;
-use mcp_exact_tests_redis::simulation::store::{Read, Store, WILL};
+use mcp_exact_tests_redis::simulation::store::{LAST_WILL, ReadResult, Store};
 use mcp_exact_tests_support::Rng;
 use mcp_exact_transport::event_log::{EventLog, EventLogError, LogEvent, LogStream};
 use mcp_exact_transport::store::{SessionRecord, SessionStore};
 
-const OPERATIONS: usize = 3000;
+const OPERATION_COUNT: usize = 3000;
 
-/// One process, on Redis and in the model.
+/// Process that runs operations on Redis and in the model.
 struct Process {
     id: u32,
     log: std::sync::Arc<RedisEventLog>,
@@ -20,12 +21,12 @@ struct Process {
 
 fn text(data: u64) -> String {
     match data {
-        WILL => "lost".to_owned(),
+        LAST_WILL => "lost".to_owned(),
         data => data.to_string(),
     }
 }
 
-/// Reads a stream on Redis as the model answers.
+/// Reads a stream on Redis; returns the result in the form of the model.
 async fn read(
     log: &RedisEventLog,
     stream: &LogStream,
@@ -52,13 +53,13 @@ fn read_model(
     after: u64,
 ) -> Result<Vec<(u64, bool, String)>, &'static str> {
     match store.read((0, stream), after) {
-        Read::Events(events, _) => Ok(events
+        ReadResult::Events(events, _) => Ok(events
             .into_iter()
             .map(|event| (event.number, event.is_last, text(event.data)))
             .collect()),
-        Read::Unknown => Err("unknown"),
-        Read::Trimmed => Err("trimmed"),
-        Read::Abandoned => Err("abandoned"),
+        ReadResult::Unknown => Err("unknown"),
+        ReadResult::Trimmed => Err("trimmed"),
+        ReadResult::Abandoned => Err("abandoned"),
     }
 }
 
@@ -76,7 +77,7 @@ async fn model_does_what_scripts_do() {
     let (mut rng, mut store) = (Rng::new(1), Store::default());
     // Number that each process knows to be confirmed of each stream.
     let mut confirmed = std::collections::HashMap::<(u32, u32), u64>::new();
-    for operation in 0..OPERATIONS {
+    for operation in 0..OPERATION_COUNT {
         let process = &processes[rng.below(2)];
         let number = 1 + rng.below(200) as u32;
         let stream = LogStream {

@@ -1,4 +1,4 @@
-//! `mcp-exact sessions` on a Redis that servers use.
+//! `mcp-exact sessions` with a Redis that servers use.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -12,16 +12,16 @@ use mcp_exact_tests_transport::process::settle;
 use mcp_exact_transport::http::server::HttpServerOptions;
 use serde_json::Value;
 
-use super::stores::PATIENCE;
+use super::stores::TIMEOUT;
 
 /// Path of the program `mcp-exact`.
-const PROGRAM: &str = "MCP_EXACT_PROGRAM";
+const PROGRAM_VARIABLE: &str = "MCP_EXACT_PROGRAM";
 
 /// Runs a command and returns its exit code and output.
 fn run(redis: &RedisServer, arguments: &[&str]) -> (Option<i32>, String) {
-    let program = std::env::var_os(PROGRAM).map(PathBuf::from);
+    let program = std::env::var_os(PROGRAM_VARIABLE).map(PathBuf::from);
     let program =
-        program.unwrap_or_else(|| panic!("{PROGRAM} is not set: run `cargo xtask redis`"));
+        program.unwrap_or_else(|| panic!("{PROGRAM_VARIABLE} is not set: run `cargo xtask redis`"));
     let mut command = Command::new(program);
     command.arg("sessions").args(arguments);
     command.env("MCP_EXACT_REDIS", redis.url());
@@ -58,7 +58,7 @@ async fn operators_see_and_end_sessions() {
         run(&daemon, &["end", &first]),
         (Some(0), "1 ended\n".to_owned())
     );
-    settle("the process ends the session", PATIENCE, || {
+    settle("the process ends the session", TIMEOUT, || {
         server.service.sessions() == 1
     })
     .await;

@@ -1,4 +1,4 @@
-//! Clients of the official SDKs, of each revision with a handshake, on three processes behind HAProxy.
+//! Clients of the official SDKs, for each revision with a handshake, use three processes behind HAProxy.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -9,19 +9,20 @@ use mcp_exact_tests_redis::servers::Setup;
 use tokio::process::Command;
 use tokio::time::timeout;
 
-use super::SERVER;
+use super::SERVER_PROGRAM;
 
 /// Folder in which `cargo xtask interop` installs the SDKs.
-const PEERS: &str = "MCP_EXACT_PEERS";
-const PATIENCE: Duration = Duration::from_secs(90);
+const PEERS_VARIABLE: &str = "MCP_EXACT_PEERS";
+const TIMEOUT: Duration = Duration::from_secs(90);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn clients_of_sdks() {
-    let peers = std::env::var_os(PEERS).map(PathBuf::from);
-    let peers = peers.unwrap_or_else(|| panic!("{PEERS} is not set: run `cargo xtask redis`"));
+    let peers = std::env::var_os(PEERS_VARIABLE).map(PathBuf::from);
+    let peers =
+        peers.unwrap_or_else(|| panic!("{PEERS_VARIABLE} is not set: run `cargo xtask redis`"));
     let programs = Path::new(env!("CARGO_MANIFEST_DIR")).join("peers");
     let redis = RedisServer::start();
-    let servers = Setup::new(SERVER, &redis).start(3);
+    let servers = Setup::new(SERVER_PROGRAM, &redis).start(3);
     let addresses: Vec<_> = servers.iter().map(|server| server.address()).collect();
     let balancer = Balancer::start(&addresses);
     let url = format!("http://{}/", balancer.address());
@@ -51,7 +52,7 @@ async fn clients_of_sdks() {
             command.arg(&url);
         }
         command.stdin(Stdio::null()).kill_on_drop(true);
-        let output = timeout(PATIENCE, command.output()).await;
+        let output = timeout(TIMEOUT, command.output()).await;
         let output = output.unwrap_or_else(|_| panic!("{peer} does not end"));
         let output = output.expect("started");
         let text = String::from_utf8_lossy(&output.stdout);

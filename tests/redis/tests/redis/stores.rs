@@ -1,5 +1,7 @@
-//! The three stores keep their contracts; Redis that is slow, down, or has lost its data.
+//! Contract suites of the three stores, and their behaviour when Redis is slow, down, or has lost data.
 
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -15,7 +17,7 @@ use mcp_exact_transport::store::{
 };
 use tokio::time::{sleep, timeout};
 
-pub const PATIENCE: Duration = Duration::from_secs(20);
+pub const TIMEOUT: Duration = Duration::from_secs(20);
 const HOUR: Duration = Duration::from_secs(3600);
 
 fn start(server: &RedisServer) -> Redis {
@@ -52,11 +54,11 @@ pub fn record(version: u64) -> SessionRecord {
     }
 }
 
-/// Messages that a bus has delivered.
+/// Receiver that records the messages of a bus.
 #[derive(Clone, Default)]
-struct Seen(Arc<Mutex<Vec<BusMessage>>>);
+struct MessageRecorder(Arc<Mutex<Vec<BusMessage>>>);
 
-impl Seen {
+impl MessageRecorder {
     fn of(bus: &dyn ChangeBus) -> (Self, BusSubscription) {
         let seen = Self::default();
         let all = Arc::clone(&seen.0);
@@ -71,13 +73,13 @@ impl Seen {
         all.iter().filter(|message| *message == wanted).count()
     }
 
-    async fn until(&self, wanted: &BusMessage) {
+    async fn wait_for(&self, wanted: &BusMessage) {
         let waiting = async {
             while self.count(wanted) == 0 {
                 sleep(Duration::from_millis(10)).await;
             }
         };
-        timeout(PATIENCE, waiting).await.expect("in time");
+        timeout(TIMEOUT, waiting).await.expect("in time");
     }
 }
 
@@ -102,13 +104,13 @@ async fn event_log_keeps_contract() {
     contract::shared_event_log(&*start(&server).event_log()).await;
 }
 
-/// A bus whose receivers do not see the marks that [`settle`](Marked::settle) publishes.
-pub struct Marked {
+/// Bus that filters the marks that [`settle`](Marked::settle) publishes.
+pub struct MarkedBus {
     bus: Arc<RedisChangeBus>,
     last: AtomicUsize,
 }
 
-impl Marked {
+impl MarkedBus {
     pub fn new(redis: &Redis) -> Self {
         Self {
             bus: redis.change_bus(),
@@ -116,17 +118,17 @@ impl Marked {
         }
     }
 
-    /// Waits until what was published has arrived: a message that arrives has those before it arrive too.
+    /// Waits until all published messages have arrived, by publishing a mark, because messages arrive in order.
     pub async fn settle(&self) {
         let number = self.last.fetch_add(1, Ordering::Relaxed);
         let mark = change(&format!("mark:{number}"));
-        let (seen, _subscription) = Seen::of(&*self.bus);
+        let (seen, _subscription) = MessageRecorder::of(&*self.bus);
         self.bus.publish(mark.clone());
-        seen.until(&mark).await;
+        seen.wait_for(&mark).await;
     }
 }
 
-impl ChangeBus for Marked {
+impl ChangeBus for MarkedBus {
     fn publish(&self, message: BusMessage) {
         self.bus.publish(message);
     }
@@ -143,11 +145,11 @@ impl ChangeBus for Marked {
 #[tokio::test]
 async fn change_bus_keeps_contract() {
     let server = RedisServer::start();
-    let marked = Marked::new(&start(&server));
+    let marked = MarkedBus::new(&start(&server));
     contract::change_bus(&marked, async || marked.settle().await).await;
 }
 
-/// Of two processes that save the same version one is superseded, and an ended session is nowhere saved again.
+/// If two processes save the same version, one is superseded; an ended session cannot be saved again by any process.
 #[tokio::test]
 async fn versions_fence_processes() {
     let server = RedisServer::start();
@@ -166,7 +168,7 @@ async fn versions_fence_processes() {
     );
 }
 
-/// A reader is woken by the events of another process, also if it was not the first to wait.
+/// Readers are woken by events of another process, even if other readers wait already.
 #[tokio::test]
 async fn followers_are_woken() {
     let server = RedisServer::start();
@@ -193,7 +195,7 @@ async fn followers_are_woken() {
             .expect("appended");
     }
     for wait in waits {
-        let events = timeout(PATIENCE, wait)
+        let events = timeout(TIMEOUT, wait)
             .await
             .expect("in time")
             .expect("read");
@@ -201,7 +203,7 @@ async fn followers_are_woken() {
     }
 }
 
-/// The streams of a process that died without a word get their last will, once, and the process is fenced if it lives after all.
+/// Streams of a process that died get their last will once; if the process is still running, its writes are refused.
 #[tokio::test]
 async fn dead_process_is_noticed() {
     let server = RedisServer::start();
@@ -233,30 +235,30 @@ async fn dead_process_is_noticed() {
         }
         wills
     };
-    let wills = timeout(PATIENCE, waiting).await.expect("in time");
+    let wills = timeout(TIMEOUT, waiting).await.expect("in time");
     assert_eq!((&wills[0].data[..], wills[0].last), (&b"lost"[..], true));
     assert_eq!(wills[0], wills[1], "two readers saw different ends");
     let late = events.append(&call, vec![event(3, true)]).await;
     assert!(matches!(late, Err(EventLogError::Fenced)), "{late:?}");
 }
 
-/// Whoever is not there for a moment misses nothing; what Redis has lost is repaired by a resync.
+/// A process that is disconnected for a moment misses no message; messages that Redis has lost cause a resync.
 #[tokio::test]
 async fn bus_survives_redis() {
     let mut server = RedisServer::start();
     let (first, second) = (start(&server).change_bus(), start(&server).change_bus());
-    let (seen, _subscription) = Seen::of(&*second);
-    let (own, _own) = Seen::of(&*first);
+    let (seen, _subscription) = MessageRecorder::of(&*second);
+    let (own, _own) = MessageRecorder::of(&*first);
     first.publish(change("a:1"));
-    seen.until(&change("a:1")).await;
+    seen.wait_for(&change("a:1")).await;
     server.kill();
     // Waits for Redis.
     first.publish(change("a:2"));
     server.start_again();
     for seen in [&seen, &own] {
-        seen.until(&change("a:2")).await;
+        seen.wait_for(&change("a:2")).await;
         // Another run of Redis may have lost messages.
-        seen.until(&BusMessage::Resync).await;
+        seen.wait_for(&BusMessage::Resync).await;
     }
     for uri in ["a:1", "a:2"] {
         assert_eq!(seen.count(&change(uri)), 1, "{uri}");
@@ -267,12 +269,12 @@ async fn bus_survives_redis() {
             sleep(Duration::from_millis(10)).await;
         }
     };
-    timeout(PATIENCE, waiting).await.expect("in time");
+    timeout(TIMEOUT, waiting).await.expect("in time");
     first.publish(change("a:3"));
-    seen.until(&change("a:3")).await;
+    seen.wait_for(&change("a:3")).await;
 }
 
-/// Nobody waits long for a Redis that is down or stuck, and everything works again as soon as it is there.
+/// Operations fail quickly while Redis is down or blocked, and work again when it is back.
 #[tokio::test]
 async fn waiting_is_bounded() {
     let mut server = RedisServer::start();
@@ -283,7 +285,7 @@ async fn waiting_is_bounded() {
     store.save("a", record(1), HOUR).await.expect("saved");
     let is_down = async || {
         let begun = Instant::now();
-        let saved = timeout(PATIENCE, store.load("a")).await.expect("in time");
+        let saved = timeout(TIMEOUT, store.load("a")).await.expect("in time");
         assert!(
             matches!(saved, Err(SessionStoreError::Unavailable(_))),
             "{saved:?}"
@@ -298,15 +300,15 @@ async fn waiting_is_bounded() {
             sleep(Duration::from_millis(20)).await;
         }
     };
-    timeout(PATIENCE, recovers()).await.expect("in time");
+    timeout(TIMEOUT, recovers()).await.expect("in time");
     server.signal("-STOP");
     is_down().await;
     server.signal("-CONT");
-    timeout(PATIENCE, recovers()).await.expect("in time");
+    timeout(TIMEOUT, recovers()).await.expect("in time");
     assert_eq!(store.load("a").await.expect("loaded"), Some(record(1)));
 }
 
-/// A Redis without memory left refuses new sessions and keeps those that it has.
+/// When Redis has no memory left, new sessions are refused and existing ones are kept.
 #[tokio::test]
 async fn full_redis_says_so() {
     let server = RedisServer::start_with(&["--maxmemory", "3mb"]);
@@ -327,7 +329,7 @@ async fn full_redis_says_so() {
     assert_eq!(store.load("s0").await.expect("loaded"), Some(large(1)));
 }
 
-/// A Redis that took over lacks events that its predecessor has confirmed: their reader is told, and gets none behind the gap.
+/// After a failover that lost confirmed events, a reader gets an error instead of events after the gap.
 #[tokio::test]
 async fn lost_events_are_noticed() {
     let server = RedisServer::start();
@@ -351,7 +353,7 @@ async fn lost_events_are_noticed() {
     assert_eq!(found, [event(4, true)]);
 }
 
-/// A process that seemed to be dead goes on: its later streams are its own.
+/// A process that was considered dead can continue with new streams.
 #[tokio::test]
 async fn process_may_come_back() {
     let server = RedisServer::start();
@@ -366,7 +368,7 @@ async fn process_may_come_back() {
             lease = server.command(&["KEYS", "mcp:p:*"]);
         }
     };
-    timeout(PATIENCE, leased).await.expect("in time");
+    timeout(TIMEOUT, leased).await.expect("in time");
     let reader = start_with(&server, |options| {
         options.lease = Duration::from_millis(100);
     });
@@ -381,21 +383,21 @@ async fn process_may_come_back() {
             sleep(Duration::from_millis(20)).await;
         }
     };
-    timeout(PATIENCE, noticed).await.expect("in time");
+    timeout(TIMEOUT, noticed).await.expect("in time");
     let renewed = async {
         while server.command(&["EXISTS", &lease]) == "0" {
             sleep(Duration::from_millis(20)).await;
         }
         sleep(Duration::from_secs(1)).await;
     };
-    timeout(PATIENCE, renewed).await.expect("in time");
+    timeout(TIMEOUT, renewed).await.expect("in time");
     let second = stream("b");
     events.begin(&second, lost).await.expect("begun");
     let found = reader.read_after(&second, 0, 1000).await.expect("read");
     assert_eq!(found, [], "the last will of a process that lives");
 }
 
-/// Redis that has lost all leases makes nobody dead.
+/// The loss of all leases in Redis does not make processes count as dead.
 #[tokio::test]
 async fn lost_leases_are_no_deaths() {
     let server = RedisServer::start();
@@ -417,7 +419,7 @@ async fn lost_leases_are_no_deaths() {
     }
 }
 
-/// The last will of a process comes behind what its client has, although Redis has lost that.
+/// The last will follows the latest event that the client has received, even if Redis has lost that event.
 #[tokio::test]
 async fn last_will_comes_last() {
     let server = RedisServer::start();
@@ -439,7 +441,7 @@ async fn last_will_comes_last() {
             sleep(Duration::from_millis(20)).await;
         }
     };
-    let last = timeout(PATIENCE, waiting).await.expect("in time");
+    let last = timeout(TIMEOUT, waiting).await.expect("in time");
     assert!(last.last && last.sequence > 3, "{last:?}");
     let behind = reader.read_after(&call, last.sequence + 1, 1000).await;
     assert!(
@@ -448,7 +450,7 @@ async fn last_will_comes_last() {
     );
 }
 
-/// A stream has a limit of bytes, within which the latest events are kept.
+/// The size of a stream is limited in bytes; the latest events are kept.
 #[tokio::test]
 async fn streams_have_a_size() {
     let server = RedisServer::start();
@@ -483,36 +485,157 @@ async fn streams_have_a_size() {
     assert_eq!(server.command(&["XLEN", "mcp:e:{a}:1"]), "1");
 }
 
-/// A Redis that continues another history than before may have given the numbers of lost messages to others.
+/// A Redis with another replication history causes a resync, because it may have reused the numbers of lost messages.
 #[tokio::test]
 async fn another_history_is_a_gap() {
     let server = RedisServer::start_with(&["--enable-debug-command", "local"]);
     let bus = start(&server).change_bus();
-    let (seen, _subscription) = Seen::of(&*bus);
+    let (seen, _subscription) = MessageRecorder::of(&*bus);
     bus.publish(change("a:1"));
-    seen.until(&change("a:1")).await;
+    seen.wait_for(&change("a:1")).await;
     // A master that was a replica for a moment has the id of the other one's history.
     assert_eq!(server.command(&["DEBUG", "CHANGE-REPL-ID"]), "OK");
     server.command(&["CLIENT", "KILL", "TYPE", "normal"]);
-    seen.until(&BusMessage::Resync).await;
+    seen.wait_for(&BusMessage::Resync).await;
 }
 
-/// Numbers of messages are not used again after Redis has lost everything, however many come before a process reads again.
+/// Runs commands in one transaction.
+fn run_together(server: &RedisServer, commands: &[&[&str]]) {
+    let mut text = String::new();
+    let all = [
+        &[&["MULTI"][..]][..],
+        commands,
+        &[&["EXEC"][..], &["PING"][..]][..],
+    ]
+    .concat();
+    for command in all {
+        text += &format!("*{}\r\n", command.len());
+        for part in command {
+            text += &format!("${}\r\n{part}\r\n", part.len());
+        }
+    }
+    let mut stream = TcpStream::connect(("127.0.0.1", server.port)).expect("connected");
+    stream.write_all(text.as_bytes()).expect("written");
+    let mut replies = String::new();
+    while !replies.ends_with("+PONG\r\n") {
+        let mut buffer = [0; 1024];
+        let count = stream.read(&mut buffer).expect("read");
+        assert!(count > 0, "{replies}");
+        replies.push_str(&String::from_utf8_lossy(&buffer[..count]));
+    }
+    assert!(!replies.contains("-ERR"), "{replies}");
+}
+
+/// A Redis that took over lacks a message that was delivered, and its number names another message, which is delivered too.
+#[tokio::test]
+async fn reused_numbers_are_delivered() {
+    let server = RedisServer::start_with(&["--enable-debug-command", "local"]);
+    let bus = start(&server).change_bus();
+    let (seen, _subscription) = MessageRecorder::of(&*bus);
+    for uri in ["a:1", "a:2"] {
+        bus.publish(change(uri));
+        seen.wait_for(&change(uri)).await;
+    }
+    let (log, count) = ("{mcp:bus}:log", "{mcp:bus}:count");
+    let last: u64 = server.command(&["GET", count]).parse().expect("a number");
+    let (lost, before) = (format!("{last}-0"), format!("{}-0", last - 1));
+    let publish = include_str!("../../../../crates/mcp-exact-redis/src/scripts/publish.lua");
+    let messages = ["b:1", "b:2", "b:3"].map(|uri| change(uri).to_string());
+    let [first, second, third] = &messages;
+    run_together(
+        &server,
+        &[
+            &["DEBUG", "CHANGE-REPL-ID"],
+            &["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"],
+            &["XDEL", log, &lost],
+            &["XSETID", log, &before],
+            &["DECR", count],
+            &[
+                "EVAL", publish, "2", log, count, "100", "other", "1", first, "2", second, "3",
+                third,
+            ],
+        ],
+    );
+    for uri in ["b:1", "b:2", "b:3"] {
+        seen.wait_for(&change(uri)).await;
+    }
+    for uri in ["a:1", "a:2", "b:1", "b:2", "b:3"] {
+        assert_eq!(seen.count(&change(uri)), 1, "{uri}");
+    }
+}
+
+/// Runs a script and publishes messages on the bus in one step, so that a reader sees no state between them.
+fn publish_after(server: &RedisServer, script: &str, messages: &[&str]) {
+    let [count, publish] = [
+        include_str!("../../../../crates/mcp-exact-redis/src/scripts/count.lua"),
+        include_str!("../../../../crates/mcp-exact-redis/src/scripts/publish.lua"),
+    ];
+    let script = format!("{script}\n{count}{publish}");
+    let mut command = vec!["EVAL", &script, "2", "{mcp:bus}:log", "{mcp:bus}:count"];
+    command.extend(["100", "other"]);
+    command.extend(messages);
+    assert_eq!(server.command(&command), "1");
+}
+
+/// After Redis has lost all data, message numbers are not reused, regardless of the number of messages before a process
+/// reads again.
 #[tokio::test]
 async fn lost_numbers_are_a_gap() {
     let server = RedisServer::start();
     let bus = start(&server).change_bus();
-    let (seen, _subscription) = Seen::of(&*bus);
+    let (seen, _subscription) = MessageRecorder::of(&*bus);
     bus.publish(change("a:1"));
-    seen.until(&change("a:1")).await;
-    // One script: the reader sees nothing between the loss and the messages.
-    let publish = include_str!("../../../../crates/mcp-exact-redis/src/scripts/publish.lua");
-    let script = format!("redis.call('DEL', KEYS[1], KEYS[2])\n{publish}");
+    seen.wait_for(&change("a:1")).await;
     let (lost, later) = (change("a:2").to_string(), change("a:3").to_string());
-    let keys = ["EVAL", &script, "2", "{mcp:bus}:log", "{mcp:bus}:count"];
-    let messages = ["100", "other", "1", &lost, "2", &later];
-    let done = server.command(&[&keys[..], &messages[..]].concat());
-    assert_eq!(done, "1");
-    seen.until(&change("a:3")).await;
+    let loss = "redis.call('DEL', KEYS[1], KEYS[2])";
+    publish_after(&server, loss, &["1", &lost, "2", &later]);
+    seen.wait_for(&change("a:3")).await;
     assert_eq!(seen.count(&BusMessage::Resync), 1);
+}
+
+/// A process that has not read any message yet notices that messages are lost, with or without later ones.
+#[tokio::test]
+async fn first_messages_may_be_lost() {
+    let server = RedisServer::start();
+    let bus = start(&server).change_bus();
+    let (seen, _subscription) = MessageRecorder::of(&*bus);
+    let waits = async {
+        while !server.command(&["CLIENT", "LIST"]).contains("cmd=xread") {
+            sleep(Duration::from_millis(10)).await;
+        }
+    };
+    timeout(TIMEOUT, waits).await.expect("in time");
+    // The message that was lost had the number before.
+    let loss = "redis.call('INCR', KEYS[2])";
+    publish_after(&server, loss, &["1", &change("a:2").to_string()]);
+    seen.wait_for(&change("a:2")).await;
+    assert_eq!(seen.count(&BusMessage::Resync), 1);
+    server.command(&["INCR", "{mcp:bus}:count"]);
+    let waiting = async {
+        while seen.count(&BusMessage::Resync) < 2 {
+            sleep(Duration::from_millis(10)).await;
+        }
+    };
+    timeout(TIMEOUT, waiting).await.expect("in time");
+}
+
+/// A stream within its limit of bytes is not searched for events to remove.
+#[tokio::test]
+async fn small_streams_are_never_searched() {
+    let server = RedisServer::start();
+    let (call, events) = (stream("a"), start(&server).event_log());
+    events.begin(&call, None).await.expect("begun");
+    for number in 1..=20 {
+        let appended = events.append(&call, vec![event(number, false)]).await;
+        appended.expect("appended");
+    }
+    let stats = server.command(&["INFO", "commandstats"]);
+    let calls = stats
+        .split_once("cmdstat_xrange:calls=")
+        .map_or("0", |(_, rest)| {
+            rest.split_once(',').map_or(rest, |(calls, _)| calls)
+        });
+    let calls: u32 = calls.parse().expect("a number");
+    // The bus looks for its first message once.
+    assert!(calls <= 1, "{calls} searches");
 }

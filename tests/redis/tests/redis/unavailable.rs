@@ -1,4 +1,4 @@
-//! Servers whose Redis is down: what needs it is refused with status 503, and the rest goes on.
+//! Servers while Redis is down: requests that need Redis get status 503, and others are served.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,10 +8,11 @@ use mcp_exact_tests_redis::daemon::RedisServer;
 use mcp_exact_tests_transport::echo;
 use mcp_exact_tests_transport::http::{INITIALIZE, TestServer, call};
 use mcp_exact_transport::http::server::HttpServerOptions;
-use tokio::io::AsyncReadExt as _;
+use mcp_exact_transport::store::{BusMessage, ChangeBus as _};
+use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::time::{sleep, timeout};
 
-use super::stores::PATIENCE;
+use super::stores::TIMEOUT;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn refusals_name_a_time() {
@@ -43,12 +44,12 @@ async fn refusals_name_a_time() {
             sleep(Duration::from_millis(20)).await;
         }
     };
-    timeout(PATIENCE, recovers).await.expect("in time");
+    timeout(TIMEOUT, recovers).await.expect("in time");
     let taken = server.send("POST", &headers, answer).await;
     assert_eq!(taken.status, 202, "{taken:?}");
 }
 
-/// A session that Redis has not ended is not called ended: other processes would go on with it.
+/// A DELETE fails if Redis cannot end the session, because other processes would continue it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sessions_end_everywhere_or_nowhere() {
     let mut daemon = RedisServer::start();
@@ -71,12 +72,12 @@ async fn sessions_end_everywhere_or_nowhere() {
             sleep(Duration::from_millis(20)).await;
         }
     };
-    timeout(PATIENCE, ends).await.expect("in time");
+    timeout(TIMEOUT, ends).await.expect("in time");
     let gone = server.send("POST", &headers, &call(7, "echo", "")).await;
     assert_eq!(gone.status, 404, "{gone:?}");
 }
 
-/// Where the event stream of a client of HTTP+SSE is, other processes know again soon after Redis has lost it.
+/// The record of an HTTP+SSE session is restored soon after Redis has lost it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn places_of_event_streams_are_restored() {
     let daemon = RedisServer::start();
@@ -92,7 +93,7 @@ async fn places_of_event_streams_are_restored() {
     let mut text = String::new();
     let place = loop {
         let mut buffer = [0; 1024];
-        let read = timeout(PATIENCE, stream.read(&mut buffer)).await;
+        let read = timeout(TIMEOUT, stream.read(&mut buffer)).await;
         let count = read.expect("in time").expect("read");
         assert!(count > 0, "the stream has ended: {text}");
         text.push_str(&String::from_utf8_lossy(&buffer[..count]));
@@ -112,5 +113,93 @@ async fn places_of_event_streams_are_restored() {
             sleep(Duration::from_millis(50)).await;
         }
     };
-    timeout(PATIENCE, restored).await.expect("in time");
+    timeout(TIMEOUT, restored).await.expect("in time");
+}
+
+/// After a failover, a process saves the version that the failover has lost, with other content: both are kept.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn lost_versions_are_merged() {
+    let daemon = RedisServer::start();
+    let mut processes = Vec::new();
+    for _ in 0..2 {
+        let redis = Redis::start(&RedisOptions::new(daemon.url())).expect("usable options");
+        let options = redis.share(HttpServerOptions::default());
+        let server = TestServer::start_handler(Arc::new(echo::handle), options).await;
+        processes.push((redis, server));
+    }
+    let [(redis, first), (_, second)] = &processes[..] else {
+        panic!("two processes");
+    };
+    let session = first.begin().await;
+    let headers = [("Mcp-Session-Id", session.as_str())];
+    let key = format!("mcp:s:{{{session}}}");
+    let record = || daemon.command(&["GET", &key]);
+    let version = |record: &str| record.split(' ').next().map(str::to_owned);
+    let replicated = record();
+    let level =
+        r#"{"jsonrpc":"2.0","id":5,"method":"logging/setLevel","params":{"level":"error"}}"#;
+    assert_eq!(first.send("POST", &headers, level).await.status, 200);
+    let lost = record();
+    assert!(lost.contains(r#""logLevel":"error""#), "{lost}");
+    daemon.command(&["SET", &key, &replicated, "KEEPTTL"]);
+    let echoed = second.send("POST", &headers, &call(6, "echo", "on")).await;
+    assert_eq!(echoed.status, 200, "{echoed:?}");
+    let other = record();
+    assert_eq!(version(&other), version(&lost), "{other}");
+    assert!(!other.contains("logLevel"), "{other}");
+    redis.change_bus().publish(BusMessage::Resync);
+    let merged = async {
+        while !record().contains(r#""logLevel":"error""#) {
+            sleep(Duration::from_millis(20)).await;
+        }
+    };
+    timeout(TIMEOUT, merged).await.expect("in time");
+}
+
+/// Returns what arrives on a connection until the text has come.
+async fn read_until(stream: &mut (impl AsyncRead + Unpin), wanted: &str) -> String {
+    let mut text = String::new();
+    while !text.contains(wanted) {
+        let mut buffer = [0; 1024];
+        let read = timeout(TIMEOUT, stream.read(&mut buffer)).await;
+        let count = read.expect("in time").expect("read");
+        assert!(count > 0, "the stream has ended: {text}");
+        text.push_str(&String::from_utf8_lossy(&buffer[..count]));
+    }
+    text
+}
+
+/// A client that resumes a stream on the process that writes it is told that a failover has lost events.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn lost_events_end_the_stream() {
+    let daemon = RedisServer::start();
+    let redis = Redis::start(&RedisOptions::new(daemon.url())).expect("usable options");
+    let options = redis.share(HttpServerOptions::default());
+    let server = TestServer::start_handler(Arc::new(echo::handle), options).await;
+    let session = server.begin().await;
+    let headers = [("Mcp-Session-Id", session.as_str())];
+    let request = server.request("/", "POST", &headers, &call(5, "ask", ""));
+    let mut stream = server.open(&request).await;
+    let asked = read_until(&mut stream, "roots/list").await;
+    let ids: Vec<&str> = asked
+        .lines()
+        .filter_map(|line| line.strip_prefix("id: "))
+        .collect();
+    let [before, after] = ids[..] else {
+        panic!("{asked}");
+    };
+    drop(stream);
+    let key = daemon.command(&["KEYS", "mcp:e:*"]);
+    assert_eq!(daemon.command(&["DEL", &key]), "1", "{key}");
+    for (last, status) in [(before, "HTTP/1.1 400"), (after, "HTTP/1.1 200")] {
+        let headers = [
+            ("Mcp-Session-Id", session.as_str()),
+            ("Accept", "text/event-stream"),
+            ("Last-Event-ID", last),
+        ];
+        let request = server.request("/", "GET", &headers, "");
+        let mut stream = server.open(&request).await;
+        let head = read_until(&mut stream, "\r\n\r\n").await;
+        assert!(head.starts_with(status), "{head}");
+    }
 }
