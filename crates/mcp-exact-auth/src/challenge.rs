@@ -51,7 +51,7 @@ impl Challenge {
 
     /// Parses the challenges of one header.
     pub fn parse(text: &str) -> Vec<Self> {
-        let mut rest = Rest(text);
+        let mut rest = RemainingText(text);
         let mut found: Vec<Self> = Vec::new();
         loop {
             rest.skip(&[' ', '\t', ',']);
@@ -101,9 +101,9 @@ impl Challenge {
 }
 
 /// Remaining text of a header during parsing.
-struct Rest<'t>(&'t str);
+struct RemainingText<'t>(&'t str);
 
-impl<'t> Rest<'t> {
+impl<'t> RemainingText<'t> {
     fn skip(&mut self, characters: &[char]) {
         self.0 = self.0.trim_start_matches(characters);
     }

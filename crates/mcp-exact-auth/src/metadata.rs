@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn answers_are_told_apart() {
+    fn metadata_kinds_are_distinguished() {
         let body = br#"{"issuer":"https://a.example","token_endpoint":null,"other":[1]}"#;
         let expected = ServerMetadata {
             issuer: "https://a.example".to_owned(),

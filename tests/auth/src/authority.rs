@@ -66,7 +66,7 @@ impl Default for Knobs {
 
 /// Codes and tokens that the authorization server has issued.
 #[derive(Default)]
-struct Issued {
+struct IssuedTokens {
     number: u32,
     /// Unused codes with their code challenges.
     codes: Vec<(String, String)>,
@@ -86,7 +86,7 @@ pub struct Authority {
     /// The resource server, whose endpoint has the path `/mcp`.
     pub resource: Site,
     knobs: Arc<Mutex<Knobs>>,
-    issued: Arc<Mutex<Issued>>,
+    issued: Arc<Mutex<IssuedTokens>>,
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -97,7 +97,7 @@ impl Authority {
     /// Starts both servers.
     pub async fn start(knobs: Knobs) -> Self {
         let knobs = Arc::new(Mutex::new(knobs));
-        let issued = Arc::new(Mutex::new(Issued::default()));
+        let issued = Arc::new(Mutex::new(IssuedTokens::default()));
         let server = {
             let (knobs, issued) = (Arc::clone(&knobs), Arc::clone(&issued));
             Site::start(|origin| {
@@ -150,7 +150,7 @@ impl Authority {
     }
 }
 
-fn serve(seen: &ReceivedRequest, origin: &str, knobs: &Knobs, issued: &mut Issued) -> Reply {
+fn serve(seen: &ReceivedRequest, origin: &str, knobs: &Knobs, issued: &mut IssuedTokens) -> Reply {
     match (&*seen.method, &*seen.path) {
         ("GET", "/.well-known/oauth-authorization-server") => {
             if let Some(answer) = knobs.metadata_reply {
@@ -190,7 +190,7 @@ fn serve(seen: &ReceivedRequest, origin: &str, knobs: &Knobs, issued: &mut Issue
     }
 }
 
-fn token(seen: &ReceivedRequest, knobs: &Knobs, issued: &mut Issued) -> Reply {
+fn token(seen: &ReceivedRequest, knobs: &Knobs, issued: &mut IssuedTokens) -> Reply {
     let refused = |error: &str| respond_json(400, &json!({"error": error}));
     let param = |name: &str| seen.param(name).unwrap_or_default();
     match &*param("grant_type") {
@@ -228,7 +228,7 @@ fn token(seen: &ReceivedRequest, knobs: &Knobs, issued: &mut Issued) -> Reply {
 }
 
 /// Issues an access token.
-fn issue(refresh: Option<String>, knobs: &Knobs, issued: &mut Issued) -> Reply {
+fn issue(refresh: Option<String>, knobs: &Knobs, issued: &mut IssuedTokens) -> Reply {
     issued.number += 1;
     let access = format!("access-{}", issued.number);
     issued.access.insert(access.clone());
@@ -254,7 +254,7 @@ fn protect(
     origin: &str,
     issuer: &str,
     knobs: &Knobs,
-    issued: &Issued,
+    issued: &IssuedTokens,
 ) -> Reply {
     if seen.path == "/.well-known/oauth-protected-resource/mcp" {
         let mut metadata = json!({
@@ -284,19 +284,19 @@ fn protect(
 
 /// User agent that signs in without a person, by following the redirect of the authorization server.
 #[derive(Clone, Default)]
-pub struct Redirected {
+pub struct RedirectAgent {
     /// URLs that were opened.
     pub opened: Arc<Mutex<Vec<String>>>,
 }
 
-impl UserAgent for Redirected {
+impl UserAgent for RedirectAgent {
     fn begin<'a>(&'a self, _: Option<&'a str>) -> AgentFuture<'a, Box<dyn Redirect>> {
         let redirect: Box<dyn Redirect> = Box::new(self.clone());
         Box::pin(async move { Ok(redirect) })
     }
 }
 
-impl Redirect for Redirected {
+impl Redirect for RedirectAgent {
     fn redirect_uri(&self) -> &str {
         "http://127.0.0.1:8765/callback"
     }

@@ -15,7 +15,7 @@ use hyper_util::rt::TokioIo;
 use tokio::net::TcpListener;
 use tokio::time::{Instant, Sleep, sleep};
 
-/// A received request.
+/// Received HTTP request.
 #[derive(Debug, Clone)]
 pub struct ReceivedRequest {
     /// HTTP method.

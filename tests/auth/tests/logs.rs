@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use mcp_exact::Client;
 use mcp_exact::auth::client::OAuth;
 use mcp_exact::transport::http::client::{HttpClient as _, HyperClient};
-use mcp_exact_tests_auth::authority::{Authority, Knobs, Redirected};
+use mcp_exact_tests_auth::authority::{Authority, Knobs, RedirectAgent};
 use mcp_exact_tests_auth::issuer::{Issuer, start};
 use serde_json::json;
 
@@ -34,7 +34,7 @@ async fn logs_hold_no_secret() {
         .with_max_level(tracing_subscriber::filter::LevelFilter::TRACE)
         .with_writer(move || writer.clone())
         .init();
-    let oauth = || OAuth::new("test").user_agent(Redirected::default());
+    let oauth = || OAuth::new("test").user_agent(RedirectAgent::default());
 
     let issuer = Issuer::start().await;
     let endpoint = start(&issuer).await;

@@ -209,7 +209,7 @@ async fn sign_in_at(url: &str, transport: HttpTransport) -> String {
         .oauth(oauth)
         .await
         .expect("signed in");
-    let text = who(&client).await;
+    let text = user_of(&client).await;
     client.close();
     text
 }
@@ -242,7 +242,7 @@ async fn call(client: &Client, tool: &str) -> String {
     output.expect("called").text()
 }
 
-async fn who(client: &Client) -> String {
+async fn user_of(client: &Client) -> String {
     call(client, "who").await
 }
 
@@ -260,19 +260,19 @@ async fn oidc_provider() {
         .oauth(oauth)
         .await
         .expect("signed in");
-    assert_eq!(who(&client).await, "Some(\"user\") read");
+    assert_eq!(user_of(&client).await, "Some(\"user\") read");
     client
         .call_tool("write", &json!({}))
         .await
         .expect("stepped up");
-    assert_eq!(who(&client).await, "Some(\"user\") read write");
+    assert_eq!(user_of(&client).await, "Some(\"user\") read write");
 
     let oauth = OAuth::client_credentials("secret", "a secret of the client");
     let client = Client::connect(&endpoint)
         .oauth(oauth)
         .await
         .expect("authorized");
-    assert!(who(&client).await.ends_with(" read"));
+    assert!(user_of(&client).await.ends_with(" read"));
 
     let pem = SigningKey::from_pem(&key.pem).expect("a key");
     let oauth = OAuth::client_credentials_key("keyed", pem).dpop(Dpop::Preferred);
@@ -280,7 +280,7 @@ async fn oidc_provider() {
         .oauth(oauth)
         .await
         .expect("authorized");
-    assert!(who(&client).await.ends_with(" read"));
+    assert!(user_of(&client).await.ends_with(" read"));
 
     let oauth = OAuth::client_credentials("secret", "a wrong secret");
     let error = Client::connect(&endpoint)
@@ -309,13 +309,13 @@ async fn oauth2_mock_server() {
         .oauth(oauth)
         .await
         .expect("authorized");
-    assert!(who(&client).await.ends_with(" read"));
+    assert!(user_of(&client).await.ends_with(" read"));
 
     // The server does not list S256, which is an error unless the application assumes PKCE.
     let oauth = OAuth::registered(&issuer, "id").user_agent(Cookies::default());
     let connected = Client::connect(&endpoint).oauth(oauth.clone()).await;
     match connected {
-        Ok(client) => assert!(who(&client).await.ends_with(" read")),
+        Ok(client) => assert!(user_of(&client).await.ends_with(" read")),
         Err(ClientError::Authorization(error)) => {
             assert!(matches!(*error, OAuthError::NoPkce { .. }), "{error}");
             let oauth = oauth.assume_pkce(&issuer);
@@ -323,7 +323,7 @@ async fn oauth2_mock_server() {
                 .oauth(oauth)
                 .await
                 .expect("signed in");
-            assert!(who(&client).await.ends_with(" read"));
+            assert!(user_of(&client).await.ends_with(" read"));
         }
         Err(error) => panic!("{error}"),
     }
@@ -348,7 +348,7 @@ async fn oidc_provider_knows_every_client() {
         let oauth = oauth.user_agent(Cookies::default());
         let client = Client::connect(&endpoint).oauth(oauth).await;
         let client = client.expect(kind);
-        assert_eq!(who(&client).await, "Some(\"user\") read", "{kind}");
+        assert_eq!(user_of(&client).await, "Some(\"user\") read", "{kind}");
         let written = client.call_tool("write", &json!({})).await;
         assert_eq!(written.expect(kind).text(), "written");
     }
@@ -423,7 +423,7 @@ async fn oidc_provider_mock() {
     let oauth = oauth.assume_pkce(&issuer);
     let client = Client::connect(&endpoint).oauth(oauth).await;
     let client = client.expect("signed in");
-    assert_eq!(who(&client).await, "Some(\"user\") email");
+    assert_eq!(user_of(&client).await, "Some(\"user\") email");
 }
 
 /// Clients of the SDKs with our server, over Streamable HTTP and HTTP+SSE. The resource is the origin, which covers

@@ -20,7 +20,7 @@ use crate::locate;
 use crate::secret::Secret;
 
 /// Maximum number of concurrent connections to the redirect port.
-const CONNECTIONS: usize = 16;
+const MAX_CONNECTIONS: usize = 16;
 
 /// Future of a user agent. Its error is displayed to the user.
 pub type AgentFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, String>> + Send + 'a>>;
@@ -41,12 +41,12 @@ pub trait Redirect: Send {
     fn authorize(self: Box<Self>, url: Url) -> AgentFuture<'static, Secret>;
 }
 
-type Open = Arc<dyn Fn(&Url) -> Result<(), String> + Send + Sync>;
+type OpenUrl = Arc<dyn Fn(&Url) -> Result<(), String> + Send + Sync>;
 
 /// User agent that opens the system browser and receives the redirect on `127.0.0.1`.
 #[derive(Clone)]
 pub struct Browser {
-    open: Open,
+    open: OpenUrl,
     host: &'static str,
     port: Option<u16>,
     page: Arc<str>,
@@ -138,7 +138,7 @@ fn no_port(port: u16, error: &std::io::Error) -> String {
 struct Loopback {
     listener: TcpListener,
     uri: String,
-    open: Open,
+    open: OpenUrl,
     page: Arc<str>,
 }
 
@@ -153,7 +153,7 @@ impl Redirect for Loopback {
             let state = url.query_pairs().find(|(name, _)| name == "state");
             let state = Secret::new(state.map_or(String::new(), |(_, state)| state.into_owned()));
             let (found, mut redirects) = mpsc::channel(1);
-            let expected = Arc::new(Expected {
+            let expected = Arc::new(ExpectedRedirect {
                 state,
                 page: self.page,
             });
@@ -167,7 +167,7 @@ impl Redirect for Loopback {
 }
 
 /// The redirect that the listener waits for.
-struct Expected {
+struct ExpectedRedirect {
     state: Secret,
     page: Arc<str>,
 }
@@ -175,7 +175,7 @@ struct Expected {
 /// Accepts several connections concurrently, because browsers open connections that they do not use.
 async fn listen(
     listener: TcpListener,
-    expected: Arc<Expected>,
+    expected: Arc<ExpectedRedirect>,
     found: mpsc::Sender<Result<Secret, String>>,
 ) {
     let mut connections = JoinSet::new();
@@ -185,7 +185,7 @@ async fn listen(
             Err(error) => return drop(found.send(Err(error.to_string())).await),
         };
         while connections.try_join_next().is_some() {}
-        if connections.len() >= CONNECTIONS {
+        if connections.len() >= MAX_CONNECTIONS {
             connections.join_next().await;
         }
         let (expected, found) = (Arc::clone(&expected), found.clone());
@@ -198,7 +198,7 @@ async fn listen(
     }
 }
 
-impl Expected {
+impl ExpectedRedirect {
     /// Responds to one request; returns its query if it is the redirect. All other requests get 404, such as those for
     /// an icon, and those of web pages that guess the port and do not know the state.
     async fn answer(&self, mut stream: TcpStream) -> Option<Secret> {
@@ -330,14 +330,14 @@ impl Headless {
 
 impl UserAgent for Headless {
     fn begin<'a>(&'a self, _: Option<&'a str>) -> AgentFuture<'a, Box<dyn Redirect>> {
-        let redirect: Box<dyn Redirect> = Box::new(Pasted(self.clone()));
+        let redirect: Box<dyn Redirect> = Box::new(PastedRedirect(self.clone()));
         Box::pin(async move { Ok(redirect) })
     }
 }
 
-struct Pasted(Headless);
+struct PastedRedirect(Headless);
 
-impl Redirect for Pasted {
+impl Redirect for PastedRedirect {
     fn redirect_uri(&self) -> &str {
         &self.0.redirect_uri
     }

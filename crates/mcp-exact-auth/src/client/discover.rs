@@ -135,7 +135,7 @@ async fn resource_metadata(
         let response = fetch.get(RESOURCE, &url).await?;
         match read_answer(response.status.as_u16(), &response.body) {
             Answer::Found(metadata) => return Ok(Some((url, metadata))),
-            Answer::Unavailable => return Err(trouble(RESOURCE, url, response.status)),
+            Answer::Unavailable => return Err(metadata_error(RESOURCE, url, response.status)),
             Answer::Absent => {}
         }
     }
@@ -147,7 +147,7 @@ async fn resource_metadata(
     }
 }
 
-fn trouble(what: &'static str, url: String, status: http::StatusCode) -> OAuthError {
+fn metadata_error(what: &'static str, url: String, status: http::StatusCode) -> OAuthError {
     OAuthError::Unavailable {
         what,
         url,
@@ -180,7 +180,9 @@ async fn first_of(
         let response = fetch.get(SERVER, url).await?;
         match read_answer(response.status.as_u16(), &response.body) {
             Answer::Found(server) => return Ok(Some((url.clone(), server))),
-            Answer::Unavailable => return Err(trouble(SERVER, url.clone(), response.status)),
+            Answer::Unavailable => {
+                return Err(metadata_error(SERVER, url.clone(), response.status));
+            }
             Answer::Absent => {}
         }
     }

@@ -140,7 +140,7 @@ pub enum OAuthError {
     /// The user or the authorization server denied the request.
     #[error(
         "authorization was refused by `{issuer}`: {error}{}{}",
-        described(description),
+        description_suffix(description),
         hint(error)
     )]
     Refused {
@@ -154,7 +154,7 @@ pub enum OAuthError {
     /// The token endpoint returned an error (RFC 6749, section 5.2).
     #[error(
         "the token endpoint `{url}` answered {error}{}{}",
-        described(description),
+        description_suffix(description),
         hint(error)
     )]
     Token {
@@ -188,7 +188,7 @@ pub enum OAuthError {
     /// The server rejects a token that was just issued.
     #[error(
         "the server refuses a token that `{issuer}` has just issued for `{resource}`{}; compare the audience and issuer that the server expects (Keycloak and Entra ID write other audiences than the resource)",
-        described(description)
+        description_suffix(description)
     )]
     StillUnauthorized {
         /// Issuer of the token.
@@ -239,7 +239,7 @@ impl From<NoRandomness> for OAuthError {
     }
 }
 
-fn described(description: &Option<String>) -> String {
+fn description_suffix(description: &Option<String>) -> String {
     description
         .as_ref()
         .map_or(String::new(), |text| format!(" ({text})"))

@@ -17,7 +17,7 @@ use crate::net::{CheckedClient, blocked_by, chain, read_body};
 use crate::secret::Secret;
 
 /// Maximum number of redirects of a GET request.
-const REDIRECTS: usize = 3;
+const MAX_REDIRECTS: usize = 3;
 
 /// A complete response. There is no `Debug` implementation, because the body can contain secrets.
 pub(crate) struct Response {
@@ -61,7 +61,7 @@ impl Fetch {
     pub(crate) async fn get(&self, what: &'static str, url: &str) -> Result<Response, OAuthError> {
         let mut target = self.gate.check(what, url)?;
         let exchange = async {
-            for _ in 0..=REDIRECTS {
+            for _ in 0..=MAX_REDIRECTS {
                 let mut headers = HeaderMap::new();
                 headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
                 if let Some(revision) = &self.revision {

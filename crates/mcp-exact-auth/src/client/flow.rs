@@ -26,15 +26,15 @@ use super::gate::Gate;
 use super::key::DpopKey;
 use super::options::{GrantKind, OAuth};
 use super::store::{Records, StoredToken};
-use super::token::{Issued, TokenRequest, read};
+use super::token::{IssuedToken, TokenRequest, read};
 use crate::locate;
 use crate::metadata::ServerMetadata;
 use crate::scope::Scopes;
 
 /// Seconds before the expiry of a token at which it is refreshed.
-const EARLY: u64 = 45;
+const REFRESH_MARGIN_SECONDS: u64 = 45;
 /// Maximum number of additional authorizations per operation ("Step-Up Authorization Flow": "a few times").
-const ROUNDS: u32 = 2;
+const MAX_AUTHORIZATION_ROUNDS: u32 = 2;
 
 /// The token in use.
 #[derive(Debug)]
@@ -186,7 +186,7 @@ impl Flow {
         let Some(token) = self.current() else {
             return Ok(None);
         };
-        let ends = token.stored.expires_within(EARLY, now());
+        let ends = token.stored.expires_within(REFRESH_MARGIN_SECONDS, now());
         if !ends || token.stored.refresh_token.is_none() {
             return Ok(Some(token));
         }
@@ -335,7 +335,7 @@ impl Flow {
             return Err(error.clone());
         }
         let rounds = state.rounds.entry(operation.clone()).or_default();
-        if *rounds >= ROUNDS {
+        if *rounds >= MAX_AUTHORIZATION_ROUNDS {
             return Err(OAuthError::StepUpLimit {
                 operation,
                 scopes: wanted.to_string(),
@@ -448,7 +448,7 @@ impl Flow {
         client: &ClientId,
         server: &ServerMetadata,
         key: Option<&DpopKey>,
-    ) -> Result<Issued, OAuthError> {
+    ) -> Result<IssuedToken, OAuthError> {
         let (url, response) = self.send(form, client, server, key).await?;
         let issued = read(&url, response.status.as_u16(), &response.body);
         if let Err(OAuthError::Token { error, .. }) = &issued

@@ -17,7 +17,7 @@ use crate::secret::Secret;
 
 /// Client that was registered manually.
 #[derive(Debug, Clone)]
-pub(crate) struct Registered {
+pub(crate) struct RegisteredClient {
     pub(crate) client_id: String,
     pub(crate) credential: Credential,
     /// Authorization server that knows the client; `None` for the first one that is used.
@@ -96,7 +96,7 @@ impl IdentityProvider {
 pub struct OAuth {
     pub(crate) grant: GrantKind,
     pub(crate) name: String,
-    pub(crate) registered: Vec<Registered>,
+    pub(crate) registered: Vec<RegisteredClient>,
     pub(crate) metadata_url: Option<String>,
     pub(crate) is_dynamic: bool,
     pub(crate) scopes: Scopes,
@@ -209,7 +209,7 @@ impl OAuth {
     }
 
     fn with_client(mut self, client_id: impl Into<String>, credential: Credential) -> Self {
-        self.registered.push(Registered {
+        self.registered.push(RegisteredClient {
             client_id: client_id.into(),
             credential,
             issuer: None,
@@ -223,7 +223,7 @@ impl OAuth {
         issuer: impl Into<String>,
         client_id: impl Into<String>,
     ) -> Self {
-        self.registered.push(Registered {
+        self.registered.push(RegisteredClient {
             client_id: client_id.into(),
             credential: Credential::None,
             issuer: Some(issuer.into()),

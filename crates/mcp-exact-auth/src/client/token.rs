@@ -142,7 +142,7 @@ fn basic(client_id: &str, secret: &Secret) -> Result<HeaderValue, OAuthError> {
 
 /// A token that an authorization server has issued.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Issued {
+pub(crate) struct IssuedToken {
     pub(crate) access_token: Secret,
     pub(crate) is_dpop: bool,
     /// Lifetime in seconds.
@@ -192,7 +192,7 @@ pub(crate) fn check_issued_type(url: &str, body: &[u8], expected: &str) -> Resul
 }
 
 /// Parses the response of a token endpoint (RFC 6749, sections 5.1 and 5.2).
-pub(crate) fn read(url: &str, status: u16, body: &[u8]) -> Result<Issued, OAuthError> {
+pub(crate) fn read(url: &str, status: u16, body: &[u8]) -> Result<IssuedToken, OAuthError> {
     let bad = |reason: &str| OAuthError::BadToken {
         url: url.to_owned(),
         reason: reason.to_owned(),
@@ -247,7 +247,7 @@ pub(crate) fn read(url: &str, status: u16, body: &[u8]) -> Result<Issued, OAuthE
             .as_u64()
             .or_else(|| value.as_f64().map(|seconds| seconds.max(0.0) as u64)),
     };
-    Ok(Issued {
+    Ok(IssuedToken {
         access_token: body.access_token,
         is_dpop,
         expires_in: body.expires_in.and_then(seconds),
@@ -325,7 +325,7 @@ mod tests {
         );
         assert_eq!(
             issued,
-            Ok(Issued {
+            Ok(IssuedToken {
                 access_token: "a".into(),
                 is_dpop: false,
                 expires_in: Some(60),

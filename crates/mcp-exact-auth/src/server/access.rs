@@ -72,13 +72,13 @@ impl AccessBuilder {
         if self.0.subject.is_some() || self.0.client_id.is_some() {
             Ok(Access(Arc::new(self.0)))
         } else {
-            Err(TokenError::invalid(NOBODY))
+            Err(TokenError::invalid(NO_SUBJECT_OR_CLIENT))
         }
     }
 }
 
 pub(super) const OTHER_ISSUER: &str = "the token comes from another issuer";
-const NOBODY: &str = "the token names neither a subject nor a client";
+const NO_SUBJECT_OR_CLIENT: &str = "the token names neither a subject nor a client";
 
 impl Access {
     /// Creates a builder for claims that an application's [`TokenVerifier`](super::TokenVerifier) has read from a
@@ -290,7 +290,7 @@ struct Confirmation {
 }
 
 /// Latest representable time in Unix seconds: the end of the year 9999.
-const LATEST: f64 = 253_402_300_799.0;
+const LATEST_TIMESTAMP: f64 = 253_402_300_799.0;
 
 /// Validates claims. `is_introspected` is true for the response of an introspection endpoint, which must contain
 /// `active` and may omit the issuer (RFC 7662, section 2.2).
@@ -352,7 +352,7 @@ pub(super) fn check(
         subject: parsed.sub,
         client_id,
         scopes: scopes.map_or(Scopes::default(), |scopes| scopes.scopes()),
-        expires: UNIX_EPOCH + Duration::from_secs_f64(expires.min(LATEST)),
+        expires: UNIX_EPOCH + Duration::from_secs_f64(expires.min(LATEST_TIMESTAMP)),
         key,
         claims,
     });
@@ -448,7 +448,7 @@ mod tests {
     }
 
     #[test]
-    fn introspection_has_to_say_active() {
+    fn inactive_introspection_is_rejected() {
         let checked = |claims: String| check(claims.into_bytes(), &rules(), true, now());
         assert!(checked(GOOD.to_owned()).is_err());
         assert!(checked(GOOD.replace('{', r#"{"active":false,"#)).is_err());

@@ -12,9 +12,9 @@ use serde::Deserialize;
 use super::jose::{Unverified, digest};
 
 /// Maximum age of a proof, and maximum time that it may be dated in the future.
-const WINDOW: Duration = Duration::from_secs(300);
+const PROOF_LIFETIME: Duration = Duration::from_secs(300);
 /// Maximum number of proof ids that are stored per window.
-const REMEMBERED: usize = 100_000;
+const MAX_REMEMBERED_PROOFS: usize = 100_000;
 
 #[derive(Deserialize)]
 struct Proof {
@@ -29,7 +29,7 @@ struct Proof {
 }
 
 /// Expected values of a proof.
-pub(super) struct Expected<'a> {
+pub(super) struct ExpectedProof<'a> {
     pub(super) method: &'a str,
     /// URLs of this server, as used by clients.
     pub(super) urls: &'a [String],
@@ -42,14 +42,14 @@ pub(super) struct Expected<'a> {
 
 /// Reason why a proof is rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Refused {
+pub(super) enum ProofRejection {
     /// The proof is not valid. The message is sent to the client.
     Invalid(&'static str),
     /// The proof is valid, except for the nonce of this server (section 9).
     Nonce,
 }
 
-impl From<&'static str> for Refused {
+impl From<&'static str> for ProofRejection {
     fn from(words: &'static str) -> Self {
         Self::Invalid(words)
     }
@@ -58,9 +58,9 @@ impl From<&'static str> for Refused {
 /// Validates a proof; returns its id.
 pub(super) fn check(
     proof: &str,
-    expected: &Expected<'_>,
+    expected: &ExpectedProof<'_>,
     now: SystemTime,
-) -> Result<String, Refused> {
+) -> Result<String, ProofRejection> {
     let unverified = Unverified::new(proof).map_err(|_| "the proof is no signed JWT")?;
     if unverified.header.kind().as_deref() != Some("dpop+jwt") {
         return Err("the proof's type is not `dpop+jwt`".into());
@@ -98,7 +98,7 @@ pub(super) fn check(
     }
     let since = now.duration_since(UNIX_EPOCH).unwrap_or_default();
     let age = (since.as_secs_f64() - claims.iat).abs();
-    if !age.is_finite() || age > WINDOW.as_secs_f64() {
+    if !age.is_finite() || age > PROOF_LIFETIME.as_secs_f64() {
         return Err("the proof is too old or from the future".into());
     }
     if !matches!(claims.jti.len(), 1..=256) {
@@ -111,7 +111,7 @@ pub(super) fn check(
     if expected.nonces.is_none_or(holds) {
         Ok(claims.jti)
     } else {
-        Err(Refused::Nonce)
+        Err(ProofRejection::Nonce)
     }
 }
 
@@ -144,11 +144,11 @@ impl Nonces {
 
 fn window(now: SystemTime) -> u64 {
     let since = now.duration_since(UNIX_EPOCH).unwrap_or_default();
-    since.as_secs() / WINDOW.as_secs()
+    since.as_secs() / PROOF_LIFETIME.as_secs()
 }
 
 /// Ids of used proofs, in two time windows; the older window is discarded.
-pub(super) struct Used(Mutex<Windows>);
+pub(super) struct UsedProofs(Mutex<Windows>);
 
 struct Windows {
     began: Instant,
@@ -156,7 +156,7 @@ struct Windows {
     before: HashSet<String>,
 }
 
-impl Default for Used {
+impl Default for UsedProofs {
     fn default() -> Self {
         Self(Mutex::new(Windows {
             began: Instant::now(),
@@ -166,12 +166,12 @@ impl Default for Used {
     }
 }
 
-impl Used {
+impl UsedProofs {
     /// Records a proof of a key; returns false if the proof was used before, or if the window is full.
     pub(super) fn insert(&self, key: &str, id: &str) -> bool {
         let mut windows = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         // A proof is valid from 300 s before its time to 300 s after it.
-        let (length, age) = (WINDOW * 2, windows.began.elapsed());
+        let (length, age) = (PROOF_LIFETIME * 2, windows.began.elapsed());
         if age >= length {
             let old = std::mem::take(&mut windows.now);
             windows.before = if age < length * 2 {
@@ -183,7 +183,7 @@ impl Used {
         }
         let id = digest(format!("{key} {id}").as_bytes());
         let is_known = windows.before.contains(&id);
-        let has_room = windows.now.len() < REMEMBERED;
+        let has_room = windows.now.len() < MAX_REMEMBERED_PROOFS;
         !is_known && has_room && windows.now.insert(id)
     }
 }

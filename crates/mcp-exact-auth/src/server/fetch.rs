@@ -12,7 +12,7 @@ use super::access::TokenError;
 use crate::metadata::{Answer, ServerMetadata, read_answer};
 use crate::net::{Addresses, CheckedClient, chain, read_body};
 
-const DEADLINE: Duration = Duration::from_secs(10);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// HTTP client that enforces the address rules.
 #[derive(Clone)]
@@ -82,7 +82,7 @@ impl Fetch {
             let body = body.map_err(|error| unavailable(url, chain(&*error)))?;
             Ok((parts.status.as_u16(), parts.headers, body))
         };
-        let ended = tokio::time::timeout(DEADLINE, exchange).await;
+        let ended = tokio::time::timeout(REQUEST_TIMEOUT, exchange).await;
         ended.unwrap_or_else(|_| Err(unavailable(url, "it took longer than 10 s")))
     }
 

@@ -19,7 +19,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::{Deserialize, Serialize};
 
 /// Maximum number of keys of a set that are kept.
-const KEYS: usize = 64;
+const MAX_KEYS: usize = 64;
 
 /// JSON Web Key (RFC 7517) with a public key. Members of private keys are parsed so that such keys can be rejected.
 #[derive(Clone, Default, Serialize, Deserialize)]
@@ -250,7 +250,7 @@ impl KeySet {
             let Some(key) = jwk.and_then(|jwk| jwk.parse()) else {
                 continue;
             };
-            if parsed.keys.len() == KEYS {
+            if parsed.keys.len() == MAX_KEYS {
                 break;
             }
             if let Some(id) = &key.id {

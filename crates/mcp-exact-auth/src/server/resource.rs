@@ -13,7 +13,7 @@ use http::{HeaderValue, Method, Response, StatusCode, Uri};
 use mcp_exact_transport::http::server::{AuthError, AuthFuture, Authenticate, TokenExpiry};
 
 use super::access::{Access, TokenError};
-use super::dpop::{self, Nonces, Refused, Used};
+use super::dpop::{self, Nonces, ProofRejection, UsedProofs};
 use super::verify::{Jwks, TokenVerifier};
 use crate::challenge::Challenge;
 use crate::metadata::ResourceMetadata;
@@ -77,7 +77,7 @@ pub struct ResourceServer {
     required: Scopes,
     covers: Hierarchy,
     binding: Binding,
-    used: Arc<Used>,
+    used: Arc<UsedProofs>,
     nonces: Option<Arc<Nonces>>,
 }
 
@@ -219,7 +219,7 @@ impl ResourceServer {
 
     /// Returns the refusal of a request without credentials, or with invalid ones ("Protected Resource Metadata
     /// Discovery Requirements"; RFC 6750, section 3).
-    fn unauthorized(&self, scheme: &str, error: Option<(&str, &str)>) -> AuthError {
+    fn unauthorized_error(&self, scheme: &str, error: Option<(&str, &str)>) -> AuthError {
         let mut challenge = self.challenge(scheme);
         if !self.required.is_empty() {
             challenge = challenge.with("scope", self.required.to_string());
@@ -232,7 +232,7 @@ impl ResourceServer {
         AuthError::unauthorized(challenge.to_header())
     }
 
-    fn malformed(&self, description: &str) -> AuthError {
+    fn malformed_error(&self, description: &str) -> AuthError {
         let challenge = self
             .challenge("Bearer")
             .with("error", "invalid_request")
@@ -259,21 +259,21 @@ impl ResourceServer {
             .split('&')
             .any(|part| part.starts_with("access_token="))
         {
-            return Err(self.malformed("tokens are sent in the header Authorization"));
+            return Err(self.malformed_error("tokens are sent in the header Authorization"));
         }
         let header = match &headers[..] {
-            [] => return Err(self.unauthorized(self.scheme(), None)),
+            [] => return Err(self.unauthorized_error(self.scheme(), None)),
             [header] => header,
-            _ => return Err(self.malformed("there is more than one Authorization header")),
+            _ => return Err(self.malformed_error("there is more than one Authorization header")),
         };
         let (scheme, token) = credentials(header)
-            .ok_or_else(|| self.malformed("the Authorization header holds no token"))?;
+            .ok_or_else(|| self.malformed_error("the Authorization header holds no token"))?;
         let is_dpop = scheme.eq_ignore_ascii_case("DPoP");
         if !is_dpop && !scheme.eq_ignore_ascii_case("Bearer") {
-            return Err(self.unauthorized(self.scheme(), None));
+            return Err(self.unauthorized_error(self.scheme(), None));
         }
         let scheme = if is_dpop { "DPoP" } else { self.scheme() };
-        let invalid = |words: &str| self.unauthorized(scheme, Some(("invalid_token", words)));
+        let invalid = |words: &str| self.unauthorized_error(scheme, Some(("invalid_token", words)));
         let access = self.verify(token, &invalid).await?;
         match (access.key(), is_dpop) {
             (None, false) if self.binding == Binding::Required => {
@@ -284,7 +284,7 @@ impl ResourceServer {
             // RFC 9449, section 7.2: a bound token must not be used as a bearer token.
             (Some(_), false) => {
                 let words = "the token is bound to a key; send it with the scheme DPoP";
-                return Err(self.unauthorized("DPoP", Some(("invalid_token", words))));
+                return Err(self.unauthorized_error("DPoP", Some(("invalid_token", words))));
             }
             (Some(key), true) => self.check_proof(request, &proofs, token, key)?,
         }
@@ -323,14 +323,14 @@ impl ResourceServer {
         token: &str,
         key: &str,
     ) -> Result<(), AuthError> {
-        let refused = |words| self.unauthorized("DPoP", Some(("invalid_dpop_proof", words)));
+        let refused = |words| self.unauthorized_error("DPoP", Some(("invalid_dpop_proof", words)));
         let proof = match proofs {
             [proof] => proof
                 .to_str()
                 .map_err(|_| refused("the proof is no text"))?,
             _ => return Err(refused("there has to be one DPoP header")),
         };
-        let expected = dpop::Expected {
+        let expected = dpop::ExpectedProof {
             method: request.method.as_str(),
             urls: &self.urls,
             token,
@@ -339,8 +339,8 @@ impl ResourceServer {
         };
         let now = SystemTime::now();
         let id = dpop::check(proof, &expected, now).map_err(|refusal| match refusal {
-            Refused::Invalid(words) => refused(words),
-            Refused::Nonce => self.demand_nonce(now),
+            ProofRejection::Invalid(words) => refused(words),
+            ProofRejection::Nonce => self.demand_nonce(now),
         })?;
         if self.used.insert(key, &id) {
             Ok(())
@@ -352,7 +352,7 @@ impl ResourceServer {
     /// Returns a refusal that requires a proof with the nonce of this server.
     fn demand_nonce(&self, now: SystemTime) -> AuthError {
         let words = "the proof has to hold the nonce of the header DPoP-Nonce";
-        let mut error = self.unauthorized("DPoP", Some(("use_dpop_nonce", words)));
+        let mut error = self.unauthorized_error("DPoP", Some(("use_dpop_nonce", words)));
         let nonce = self.nonces.as_ref().map(|nonces| nonces.at(now));
         error.dpop_nonce = nonce.and_then(|nonce| nonce.parse().ok());
         error
@@ -404,7 +404,7 @@ impl Authenticate for ResourceServer {
     fn authorize(&self, request: &Parts, scopes: &[String]) -> Result<(), AuthError> {
         match request.extensions.get::<Access>() {
             Some(access) => self.insufficient(access, scopes).map_or(Ok(()), Err),
-            None => Err(self.unauthorized(self.scheme(), None)),
+            None => Err(self.unauthorized_error(self.scheme(), None)),
         }
     }
 

@@ -50,10 +50,10 @@ pub trait TokenVerifier: Send + Sync + 'static {
 }
 
 /// Minimum and maximum time for which fetched keys are cached.
-const KEPT: std::ops::RangeInclusive<Duration> =
+const KEY_LIFETIMES: std::ops::RangeInclusive<Duration> =
     Duration::from_secs(5 * 60)..=Duration::from_secs(24 * 3600);
 /// Minimum interval between two requests for keys because of an unknown key id.
-const PAUSE: Duration = Duration::from_secs(60);
+const REQUEST_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Verifies signed tokens (RFC 9068) by the keys of their issuer. Keys are fetched when needed and cached, and fetched
 /// again for an unknown key id, at most once per minute.
@@ -175,7 +175,7 @@ impl Jwks {
             ));
         }
         let has_key = |kept: &CachedKeys| kept.keys.find(&unverified.header).is_some();
-        let kept = match self.cache.kept() {
+        let kept = match self.cache.cached_keys() {
             Some(kept) if has_key(&kept) && (kept.is_fresh() || self.cache.is_busy()) => kept,
             // A token of another issuer does not cause a request to this one.
             _ if unverified.issuer().as_deref() != Some(&*self.rules.issuer) => {
@@ -212,7 +212,7 @@ impl CachedKeys {
 }
 
 impl KeyCache {
-    fn kept(&self) -> Option<Arc<CachedKeys>> {
+    fn cached_keys(&self) -> Option<Arc<CachedKeys>> {
         let keys = self.keys.read().unwrap_or_else(PoisonError::into_inner);
         keys.clone()
     }
@@ -230,12 +230,13 @@ impl KeyCache {
         before: Option<Arc<CachedKeys>>,
     ) -> Result<Arc<CachedKeys>, TokenError> {
         let mut asked = self.asked.lock().await;
-        let now = self.kept();
+        let now = self.cached_keys();
         let is_new = match (&now, &before) {
             (Some(now), Some(before)) => !Arc::ptr_eq(now, before),
             (now, _) => now.is_some(),
         };
-        let is_soon = asked.is_some_and(|asked| asked.checked_add(PAUSE) > Some(Instant::now()));
+        let is_soon =
+            asked.is_some_and(|asked| asked.checked_add(REQUEST_INTERVAL) > Some(Instant::now()));
         if let Some(now) = now
             && (is_new || is_soon)
         {
@@ -274,7 +275,7 @@ impl KeySource {
         let age = document.max_age.unwrap_or(Duration::from_secs(3600));
         Ok(CachedKeys {
             keys,
-            until: Instant::now() + age.clamp(*KEPT.start(), *KEPT.end()),
+            until: Instant::now() + age.clamp(*KEY_LIFETIMES.start(), *KEY_LIFETIMES.end()),
         })
     }
 }

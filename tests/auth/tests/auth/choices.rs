@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use mcp_exact::transport::http::client::HyperClient;
 use mcp_exact_auth::client::OAuth;
-use mcp_exact_tests_auth::authority::{Authority, Knobs, Redirected, parameter};
+use mcp_exact_tests_auth::authority::{Authority, Knobs, RedirectAgent, parameter};
 use mcp_exact_tests_auth::site::{ReceivedRequest, Site, json as respond_json, reply};
 use serde_json::json;
 
@@ -14,7 +14,7 @@ use crate::client::{call, client};
 /// Signs in; returns the URL that the user opened, or the error.
 async fn sign_in(knobs: Knobs, oauth: impl FnOnce(&str) -> OAuth) -> Result<String, String> {
     let authority = Authority::start(knobs).await;
-    let browser = Redirected::default();
+    let browser = RedirectAgent::default();
     let oauth = oauth(&authority.server.url).user_agent(browser.clone());
     let called = call(&client(&authority, oauth), &authority.endpoint()).await;
     called.map_err(|error| error.to_string())?;
@@ -30,7 +30,7 @@ type Row<'r> = (
     Option<&'r str>,
 );
 
-const BARE: fn(&str) -> String = |_| "Bearer".to_owned();
+const BARE_CHALLENGE: fn(&str) -> String = |_| "Bearer".to_owned();
 const WITH_SCOPE: fn(&str) -> String = |_| "Bearer scope=\"challenged\"".to_owned();
 
 /// "Scope Selection Strategy": the client requests the scopes of the challenge, or else all of the resource, never
@@ -49,24 +49,24 @@ async fn scopes_are_those_of_the_resource() {
     let plain: fn(OAuth) -> OAuth = |oauth| oauth;
     let rows: [Row<'_>; 7] = [
         (&[resource], WITH_SCOPE, plain, Some("challenged")),
-        (&[resource], BARE, plain, Some("a b")),
-        (&[server], BARE, plain, None),
-        (&[resource, server], BARE, plain, Some("a b")),
+        (&[resource], BARE_CHALLENGE, plain, Some("a b")),
+        (&[server], BARE_CHALLENGE, plain, None),
+        (&[resource, server], BARE_CHALLENGE, plain, Some("a b")),
         (
             &[resource, offline],
-            BARE,
+            BARE_CHALLENGE,
             plain,
             Some("a b offline_access"),
         ),
         (
             &[resource, offline],
-            BARE,
+            BARE_CHALLENGE,
             |oauth| oauth.refresh(false),
             Some("a b"),
         ),
         (
             &[resource],
-            BARE,
+            BARE_CHALLENGE,
             |oauth| oauth.scopes(["c"]),
             Some("a b c"),
         ),
@@ -85,7 +85,7 @@ async fn scopes_are_those_of_the_resource() {
     }
 }
 
-const DOCUMENT: &str = "https://app.example/client.json";
+const CLIENT_DOCUMENT_URL: &str = "https://app.example/client.json";
 
 /// "Client Registration Approaches": the client uses an id that is configured for the issuer, then its metadata
 /// document, then registration.
@@ -98,12 +98,13 @@ async fn ids_are_chosen_in_order() {
     let neither: fn(&mut serde_json::Value, &str) = |metadata, _| {
         metadata["registration_endpoint"] = json!(null);
     };
-    let mine: fn(&str) -> OAuth = |issuer| OAuth::cimd(DOCUMENT).or_registered(issuer, "mine");
+    let mine: fn(&str) -> OAuth =
+        |issuer| OAuth::cimd(CLIENT_DOCUMENT_URL).or_registered(issuer, "mine");
     let others: fn(&str) -> OAuth = |_| OAuth::registered("https://other.example", "theirs");
-    let document: fn(&str) -> OAuth = |_| OAuth::cimd(DOCUMENT);
+    let document: fn(&str) -> OAuth = |_| OAuth::cimd(CLIENT_DOCUMENT_URL);
     for (metadata, oauth, expected) in [
         (documents, mine, Ok("mine")),
-        (documents, document, Ok(DOCUMENT)),
+        (documents, document, Ok(CLIENT_DOCUMENT_URL)),
         (nothing, document, Ok("registered")),
         (neither, document, Err("register the client there")),
         (neither, others, Err("belongs to `https://other.example`")),
@@ -135,7 +136,7 @@ async fn the_resource_has_to_name_the_issuer() {
 async fn every_request_names_the_resource() {
     for (sends, expected) in [(true, 3), (false, 0)] {
         let authority = Authority::start(Knobs::default()).await;
-        let oauth = OAuth::new("x").user_agent(Redirected::default());
+        let oauth = OAuth::new("x").user_agent(RedirectAgent::default());
         let client = client(&authority, oauth.resource_indicator(sends));
         call(&client, &authority.endpoint())
             .await
@@ -178,7 +179,7 @@ async fn the_first_revision_has_a_way_of_its_own() {
     .await;
     let endpoint = format!("{}/mcp", site.url);
     let client = |has_fallback| {
-        let oauth = OAuth::new("x").user_agent(Redirected::default());
+        let oauth = OAuth::new("x").user_agent(RedirectAgent::default());
         let oauth = oauth.fallback(has_fallback);
         let client = oauth.client(&endpoint, Arc::new(HyperClient::default()));
         client.expect("the URL is on loopback")

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use http::{Request, Uri};
 use mcp_exact::transport::http::client::{HttpClient, HttpClientError, HyperClient};
 use mcp_exact_auth::client::{OAuth, OAuthClient, OAuthError};
-use mcp_exact_tests_auth::authority::{Authority, Knobs, Redirected, parameter};
+use mcp_exact_tests_auth::authority::{Authority, Knobs, RedirectAgent, parameter};
 use mcp_exact_tests_auth::site::{ReceivedRequest, Site, encode, json as respond_json, reply};
 use serde_json::json;
 
@@ -44,7 +44,7 @@ fn sign_ins(authority: &Authority) -> usize {
 #[tokio::test]
 async fn obedient_servers_are_used() {
     let authority = Authority::start(Knobs::default()).await;
-    let agent = Redirected::default();
+    let agent = RedirectAgent::default();
     let client = client(&authority, OAuth::new("test").user_agent(agent.clone()));
     for _ in 0..3 {
         let status = call(&client, &authority.endpoint())
@@ -268,7 +268,7 @@ async fn attacks_end_with_an_error() {
             _ => Duration::from_secs(30),
         };
         let oauth = OAuth::new("test")
-            .user_agent(Redirected::default())
+            .user_agent(RedirectAgent::default())
             .timeout(limit);
         let client = client(&authority, oauth);
         let error = call(&client, &authority.endpoint()).await;
@@ -288,7 +288,7 @@ async fn attacks_end_with_an_error() {
 async fn endless_tokens_are_used() {
     for expires_in in [json!(u64::MAX), json!(1e300), json!(u64::MAX.to_string())] {
         let authority = Authority::start(knobs(|k| k.expires_in = expires_in.clone())).await;
-        let oauth = OAuth::new("test").user_agent(Redirected::default());
+        let oauth = OAuth::new("test").user_agent(RedirectAgent::default());
         let client = client(&authority, oauth);
         for _ in 0..2 {
             let called = call(&client, &authority.endpoint()).await;
@@ -305,7 +305,7 @@ async fn step_up_loops_end() {
     let authority = Authority::start(knobs(|k| k.never_granted = Some("more"))).await;
     let client = client(
         &authority,
-        OAuth::new("test").user_agent(Redirected::default()),
+        OAuth::new("test").user_agent(RedirectAgent::default()),
     );
     for _ in 0..3 {
         let error = call(&client, &authority.endpoint()).await;
@@ -389,7 +389,7 @@ async fn step_ups_at_once_keep_all_scopes() {
     })
     .await;
     let endpoint = format!("{}/mcp", site.url);
-    let oauth = OAuth::new("test").user_agent(Redirected::default());
+    let oauth = OAuth::new("test").user_agent(RedirectAgent::default());
     let client = oauth.client(&endpoint, Arc::new(HyperClient::default()));
     let client = client.expect("the URL is on loopback");
     let call = async |tool: &str| {
@@ -418,7 +418,7 @@ async fn refused_fresh_tokens_end() {
     let authority = Authority::start(knobs(|k| k.refuses_tokens = true)).await;
     let client = client(
         &authority,
-        OAuth::new("test").user_agent(Redirected::default()),
+        OAuth::new("test").user_agent(RedirectAgent::default()),
     );
     let error = call(&client, &authority.endpoint())
         .await
@@ -442,7 +442,7 @@ async fn refusals_are_remembered() {
     .await;
     let client = client(
         &authority,
-        OAuth::new("test").user_agent(Redirected::default()),
+        OAuth::new("test").user_agent(RedirectAgent::default()),
     );
     for _ in 0..3 {
         let error = call(&client, &authority.endpoint())
@@ -466,7 +466,7 @@ async fn expired_tokens_are_refreshed_once() {
     let authority = Authority::start(Knobs::default()).await;
     let client = client(
         &authority,
-        OAuth::new("test").user_agent(Redirected::default()),
+        OAuth::new("test").user_agent(RedirectAgent::default()),
     );
     call(&client, &authority.endpoint())
         .await
@@ -491,7 +491,7 @@ async fn expired_tokens_are_refreshed_once() {
 #[tokio::test]
 async fn tokens_are_refreshed_early() {
     let authority = Authority::start(knobs(|k| k.expires_in = json!(30))).await;
-    let oauth = OAuth::new("test").user_agent(Redirected::default());
+    let oauth = OAuth::new("test").user_agent(RedirectAgent::default());
     let client = client(&authority, oauth);
     for _ in 0..3 {
         let called = call(&client, &authority.endpoint()).await;
@@ -504,9 +504,9 @@ async fn tokens_are_refreshed_early() {
 
 /// RFC 6749, section 6: without a new refresh token, the old one stays valid.
 #[tokio::test]
-async fn refresh_tokens_go_on() {
+async fn refresh_tokens_stay_valid() {
     let authority = Authority::start(knobs(|k| k.rotates = false)).await;
-    let oauth = OAuth::new("test").user_agent(Redirected::default());
+    let oauth = OAuth::new("test").user_agent(RedirectAgent::default());
     let client = client(&authority, oauth);
     for _ in 0..4 {
         let called = call(&client, &authority.endpoint()).await;
@@ -526,7 +526,7 @@ async fn refresh_tokens_go_on() {
 #[tokio::test]
 async fn trouble_loses_no_token() {
     let authority = Authority::start(Knobs::default()).await;
-    let oauth = OAuth::new("test").user_agent(Redirected::default());
+    let oauth = OAuth::new("test").user_agent(RedirectAgent::default());
     let client = client(&authority, oauth);
     call(&client, &authority.endpoint())
         .await
@@ -549,7 +549,10 @@ async fn trouble_loses_no_token() {
 async fn new_servers_see_nothing_of_old_ones() {
     let old = Authority::start(Knobs::default()).await;
     let new = Authority::start(Knobs::default()).await;
-    let client = client(&old, OAuth::new("test").user_agent(Redirected::default()));
+    let client = client(
+        &old,
+        OAuth::new("test").user_agent(RedirectAgent::default()),
+    );
     call(&client, &old.endpoint()).await.expect("authorized");
     let refresh_tokens_before = old.server.count("/token");
     // The resource accepts only its own tokens, so that it rejects the token of the new server.
@@ -590,7 +593,7 @@ async fn secrets_stay_with_their_issuer() {
     }))
     .await;
     let oauth = OAuth::registered("https://as.example", "id").secret("configured secret");
-    let client = client(&authority, oauth.user_agent(Redirected::default()));
+    let client = client(&authority, oauth.user_agent(RedirectAgent::default()));
     let error = call(&client, &authority.endpoint())
         .await
         .expect_err("another issuer");
@@ -615,7 +618,7 @@ async fn given_ids_bring_no_secret() {
     let oauth = OAuth::new("test")
         .or_registered("https://as.example", "id")
         .secret("hunter2");
-    let client = client(&authority, oauth.user_agent(Redirected::default()));
+    let client = client(&authority, oauth.user_agent(RedirectAgent::default()));
     for _ in 0..2 {
         let called = call(&client, &authority.endpoint()).await;
         assert_eq!(called.expect("authorized"), 200);
@@ -635,12 +638,12 @@ async fn given_ids_bring_no_secret() {
 
 /// Tokens are sent only to the origin of the server.
 #[tokio::test]
-async fn tokens_go_to_one_origin() {
+async fn tokens_are_sent_to_one_origin() {
     let authority = Authority::start(Knobs::default()).await;
     let other = Authority::start(Knobs::default()).await;
     let client = client(
         &authority,
-        OAuth::new("test").user_agent(Redirected::default()),
+        OAuth::new("test").user_agent(RedirectAgent::default()),
     );
     call(&client, &authority.endpoint())
         .await

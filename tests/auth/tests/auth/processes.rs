@@ -3,7 +3,7 @@
 use std::process::Stdio;
 
 use mcp_exact_auth::client::{FileStore, OAuth};
-use mcp_exact_tests_auth::authority::{Authority, Knobs, Redirected};
+use mcp_exact_tests_auth::authority::{Authority, Knobs, RedirectAgent};
 use tokio::process::Command;
 
 use crate::client::{call, client};
@@ -17,7 +17,7 @@ async fn one_process_refreshes_for_all() {
     let path = folder.path().join("tokens");
     let oauth = OAuth::new("test")
         .store(FileStore::new(&path))
-        .user_agent(Redirected::default());
+        .user_agent(RedirectAgent::default());
     let first = client(&authority, oauth);
     call(&first, &authority.endpoint())
         .await

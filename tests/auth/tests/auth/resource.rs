@@ -61,7 +61,7 @@ async fn check(server: &ResourceServer, headers: &[(&str, &str)]) -> Result<Part
 }
 
 /// Returns the status and the challenge of a refusal.
-async fn refused(server: &ResourceServer, headers: &[(&str, &str)]) -> (u16, Challenge) {
+async fn refusal_of(server: &ResourceServer, headers: &[(&str, &str)]) -> (u16, Challenge) {
     let error = check(server, headers).await.expect_err("it is refused");
     let challenge = error.challenge.expect("a challenge");
     let mut challenges = Challenge::parse(challenge.to_str().expect("ASCII"));
@@ -207,7 +207,7 @@ async fn bad_tokens_are_refused() {
         ("opaque", "opaque".to_owned(), "no signed JWT"),
     ] {
         let header = format!("Bearer {token}");
-        let (status, challenge) = refused(&server(&signer), &[("authorization", &header)]).await;
+        let (status, challenge) = refusal_of(&server(&signer), &[("authorization", &header)]).await;
         assert_eq!(status, 401, "{attack}");
         assert_eq!(challenge.param("error"), Some("invalid_token"), "{attack}");
         let description = challenge.param("error_description").unwrap_or("");
@@ -245,7 +245,7 @@ async fn challenges_have_the_form_of_the_specification() {
             Some("insufficient_scope"),
         ),
     ] {
-        let (got, challenge) = refused(&server, headers).await;
+        let (got, challenge) = refusal_of(&server, headers).await;
         assert_eq!(
             (got, challenge.param("error")),
             (status, error),
@@ -361,7 +361,7 @@ async fn keys_come_though_a_client_goes() {
 
 /// Without keys, the server reports a temporary error and not an invalid token.
 #[tokio::test]
-async fn absent_keys_are_no_fault_of_the_token() {
+async fn absent_keys_are_a_temporary_error() {
     let signer = Signer::new("k");
     let site = Site::start(|_| |_: &_| respond_json(500, &json!({}))).await;
     let server = ResourceServer::jwks(&site.url, RESOURCE).expect("a resource");
@@ -466,7 +466,7 @@ async fn bound_tokens_need_their_key() {
     );
     let plain = signer.sign(&signer.header(), &claims());
     let scheme = format!("DPoP {plain}");
-    let (status, _) = refused(&server, &[("authorization", &scheme)]).await;
+    let (status, _) = refusal_of(&server, &[("authorization", &scheme)]).await;
     assert_eq!(status, 401);
     let strict = server.clone().binding(Binding::Required);
     assert_eq!(

@@ -5,7 +5,7 @@ use mcp_exact_auth::client::{
     FileStore, IdentityProvider, MemoryStore, OAuth, SigningKey, TokenStore as _,
 };
 use mcp_exact_auth::contract;
-use mcp_exact_tests_auth::authority::{Authority, Knobs, Redirected};
+use mcp_exact_tests_auth::authority::{Authority, Knobs, RedirectAgent};
 use mcp_exact_tests_auth::site::json as respond_json;
 use serde_json::json;
 
@@ -35,7 +35,7 @@ async fn debug_shows_no_secret() {
     let oauth = OAuth::registered(authority.server.url.clone(), "id")
         .secret("hunter2")
         .store(store.clone())
-        .user_agent(Redirected::default());
+        .user_agent(RedirectAgent::default());
     check(&format!("{oauth:?}"));
     let client = client(&authority, oauth);
     call(&client, &authority.endpoint())
@@ -86,7 +86,7 @@ async fn errors_show_no_secret() {
         .await;
         let client = client(
             &authority,
-            OAuth::new("x").user_agent(Redirected::default()),
+            OAuth::new("x").user_agent(RedirectAgent::default()),
         );
         let error = call(&client, &authority.endpoint())
             .await

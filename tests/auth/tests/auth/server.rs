@@ -12,12 +12,12 @@ use mcp_exact::transport::http::client::{
 };
 use mcp_exact::{Client, ClientChange, ClientError, revisions};
 use mcp_exact_auth::Challenge;
-use mcp_exact_tests_auth::authority::Redirected;
+use mcp_exact_tests_auth::authority::RedirectAgent;
 use mcp_exact_tests_auth::issuer::{Issuer, claims, start};
 use serde_json::{Value, json};
 
 fn oauth() -> OAuth {
-    OAuth::new("test").user_agent(Redirected::default())
+    OAuth::new("test").user_agent(RedirectAgent::default())
 }
 
 /// Complete flow for every revision: 401, sign-in, 403 of a tool with a scope, second sign-in with both scopes.
@@ -25,7 +25,7 @@ fn oauth() -> OAuth {
 async fn clients_step_up_for_a_tool() {
     let issuer = Issuer::start().await;
     // The oldest revision does not have Streamable HTTP.
-    for revision in revisions().filter(|revision| revision.as_str() != OLDEST) {
+    for revision in revisions().filter(|revision| revision.as_str() != OLDEST_REVISION) {
         let endpoint = start(&issuer).await;
         let client = Client::connect(&endpoint).revision(revision).oauth(oauth());
         let client = client.await.expect("authorized");
@@ -68,7 +68,7 @@ async fn scopes_count_over_sse() {
         .transport(HttpTransport::Sse)
         .header(http::header::AUTHORIZATION, header);
     let mut all = revisions();
-    let oldest = all.find(|revision| revision.as_str() == OLDEST);
+    let oldest = all.find(|revision| revision.as_str() == OLDEST_REVISION);
     let oldest = oldest.expect("it is compiled in");
     let client = Client::http(sse)
         .revision(oldest)
@@ -82,7 +82,7 @@ async fn scopes_count_over_sse() {
     assert!(!matches!(error, ClientError::Tool(_)), "{error}");
 }
 
-const OLDEST: &str = "2024-11-05";
+const OLDEST_REVISION: &str = "2024-11-05";
 
 struct Reply {
     status: u16,
@@ -113,9 +113,9 @@ async fn send(endpoint: &str, method: &str, headers: &[(&str, &str)], body: &str
 
 const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-03-26","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}"#;
 const INITIALIZED: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
-const WRITE: &str =
+const WRITE_CALL: &str =
     r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"write","arguments":{}}}"#;
-const WHO: &str =
+const WHO_CALL: &str =
     r#"{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"who","arguments":{}}}"#;
 
 /// A session id cannot be used by another principal, nor without a token.
@@ -128,7 +128,7 @@ async fn sessions_belong_to_their_principal() {
     let begun = send(&endpoint, "POST", &[("authorization", &owner)], INITIALIZE).await;
     assert_eq!(begun.status, 200);
     let id = begun.headers["mcp-session-id"].to_str().expect("ASCII");
-    for (method, body) in [("POST", WHO), ("GET", ""), ("DELETE", "")] {
+    for (method, body) in [("POST", WHO_CALL), ("GET", ""), ("DELETE", "")] {
         let headers = [("authorization", &*thief), ("mcp-session-id", id)];
         assert_eq!(
             send(&endpoint, method, &headers, body).await.status,
@@ -145,7 +145,7 @@ async fn sessions_belong_to_their_principal() {
     let headers = [("authorization", &*refreshed), ("mcp-session-id", id)];
     let answer = send(&endpoint, "POST", &headers, INITIALIZED).await;
     assert_eq!(answer.status, 202);
-    let answer = send(&endpoint, "POST", &headers, WHO).await;
+    let answer = send(&endpoint, "POST", &headers, WHO_CALL).await;
     assert_eq!(answer.status, 200);
     assert!(answer.body.contains("owner"), "{}", answer.body);
 }
@@ -160,24 +160,24 @@ async fn no_spelling_hides_a_scope() {
     let id = begun.headers["mcp-session-id"].to_str().expect("ASCII");
     let headers = [("authorization", &*owner), ("mcp-session-id", id)];
     send(&endpoint, "POST", &headers, INITIALIZED).await;
-    let answer = send(&endpoint, "POST", &headers, WHO).await;
+    let answer = send(&endpoint, "POST", &headers, WHO_CALL).await;
     assert!(answer.body.contains("owner"), "{}", answer.body);
     for body in [
-        WRITE.to_owned(),
-        format!("[{WHO},{WRITE}]"),
-        format!(" \n{WRITE}"),
-        WRITE.replace("write", "wr\\u0069te"),
-        WRITE.replace("\"method\"", "\"m\\u0065thod\""),
-        WRITE.replace("tools/call", "tools\\/call"),
-        WRITE.replace("\"name\"", "\"name\":\"who\",\"name\""),
-        WRITE.replace("\"name\":\"write\"", "\"name\":\"write\",\"name\":\"who\""),
-        WRITE.replace("\"method\"", "\"method\":\"ping\",\"method\""),
-        WRITE.replace("\"params\"", "\"params\":{\"name\":\"who\"},\"params\""),
+        WRITE_CALL.to_owned(),
+        format!("[{WHO_CALL},{WRITE_CALL}]"),
+        format!(" \n{WRITE_CALL}"),
+        WRITE_CALL.replace("write", "wr\\u0069te"),
+        WRITE_CALL.replace("\"method\"", "\"m\\u0065thod\""),
+        WRITE_CALL.replace("tools/call", "tools\\/call"),
+        WRITE_CALL.replace("\"name\"", "\"name\":\"who\",\"name\""),
+        WRITE_CALL.replace("\"name\":\"write\"", "\"name\":\"write\",\"name\":\"who\""),
+        WRITE_CALL.replace("\"method\"", "\"method\":\"ping\",\"method\""),
+        WRITE_CALL.replace("\"params\"", "\"params\":{\"name\":\"who\"},\"params\""),
     ] {
         let answer = send(&endpoint, "POST", &headers, &body).await;
         assert!(!answer.body.contains("written"), "{body}: {}", answer.body);
     }
-    let answer = send(&endpoint, "POST", &headers, WRITE).await;
+    let answer = send(&endpoint, "POST", &headers, WRITE_CALL).await;
     assert_eq!(answer.status, 403);
     let challenge = answer.headers["www-authenticate"].to_str().expect("ASCII");
     let challenge = Challenge::parse(challenge).remove(0);

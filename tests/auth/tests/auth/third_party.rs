@@ -8,7 +8,7 @@ use http_body_util::BodyExt as _;
 use mcp_exact::auth::client::OAuth;
 use mcp_exact::transport::http::client::{HttpClient as _, HyperClient};
 use mcp_exact::{Client, ClientError, Revision, Visit, VisitAnswer, revisions};
-use mcp_exact_tests_auth::authority::{Authority, Knobs, Redirected};
+use mcp_exact_tests_auth::authority::{Authority, Knobs, RedirectAgent};
 use mcp_exact_tests_auth::issuer::Issuer;
 use serde_json::json;
 
@@ -57,7 +57,7 @@ impl Setup {
         F: Fn(Visit) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = VisitAnswer> + Send + 'static,
     {
-        let oauth = OAuth::new("test").user_agent(Redirected::default());
+        let oauth = OAuth::new("test").user_agent(RedirectAgent::default());
         let client = Client::connect(&self.endpoint)
             .revision(revision)
             .oauth(oauth)

@@ -4,9 +4,9 @@
 
 use http::header::HeaderMap;
 
-use super::{EARLY, Flow, now};
+use super::{Flow, REFRESH_MARGIN_SECONDS, now};
 use crate::client::error::OAuthError;
-use crate::client::options::Registered;
+use crate::client::options::RegisteredClient;
 use crate::client::register;
 use crate::client::store::StoredClient;
 use crate::client::token::Credential;
@@ -34,7 +34,7 @@ impl Flow {
             if client.client_id == client_id
                 && locate::is_same_issuer(&self.issuer_of(client, server).await?, &server.issuer)
             {
-                return Ok(configured(client));
+                return Ok(configured_client_id(client));
             }
         }
         let record = client_key(&server.issuer);
@@ -73,7 +73,8 @@ impl Flow {
         let stored = self.records.read::<StoredClient>(&record).await?;
         let is_usable = |stored: &StoredClient| {
             stored.redirect_uri.as_deref() == Some(redirect_uri)
-                && (stored.secret_expires_at == 0 || stored.secret_expires_at > now() + EARLY)
+                && (stored.secret_expires_at == 0
+                    || stored.secret_expires_at > now() + REFRESH_MARGIN_SECONDS)
         };
         if let Some(stored) = stored.filter(is_usable) {
             return Ok(dynamic(stored));
@@ -116,7 +117,7 @@ impl Flow {
         for client in &self.options.registered {
             let issuer = self.issuer_of(client, server).await?;
             if locate::is_same_issuer(&issuer, &server.issuer) {
-                return Ok(configured(client));
+                return Ok(configured_client_id(client));
             }
             other = Some(issuer);
         }
@@ -129,7 +130,7 @@ impl Flow {
     /// Returns the issuer that a configured client belongs to.
     async fn issuer_of(
         &self,
-        client: &Registered,
+        client: &RegisteredClient,
         server: &ServerMetadata,
     ) -> Result<String, OAuthError> {
         match client.issuer.as_ref().or(self.options.issuer.as_ref()) {
@@ -153,7 +154,7 @@ impl Flow {
 
     /// Returns the client of a workload: the one configured for the authorization server, or none.
     pub(super) fn workload_client(&self, server: &ServerMetadata) -> ClientId {
-        let is_of_server = |client: &&Registered| {
+        let is_of_server = |client: &&RegisteredClient| {
             let issuer = client.issuer.as_deref();
             issuer.is_some_and(|issuer| locate::is_same_issuer(issuer, &server.issuer))
         };
@@ -164,7 +165,7 @@ impl Flow {
                 credential: Credential::None,
                 is_dynamic: false,
             },
-            configured,
+            configured_client_id,
         )
     }
 }
@@ -174,7 +175,7 @@ pub(super) fn client_key(issuer: &str) -> String {
     format!("client {issuer}")
 }
 
-fn configured(client: &Registered) -> ClientId {
+fn configured_client_id(client: &RegisteredClient) -> ClientId {
     ClientId {
         id: client.client_id.clone(),
         credential: client.credential.clone(),

@@ -14,7 +14,7 @@ use crate::client::discover::server_metadata;
 use crate::client::error::OAuthError;
 use crate::client::options::OAuth;
 use crate::client::request::{AuthorizationParams, Pending};
-use crate::client::token::{Issued, TokenRequest};
+use crate::client::token::{IssuedToken, TokenRequest};
 use crate::metadata::ServerMetadata;
 use crate::scope::Scopes;
 use crate::secret::Secret;
@@ -150,7 +150,7 @@ impl CodeGrant {
         Ok(granted)
     }
 
-    fn granted(&self, issued: Issued) -> Granted {
+    fn granted(&self, issued: IssuedToken) -> Granted {
         let asked = || self.flow.options.scopes.clone();
         Granted {
             access_token: issued.access_token,

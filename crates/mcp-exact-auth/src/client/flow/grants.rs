@@ -13,7 +13,7 @@ use crate::client::key::DpopKey;
 use crate::client::options::{GrantKind, IdentityProvider, Source};
 use crate::client::request::{AuthorizationParams, Pending};
 use crate::client::store::{StoredClient, StoredToken};
-use crate::client::token::{self, Credential, Issued, TokenRequest, read};
+use crate::client::token::{self, Credential, IssuedToken, TokenRequest, read};
 use crate::metadata::ServerMetadata;
 use crate::scope::Scopes;
 use crate::secret::Secret;
@@ -90,7 +90,7 @@ impl Flow {
         client: ClientId,
         found: &Discovered,
         key: Option<&DpopKey>,
-    ) -> Result<(String, Issued), OAuthError> {
+    ) -> Result<(String, IssuedToken), OAuthError> {
         let issued = self.exchange(form, &client, &found.server, key).await?;
         Ok((client.id, issued))
     }
@@ -101,7 +101,7 @@ impl Flow {
         found: &Discovered,
         asked: &Scopes,
         key: Option<&DpopKey>,
-    ) -> Result<(String, Issued), OAuthError> {
+    ) -> Result<(String, IssuedToken), OAuthError> {
         let server = &found.server;
         let record = client_key(&server.issuer);
         let registered = self.records.read::<StoredClient>(&record).await?;
